@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,6 +29,10 @@ from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.storage.root_manifests import snapshot_files, with_common_dead_positions
+
+Part: TypeAlias = tuple[str, ManifestContent, int]
+"""`ManifestFile.part`: a root manifest is listed once for each kind and spec of its own files."""
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +69,7 @@ def add_expired_files(
         manifests = _manifests_of(io, gone, strict=False)
         # of those that stay, what is read with them; a list may hold as many as there are files
         staying = _manifests_of(io, list(after.snapshots), strict=True)
-        expired = [m for path, m in manifests.items() if path not in staying]
+        expired = [m for part, m in manifests.items() if not _stays(m, staying.get(part))]
         for content, paths in _content_of(io, expired, progress):
             candidates.add(paths, _CONTENT[content])
         kinds = candidates.counts()
@@ -73,12 +78,12 @@ def add_expired_files(
             contents.add(ManifestContent.DATA)
         if kinds[FileKind.POSITION_DELETES] or kinds[FileKind.EQUALITY_DELETES]:
             contents.add(ManifestContent.DELETES)
+        for files in threaded_map(partial(_read_files, io, False), gone):
+            candidates.add(files, FileKind.MANIFEST_LIST)
         candidates.add((m.manifest_path for m in expired), FileKind.MANIFEST)
-        candidates.add(
-            (s.manifest_list for s in gone if s.manifest_list is not None), FileKind.MANIFEST_LIST
-        )
-        candidates.need(staying)
-        candidates.need(s.manifest_list for s in after.snapshots if s.manifest_list is not None)
+        candidates.need(m.manifest_path for m in staying.values())
+        for files in threaded_map(partial(_read_files, io, True), list(after.snapshots)):
+            candidates.need(files)
         needed = [m for m in staying.values() if m.content in contents]
         live = live_paths(io, needed)
         for paths in with_progress(progress, "manifests that stay", live, len(needed)):
@@ -99,20 +104,47 @@ def live_paths(io: FileIO, manifests: Sequence[ManifestFile]) -> Iterator[list[s
         yield entries["file_path"].to_pylist()
 
 
-def manifests_of(io: FileIO, snapshots: Iterable[Snapshot]) -> dict[str, ManifestFile]:
-    """The manifests of snapshots by location, without the summaries of their partitions."""
+def files_of_snapshots(io: FileIO, snapshots: Sequence[Snapshot]) -> Iterator[frozenset[str]]:
+    """The manifest lists, or root manifests and what belongs to them, of one snapshot at a time."""
+    yield from threaded_map(partial(_read_files, io, True), snapshots)
+
+
+def manifests_of(io: FileIO, snapshots: Iterable[Snapshot]) -> dict[Part, ManifestFile]:
+    """The manifests of snapshots by what they are, without the summaries of their partitions.
+
+    One of several snapshots has the entries that are in any of them.
+    """
     return _manifests_of(io, list(snapshots), strict=True)
 
 
 def _manifests_of(
     io: FileIO, snapshots: Sequence[Snapshot], *, strict: bool
-) -> dict[str, ManifestFile]:
-    found: dict[str, ManifestFile] = {}
+) -> dict[Part, ManifestFile]:
+    found: dict[Part, ManifestFile] = {}
     for manifests in threaded_map(partial(_read_list, io, strict), snapshots):
         for manifest in manifests:
-            if manifest.manifest_path not in found:
-                found[manifest.manifest_path] = replace(manifest, partitions=None)
+            known = found.get(manifest.part)
+            if known is None:
+                found[manifest.part] = replace(manifest, partitions=None)
+            elif known.dead_positions is not None:
+                found[manifest.part] = with_common_dead_positions(known, manifest)
     return found
+
+
+def _stays(expired: ManifestFile, staying: ManifestFile | None) -> bool:
+    """Whether all entries of a manifest stay that an expired snapshot has of it."""
+    return staying is not None and staying.dead_positions in (None, expired.dead_positions)
+
+
+def _read_files(io: FileIO, strict: bool, snapshot: Snapshot) -> frozenset[str]:
+    try:
+        return snapshot_files(io, snapshot)
+    except IcebergError:
+        if strict:
+            raise
+        # the list is gone or damaged, and is told of where its manifests are read
+        named = (snapshot.root_manifest, snapshot.manifest_list)
+        return frozenset(n for n in named if n is not None)
 
 
 def _read_list(io: FileIO, strict: bool, snapshot: Snapshot) -> list[ManifestFile]:

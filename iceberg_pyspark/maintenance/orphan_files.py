@@ -9,14 +9,18 @@ links are nobody's to follow.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import IcebergError
-from iceberg_pyspark.maintenance.expired_files import live_paths, manifests_of, statistics_paths
-from iceberg_pyspark.spec.manifests import ManifestFile
+from iceberg_pyspark.maintenance.expired_files import (
+    files_of_snapshots,
+    live_paths,
+    manifests_of,
+    statistics_paths,
+)
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import is_local, local_path
@@ -90,7 +94,7 @@ class FolderListing:
 
 
 def referenced_files(
-    io: FileIO, table: LoadedTable, seen_manifests: set[str]
+    io: FileIO, table: LoadedTable, seen_manifests: set[Hashable]
 ) -> Iterator[list[str]]:
     """Everything that a table needs, some at a time: of metadata, its log and all snapshots.
 
@@ -102,11 +106,12 @@ def referenced_files(
     yield files
     yield [f"{folder}/{_HINT}" for folder in {_parent(file) for file in files}]
     yield list(statistics_paths(metadata))
-    yield [s.manifest_list for s in metadata.snapshots if s.manifest_list is not None]
-    manifests = manifests_of(io, metadata.snapshots)
-    yield list(manifests)
-    new: list[ManifestFile] = [m for path, m in manifests.items() if path not in seen_manifests]
-    yield from live_paths(io, new)
+    yield from map(list, files_of_snapshots(io, metadata.snapshots))
+    manifests = {
+        (part, m.dead_positions): m for part, m in manifests_of(io, metadata.snapshots).items()
+    }
+    yield [m.manifest_path for m in manifests.values()]
+    yield from live_paths(io, [m for what, m in manifests.items() if what not in seen_manifests])
     seen_manifests.update(manifests)
 
 

@@ -7,19 +7,34 @@ them too; a leaf is given with the positions of its entries that manifest deleti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from iceberg_pyspark.spec.content_entries import MANIFEST_TYPES, ContentType, Role
-from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spec.content_entries import (
+    LIVE_STATUSES,
+    MANIFEST_TYPES,
+    SINGLE_FILE_COMMITS,
+    ContentStatus,
+    ContentType,
+    ManifestVectorEntry,
+    Role,
+)
+from iceberg_pyspark.spec.manifests import (
+    EntryStatus,
+    ManifestContent,
+    ManifestFile,
+    with_counts,
+)
 from iceberg_pyspark.spec.relative_paths import may_hold_relative_paths, resolved_path
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.storage.content_entries import ContentEntries, Mask, profile_of
+from iceberg_pyspark.storage.decoded_cache import DecodedCache
 from iceberg_pyspark.storage.deletion_vectors import (
     decode_deletion_vector,
     encode_deletion_vector,
@@ -45,6 +60,7 @@ _LEAF: tuple[Role, ...] = (
     "format_version",
     *_COUNTS,
 )
+_VERSION: tuple[Role, ...] = ("status", "snapshot_id", "sequence_number")
 _VECTOR: tuple[Role, ...] = (
     *("referenced_file", "location", "vector_offset", "vector_size_in_bytes"),
     *("inline_vector", "record_count"),
@@ -65,6 +81,47 @@ def read_root_manifest(io: FileIO, location: str, snapshot: Snapshot) -> list[Ma
     return list(_Root(io, encoded, entries, snapshot).manifests())
 
 
+def read_base_root(io: FileIO, snapshot: Snapshot) -> RootVectors:
+    """What a commit must know of a root manifest besides its files and leaves.
+
+    Raises `UnsupportedFeatureError` for one of another profile of entries than is written here.
+    """
+    location = str(snapshot.root_manifest)
+    return _VECTORS.get_or_read(
+        io,
+        (location, snapshot.table_location, snapshot.snapshot_id),
+        lambda: _read_base_root(io, location, snapshot),
+    )
+
+
+def _read_base_root(io: FileIO, location: str, snapshot: Snapshot) -> RootVectors:
+    encoded = open_manifest(io, location)
+    raw = encoded.raw_entries()
+    profile = profile_of(raw)
+    if profile is not SINGLE_FILE_COMMITS:
+        raise UnsupportedFeatureError(
+            f"{location}: a root manifest of entries as Java's class TrackedFile has them is read "
+            "and not written here; change the table with what has written it"
+        )
+    entries = ContentEntries(raw, profile, location, encoded.damaged)
+    return _Root(io, encoded, entries, snapshot).vectors()
+
+
+def snapshot_files(io: FileIO, snapshot: Snapshot) -> frozenset[str]:
+    """The files beside manifests that a snapshot's own list of them needs, and that list itself.
+
+    A manifest list, or a root manifest with the Puffin files of its manifest deletion vectors.
+    """
+    if snapshot.root_manifest is None:
+        return frozenset(() if snapshot.manifest_list is None else (snapshot.manifest_list,))
+    encoded = open_manifest(io, snapshot.root_manifest)
+    raw = encoded.raw_entries()
+    if profile_of(raw) is not SINGLE_FILE_COMMITS:
+        # vectors of the other profile are never in files of their own
+        return frozenset((snapshot.root_manifest,))
+    return read_base_root(io, snapshot).files | {snapshot.root_manifest}
+
+
 def with_common_dead_positions(one: ManifestFile, other: ManifestFile) -> ManifestFile:
     """A manifest of two snapshots with the entries that are in either of them."""
     if one.dead_positions is None or one.dead_positions == other.dead_positions:
@@ -75,6 +132,27 @@ def with_common_dead_positions(one: ManifestFile, other: ManifestFile) -> Manife
     dead = decode_deletion_vector(one.dead_positions, where)
     dead &= decode_deletion_vector(other.dead_positions, where)
     return replace(one, dead_positions=encode_deletion_vector(dead) if dead else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootVectors:
+    """Deletion vectors of manifests in a root by the manifest's location, and more of manifests.
+
+    `changed` are the positions that the root's own snapshot takes out; `files` the Puffin files of
+    all that are live; `targets` the data manifests that delete manifests are for.
+    """
+
+    live: Mapping[str, tuple[ManifestVectorEntry, ...]]
+    changed: Mapping[str, bytes]
+    files: frozenset[str]
+    targets: Mapping[str, str]
+    length: int
+
+
+_CACHE_BYTES = 8 * 1024 * 1024
+_VECTORS: DecodedCache[RootVectors] = DecodedCache(
+    _CACHE_BYTES, lambda vectors: 4096 + 1024 * (len(vectors.live) + len(vectors.targets))
+)
 
 
 class _Root:
@@ -99,7 +177,7 @@ class _Root:
             if content is ManifestContent.DELETES and entries.has_vectors_in_data_files:
                 files = files | entries.files(ManifestContent.DATA)
             for spec_id in np.unique(spec_ids[files]).tolist():
-                yield self._own_files(content, spec_id)
+                yield self._own_files(content, spec_id, files & (spec_ids == spec_id))
         dead = self._dead_positions()
         is_leaf = entries.is_live & entries.of_types(*MANIFEST_TYPES)
         for row in self._rows(is_leaf, _LEAF, spec_ids):
@@ -109,8 +187,64 @@ class _Root:
                 f"a manifest deletion vector is of {min(dead)}, which it has no live entry of"
             )
 
-    def _own_files(self, content: ManifestContent, spec_id: int) -> ManifestFile:
-        return ManifestFile(
+    def vectors(self) -> RootVectors:
+        """See `read_base_root`."""
+        snapshot_id = self._snapshot.snapshot_id
+        live: dict[str, tuple[ManifestVectorEntry, ...]] = {}
+        added: dict[str, BitMap64] = {}
+        before: dict[str, BitMap64] = {}
+        is_vector = self._entries.of_types(ContentType.MANIFEST_DELETION_VECTOR)
+        for row in self._rows(is_vector, (*_VECTOR, *_VERSION), np.asarray(self._entries.spec_ids)):
+            entry = self._vector_entry(row)
+            if entry.status in LIVE_STATUSES:
+                live[entry.leaf] = (*live.get(entry.leaf, ()), entry)
+            if entry.snapshot_id == snapshot_id and entry.status != ContentStatus.EXISTING:
+                side = before if entry.status is ContentStatus.DELETED else added
+                side[entry.leaf] = side.get(entry.leaf, BitMap64()) | self._vector(row, entry.leaf)
+        is_delete_manifest = self._entries.is_live & self._entries.of_types(
+            ContentType.DELETE_MANIFEST
+        )
+        targets = {
+            self._resolved(row["location"], "a manifest without location"): self._resolved(
+                row["referenced_file"], "a manifest that is for none"
+            )
+            for row in self._rows(is_delete_manifest, ("location", "referenced_file"))
+            if row["referenced_file"] is not None
+        }
+        changed = {leaf: bits - before.get(leaf, BitMap64()) for leaf, bits in added.items()}
+        return RootVectors(
+            live=live,
+            changed={leaf: encode_deletion_vector(bits) for leaf, bits in changed.items() if bits},
+            files=frozenset(
+                v.location for of_leaf in live.values() for v in of_leaf if v.location is not None
+            ),
+            targets=targets,
+            length=self._io.size(self._location),
+        )
+
+    def _vector_entry(self, row: dict[str, Any]) -> ManifestVectorEntry:
+        leaf = self._resolved(
+            row["referenced_file"], "a manifest deletion vector without referenced_file"
+        )
+        return ManifestVectorEntry(
+            status=ContentStatus(row["status"]),
+            snapshot_id=row["snapshot_id"] or 0,
+            sequence_number=row["sequence_number"] or 0,
+            spec_id=row["spec_id"],
+            leaf=leaf,
+            cardinality=row["record_count"],
+            inline=row["inline_vector"],
+            location=None
+            if row["location"] is None
+            else self._resolved(row["location"], "a vector without location"),
+            offset=row["vector_offset"],
+            size_in_bytes=row["vector_size_in_bytes"],
+        )
+
+    def _own_files(self, content: ManifestContent, spec_id: int, files: Mask) -> ManifestFile:
+        status = np.asarray(self._entries["status"])[files]
+        rows = np.asarray(self._entries["record_count"])[files]
+        manifest = ManifestFile(
             manifest_path=self._location,
             manifest_length=self._io.size(self._location),
             partition_spec_id=spec_id,
@@ -119,6 +253,14 @@ class _Root:
             added_snapshot_id=self._snapshot.snapshot_id,
             table_location=self._snapshot.table_location,
             is_root=True,
+        )
+        if self._entries.has_vectors_in_data_files:
+            # statuses are others there, and a data file's entry may stand for its vector too
+            return manifest
+        return with_counts(
+            manifest,
+            {s: int((status == s).sum()) for s in EntryStatus},
+            {s: int(rows[status == s].sum()) for s in EntryStatus},
         )
 
     def _leaf(self, row: dict[str, Any], dead: dict[str, BitMap64]) -> Iterator[ManifestFile]:

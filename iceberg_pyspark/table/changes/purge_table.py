@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +30,7 @@ from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.restricted import check_read
+from iceberg_pyspark.storage.root_manifests import snapshot_files
 from iceberg_pyspark.table.table_storage import table_io
 
 _log = logging.getLogger(__name__)
@@ -117,12 +118,16 @@ def _deleted(
 def _reachable_files(io: FileIO, own: OwnFolders, loaded_table: LoadedTable) -> list[list[str]]:
     """In the order in which to delete them: what names a file outlives it."""
     metadata = loaded_table.metadata
-    lists = [s.manifest_list for s in metadata.snapshots if s.manifest_list is not None]
-    manifests: dict[str, ManifestFile] = {}
+    lists: dict[str, None] = {}
+    manifests: dict[tuple[Hashable, ...], ManifestFile] = {}
     for snapshot in metadata.snapshots:
-        if snapshot.manifest_list is None or _may_read(io, snapshot.manifest_list):
+        own_list = snapshot.root_manifest or snapshot.manifest_list
+        if own_list is None or _may_read(io, own_list):
             for manifest in read_snapshot_manifests(io, snapshot):
-                manifests.setdefault(manifest.manifest_path, manifest)
+                manifests.setdefault((manifest.part, manifest.dead_positions), manifest)
+            lists |= dict.fromkeys(snapshot_files(io, snapshot))
+        else:
+            lists[own_list] = None
     with ThreadPoolExecutor(_THREADS) as pool:
         readable = [m for m in manifests.values() if _may_read(io, m.manifest_path)]
         content = {path for paths in pool.map(partial(_files_of, io), readable) for path in paths}
@@ -131,7 +136,7 @@ def _reachable_files(io: FileIO, own: OwnFolders, loaded_table: LoadedTable) -> 
     log = list(_metadata_log(io, own, loaded_table))
     return [
         sorted(content),
-        list(manifests),
+        list({m.manifest_path: None for m in manifests.values() if not m.is_root}),
         [*lists, *statistics],
         log,
         [loaded_table.metadata_location],

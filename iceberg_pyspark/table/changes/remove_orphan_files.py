@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
@@ -139,7 +139,7 @@ class OrphanRemoval:
         for folder in listing.foreign_folders:
             _log.warning("%s is another table's, and stays as it is", folder)
             files.drop_below(folder)
-        seen: set[str] = set()
+        seen: set[Hashable] = set()
         location = None
         while (newest := self._newest()).metadata_location != location:
             location = newest.metadata_location
