@@ -14,12 +14,16 @@ from dataclasses import replace
 
 from iceberg_pyspark.commits import apply_schemas, apply_snapshots
 from iceberg_pyspark.commits import updates as u
+from iceberg_pyspark.commits.absolute_paths import set_location, with_schemes
 from iceberg_pyspark.commits.compatibility import check_may_change
 from iceberg_pyspark.commits.finished_metadata import finished_metadata
 from iceberg_pyspark.commits.metadata_builder import MetadataBuilder, empty_metadata
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
-from iceberg_pyspark.spec.properties import RESERVED_PROPERTIES
+from iceberg_pyspark.spec.properties import RESERVED_PROPERTIES, ROOT_MANIFESTS
+from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION
 from iceberg_pyspark.spec.table_metadata import WRITABLE_FORMAT_VERSIONS, TableMetadata
+
+ROW_LINEAGE_VERSION = 3
 
 
 def apply_updates(
@@ -86,7 +90,7 @@ def _apply(builder: MetadataBuilder, update: u.TableUpdate) -> None:
         case u.RemovePartitionStatistics(snapshot_id=snapshot_id):
             apply_snapshots.remove_partition_statistics(builder, snapshot_id)
         case u.SetLocation(location=location):
-            builder.change(location=normal_location(location))
+            set_location(builder, location)
         case u.SetProperties(updates=updates):
             settable = {k: v for k, v in updates.items() if k not in RESERVED_PROPERTIES}
             builder.change(properties={**builder.metadata.properties, **settable})
@@ -111,21 +115,16 @@ def _upgrade(builder: MetadataBuilder, version: int) -> None:
     current = builder.metadata.format_version
     if version not in WRITABLE_FORMAT_VERSIONS:
         raise InvalidRequestError(
-            f"cannot write format version {version}: 1 to 3 are written here; choose one of these"
+            f"cannot write format version {version}: 1 to 4 are written here; choose one of these"
         )
     if version < current:
         raise InvalidRequestError(f"cannot lower the format version from {current} to {version}")
     if version == current:
         return
-    # rows written before v3 have no ids; they are numbered by the first snapshot after the upgrade
-    builder.metadata = replace(builder.metadata, format_version=version, next_row_id=0)
-
-
-def normal_location(location: str) -> str:
-    """A location without trailing slashes, unless it is nothing else.
-
-    >>> normal_location("s3://bucket/table/")
-    's3://bucket/table'
-    """
-    stripped = location.rstrip("/")
-    return location if not stripped or stripped.endswith(":") else stripped
+    if current < ROW_LINEAGE_VERSION:
+        # rows written before have no ids; the first snapshot after the upgrade numbers them
+        builder.change(next_row_id=0)
+    builder.change(format_version=version)
+    if version >= RELATIVE_PATHS_VERSION:
+        builder.metadata = with_schemes(builder.metadata)
+        builder.change(properties={**builder.metadata.properties, ROOT_MANIFESTS.name: "true"})

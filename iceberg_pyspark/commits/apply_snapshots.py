@@ -12,6 +12,7 @@ from typing import TypeVar
 from iceberg_pyspark.commits.metadata_builder import MetadataBuilder
 from iceberg_pyspark.commits.updates import SetSnapshotRef
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
+from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotLogEntry
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -32,8 +33,13 @@ def add_snapshot(builder: MetadataBuilder, snapshot: Snapshot) -> None:
         )
     next_row_id = m.next_row_id
     if m.format_version >= 2:
-        if snapshot.manifest_list is None:
+        if snapshot.manifest_list is None and snapshot.root_manifest is None:
             raise InvalidRequestError("a snapshot needs a manifest list since format version 2")
+        if snapshot.root_manifest is not None and m.format_version < RELATIVE_PATHS_VERSION:
+            raise InvalidRequestError(
+                f"snapshot {snapshot.snapshot_id} has a root manifest, which tables of format "
+                f"version {m.format_version} do not have"
+            )
         if snapshot.sequence_number <= m.last_sequence_number:
             raise CommitConflictError(
                 f"snapshot {snapshot.snapshot_id} has sequence number {snapshot.sequence_number}, "

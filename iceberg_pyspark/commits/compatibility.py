@@ -11,9 +11,11 @@ from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.default_values import why_no_default
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
+from iceberg_pyspark.spec.properties import ROOT_MANIFESTS
+from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION
 from iceberg_pyspark.spec.schema import MAX_USER_FIELD_ID, Schema
 from iceberg_pyspark.spec.sorting import SortOrder
-from iceberg_pyspark.spec.table_metadata import WRITABLE_FORMAT_VERSIONS, TableMetadata
+from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (
     DayTransform,
     HourTransform,
@@ -31,14 +33,19 @@ _NULL_DEFAULT_ONLY = (types.UnknownType, types.VariantType, types.GeometryType, 
 
 
 def check_may_change(metadata: TableMetadata) -> None:
-    """Refuse to change a table whose format version is only read here.
+    """Refuse to change a table that another engine has made in version 4.
 
-    A change of any kind: metadata that would be written back, and files that would be deleted.
+    A change of any kind: metadata that would be written back, and files that would be deleted. A
+    snapshot with a root manifest would end what that engine can read of the table.
     """
-    if metadata.format_version not in WRITABLE_FORMAT_VERSIONS:
+    if metadata.format_version >= RELATIVE_PATHS_VERSION and not ROOT_MANIFESTS.of(
+        metadata.properties
+    ):
         raise UnsupportedFeatureError(
-            f"table {metadata.location} has format version {metadata.format_version}, which is "
-            "read and not written here; change it with the engine that has made it"
+            f"table {metadata.location} has format version {metadata.format_version} and was made "
+            "by another engine, which cannot read the root manifests that are written here; change "
+            f"it with that engine, or set its property {ROOT_MANIFESTS.name} to true there to go "
+            "on without it"
         )
 
 

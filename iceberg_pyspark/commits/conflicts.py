@@ -154,6 +154,7 @@ def _changes_of(
                 and entry.snapshot_id == snapshot.snapshot_id
             ):
                 yield entry
+    yield from base.read_removed(snapshot, content)
 
 
 def _conflict(base: SnapshotBase, snapshot: Snapshot, what: str) -> ConcurrentChangeError:

@@ -9,6 +9,7 @@ from iceberg_pyspark.commits.metadata_builder import NO_ID, UNSET_VERSION, Metad
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.json_fields import MAX_INT32, MAX_INT64
 from iceberg_pyspark.spec.properties import METADATA_PREVIOUS_VERSIONS_MAX
+from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, older_path
 from iceberg_pyspark.spec.snapshots import MetadataLogEntry, SnapshotLogEntry
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
@@ -106,6 +107,8 @@ def _metadata_log(
 ) -> tuple[MetadataLogEntry, ...]:
     if base is None or previous_location is None:
         return m.metadata_log
+    if m.format_version >= RELATIVE_PATHS_VERSION:
+        previous_location = older_path(previous_location, m.location)
     entry = MetadataLogEntry(metadata_file=previous_location, timestamp_ms=base.last_updated_ms)
     keep = max(1, METADATA_PREVIOUS_VERSIONS_MAX.of(m.properties))
     return (*m.metadata_log, entry)[-keep:]

@@ -39,7 +39,8 @@ class SnapshotBase:
 
     `read_entries` gives a manifest's entries with inherited numbers filled in; `read_paths`, which
     is cheap, the paths of its live files and of the data files that deletes among them are for;
-    `read_manifests` the manifests of an earlier snapshot. `fresh_paths` are those of files that
+    `read_manifests` the manifests of an earlier snapshot, `read_removed` the entries that it took
+    out of manifests that stay as they are. `fresh_paths` are those of files that
     this commit's writer made: no snapshot can have them. `spellings_of` a path are all locations of
     the same file.
     """
@@ -50,6 +51,7 @@ class SnapshotBase:
     read_entries: ReadEntries
     read_paths: ReadPaths
     read_manifests: Callable[[Snapshot], Sequence[ManifestFile]]
+    read_removed: Callable[[Snapshot, ManifestContent], Iterable[ManifestEntry]]
     spellings_of: Callable[[str], Collection[str]]
     fresh_paths: Set[str] = frozenset()
 
@@ -58,15 +60,17 @@ class SnapshotBase:
 class NewManifest:
     """A manifest to write; `key` is equal exactly when a manifest of an earlier attempt will do.
 
-    `rewrites` is the location of the manifest whose schema it keeps. `entries` may be read from
-    disk each time.
+    `rewrites` is the manifest whose live entries these are, those that go marked DELETED; None: the
+    entries are all ADDED or, with `is_existing`, all EXISTING. `entries` may be read from disk each
+    time.
     """
 
     key: tuple[object, ...]
     content: ManifestContent
     spec_id: int
     entries: Collection[ManifestEntry]
-    rewrites: str | None = None
+    rewrites: ManifestFile | None = None
+    is_existing: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,12 +252,12 @@ def _filter(
             NewManifest(
                 key=(
                     "filtered",
-                    manifest.manifest_path,
+                    *manifest.part,
                     frozenset(delete_file_id(f) for f in of_manifest),
                 ),
                 content=manifest.content,
                 spec_id=manifest.partition_spec_id,
-                rewrites=manifest.manifest_path,
+                rewrites=manifest,
                 entries=tuple(
                     as_deleted(e, snapshot_id) if out else as_existing(e)
                     for e, out in zip(live, going, strict=True)
@@ -306,7 +310,7 @@ def added_manifests(
         groups.setdefault((content, f.spec_id), []).append(f)
     manifests: list[NewManifest] = []
     for (content, spec_id), members in sorted(groups.items(), key=lambda item: item[0]):
-        for i, chunk in enumerate(_chunks(members, target_size)):
+        for i, chunk in enumerate(chunks_of_size(members, target_size)):
             manifests.append(
                 NewManifest(
                     key=("added", content, spec_id, i),
@@ -328,7 +332,8 @@ def added_manifests(
     return tuple(manifests)
 
 
-def _chunks(files: Sequence[DataFile], target_size: int) -> Iterable[list[DataFile]]:
+def chunks_of_size(files: Sequence[DataFile], target_size: int) -> Iterable[list[DataFile]]:
+    """The files in order, as many together as a manifest of about that size has."""
     chunk: list[DataFile] = []
     size = 0
     for f in files:

@@ -26,29 +26,30 @@ class RewriteManifests:
 
 def plan_manifest_rewrite(action: RewriteManifests, base: SnapshotBase) -> SnapshotPlan:
     """The rewrite on this base."""
-    present = {m.manifest_path: m.first_row_id for m in base.manifests}
-    gone = [
-        m.manifest_path
-        for m in action.replaced
-        # first row ids come with the first commit of version 3, and entries inherit them
-        if present.get(m.manifest_path, -1) != m.first_row_id
-    ]
+    present = {m.part: _content_of(m) for m in base.manifests}
+    gone = [m.manifest_path for m in action.replaced if present.get(m.part) != _content_of(m)]
     if gone:
         raise ConcurrentChangeError(
             f"table {base.metadata.location}: {len(gone)} of the manifests to rewrite are not in "
             f"it any more as they were, among them {min(gone)}; another commit replaced them: run "
             "the operation again"
         )
-    replaced = {m.manifest_path for m in action.replaced}
+    replaced = {m.part for m in action.replaced}
     return SnapshotPlan(
         operation="replace",
         new=action.new,
-        unchanged=tuple(
-            m for m in base.manifests if m.manifest_path not in replaced and m.has_live_files
-        ),
+        unchanged=tuple(m for m in base.manifests if m.part not in replaced and m.has_live_files),
         merge=False,
         counts={
             "manifests-replaced": len(action.replaced),
             "entries-processed": sum(len(m.entries) for m in action.new),
         },
     )
+
+
+def _content_of(manifest: ManifestFile) -> tuple[int | None, bytes | None]:
+    """What the entries of a manifest get from outside of it.
+
+    First row ids come with the first commit of version 3; dead positions are those of a snapshot.
+    """
+    return manifest.first_row_id, manifest.dead_positions

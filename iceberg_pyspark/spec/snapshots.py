@@ -6,7 +6,7 @@ Specification, "Snapshots", "Snapshot References" and Appendix C.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import UUID
@@ -16,7 +16,7 @@ from iceberg_pyspark.redaction import redacted
 from iceberg_pyspark.spec.display import html_table, printable, utc_text
 from iceberg_pyspark.spec.json_fields import JsonObject, compact_json
 from iceberg_pyspark.spec.property_types import count_in
-from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, resolved_path
+from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, relative_path, resolved_path
 
 MAIN = "main"
 RefType = Literal["branch", "tag"]
@@ -191,7 +191,7 @@ def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
     if snapshot.summary:
         out["summary"] = dict(snapshot.summary)
     if snapshot.root_manifest is not None:
-        out["root-manifest"] = snapshot.root_manifest
+        out["root-manifest"] = _stored(snapshot.root_manifest, snapshot.table_location)
     elif snapshot.manifest_list is not None:
         out["manifest-list"] = snapshot.manifest_list
     elif snapshot.manifests is not None:
@@ -205,6 +205,10 @@ def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
     if snapshot.key_id is not None:
         out["key-id"] = snapshot.key_id
     return out
+
+
+def _stored(path: str, table_location: str | None) -> str:
+    return path if table_location is None else relative_path(path, table_location)
 
 
 def snapshot_to_bytes(snapshot: Snapshot) -> bytes:
@@ -250,14 +254,24 @@ def snapshot_from_json(data: JsonObject, format_version: int) -> Snapshot:
 
 def with_resolved_paths(snapshot: Snapshot, table_location: str) -> Snapshot:
     """A snapshot of version 4 with absolute paths, and what those in its files are relative to."""
+    return with_paths(snapshot, table_location, resolved_path)
+
+
+def with_paths(
+    snapshot: Snapshot, table_location: str, path_of: Callable[[str, str], str]
+) -> Snapshot:
+    """The snapshot of a table of version 4 at that location, its paths made absolute by `path_of`.
+
+    `path_of` takes a path and the location.
+    """
     lists, manifests, root = snapshot.manifest_list, snapshot.manifests, snapshot.root_manifest
     return replace(
         snapshot,
-        root_manifest=None if root is None else resolved_path(root, table_location),
-        manifest_list=None if lists is None else resolved_path(lists, table_location),
+        root_manifest=None if root is None else path_of(root, table_location),
+        manifest_list=None if lists is None else path_of(lists, table_location),
         manifests=None
         if manifests is None
-        else tuple(resolved_path(m, table_location) for m in manifests),
+        else tuple(path_of(m, table_location) for m in manifests),
         table_location=table_location,
     )
 

@@ -62,8 +62,8 @@ from iceberg_pyspark.spec.unknown_keys import NOTHING_UNKNOWN, UnknownKeys, put_
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3, 4)
 """Of tables that can be read."""
 
-WRITABLE_FORMAT_VERSIONS = (1, 2, 3)
-"""Of tables that can be changed: what is readable is not thereby writable."""
+WRITABLE_FORMAT_VERSIONS = (1, 2, 3, 4)
+"""Of tables that can be made and changed; of version 4 not all can: `check_may_change`."""
 
 T = TypeVar("T")
 

@@ -29,14 +29,21 @@ class DecodedCache(Generic[Value]):
 
     def get_or_read(self, io: FileIO, key: Hashable, read: Callable[[], Value]) -> Value:
         """The cached value, or a fresh one, which is kept if it fits at all."""
-        with self._lock:
-            entry = self._entries.get(key)
-            if entry is not None and entry[0] == io:
-                self._entries.move_to_end(key)
-                return entry[1]
+        found = self.get(io, key)
+        if found is not None:
+            return found
         value = read()
         self.put(io, key, value)
         return value
+
+    def get(self, io: FileIO, key: Hashable) -> Value | None:
+        """The cached value; None where there is none."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None or entry[0] != io:
+                return None
+            self._entries.move_to_end(key)
+            return entry[1]
 
     def put(self, io: FileIO, key: Hashable, value: Value) -> None:
         """Keep a value if it fits at all."""

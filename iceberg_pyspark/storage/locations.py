@@ -119,6 +119,21 @@ def manifest_list_file_name(snapshot_id: int, attempt: int, commit_uuid: str) ->
     return f"snap-{snapshot_id}-{attempt}-{commit_uuid}.avro"
 
 
+def root_manifest_file_name(snapshot_id: int, attempt: int, commit_uuid: str) -> str:
+    """A root manifest's name; each attempt to commit writes its own."""
+    return f"snap-{snapshot_id}-{attempt}-{commit_uuid}.parquet"
+
+
+def leaf_manifest_file_name(commit_uuid: str, count: int) -> str:
+    """The name of a manifest of version 4; `count` counts from 0 within the commit."""
+    return f"{commit_uuid}-m{count}.parquet"
+
+
+def manifest_vectors_file_name(commit_uuid: str, count: int) -> str:
+    """The name of a Puffin file of deletion vectors of manifests."""
+    return f"{commit_uuid}-m{count}-mdv.puffin"
+
+
 def statistics_file_name(snapshot_id: int, file_uuid: str) -> str:
     """The name of a statistics file of a table."""
     return f"{snapshot_id}-{file_uuid}.stats"

@@ -36,6 +36,7 @@ from iceberg_pyspark.storage.decoded_size import memory_limit, too_large
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_reader import read_manifest_header
 from iceberg_pyspark.storage.root_manifests import read_root_manifest
+from iceberg_pyspark.storage.written_roots import written_root
 
 T = TypeVar("T")
 
@@ -85,7 +86,7 @@ def write_manifest_list(
         )
     assigned = [_with_sequence_number(m, snapshot_id, sequence_number) for m in manifests]
     if format_version >= 2:
-        assigned = [_with_known_counts(file_io, m) for m in assigned]
+        assigned = [with_known_counts(file_io, m) for m in assigned]
     next_row_id = first_row_id if format_version >= 3 else None
     metadata = {
         "snapshot-id": str(snapshot_id),
@@ -138,7 +139,7 @@ def _with_sequence_number(
     )
 
 
-def _with_known_counts(file_io: FileIO, manifest: ManifestFile) -> ManifestFile:
+def with_known_counts(file_io: FileIO, manifest: ManifestFile) -> ManifestFile:
     """Counts that v1 lists may leave out, and that v2 requires, from the manifest itself."""
     counts = (
         manifest.added_files_count,
@@ -171,7 +172,7 @@ def _with_first_row_ids(
             assigned.append(m)
         else:
             assigned.append(replace(m, first_row_id=next_row_id))
-            # counts are there: _with_known_counts came before
+            # counts are there: with_known_counts came before
             next_row_id += (m.added_rows_count or 0) + (m.existing_rows_count or 0)
             if not 0 <= next_row_id <= MAX_INT64:
                 raise InvalidMetadataError(
@@ -244,7 +245,11 @@ def read_snapshot_manifests(file_io: FileIO, snapshot: Snapshot) -> list[Manifes
 
 
 def manifests_to_build_on(file_io: FileIO, snapshot: Snapshot) -> list[ManifestFile]:
-    """The same, without reading a list that this process has written."""
+    """The same, without reading a list or root manifest that this process has written."""
+    if snapshot.root_manifest is not None:
+        root = written_root(file_io, snapshot.root_manifest)
+        known = None if root is None else root.manifests(snapshot.root_manifest, snapshot)
+        return read_snapshot_manifests(file_io, snapshot) if known is None else known
     location = snapshot.manifest_list
     if location is None:
         return read_snapshot_manifests(file_io, snapshot)

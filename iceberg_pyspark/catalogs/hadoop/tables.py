@@ -45,7 +45,7 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.spec.properties import WRITE_METADATA_PATH
+from iceberg_pyspark.spec.properties import ROOTS_IN_FOLDERS, WRITE_METADATA_PATH
 from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_to_json
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import is_local, local_path
@@ -339,11 +339,13 @@ def _keep_as_dropped(io: FileIO, location: str, current: TableVersion) -> None:
 
 
 def _check(metadata: TableMetadata, location: str) -> None:
-    if metadata.format_version > _MAX_FORMAT_VERSION:
+    if metadata.format_version > _MAX_FORMAT_VERSION and not ROOTS_IN_FOLDERS.of(
+        metadata.properties
+    ):
         raise UnsupportedFeatureError(
             f"table {location}: tables of a file system end with format version "
-            f"{_MAX_FORMAT_VERSION}; "
-            "use a catalog for newer ones"
+            f"{_MAX_FORMAT_VERSION}; use a catalog for format version {metadata.format_version}, "
+            f"or set the property {ROOTS_IN_FOLDERS.name} to true to have one all the same"
         )
     if not _same_place(metadata.location, location):
         raise InvalidRequestError(

@@ -27,6 +27,7 @@ from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
 from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.commit_snapshot import LateSnapshotStep, SnapshotStep
+from iceberg_pyspark.table.changes.leaf_removals import removed_from_leaves
 
 
 class CherryPickStep(LateSnapshotStep):
@@ -84,4 +85,8 @@ class CherryPickStep(LateSnapshotStep):
                     added.append(replace(entry.data_file, first_row_id=None))
                 elif entry.status is EntryStatus.DELETED:
                     removed.append(entry.data_file)
+        removed += [
+            e.data_file
+            for e in removed_from_leaves(self._io, metadata, source, ManifestContent.DATA)
+        ]
         return added, removed

@@ -7,6 +7,7 @@ here: they are `table/changes/written_files.py`.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
@@ -24,14 +25,9 @@ from iceberg_pyspark.commits.requirements import AssertRefSnapshotId, same_table
 from iceberg_pyspark.commits.snapshot_changes import SnapshotAction, plan_snapshot
 from iceberg_pyspark.commits.summary import REPLACE_PARTITIONS, WRITE_ID, snapshot_summary
 from iceberg_pyspark.commits.updates import AddSnapshot, AssignUUID, SetSnapshotRef, TableUpdate
-from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, ManifestEntry, ManifestFile
-from iceberg_pyspark.spec.partitioning import (
-    partition_path,
-    partition_type,
-    untyped_fields,
-    with_types_of,
-)
+from iceberg_pyspark.spec.partitioning import partition_path
 from iceberg_pyspark.spec.properties import (
     MANIFEST_COMPRESSION,
     MANIFEST_MERGE_ENABLED,
@@ -42,25 +38,33 @@ from iceberg_pyspark.spec.properties import (
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef, snapshot_id_of
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import (
     location_provider,
     manifest_file_name,
     manifest_list_file_name,
+    root_manifest_file_name,
 )
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import manifests_to_build_on, write_manifest_list
 from iceberg_pyspark.storage.manifest_reader import (
     read_manifest_entries,
     read_manifest_header,
-    read_partition_types,
 )
 from iceberg_pyspark.storage.manifest_writer import write_manifest
 from iceberg_pyspark.storage.places import spellings
+from iceberg_pyspark.storage.written_roots import written_root
 from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.commit_root import RootWriter
+from iceberg_pyspark.table.changes.leaf_removals import removed_from_leaves
+from iceberg_pyspark.table.changes.partition_types import common_partition_type, partition_type_of
 from iceberg_pyspark.table.changes.written_files import WrittenFiles, remove_files
+
+_log = logging.getLogger(__name__)
+
+ROOT_MANIFESTS_VERSION = 4
+"""The first format version whose snapshots get a root manifest."""
 
 
 class SnapshotStep:
@@ -93,8 +97,9 @@ class SnapshotStep:
         self._written: dict[tuple[object, ...], ManifestFile] = {}
         self._planned: dict[str, NewManifest] = {}
         self._manifest_count = 0
-        # which of the planned manifests each list has
+        # which of the planned manifests each list, or root manifest, has
         self._manifest_lists: dict[str, Set[str]] = {}
+        self._root_writer = RootWriter(io, self._commit_uuid)
 
     @property
     def write_id(self) -> str:
@@ -119,14 +124,17 @@ class SnapshotStep:
             read_entries=lambda m: self._read_entries(metadata, m),
             read_paths=lambda m: self._read_paths(metadata, m),
             read_manifests=self._read_manifests,
+            read_removed=lambda s, content: removed_from_leaves(self._io, metadata, s, content),
             spellings_of=spellings,
             fresh_paths=(
                 frozenset() if self._written_files is None else self._written_files.locations
             ),
         )
         plan = plan_snapshot(self._action, base, self._snapshot_id)
-        manifests = self._write_manifests(plan, base)
-        snapshot = self._write_snapshot(plan, base, manifests)
+        if metadata.format_version >= ROOT_MANIFESTS_VERSION:
+            snapshot = self._write_root(plan, base)
+        else:
+            snapshot = self._write_snapshot(plan, base, self._write_manifests(plan, base))
         ref = metadata.refs.get(options.branch)
         new_ref = (
             SnapshotRef(snapshot_id=snapshot.snapshot_id)
@@ -145,30 +153,38 @@ class SnapshotStep:
 
     def attempt_failed(self, proof: Refused) -> None:
         """Remove the failed attempt's manifest list; its manifests wait for the next attempt."""
-        remove_files(self._io, self._manifest_lists, proof)
+        vector_files = self._root_writer.vector_files
+        remove_files(self._io, [*self._manifest_lists, *vector_files], proof)
         self._manifest_lists.clear()
+        vector_files.clear()
 
     def refused(self, proof: NotCommitted) -> None:
         """Remove everything this step wrote: no snapshot was made of it, and none will."""
-        remove_files(self._io, [*self._manifest_lists, *self._planned], proof)
+        root = self._root_writer
+        files = [*self._manifest_lists, *self._planned, *root.vector_files, *root.leaves]
+        remove_files(self._io, files, proof)
 
     def committed(self, metadata: TableMetadata) -> None:
         """Remove manifests that failed attempts left and the committed snapshot does not list."""
         own = metadata.snapshot_by_id.get(self._snapshot_id)
         manifests_in_use = (
-            None if own is None else self._manifest_lists.get(own.manifest_list or "")
+            None
+            if own is None
+            else self._manifest_lists.get(own.root_manifest or own.manifest_list or "")
         )
         if manifests_in_use is None:
             # another run of this write got there first; this one leaves its files to orphan removal
             return
         # the manifest list in the table tells which of them it has: the others are in none
-        remove_files(self._io, [p for p in self._planned if p not in manifests_in_use], NeverSent())
+        written = [*self._planned, *self._root_writer.leaves]
+        remove_files(self._io, [p for p in written if p not in manifests_in_use], NeverSent())
 
     def _choose_snapshot_id(self, metadata: TableMetadata) -> None:
         """Keep the id over attempts, so that manifests can be used again, unless it is taken."""
         while self._snapshot_id in (0, *metadata.snapshot_by_id):
             self._snapshot_id = snapshot_id_of(uuid.uuid4())
             self._written.clear()
+            self._root_writer.forget()
 
     def _read_manifests(self, snapshot: Snapshot | None) -> list[ManifestFile]:
         return [] if snapshot is None else manifests_to_build_on(self._io, snapshot)
@@ -179,12 +195,15 @@ class SnapshotStep:
         new_manifest = self._planned.get(manifest.manifest_path)
         if new_manifest is not None:
             return new_manifest.entries
-        return read_manifest_entries(self._io, manifest, _partition_type(metadata, manifest))
+        root = written_root(self._io, manifest.manifest_path) if manifest.is_root else None
+        if root is not None:
+            return root.files(manifest.content, manifest.partition_spec_id)
+        return read_manifest_entries(self._io, manifest, partition_type_of(metadata, manifest))
 
     def _read_paths(self, metadata: TableMetadata, manifest: ManifestFile) -> Set[str]:
         new_manifest = self._planned.get(manifest.manifest_path)
         if new_manifest is None:
-            live = read_entries(self._io, manifest, _partition_type(metadata, manifest))
+            live = read_entries(self._io, manifest, partition_type_of(metadata, manifest))
             paths = live["file_path"].to_pylist() + live["referenced_data_file"].to_pylist()
         else:
             files = [e.data_file for e in new_manifest.entries if e.is_live]
@@ -253,7 +272,7 @@ class SnapshotStep:
     def _schema_of(self, new_manifest: NewManifest, metadata: TableMetadata) -> Schema:
         if new_manifest.rewrites is None:
             return metadata.current_schema
-        return read_manifest_header(self._io, new_manifest.rewrites).schema
+        return read_manifest_header(self._io, new_manifest.rewrites.manifest_path).schema
 
     def _write_snapshot(
         self, plan: SnapshotPlan, base: SnapshotBase, manifests: Sequence[ManifestFile]
@@ -290,13 +309,52 @@ class SnapshotStep:
             added_rows=manifest_list.added_rows,
         )
 
+    def _write_root(self, plan: SnapshotPlan, base: SnapshotBase) -> Snapshot:
+        m = base.metadata
+        self._attempt += 1
+        location = location_provider(m.location, m.properties).new_metadata_location(
+            root_manifest_file_name(self._snapshot_id, self._attempt, self._commit_uuid)
+        )
+        if base.parent is None or base.parent.root_manifest is None:
+            _log.warning(
+                "table %s: root manifests of format version %d are experimental: they are a "
+                "proposal, which may change, and no other engine reads them yet",
+                m.location,
+                m.format_version,
+            )
+        writer = self._root_writer
+        self._manifest_lists[location] = frozenset()
+        root = writer.write(location, plan, base, self._snapshot_id)
+        self._manifest_lists[location] = writer.leaves & {
+            leaf.manifest_path for leaf in root.leaves
+        }
+        return Snapshot(
+            snapshot_id=self._snapshot_id,
+            parent_snapshot_id=None if base.parent is None else base.parent.snapshot_id,
+            sequence_number=m.next_sequence_number,
+            # after the parent, which the proposed rules ask for, and never before what is there
+            timestamp_ms=max(
+                self._clock.now_ms(),
+                m.last_updated_ms,
+                0 if base.parent is None else base.parent.timestamp_ms + 1,
+            ),
+            root_manifest=location,
+            summary=self._summary(plan, base, root.leaves),
+            schema_id=m.current_schema_id,
+            first_row_id=m.next_row_id,
+            added_rows=root.added_rows,
+            table_location=m.location,
+        )
+
     def _summary(
         self, plan: SnapshotPlan, base: SnapshotBase, manifests: Sequence[ManifestFile]
     ) -> dict[str, str]:
         m = base.metadata
-        before = {f.manifest_path for f in base.manifests}
+        # a root manifest is none of them, though its own files are read as those of manifests
+        listed = [f for f in base.manifests if not f.is_root]
+        before = {f.manifest_path for f in listed}
         kept_manifests = sum(f.manifest_path in before for f in manifests)
-        live_before = sum(f.has_live_files for f in base.manifests)
+        live_before = sum(f.has_live_files for f in listed)
 
         own = {WRITE_ID: self._write_id}
         if plan.replaces_partitions:
@@ -367,37 +425,11 @@ def snapshot_to_build_on(
     return snapshot
 
 
-def common_partition_type(
-    io: FileIO, manifests: Sequence[ManifestFile], metadata: TableMetadata, spec_id: int
-) -> StructType | None:
-    """The partition type of a spec, with those types that only manifests of it know.
-
-    None where these do not agree.
-    """
-    spec = metadata.spec_by_id[spec_id]
-    type_ = partition_type(spec, metadata.schemas_newest_first)
-    untyped = untyped_fields(spec, type_)
-    if not untyped:
-        return type_
-    types = [read_partition_types(io, m.manifest_path) for m in manifests]
-    return with_types_of(types, untyped, type_)
-
-
 def _alike(new_manifest: NewManifest, base: SnapshotBase) -> Sequence[ManifestFile]:
     """The manifest that it rewrites, else those of its spec."""
     return [
         m
         for m in base.manifests
-        if m.manifest_path == new_manifest.rewrites
+        if m == new_manifest.rewrites
         or (new_manifest.rewrites is None and m.partition_spec_id == new_manifest.spec_id)
     ]
-
-
-def _partition_type(metadata: TableMetadata, manifest: ManifestFile) -> StructType:
-    spec = metadata.spec_by_id.get(manifest.partition_spec_id)
-    if spec is None:
-        raise InvalidMetadataError(
-            f"{manifest.manifest_path} has partition spec {manifest.partition_spec_id}, which "
-            f"table {metadata.location} does not have"
-        )
-    return partition_type(spec, metadata.schemas_newest_first)

@@ -27,7 +27,7 @@ from iceberg_pyspark.storage.manifest_writer import write_manifest
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.commit_files import commit_action
-from iceberg_pyspark.table.changes.commit_snapshot import common_partition_type
+from iceberg_pyspark.table.changes.partition_types import common_partition_type
 
 _MEASURED_ENTRIES = 4096
 
@@ -117,6 +117,7 @@ class ManifestRewrite:
                         content=content,
                         spec_id=spec.spec_id,
                         entries=entries.part(start, end),
+                        is_existing=True,
                     )
                     for i, (start, end) in enumerate(zip([0, *ends], ends, strict=False))
                 ],

@@ -18,8 +18,7 @@ from functools import partial
 
 from iceberg_pyspark.arrow.write.position_delete_files import copy_position_deletes
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.commits.compatibility import check_may_change
-from iceberg_pyspark.errors import InvalidRequestError, StorageError
+from iceberg_pyspark.errors import InvalidRequestError, StorageError, UnsupportedFeatureError
 from iceberg_pyspark.maintenance.copy_list import CopyList
 from iceberg_pyspark.maintenance.moved_manifests import (
     LiveFile,
@@ -31,6 +30,7 @@ from iceberg_pyspark.maintenance.moved_manifests import (
 from iceberg_pyspark.maintenance.moved_paths import MovedPaths, move_metadata
 from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec.manifests import ManifestFile
+from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
@@ -77,7 +77,12 @@ class TablePathRewrite:
         staging_id: str,
     ) -> None:
         """Raises `InvalidRequestError` for a version that is not in the table's history."""
-        check_may_change(table.metadata)
+        if table.metadata.format_version >= RELATIVE_PATHS_VERSION:
+            raise UnsupportedFeatureError(
+                f"table {table.identifier}: paths of format version "
+                f"{table.metadata.format_version} are not rewritten here; make another table of "
+                "its rows where it is to be"
+            )
         self._io = io
         self._paths = paths
         self._name = table.identifier

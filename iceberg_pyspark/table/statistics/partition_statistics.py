@@ -100,7 +100,8 @@ class PartitionStatisticsComputation:
     def _counts(self, snapshot: Snapshot) -> tuple[PartitionCounts, str | None]:
         """What is counted, and the file that says it already."""
         file, since = _newest_file(self._metadata, snapshot)
-        if file is not None:
+        # of leaves of a root manifest, files go without that the leaf is written anew
+        if file is not None and all(s.root_manifest is None for s in since):
             try:
                 counts = self._counts_since(file, since)
             except IcebergError as e:

@@ -1,0 +1,73 @@
+"""Locations and paths of tables of version 4, which must say their scheme.
+
+Specification of version 4, "Paths in Metadata": a path without a scheme is relative to the table's
+location, also one that begins with a slash. Those of before the upgrade get the scheme of local
+files, the only ones that have names without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from iceberg_pyspark.commits.metadata_builder import MetadataBuilder
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, older_path, scheme_of
+from iceberg_pyspark.spec.snapshots import with_paths
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+_LOCAL = "file:"
+
+
+def normal_location(location: str) -> str:
+    """A location without trailing slashes, unless it is nothing else.
+
+    >>> normal_location("s3://bucket/table/")
+    's3://bucket/table'
+    """
+    stripped = location.rstrip("/")
+    return location if not stripped or stripped.endswith(":") else stripped
+
+
+def with_scheme(location: str) -> str:
+    """A table's location as version 4 has it.
+
+    >>> with_scheme("/wh/t"), with_scheme("s3://b/t")
+    ('file:/wh/t', 's3://b/t')
+    """
+    return location if scheme_of(location) or not location else f"{_LOCAL}{location}"
+
+
+def set_location(builder: MetadataBuilder, location: str) -> None:
+    """Set the table's location; one with snapshots of version 4 cannot be moved."""
+    m = builder.metadata
+    location = normal_location(location)
+    if m.format_version >= RELATIVE_PATHS_VERSION:
+        location = with_scheme(location)
+        if m.location != location and any(s.root_manifest is not None for s in m.snapshots):
+            raise InvalidRequestError(
+                f"table {m.location}: its location cannot become {location}, because paths in "
+                f"metadata of version {m.format_version} are relative to it; leave the location "
+                "as it is, or make a new table there"
+            )
+    builder.change(location=location)
+
+
+def with_schemes(m: TableMetadata) -> TableMetadata:
+    """The metadata of a table that becomes one of version 4: nothing in it is relative."""
+    location = with_scheme(m.location)
+    return replace(
+        m,
+        location=location,
+        snapshots=tuple(with_paths(s, location, older_path) for s in m.snapshots),
+        metadata_log=tuple(
+            replace(e, metadata_file=older_path(e.metadata_file, location)) for e in m.metadata_log
+        ),
+        statistics=tuple(
+            replace(s, statistics_path=older_path(s.statistics_path, location))
+            for s in m.statistics
+        ),
+        partition_statistics=tuple(
+            replace(s, statistics_path=older_path(s.statistics_path, location))
+            for s in m.partition_statistics
+        ),
+    )

@@ -1,0 +1,451 @@
+"""What a commit writes into its root manifest, and which leaves it writes.
+
+Proposal "Single-file commits". Files of the base's root stay in the root until there are too many,
+then they move to leaves. A leaf is never rewritten because a file of it goes: its position comes
+into the deletion vector of the manifest. Everything is planned before a byte is written; a retry
+plans again on the new base, and leaves with an equal key are used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+
+from iceberg_pyspark.commits.manifest_changes import (
+    DeleteFileId,
+    NewManifest,
+    SnapshotBase,
+    SnapshotPlan,
+    as_existing,
+    chunks_of_size,
+    delete_file_id,
+    plan_merge,
+)
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.content_entries import (
+    ContentStatus,
+    LeafEntry,
+    ManifestVectorEntry,
+    RootEntry,
+)
+from iceberg_pyspark.spec.json_fields import MAX_INT64
+from iceberg_pyspark.spec.manifests import (
+    UNASSIGNED_SEQUENCE_NUMBER,
+    EntryStatus,
+    FileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
+
+MAX_INLINE_VECTOR_BYTES = 16 * 1024
+"""A larger deletion vector of a manifest goes to a Puffin file, and its manifest is folded soon."""
+
+_FOLDED_AT = 0.5
+"""The part of a leaf's entries that are dead from which on the leaf is written anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootLimits:
+    """How much a root holds (`write.root.*`), and how leaves are merged (`commit.manifest*`)."""
+
+    max_data_entries: int
+    max_delete_entries: int
+    max_bytes: int
+    target_size: int
+    min_count_to_merge: int
+    merges: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseRoot:
+    """What a base's root manifest has besides files and leaves; one without root has nothing.
+
+    `vectors` are the live deletion vectors of leaves by the leaf's location, `targets` the data
+    manifests that delete manifests are for, `length` the file's size in bytes.
+    """
+
+    location: str | None = None
+    length: int = 0
+    vectors: Mapping[str, tuple[ManifestVectorEntry, ...]] = field(default_factory=dict)
+    targets: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewLeaf:
+    """A leaf to write; all its entries have the status `status`.
+
+    `target` is the key of the new data manifest that its deletion vectors are for.
+    """
+
+    manifest: NewManifest
+    status: ContentStatus
+    target: tuple[object, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedLeaf:
+    """A leaf some of whose entries go: `dead` are the positions of all that are gone then."""
+
+    leaf: ManifestFile
+    replaced: tuple[ManifestVectorEntry, ...]
+    dead: Set[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RootPlan:
+    """A root manifest in the making.
+
+    `kept` are leaves that stay as they are, with their deletion vectors; `rows` the entries of
+    files, in order.
+    """
+
+    kept: tuple[tuple[ManifestFile, tuple[ManifestVectorEntry, ...]], ...]
+    masked: tuple[MaskedLeaf, ...]
+    new_leaves: tuple[NewLeaf, ...]
+    rows: tuple[ManifestEntry, ...]
+    targets: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedRoot:
+    """The entries of a root as they are written; `added_rows` is the snapshot's `added-rows`."""
+
+    entries: tuple[RootEntry, ...]
+    added_rows: int
+
+
+def plan_root(
+    plan: SnapshotPlan,
+    base: SnapshotBase,
+    root: BaseRoot,
+    limits: RootLimits,
+    *,
+    is_own: Callable[[int], bool],
+    dead_positions: Callable[[ManifestFile], Set[int]],
+    may_merge: Callable[[Sequence[ManifestFile]], bool],
+) -> RootPlan:
+    """What the planned snapshot's root has.
+
+    `is_own` answers for a partition spec: files of others go to leaves. `may_merge` answers for
+    leaves of one spec.
+    """
+    return _RootPlanning(plan, base, root, limits, is_own, dead_positions, may_merge).plan()
+
+
+class _RootPlanning:
+    """One plan; see `plan_root`."""
+
+    def __init__(
+        self,
+        plan: SnapshotPlan,
+        base: SnapshotBase,
+        root: BaseRoot,
+        limits: RootLimits,
+        is_own: Callable[[int], bool],
+        dead_positions: Callable[[ManifestFile], Set[int]],
+        may_merge: Callable[[Sequence[ManifestFile]], bool],
+    ) -> None:
+        self._plan = plan
+        self._base = base
+        self._root = root
+        self._limits = limits
+        self._is_own = is_own
+        self._dead_positions = dead_positions
+        self._may_merge = may_merge
+        self._carried: dict[ManifestContent, list[ManifestEntry]] = {c: [] for c in ManifestContent}
+        self._removed: list[ManifestEntry] = []
+        self._added: dict[ManifestContent, list[NewManifest]] = {c: [] for c in ManifestContent}
+        self._leaves: list[ManifestFile] = []
+        self._masked: list[MaskedLeaf] = []
+        self._new_leaves: list[NewLeaf] = []
+
+    def plan(self) -> RootPlan:
+        for manifest in self._plan.unchanged:
+            if manifest.is_root:
+                self._carry(self._base.read_entries(manifest), manifest.content)
+            else:
+                self._leaves.append(manifest)
+        for new in self._plan.new:
+            self._sort_in(new)
+        rows = self._rows_of_added()
+        self._flush({c: sum(len(m.entries) for m in rows[c]) for c in ManifestContent})
+        kept = self._merged()
+        return RootPlan(
+            kept=tuple((m, self._root.vectors.get(m.manifest_path, ())) for m in kept),
+            masked=tuple(self._masked),
+            new_leaves=tuple(self._new_leaves),
+            rows=(
+                *self._carried[ManifestContent.DATA],
+                *self._carried[ManifestContent.DELETES],
+                *self._removed,
+                *(e for c in ManifestContent for m in rows[c] for e in m.entries),
+            ),
+            targets=self._root.targets,
+        )
+
+    def _carry(self, entries: Iterable[ManifestEntry], content: ManifestContent) -> None:
+        self._carried[content] += [as_existing(e) for e in entries if e.is_live]
+
+    def _sort_in(self, new: NewManifest) -> None:
+        if new.is_existing:
+            self._new_leaves.append(NewLeaf(manifest=new, status=ContentStatus.EXISTING))
+        elif new.rewrites is None:
+            self._added[new.content].append(new)
+        elif new.rewrites.is_root:
+            self._carry(new.entries, new.content)
+            self._removed += [e for e in new.entries if not e.is_live]
+        else:
+            gone = {delete_file_id(e.data_file) for e in new.entries if not e.is_live}
+            self._masked.append(self._masked_leaf(new.rewrites, gone))
+
+    def _masked_leaf(self, leaf: ManifestFile, gone: set[DeleteFileId]) -> MaskedLeaf:
+        before = self._dead_positions(leaf)
+        dead = set(before)
+        positions = _positions_besides(before)
+        for position, entry in zip(positions, self._base.read_entries(leaf), strict=False):
+            if entry.is_live and delete_file_id(entry.data_file) in gone:
+                dead.add(position)
+        return MaskedLeaf(
+            leaf=leaf, replaced=self._root.vectors.get(leaf.manifest_path, ()), dead=dead
+        )
+
+    def _rows_of_added(self) -> dict[ManifestContent, list[NewManifest]]:
+        """What the commit adds as rows of the root; more than fits becomes leaves."""
+        limits = self._limits
+        most = {
+            ManifestContent.DATA: limits.max_data_entries,
+            ManifestContent.DELETES: limits.max_delete_entries,
+        }
+        rows: dict[ManifestContent, list[NewManifest]] = {c: [] for c in ManifestContent}
+        for content, manifests in self._added.items():
+            fits = sum(len(m.entries) for m in manifests) <= most[content]
+            for m in manifests:
+                if fits and self._is_own(m.spec_id):
+                    rows[content].append(m)
+                else:
+                    self._new_leaves.append(NewLeaf(manifest=m, status=ContentStatus.ADDED))
+        return rows
+
+    def _flush(self, added: Mapping[ManifestContent, int]) -> None:
+        """Move the base's own files to leaves where the root would have too many."""
+        limits = self._limits
+        leaf_of: dict[str, tuple[object, ...]] = {}
+        data = self._taken(ManifestContent.DATA, added, limits.max_data_entries)
+        for leaf in self._flushed(data, ManifestContent.DATA):
+            self._new_leaves.append(leaf)
+            leaf_of |= {e.data_file.file_path: leaf.manifest.key for e in leaf.manifest.entries}
+        by_target: dict[tuple[object, ...] | None, list[ManifestEntry]] = {}
+        for e in self._taken(ManifestContent.DELETES, added, limits.max_delete_entries):
+            by_target.setdefault(leaf_of.get(e.data_file.referenced_data_file or ""), []).append(e)
+        for target, entries in by_target.items():
+            for leaf in self._flushed(entries, ManifestContent.DELETES, target):
+                self._new_leaves.append(replace(leaf, target=target))
+
+    def _taken(
+        self, content: ManifestContent, added: Mapping[ManifestContent, int], most: int
+    ) -> list[ManifestEntry]:
+        """Those of the base's own files that do not stay; they are taken out."""
+        carried = self._carried[content]
+        is_full = (
+            self._root.length >= self._limits.max_bytes or len(carried) + added[content] > most
+        )
+        stays = [not is_full and self._is_own(e.data_file.spec_id) for e in carried]
+        self._carried[content] = [e for e, stay in zip(carried, stays, strict=True) if stay]
+        return [e for e, stay in zip(carried, stays, strict=True) if not stay]
+
+    def _flushed(
+        self,
+        entries: Sequence[ManifestEntry],
+        content: ManifestContent,
+        target: tuple[object, ...] | None = None,
+    ) -> Iterator[NewLeaf]:
+        specs: dict[int, list[ManifestEntry]] = {}
+        for e in entries:
+            specs.setdefault(e.data_file.spec_id, []).append(e)
+        for spec_id, of_spec in sorted(specs.items()):
+            by_id = {delete_file_id(e.data_file): e for e in of_spec}
+            files = [e.data_file for e in of_spec]
+            for i, chunk in enumerate(chunks_of_size(files, self._limits.target_size)):
+                manifest = NewManifest(
+                    # of one base, what is removed decides which are left
+                    key=("flushed", self._root.location, content, spec_id, target, i, len(files)),
+                    content=content,
+                    spec_id=spec_id,
+                    entries=tuple(by_id[delete_file_id(f)] for f in chunk),
+                    is_existing=True,
+                )
+                yield NewLeaf(manifest=manifest, status=ContentStatus.EXISTING)
+
+    def _merged(self) -> list[ManifestFile]:
+        """The leaves that stay; those that are all dead go, small and half dead ones are merged.
+
+        Only what was dead before this commit counts: nothing may tell of a removal by folding.
+        """
+        alive = [m for m in self._leaves if self._live_count(m) != 0]
+        if not self._limits.merges:
+            return alive
+        groups = plan_merge(
+            alive,
+            target_size=self._limits.target_size,
+            min_count=self._limits.min_count_to_merge,
+        )
+        kept: list[ManifestFile] = []
+        for group in groups:
+            is_folded = any(map(self._is_folded, group))
+            if (len(group) == 1 and not is_folded) or not self._may_merge(group):
+                kept += group
+                continue
+            entries = [e for m in group for e in self._base.read_entries(m) if e.is_live]
+            if any(_is_file_of_positions(e) for e in entries):
+                # since version 4 no manifest may have such an entry
+                kept += group
+                continue
+            manifest = NewManifest(
+                key=("merged", *((m.manifest_path, m.dead_positions) for m in group)),
+                content=group[0].content,
+                spec_id=group[0].partition_spec_id,
+                entries=tuple(map(as_existing, entries)),
+                is_existing=True,
+            )
+            self._new_leaves.append(NewLeaf(manifest=manifest, status=ContentStatus.EXISTING))
+        return kept
+
+    def _live_count(self, m: ManifestFile) -> int | None:
+        """How many entries of a leaf are live; None: that is not known."""
+        counts = (m.added_files_count, m.existing_files_count)
+        if None in counts or m.deleted_files_count is None:
+            return None
+        if not m.deleted_files_count:
+            return sum(c or 0 for c in counts) - len(self._dead_positions(m))
+        return sum(e.is_live for e in self._base.read_entries(m))
+
+    def _is_folded(self, m: ManifestFile) -> bool:
+        if m.dead_positions is None:
+            return False
+        dead = len(self._dead_positions(m))
+        counts = (m.added_files_count, m.existing_files_count, m.deleted_files_count)
+        total = sum(c or 0 for c in counts)
+        return dead >= _FOLDED_AT * total or len(m.dead_positions) > MAX_INLINE_VECTOR_BYTES
+
+
+def finished_root(
+    plan: RootPlan,
+    leaves: Mapping[tuple[object, ...], ManifestFile],
+    *,
+    snapshot_id: int,
+    sequence_number: int,
+    first_row_id: int,
+    vector_entry: Callable[[MaskedLeaf], ManifestVectorEntry],
+    with_known_counts: Callable[[ManifestFile], ManifestFile],
+) -> FinishedRoot:
+    """The entries of the root: numbers that only the commit knows are filled in.
+
+    `leaves` are the new ones as they were written, by key; `vector_entry` makes the new deletion
+    vector of a leaf. `first_row_id` is the table's `next-row-id`: data files and manifests without
+    one get theirs from it, in order.
+    """
+    numbering = _Numbering(snapshot_id, sequence_number, first_row_id)
+    entries: list[RootEntry] = []
+    for leaf, vectors in plan.kept:
+        m = numbering.leaf(with_known_counts(leaf))
+        entries.append(LeafEntry(status=ContentStatus.EXISTING, manifest=m))
+        entries += [replace(v, status=ContentStatus.EXISTING) for v in vectors]
+    for masked in plan.masked:
+        m = numbering.leaf(with_known_counts(masked.leaf))
+        entries.append(LeafEntry(status=ContentStatus.EXISTING, manifest=m))
+        entries += [
+            replace(v, status=ContentStatus.DELETED, snapshot_id=snapshot_id)
+            for v in masked.replaced
+        ]
+        entries.append(vector_entry(masked))
+    for new in plan.new_leaves:
+        m = numbering.leaf(leaves[new.manifest.key], is_numbered=_all_numbered(new))
+        entries.append(LeafEntry(status=new.status, manifest=m))
+    entries = _with_targets(entries, plan, leaves)
+    entries += [numbering.row(e) for e in plan.rows]
+    return FinishedRoot(entries=tuple(entries), added_rows=numbering.next_row_id - first_row_id)
+
+
+def _with_targets(
+    entries: Sequence[RootEntry], plan: RootPlan, leaves: Mapping[tuple[object, ...], ManifestFile]
+) -> list[RootEntry]:
+    """Delete manifests with the data manifests that they are for, as far as these are there."""
+    targets = dict(plan.targets)
+    for new in plan.new_leaves:
+        if new.target is not None:
+            targets[leaves[new.manifest.key].manifest_path] = leaves[new.target].manifest_path
+    present = {e.manifest.manifest_path for e in entries if isinstance(e, LeafEntry)}
+    return [
+        replace(e, referenced_file=targets[e.manifest.manifest_path])
+        if isinstance(e, LeafEntry) and targets.get(e.manifest.manifest_path) in present
+        else e
+        for e in entries
+    ]
+
+
+class _Numbering:
+    """Fills in what a commit knows: its id, sequence number and row ids."""
+
+    def __init__(self, snapshot_id: int, sequence_number: int, first_row_id: int) -> None:
+        self._snapshot_id = snapshot_id
+        self._sequence_number = sequence_number
+        self.next_row_id = first_row_id
+
+    def leaf(self, m: ManifestFile, *, is_numbered: bool = False) -> ManifestFile:
+        """`is_numbered`: all its entries bring their row ids."""
+        number = self._sequence_number
+        if m.sequence_number == UNASSIGNED_SEQUENCE_NUMBER:
+            unassigned = m.min_sequence_number == UNASSIGNED_SEQUENCE_NUMBER
+            least = number if unassigned else m.min_sequence_number
+            m = replace(m, sequence_number=number, min_sequence_number=least)
+        if m.content is ManifestContent.DELETES or m.first_row_id is not None:
+            return m
+        m = replace(m, first_row_id=self.next_row_id)
+        if not is_numbered:
+            self._advance((m.added_rows_count or 0) + (m.existing_rows_count or 0), m.manifest_path)
+        return m
+
+    def row(self, e: ManifestEntry) -> ManifestEntry:
+        if e.status is not EntryStatus.ADDED:
+            return e
+        number = self._sequence_number
+        file = e.data_file
+        if file.content is FileContent.DATA and file.first_row_id is None:
+            file = replace(file, first_row_id=self.next_row_id)
+            self._advance(file.record_count, file.file_path)
+        return replace(
+            e,
+            snapshot_id=self._snapshot_id,
+            sequence_number=number if e.sequence_number is None else e.sequence_number,
+            file_sequence_number=number,
+            data_file=file,
+        )
+
+    def _advance(self, count: int, where: str) -> None:
+        self.next_row_id += count
+        if not 0 <= self.next_row_id <= MAX_INT64:
+            raise InvalidMetadataError(
+                f"{where}: its rows would get ids up to {self.next_row_id}, which no table has; "
+                "the table's metadata or the manifest is damaged"
+            )
+
+
+def _all_numbered(new: NewLeaf) -> bool:
+    return new.status is ContentStatus.EXISTING and all(
+        e.data_file.first_row_id is not None for e in new.manifest.entries
+    )
+
+
+def _positions_besides(dead: Set[int]) -> Iterator[int]:
+    """The positions of entries that are read where `dead` ones are left out."""
+    position = 0
+    while True:
+        if position not in dead:
+            yield position
+        position += 1
+
+
+def _is_file_of_positions(e: ManifestEntry) -> bool:
+    file = e.data_file
+    return file.content is FileContent.POSITION_DELETES and not file.is_deletion_vector

@@ -1,0 +1,80 @@
+"""Writing a leaf of a root manifest: the content entries of one partition spec, in Parquet.
+
+Proposal "Single-file commits". What added entries inherit is assigned by the root,
+`commits/root_entries.py`, so that a retry keeps its leaves byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from iceberg_pyspark.spec.manifests import (
+    UNASSIGNED_SEQUENCE_NUMBER,
+    EntryStatus,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+    with_counts,
+)
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.storage.content_writer import write_content_entries
+from iceberg_pyspark.storage.file_io import FileIO
+
+
+def write_leaf_manifest(
+    file_io: FileIO,
+    location: str,
+    entries: Iterable[ManifestEntry],
+    *,
+    spec: PartitionSpec,
+    schema: Schema,
+    partition_type: StructType,
+    table_location: str,
+    content: ManifestContent,
+    snapshot_id: int,
+) -> ManifestFile:
+    """Write a leaf; its sequence numbers and those of its ADDED entries wait for the root."""
+    counting = _Counting()
+    length = write_content_entries(
+        file_io,
+        location,
+        counting.through(entries),
+        content="data" if content is ManifestContent.DATA else "delete",
+        schema=schema,
+        partition_types={spec.spec_id: partition_type},
+        table_location=table_location,
+    )
+    least = counting.min_sequence_number
+    manifest = ManifestFile(
+        manifest_path=location,
+        manifest_length=length,
+        partition_spec_id=spec.spec_id,
+        content=content,
+        sequence_number=UNASSIGNED_SEQUENCE_NUMBER,
+        min_sequence_number=UNASSIGNED_SEQUENCE_NUMBER if least is None else least,
+        added_snapshot_id=snapshot_id,
+        table_location=table_location,
+    )
+    return with_counts(manifest, counting.files, counting.rows)
+
+
+class _Counting:
+    """Counts the entries that go through it."""
+
+    def __init__(self) -> None:
+        self.files = dict.fromkeys(EntryStatus, 0)
+        self.rows = dict.fromkeys(EntryStatus, 0)
+        self.min_sequence_number: int | None = None
+
+    def through(self, entries: Iterable[ManifestEntry]) -> Iterator[ManifestEntry]:
+        for e in entries:
+            self.files[e.status] += 1
+            self.rows[e.status] += e.data_file.record_count
+            number = e.sequence_number
+            if number is not None:
+                least = self.min_sequence_number
+                self.min_sequence_number = number if least is None else min(least, number)
+            yield replace(e, snapshot_id=None) if e.status is EntryStatus.ADDED else e

@@ -1,0 +1,149 @@
+"""Root manifests that this process has written, for the commit that comes next.
+
+A root is written anew by every commit, so that a process that commits often would read all of what
+it has just written. Scans read what is in the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from iceberg_pyspark.spec.content_entries import (
+    LIVE_STATUSES,
+    LeafEntry,
+    ManifestVectorEntry,
+    RootEntry,
+)
+from iceberg_pyspark.spec.manifests import (
+    EntryStatus,
+    FileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+    with_counts,
+)
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.storage.decoded_cache import DecodedCache
+from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector, encode_deletion_vector
+from iceberg_pyspark.storage.file_io import FileIO
+
+_CACHE_BYTES = 32 * 1024 * 1024
+_ENTRY_BYTES = 2048
+_METRIC_BYTES = 400
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenRoot:
+    """The entries of a root manifest, and its length in bytes."""
+
+    entries: Sequence[RootEntry]
+    length: int
+
+    def files(self, content: ManifestContent, spec_id: int) -> list[ManifestEntry]:
+        """The root's own entries of files of one kind and partition spec, in order."""
+        return [
+            e
+            for e in self.entries
+            if isinstance(e, ManifestEntry) and _kind(e) == (content, spec_id)
+        ]
+
+    def vectors(self) -> dict[str, tuple[ManifestVectorEntry, ...]]:
+        """The live deletion vectors of manifests by the manifest's location."""
+        found: dict[str, tuple[ManifestVectorEntry, ...]] = {}
+        for e in self.entries:
+            if isinstance(e, ManifestVectorEntry) and e.status in LIVE_STATUSES:
+                found[e.leaf] = (*found.get(e.leaf, ()), e)
+        return found
+
+    def targets(self) -> dict[str, str]:
+        """The data manifests that delete manifests are for, by the location of the latter."""
+        return {
+            e.manifest.manifest_path: e.referenced_file
+            for e in self.entries
+            if isinstance(e, LeafEntry) and e.referenced_file is not None
+        }
+
+    def manifests(self, location: str, snapshot: Snapshot) -> list[ManifestFile] | None:
+        """As `read_root_manifest` gives them; None: a vector would have to be read for that."""
+        vectors = self.vectors()
+        if any(v.inline is None for of_leaf in vectors.values() for v in of_leaf):
+            return None
+        files: dict[tuple[ManifestContent, int], list[ManifestEntry]] = {}
+        for e in self.entries:
+            if isinstance(e, ManifestEntry):
+                files.setdefault(_kind(e), []).append(e)
+        own = [
+            self._own_files(location, snapshot, content, spec_id, of_kind)
+            for (content, spec_id), of_kind in sorted(files.items(), key=lambda item: item[0])
+        ]
+        leaves = [
+            replace(e.manifest, dead_positions=_united(vectors.get(e.manifest.manifest_path, ())))
+            for e in self.entries
+            if isinstance(e, LeafEntry) and e.status in LIVE_STATUSES
+        ]
+        return own + leaves
+
+    def _own_files(
+        self,
+        location: str,
+        snapshot: Snapshot,
+        content: ManifestContent,
+        spec_id: int,
+        entries: Sequence[ManifestEntry],
+    ) -> ManifestFile:
+        files = dict.fromkeys(EntryStatus, 0)
+        rows = dict.fromkeys(EntryStatus, 0)
+        for e in entries:
+            files[e.status] += 1
+            rows[e.status] += e.data_file.record_count
+        manifest = ManifestFile(
+            manifest_path=location,
+            manifest_length=self.length,
+            partition_spec_id=spec_id,
+            content=content,
+            sequence_number=snapshot.sequence_number,
+            added_snapshot_id=snapshot.snapshot_id,
+            table_location=snapshot.table_location,
+            is_root=True,
+        )
+        return with_counts(manifest, files, rows)
+
+
+def remember_root(io: FileIO, location: str, root: WrittenRoot) -> None:
+    """Keep what was written at a location, if it is small enough."""
+    _WRITTEN.put(io, location, root)
+
+
+def written_root(io: FileIO, location: str) -> WrittenRoot | None:
+    """What this process has written there; None where it does not know."""
+    return _WRITTEN.get(io, location)
+
+
+def _kind(e: ManifestEntry) -> tuple[ManifestContent, int]:
+    is_data = e.data_file.content is FileContent.DATA
+    return (ManifestContent.DATA if is_data else ManifestContent.DELETES), e.data_file.spec_id
+
+
+def _united(vectors: Sequence[ManifestVectorEntry]) -> bytes | None:
+    if len(vectors) < 2:
+        return vectors[0].inline if vectors else None
+    first, *others = (decode_deletion_vector(v.inline or b"", v.leaf) for v in vectors)
+    for other in others:
+        first |= other
+    return encode_deletion_vector(first)
+
+
+def _memory_of(root: WrittenRoot) -> int:
+    """About the bytes it takes."""
+    size = 0
+    for e in root.entries:
+        size += _ENTRY_BYTES
+        if isinstance(e, ManifestEntry):
+            size += _METRIC_BYTES * len(e.data_file.value_counts or ())
+        elif isinstance(e, ManifestVectorEntry):
+            size += len(e.inline or b"")
+    return size
+
+
+_WRITTEN: DecodedCache[WrittenRoot] = DecodedCache(_CACHE_BYTES, _memory_of)

@@ -1,0 +1,48 @@
+"""The files that a snapshot removes from leaves of its root manifest, which are not written anew.
+
+Proposal "Single-file commits": the deletion vector of a manifest that a snapshot adds, less the one
+that it replaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from iceberg_pyspark.commits.manifest_changes import as_deleted
+from iceberg_pyspark.spec.manifests import ManifestContent, ManifestEntry
+from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.storage.manifest_reader import entries_of
+from iceberg_pyspark.storage.root_manifests import read_base_root
+from iceberg_pyspark.table.changes.partition_types import partition_type_of
+
+
+def removed_from_leaves(
+    io: FileIO, metadata: TableMetadata, snapshot: Snapshot, content: ManifestContent
+) -> Iterator[ManifestEntry]:
+    """The entries of leaves that the snapshot has taken out, as DELETED by it."""
+    if snapshot.root_manifest is None:
+        return
+    changed = read_base_root(io, snapshot).changed
+    for leaf in read_snapshot_manifests(io, snapshot):
+        vector = changed.get(leaf.manifest_path)
+        if leaf.is_root or leaf.content is not content or vector is None:
+            continue
+        entries = read_entries(
+            io,
+            replace(leaf, dead_positions=None),
+            partition_type_of(metadata, leaf),
+            drop_deleted=False,
+            metrics="all",
+        )
+        positions = decode_deletion_vector(vector, leaf.manifest_path).to_array()
+        for entry in entries_of(entries.take(pa.array(np.frombuffer(positions, np.uint64)))):
+            yield as_deleted(entry, snapshot.snapshot_id)

@@ -1,0 +1,40 @@
+"""The types of partition values in manifests, also of those that only a manifest knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.manifests import ManifestFile
+from iceberg_pyspark.spec.partitioning import partition_type, untyped_fields, with_types_of
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_reader import read_partition_types
+
+
+def common_partition_type(
+    io: FileIO, manifests: Sequence[ManifestFile], metadata: TableMetadata, spec_id: int
+) -> StructType | None:
+    """The partition type of a spec, with those types that only manifests of it know.
+
+    None where these do not agree.
+    """
+    spec = metadata.spec_by_id[spec_id]
+    type_ = partition_type(spec, metadata.schemas_newest_first)
+    untyped = untyped_fields(spec, type_)
+    if not untyped:
+        return type_
+    types = [read_partition_types(io, m.manifest_path) for m in manifests]
+    return with_types_of(types, untyped, type_)
+
+
+def partition_type_of(metadata: TableMetadata, manifest: ManifestFile) -> StructType:
+    """The partition type of a manifest's spec; an unknown spec is an `InvalidMetadataError`."""
+    spec = metadata.spec_by_id.get(manifest.partition_spec_id)
+    if spec is None:
+        raise InvalidMetadataError(
+            f"{manifest.manifest_path} has partition spec {manifest.partition_spec_id}, which "
+            f"table {metadata.location} does not have"
+        )
+    return partition_type(spec, metadata.schemas_newest_first)
