@@ -25,6 +25,7 @@ from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.storage.metadata_files import write_table_metadata
+from iceberg_pyspark.storage.root_manifests import snapshot_files
 from iceberg_pyspark.table.changes.commit import Clock
 
 IDENTIFIER = TableIdentifier(namespace=("db",), name="t")
@@ -40,6 +41,10 @@ BY_PART = PartitionSpec(
         PartitionField(source_ids=(2,), field_id=1000, name="part", transform=IdentityTransform()),
     ),
 )
+
+
+default_version = 2
+"""The format version of tables for which a test says none; `each_version` sets it."""
 
 
 class FakeClock:
@@ -140,27 +145,28 @@ class CommitTable:
         return sorted(e.data_file.file_path for e in self.entries(snapshot) if e.is_live)
 
     def metadata_files(self) -> set[str]:
-        """Locations of manifests and manifest lists in the store."""
-        return {f.location for f in self.io.list_files("mem://t") if f.location.endswith(".avro")}
+        """Locations of manifests, manifest lists and root manifests in the store."""
+        ends = (".avro", ".parquet", ".puffin")
+        files = self.io.list_files("mem://t/metadata")
+        return {f.location for f in files if f.location.endswith(ends)}
 
     def referenced(self) -> set[str]:
-        """Locations of manifests and manifest lists that snapshots refer to."""
+        """Locations of manifests, and of what lists them, that snapshots refer to."""
         found: set[str] = set()
         for snapshot in self.metadata.snapshots:
-            assert snapshot.manifest_list is not None
-            found.add(snapshot.manifest_list)
+            found |= snapshot_files(self.io, snapshot)
             found.update(m.manifest_path for m in self.manifests(snapshot))
         return found
 
 
 def commit_table(
     *,
-    format_version: int = 2,
+    format_version: int | None = None,
     partitioned: bool = False,
     properties: Mapping[str, str] | None = None,
     location: str = "mem://t",
 ) -> CommitTable:
-    """A new, empty table."""
+    """A new, empty table, of `default_version` where none is said."""
     io = MemoryFileIO()
     catalog = FaultyCatalog("test", io=io)
     catalog.faults = []
@@ -171,7 +177,7 @@ def commit_table(
         None,
         location,
         properties or {},
-        format_version=format_version,
+        format_version=format_version or default_version,
         table_uuid="00000000-0000-0000-0000-000000000001",
         now_ms=1_600_000_000_000,
     )

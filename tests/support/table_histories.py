@@ -101,6 +101,15 @@ _METRICS = (
 )
 
 
+_ROOTS = {"write.root.file-system-tables.enabled": "true"}
+_ROOT_LIMITS: Sequence[Mapping[str, str]] = (
+    {},
+    {"write.root.max-data-entries": "1", "write.root.max-delete-entries": "1"},
+    {"write.root.max-data-entries": "0", "commit.manifest.min-count-to-merge": "2"},
+    {"write.root.max-delete-entries": "0", "write.root.max-bytes": "1"},
+)
+
+
 @dataclass
 class ModelRow:
     """A row: its values by field id, and where it is stored."""
@@ -135,6 +144,8 @@ class History:
     vectors: dict[str, DataFile] = field(default_factory=dict)
     moments: list[Moment] = field(default_factory=list)
     next_id: int = 0
+    newest: int = 3
+    """The last version of an upgrade; files of position deletes are not taken over by version 4."""
 
     @property
     def version(self) -> int:
@@ -155,9 +166,9 @@ class History:
         return Moment(self.table.schema, self.live())
 
 
-def a_history(draw: Draw, catalog: TableCatalog) -> History:
-    """Create a table and change it a few times."""
-    version = draw(st.sampled_from([1, 2, 2, 3, 3]))
+def a_history(draw: Draw, catalog: TableCatalog, *, newest: int = 4) -> History:
+    """Create a table and change it a few times; `newest` is the last format version it may get."""
+    version = draw(st.sampled_from([v for v in (1, 2, 2, 3, 3, 4, 4) if v <= newest]))
     ids = iter(range(2, 1000))
     names = draw(st.lists(st.sampled_from(_NAMES), min_size=1, max_size=4, unique_by=str.lower))
     fields = [NestedField(field_id=1, name=ID, type=LongType(), required=True)]
@@ -170,9 +181,11 @@ def a_history(draw: Draw, catalog: TableCatalog) -> History:
         properties["write.metadata.metrics.default"] = draw(
             st.sampled_from(["none", "counts", "full", "truncate(1)"])
         )
+    if newest >= 4:
+        properties |= _ROOTS | draw(st.sampled_from(_ROOT_LIMITS))
     table = catalog.create_table(f"db.t{uuid.uuid4().hex}", schema, properties=properties)
     note(f"create version {version}: {_shown(schema)}")
-    history = History(draw, table)
+    history = History(draw, table, newest=newest if version >= 3 else min(newest, 3))
     if draw(st.booleans()):
         change_partitioning(history)
     append(history)
@@ -243,7 +256,7 @@ def append(h: History) -> None:
     note(f"append {[named(h.struct, row) for row in stored]} in {len(files)} files")
     for f in files:
         h.files[f.file_path] = f
-        for position, row_id in enumerate(pq.read_table(f.file_path)[ID].to_pylist()):
+        for position, row_id in enumerate(pq.read_table(_local(f))[ID].to_pylist()):
             h.rows.append(
                 ModelRow(
                     stored=by_id[row_id],
@@ -266,10 +279,10 @@ def _rewritten(h: History, f: DataFile) -> DataFile:
         "use_dictionary": h.draw(st.booleans()),
     }
     absent = _absent_columns(h, f)
-    rows = pq.read_table(f.file_path, partitioning=None).drop_columns([c.name for c in absent])
-    pq.write_table(rows, f.file_path, **options)
+    rows = pq.read_table(_local(f), partitioning=None).drop_columns([c.name for c in absent])
+    pq.write_table(rows, _local(f), **options)
     f = _without_metrics(f, {c.field_id for c in absent})
-    read = pq.ParquetFile(f.file_path)
+    read = pq.ParquetFile(_local(f))
     groups = [read.metadata.row_group(i) for i in range(read.metadata.num_row_groups)]
     offsets = tuple(
         min(
@@ -582,10 +595,36 @@ def change_partitioning(h: History) -> None:
 
 def upgrade(h: History) -> None:
     """To the next format version."""
-    if h.version < 3:
+    if h.version < h.newest:
         h.table.update_properties().set({"format-version": str(h.version + 1)}).commit()
         h.table.refresh()
         note(f"upgrade to version {h.version}")
+        if h.version == 4:
+            _with_schemes(h)
+
+
+def _local(f: DataFile) -> str:
+    """What pyarrow takes for a path: it would decode a URI."""
+    return f.file_path.removeprefix("file:")
+
+
+def _with_schemes(h: History) -> None:
+    """Local files are found under names with a scheme since version 4."""
+    for row in h.rows:
+        row.file_path = f"file:{row.file_path}"
+    for known in (h.files, h.vectors):
+        files = {f"file:{path}": _with_scheme(f) for path, f in known.items()}
+        known.clear()
+        known.update(files)
+
+
+def _with_scheme(f: DataFile) -> DataFile:
+    target = f.referenced_data_file
+    return replace(
+        f,
+        file_path=f"file:{f.file_path}",
+        referenced_data_file=None if target is None else f"file:{target}",
+    )
 
 
 def _shown(schema: Schema) -> str:

@@ -21,6 +21,7 @@ from iceberg_pyspark.storage.deletion_vectors import read_deletion_vector
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
+from iceberg_pyspark.storage.root_manifests import snapshot_files
 
 
 def table_problems(table: Table) -> list[str]:
@@ -54,8 +55,7 @@ def unreferenced_files(table: Table) -> set[str]:
     m, io = table.metadata, table.io
     known = {e.metadata_file for e in m.metadata_log} | {table.loaded.metadata_location}
     for snapshot in m.snapshots:
-        assert snapshot.manifest_list is not None
-        known.add(snapshot.manifest_list)
+        known |= snapshot_files(io, snapshot)
         for manifest in read_snapshot_manifests(io, snapshot):
             known.add(manifest.manifest_path)
         known |= {e.data_file.file_path for e in live_entries(m, io, snapshot)}
@@ -112,7 +112,8 @@ def _of_snapshot(m: TableMetadata, io: FileIO, s: Snapshot) -> Iterator[str]:
             EntryStatus.EXISTING: manifest.existing_files_count,
             EntryStatus.DELETED: manifest.deleted_files_count,
         }
-        if any(n is not None and n != counts[status] for status, n in said.items()):
+        is_whole = manifest.dead_positions is None
+        if is_whole and any(n not in (None, counts[status]) for status, n in said.items()):
             yield f"{manifest.manifest_path} holds {counts}, the list says {said}"
         if manifest.sequence_number > s.sequence_number:
             yield f"{manifest.manifest_path} is of a later commit"

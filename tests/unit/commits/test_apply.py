@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from iceberg_pyspark.commits.apply import apply_updates, normal_location
+from iceberg_pyspark.commits.absolute_paths import normal_location
+from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.new_table import new_table_metadata, new_table_updates
 from iceberg_pyspark.commits.updates import (
     LAST_ADDED,
@@ -43,7 +44,9 @@ from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsF
 from iceberg_pyspark.spec.table_metadata import (
     TableMetadata,
     metadata_from_bytes,
+    metadata_from_json,
     metadata_to_bytes,
+    metadata_to_json,
 )
 from iceberg_pyspark.spec.transforms import BucketTransform, IdentityTransform
 from iceberg_pyspark.spec.types import IntegerType, LongType, NestedField, StringType
@@ -390,8 +393,21 @@ def test_upgrades_go_up_only_and_start_row_ids_at_0_18() -> None:
     assert upgraded.snapshots[0].first_row_id is None
     with pytest.raises(InvalidRequestError, match="lower"):
         apply(upgraded, UpgradeFormatVersion(2))
-    with pytest.raises(InvalidRequestError, match="4"):
-        apply(upgraded, UpgradeFormatVersion(4))
+    with pytest.raises(InvalidRequestError, match="5"):
+        apply(upgraded, UpgradeFormatVersion(5))
+
+
+def test_an_upgrade_to_version_4_keeps_row_ids_and_makes_every_path_absolute() -> None:
+    upgraded = apply(commit(table(2), 1), UpgradeFormatVersion(3))
+    local = [replace(s, manifest_list="/wh/t/metadata/a.avro") for s in upgraded.snapshots]
+    before = replace(upgraded, location="/wh/t", next_row_id=7, snapshots=tuple(local))
+    after = apply(before, UpgradeFormatVersion(4))
+    assert (after.format_version, after.next_row_id, after.location) == (4, 7, "file:/wh/t")
+    new = after.snapshots[0]
+    assert new.manifest_list == "file:/wh/t/metadata/a.avro"
+    assert new.table_location == "file:/wh/t"
+    assert after.properties["write.root.enabled"] == "true"
+    assert metadata_from_json(metadata_to_json(after)).snapshots == after.snapshots
 
 
 def test_a_uuid_is_given_once_and_required_since_version_2_83() -> None:

@@ -161,7 +161,7 @@ def test_the_format_version_comes_from_argument_property_or_default() -> None:
     assert metadata.format_version == 3
     assert "format-version" not in metadata.properties
     assert create(schema, properties={"format-version": "3"}, version=1).format_version == 1
-    for wrong in ("4", "0", "two"):
+    for wrong in ("5", "0", "two"):
         with pytest.raises(InvalidRequestError):
             create(schema, properties={"format-version": wrong})
 

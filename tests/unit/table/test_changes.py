@@ -34,6 +34,8 @@ from tests.support.commit_tables import CommitTable, commit_table
 from tests.support.naive_rows import read, shown
 from tests.support.table_histories import a_history
 
+pytestmark = pytest.mark.usefixtures("each_version")
+
 LATER = 1_900_000_000_000
 
 

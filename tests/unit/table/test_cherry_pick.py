@@ -18,6 +18,8 @@ from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import commit_table
 from tests.support.file_commits import commit_append, commit_overwrite
 
+pytestmark = pytest.mark.usefixtures("each_version")
+
 VERSIONS = pytest.mark.parametrize("version", [1, 2, 3])
 
 

@@ -37,8 +37,15 @@ from tests.support.commit_tables import (
 )
 from tests.support.file_commits import commit_append
 
+pytestmark = pytest.mark.usefixtures("each_version")
+
 Answer = Outcome[LoadedTable]
 Commit = Callable[[], Answer]
+
+
+def files_of_an_append(t: CommitTable) -> int:
+    """A manifest and its list; since version 4 a root manifest alone."""
+    return 1 if t.metadata.format_version >= 4 else 2
 
 
 def append(t: CommitTable, *names: str, write_id: str | None = None) -> LoadedTable:
@@ -80,6 +87,7 @@ def lost(commit: Commit) -> Answer:
 
 
 @pytest.mark.parametrize("conflicts", [1, 2, 4])
+@pytest.mark.with_lists("the files of an append are in the root itself")
 def test_conflicts_are_retried_with_the_manifests_that_are_there_7_96(conflicts: int) -> None:
     t = commit_table()
     append(t, "a")
@@ -132,7 +140,7 @@ def test_a_lost_request_stays_unknown_and_deletes_nothing() -> None:
     with pytest.raises(CommitStateUnknownError, match="does not show the commit yet"):
         append(t, "a")
     assert len(t.clock.sleeps) == 3, "commit.status-check.num-retries"
-    assert len(t.metadata_files()) == 2, "the catalog may carry it out later"
+    assert len(t.metadata_files()) == files_of_an_append(t), "the catalog may carry it out later"
 
 
 def test_a_commit_carried_out_after_the_last_look_is_whole() -> None:
@@ -213,7 +221,9 @@ def test_an_error_that_the_catalog_raises_says_nothing_about_the_table(error: Ex
             continue
         with pytest.raises(CommitStateUnknownError, match="may have succeeded"):
             append(t, "a")
-        assert len(t.metadata_files()) == 2, "the catalog may carry it out later"
+        assert len(t.metadata_files()) == files_of_an_append(t), (
+            "the catalog may carry it out later"
+        )
 
 
 def test_what_is_no_error_of_ours_removes_nothing() -> None:
@@ -376,7 +386,7 @@ def test_a_property_no_commit_can_work_with_is_refused_before_anything_is_writte
     table = Table(t.catalog, t.loaded, io=t.io, clock=t.clock.clock)
     with pytest.raises(InvalidRequestError, match=name):
         table.append(pa.table({"id": pa.array([1], pa.int64())}))
-    assert not any(f.location.endswith(".parquet") for f in t.io.list_files("mem://t"))
+    assert not list(t.io.list_files("mem://t/data"))
     t.catalog.faults = []
     table.update_properties().remove(name).commit()
     append(t, "b")

@@ -42,10 +42,14 @@ from iceberg_pyspark.table.changes.commit_files import OverwriteMode, commit_act
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.table import Table
+from tests.support import commit_tables
 from tests.support.commit_tables import CommitTable, commit_table, data_file
 from tests.support.file_commits import commit_append, commit_overwrite
 
-VERSIONS = (1, 2, 3)
+pytestmark = pytest.mark.usefixtures("each_version")
+
+VERSIONS = (1, 2, 3, 4)
+WITH_LISTS = (1, 2, 3)
 
 
 def append(t: CommitTable, *files: DataFile, **options: Any) -> LoadedTable:
@@ -96,11 +100,18 @@ def position_deletes(path: str, *partition: Any, target: str | None = None) -> D
     )
 
 
+def deletes_of(path: str, target: str) -> DataFile:
+    """A file of position deletes; in tables of version 4 a deletion vector."""
+    if commit_tables.default_version >= 3:
+        return vector(path, target)
+    return position_deletes(path, target=target)
+
+
 def by_path(entries: list[ManifestEntry]) -> dict[str, ManifestEntry]:
     return {e.data_file.file_path.rsplit("/", 1)[1]: e for e in entries}
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", WITH_LISTS)
 def test_appends_add_and_keep_1_8(version: int) -> None:
     t = commit_table(format_version=version)
     append(t, data_file("a", rows=3))
@@ -202,6 +213,7 @@ def test_an_overwrite_by_filter_takes_whole_files_or_none() -> None:
         overwrite(t, LiteralPredicate("lt", "id", 3))
 
 
+@pytest.mark.with_lists("a root has files of several specs")
 def test_several_specs_have_manifests_of_their_own_10() -> None:
     t = commit_table(partitioned=True)
     append(t, data_file("a", "x"))
@@ -279,7 +291,7 @@ def test_row_ids_advance_on_branches_too_19() -> None:
     assert [s.sequence_number for s in t.metadata.snapshots] == [1, 2, 3]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", WITH_LISTS)
 def test_manifests_are_merged_once_there_are_enough(version: int) -> None:
     t = commit_table(format_version=version, properties={"commit.manifest.min-count-to-merge": "3"})
     for name in ("a", "b"):
@@ -301,6 +313,7 @@ def test_manifests_are_merged_once_there_are_enough(version: int) -> None:
     assert t.metadata_files() == t.referenced(), "the manifest that was merged at once is gone"
 
 
+@pytest.mark.with_lists("a root takes the files of appends")
 def test_a_fast_append_merges_nothing() -> None:
     t = commit_table(properties={"commit.manifest.min-count-to-merge": "2"})
     for name in ("a", "b", "c"):
@@ -308,6 +321,7 @@ def test_a_fast_append_merges_nothing() -> None:
     assert len(t.manifests()) == 3
 
 
+@pytest.mark.with_lists("so few files are in the root itself")
 def test_large_appends_are_cut_into_manifests_of_the_target_size() -> None:
     t = commit_table(properties={"commit.manifest.target-size-bytes": "1000"})
     append(t, *(data_file(f"{i:02d}") for i in range(40)))
@@ -481,12 +495,12 @@ def test_a_vector_replaces_the_one_before_it_33() -> None:
 
 def test_delete_files_fit_the_format_version_34() -> None:
     for version, file, message in (
-        (1, position_deletes("d"), "version 1 tables have none"),
+        (1, position_deletes("d", target="a"), "version 1 tables have none"),
         (2, vector("p", "a"), "version 2 tables have none"),
-        (3, position_deletes("d"), "write deletion vectors"),
+        (3, position_deletes("d", target="a"), "write deletion vectors"),
         (
             2,
-            replace(position_deletes("d"), content=FileContent.EQUALITY_DELETES),
+            replace(position_deletes("d", target="a"), content=FileContent.EQUALITY_DELETES),
             "equality ids",
         ),
         (3, replace(vector("p", "a"), content_offset=None), "offset and size"),
@@ -512,6 +526,7 @@ def test_an_upsert_is_an_overwrite_and_its_deletes_have_its_sequence_number_22_4
     assert summary(t)["total-equality-deletes"] == "2"
 
 
+@pytest.mark.with_lists("a root is no manifest with a number of its own")
 def test_compaction_keeps_the_data_sequence_number_6() -> None:
     t = commit_table()
     append(t, data_file("a"))
@@ -546,7 +561,7 @@ def test_a_rewrite_fails_when_rows_of_its_files_were_deleted_meanwhile_95() -> N
         data_files=(data_file("c"),),
         checks=checks,
     )
-    deletes = position_deletes("d", target="a")
+    deletes = deletes_of("d", "a")
     act(t, RowDelta(delete_files=(deletes,), checks=ConflictChecks(base_snapshot_id=head(t))))
     before = t.metadata_files()
     with pytest.raises(ConcurrentChangeError, match="added deletes"):
@@ -587,7 +602,7 @@ def test_a_row_delta_fails_when_its_data_file_is_gone_95() -> None:
     checks = ConflictChecks(base_snapshot_id=head(t), still_live=frozenset({"mem://t/data/a"}))
     overwrite(t, "static", data_file("b"))
     with pytest.raises(ConcurrentChangeError, match="removed mem://t/data/a"):
-        act(t, RowDelta(delete_files=(position_deletes("d"),), checks=checks), read)
+        act(t, RowDelta(delete_files=(deletes_of("d", "a"),), checks=checks), read)
 
 
 @pytest.mark.parametrize(

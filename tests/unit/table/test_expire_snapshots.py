@@ -40,6 +40,8 @@ from tests.support.commit_tables import CommitTable, commit_table, data_file
 from tests.support.hooked_storage import HookedFileIO
 from tests.support.table_integrity import live_entries, table_problems
 
+pytestmark = pytest.mark.usefixtures("each_version")
+
 LOCATION = "mem://wh/t"
 LATER = 1_900_000_000_000
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "part": ["a", "b"]})

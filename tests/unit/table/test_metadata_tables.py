@@ -32,6 +32,8 @@ from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import SCHEMA, commit_table, data_file, publish
 
+pytestmark = pytest.mark.usefixtures("each_version")
+
 VERSIONS = (1, 2, 3)
 
 

@@ -23,6 +23,8 @@ from tests.support.commit_tables import commit_table
 from tests.support.deleted_rows import delete_positions
 from tests.support.frames import append_rows, create_path_table
 
+pytestmark = pytest.mark.usefixtures("each_version")
+
 SCHEMA = "id BIGINT, p STRING, f DOUBLE"
 
 

@@ -26,6 +26,8 @@ from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import IDENTIFIER, CommitTable, commit_table, data_file
 from tests.support.hooked_storage import HookedFileIO
 
+pytestmark = pytest.mark.usefixtures("each_version")
+
 LOCATION = "mem://wh/t"
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "part": ["a", "b"]})
 

@@ -45,7 +45,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
 def test_random_tables_have_the_rows_of_the_version_3_table_that_they_were(
     catalog: TableCatalog, profile: ProfileName, data: st.DataObject
 ) -> None:
-    history = a_history(data.draw, catalog)
+    history = a_history(data.draw, catalog, newest=3)
     table = history.table.refresh()
     snapshots = table.metadata.snapshots
     assume(table.metadata.format_version == 3 and snapshots)
@@ -257,4 +257,4 @@ def test_a_root_manifest_is_written_back_as_it_was(tmp_path: Path) -> None:
     assert "manifest-list" not in written["snapshots"][0]
     assert metadata_from_json(written).snapshots == copy.metadata.snapshots
     shown = copy.metadata_table("snapshots").to_arrow().to_pylist()
-    assert shown[0]["manifest_list"] == written["snapshots"][0]["root-manifest"]
+    assert shown[0]["manifest_list"].endswith(written["snapshots"][0]["root-manifest"])
