@@ -111,6 +111,15 @@ class PlacingCatalog(Protocol):
         ...
 
 
+@runtime_checkable
+class CheckingCatalog(Protocol):
+    """A catalog that cannot have every table: it is asked before files are written for one."""
+
+    def check_new_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> None:
+        """Raise the `IcebergError` that `create_table` would raise for this metadata alone."""
+        ...
+
+
 def check_same_table(loaded: LoadedTable, current: LoadedTable) -> LoadedTable:
     """The table that has the name of a loaded one now; raises `TableRecreatedError`: another one.
 

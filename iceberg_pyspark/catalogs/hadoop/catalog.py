@@ -15,6 +15,7 @@ from functools import partial
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.committing_catalog import CommittingCatalog, Swap
 from iceberg_pyspark.catalogs.hadoop.tables import (
+    check_metadata,
     commit_next_version,
     create_first_version,
     drop_versions,
@@ -156,6 +157,10 @@ class FilesystemCatalog(CommittingCatalog):
     def default_table_location(self, identifier: TableIdentifier) -> str:
         """The only place a table of that name can be."""
         return self._folder((*identifier.namespace, identifier.name))
+
+    def check_new_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> None:
+        """Refuse what no table of a file system can have; `create_table` refuses it too."""
+        check_metadata(metadata, self.default_table_location(identifier))
 
     def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
         folder = self.default_table_location(identifier)

@@ -14,6 +14,7 @@ from functools import partial
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.committing_catalog import CommittingCatalog, Swap
 from iceberg_pyspark.catalogs.hadoop.tables import (
+    check_metadata,
     commit_next_version,
     create_first_version,
     drop_versions,
@@ -125,6 +126,10 @@ class PathCatalog(CommittingCatalog):
         if _METADATA_FILE.search(location):
             raise InvalidRequestError(f"{location} names a metadata file; a table needs a folder")
         return location
+
+    def check_new_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> None:
+        """Refuse what no table of a file system can have; `create_table` refuses it too."""
+        check_metadata(metadata, self.default_table_location(identifier))
 
     def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
         location = self.default_table_location(identifier)

@@ -65,7 +65,7 @@ def create_first_version(
 ) -> Outcome[TableVersion]:
     """Publish version 1; refused with a `TableAlreadyExistsError` where the folder is a table."""
     try:
-        _check(metadata, location)
+        check_metadata(metadata, location)
         if current_version(io, location) is not None:
             return Refused(_already_exists(location))
     except IcebergError as e:
@@ -122,7 +122,7 @@ def commit_next_version(
         metadata = next_metadata(base.metadata, base.metadata_location, requirements, updates)
         if metadata is base.metadata:
             return Done(base)
-        _check(metadata, location)
+        check_metadata(metadata, location)
     except IcebergError as e:
         return Refused(e)
     version = base.version + 1
@@ -338,7 +338,8 @@ def _keep_as_dropped(io: FileIO, location: str, current: TableVersion) -> None:
         return
 
 
-def _check(metadata: TableMetadata, location: str) -> None:
+def check_metadata(metadata: TableMetadata, location: str) -> None:
+    """Raise an `IcebergError` where no table in this folder can have this metadata."""
     if metadata.format_version > _MAX_FORMAT_VERSION and not ROOTS_IN_FOLDERS.of(
         metadata.properties
     ):

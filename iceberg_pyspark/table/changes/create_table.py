@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from iceberg_pyspark.catalogs.catalog import (
     Catalog,
+    CheckingCatalog,
     LoadedTable,
     Namespace,
     NewTablePlace,
@@ -72,19 +73,25 @@ def create_table(catalog: Catalog, identifier: TableIdentifier, new: NewTable) -
 
 
 def planned_table(catalog: Catalog, identifier: TableIdentifier, new: NewTable) -> LoadedTable:
-    """A table as it would be created, which no catalog has yet: files can be written for it."""
+    """A table as it would be created, which no catalog has yet: files can be written for it.
+
+    Raises an `IcebergError` where the catalog could not have such a table.
+    """
     place = _place(catalog, identifier, new.location)
+    metadata = new_table_metadata(
+        new.schema,
+        new.spec,
+        new.sort_order,
+        place.location,
+        new.properties,
+        table_uuid=str(uuid.uuid4()),
+        now_ms=SYSTEM_CLOCK.now_ms(),
+    )
+    if isinstance(catalog, CheckingCatalog):
+        catalog.check_new_table(identifier, metadata)
     return LoadedTable(
         identifier=identifier,
-        metadata=new_table_metadata(
-            new.schema,
-            new.spec,
-            new.sort_order,
-            place.location,
-            new.properties,
-            table_uuid=str(uuid.uuid4()),
-            now_ms=SYSTEM_CLOCK.now_ms(),
-        ),
+        metadata=metadata,
         metadata_location="",
         config=place.config,
     )

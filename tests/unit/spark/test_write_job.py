@@ -199,6 +199,23 @@ def test_what_a_table_cannot_do_is_refused_before_any_row_is_written(
         prepared(tmp_path / "t", options, overwrite=overwrite)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"format-version": "4"}, "file-system-tables.enabled to true"),
+        ({"format-version": "5"}, "format version 5: 1 to 4 are"),
+        ({"table-property.write.metadata.path": "/elsewhere"}, "'write.metadata.path' cannot"),
+        ({"location": "/elsewhere"}, "its location cannot be /elsewhere"),
+    ],
+)
+def test_what_no_new_table_can_have_is_refused_before_any_row_is_written(
+    tmp_path: Path, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises((InvalidRequestError, UnsupportedFeatureError), match=message):
+        prepared(tmp_path / "t", options)
+    assert not (tmp_path / "t").exists()
+
+
 def test_options_of_a_new_table_may_be_given_again(tmp_path: Path) -> None:
     options = {"format-version": "3", "partitioned-by": "bucket(4, id)"}
     for i in (1, 2):
