@@ -1,4 +1,5 @@
-# Everything runs in two virtual environments that this file makes with nothing but Python's own venv and pip:
+# Everything runs in two virtual environments that this file makes with Python's own venv and pip, and with uv where pip
+# can install it:
 #   .venv         the newest pyspark, the package itself (editable), and the tools of the checks
 #   .venv-oracle  pyspark 4.1, for which Iceberg's own Java runtime exists: the oracle of tests/interop
 #   .releases     jars of every release of Spark, and environments with the pyspark of one
@@ -6,6 +7,7 @@
 # Java 17 or newer is found, or brought from PyPI, by jobs/find_java.py.
 
 SHELL := bash
+comma := ,
 NEWEST := .venv/bin/python
 ORACLE := .venv-oracle/bin/python
 OLDEST := .venv-oldest/bin/python
@@ -16,6 +18,10 @@ NO_SPARK := --ignore=tests/spark --ignore=tests/interop --ignore=tests/bench --i
 OF_RELEASES := -m 'release and not once'
 # --use-pep517: what newer versions of pip do anyway, and older ones warn about.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --use-pep517
+# $(call install,PYTHON,WHAT): uv takes a third of the time of pip. pip serves where uv cannot be had, or does not reach
+# the index that pip is configured for.
+install = { $(1) $(PIP_INSTALL) uv && $(1) -m uv pip install --quiet --python $(1) $(2); } 2>/dev/null || \
+	$(1) $(PIP_INSTALL) $(2)
 
 # The first Python 3.10 or newer of these; `make PYTHON=... env` overrides.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
@@ -27,7 +33,7 @@ OLDEST_PYTHON ?= python3.10
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env oracle-env archives coverage demo protocol reference docs check test lint style types unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more interop faults fuzz bench services clean distclean unit-oldest
+.PHONY: help env oracle-env archives coverage demo protocol reference docs check test lint style types unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more interop faults fuzz bench selection services clean distclean unit-oldest
 
 help:
 	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time, merge, delete'
@@ -45,6 +51,7 @@ help:
 	@echo 'make fuzz        10,000 mutated inputs for every parser; at most a tenth is in make test (ARGS="--only filter,schema")'
 	@echo 'make test-more   what only volume proves: all of faults, fuzz, threads, parameters, releases (some hours)'
 	@echo 'make coverage    lines and branches that `make test` runs in its own processes, by module (not in make test)'
+	@echo 'make selection   tests/left_out.txt, written anew: the cases that `make test` leaves to `make test-more` (two hours)'
 	@echo 'make bench       figures, printed and never asserted on a clock (ARGS="planning native": these sections)'
 	@echo 'make protocol    Java's side of bridge/protocol/, written from it after a change there'
 	@echo 'make reference   pages of docs/reference and the figures of README.md, written from the code and from RESULTS.md'
@@ -61,24 +68,24 @@ oracle-env: .venv-oracle/.stamp-dev
 # The demo installs less than the tests do: no test tool, no checker.
 .venv/.stamp-demo: pyproject.toml | .venv/.stamp-made
 	@echo 'installing the package, the newest pyspark and tpchgen-cli into .venv (some minutes the first time)'
-	@$(NEWEST) $(PIP_INSTALL) --editable '.[spark,demo]'
+	@$(call install,$(NEWEST),--editable '.[spark$(comma)demo]')
 	@touch $@
 
 .venv/.stamp-dev: pyproject.toml | .venv/.stamp-made
 	@echo 'installing the package, the newest pyspark and the test tools into .venv (some minutes the first time)'
-	@$(NEWEST) $(PIP_INSTALL) --editable '.[dev]'
+	@$(call install,$(NEWEST),--editable '.[dev]')
 	@touch $@ .venv/.stamp-demo
 
 .venv-oracle/.stamp-dev: pyproject.toml | .venv-oracle/.stamp-made
 	@echo 'installing the package, pyspark 4.1 and the test tools into .venv-oracle (some minutes the first time)'
-	@$(ORACLE) $(PIP_INSTALL) --editable '.[connect,test]' 'pyspark==4.1.*'
+	@$(call install,$(ORACLE),--editable '.[connect$(comma)test]' 'pyspark==4.1.*')
 	@touch $@
 
 # Every `name>=version` among the dependencies becomes `name==version`.
 .venv-oldest/.stamp-dev: pyproject.toml
 	@$(OLDEST_PYTHON) -m venv .venv-oldest
 	@sed -n '/^dependencies/,/^]/s/^ *"\([a-z0-9-]*\)[^>]*>=\([0-9.]*\)".*/\1==\2/p' pyproject.toml > .venv-oldest/lowest.txt
-	@$(OLDEST) $(PIP_INSTALL) --editable '.[connect,test]' 'pyspark==4.0.*' --constraint .venv-oldest/lowest.txt
+	@$(call install,$(OLDEST),--editable '.[connect$(comma)test]' 'pyspark==4.0.*' --constraint .venv-oldest/lowest.txt)
 	@touch $@
 
 .venv/.stamp-made .venv-oracle/.stamp-made:
@@ -185,17 +192,22 @@ faults: env
 	ICEBERG_FAULTS=all $(NEWEST) -m pytest -q tests/faults $(ARGS)
 
 # Of the processes of pytest, the drivers: executors' Python, Spark's and the subprocesses of tests are not counted.
-COVERED := COVERAGE_FILE=$(RESULTS)/coverage
-COVER := -m coverage run --branch --parallel-mode --source=iceberg_pyspark,jobs -m pytest -q
+COVER = COVERAGE_FILE=$(RESULTS)/coverage $(1) -m coverage run --branch --parallel-mode --source=iceberg_pyspark,jobs \
+	-m pytest -q -p tests.case_contexts --junitxml=$(RESULTS)/$(2).xml
 
 coverage: env oracle-env
-	@mkdir -p $(RESULTS)
-	$(COVERED) $(NEWEST) $(COVER) $(NO_SPARK)
-	$(COVERED) $(NEWEST) $(COVER) tests/spark
-	$(COVERED) $(ORACLE) $(COVER) $(OF_RELEASES) tests/spark
-	$(COVERED) $(ORACLE) $(COVER) tests/interop
-	$(COVERED) $(NEWEST) -m coverage combine $(RESULTS)
-	$(COVERED) $(NEWEST) -m coverage report
+	@rm -rf $(RESULTS) && mkdir -p $(RESULTS)
+	$(call COVER,$(NEWEST),unit) $(NO_SPARK)
+	$(call COVER,$(NEWEST),spark) tests/spark
+	$(call COVER,$(ORACLE),spark-oldest) $(OF_RELEASES) tests/spark
+	$(call COVER,$(ORACLE),interop) tests/interop
+	COVERAGE_FILE=$(RESULTS)/coverage $(NEWEST) -m coverage combine $(RESULTS)
+	COVERAGE_FILE=$(RESULTS)/coverage $(NEWEST) -m coverage report
+
+# From the lines and the seconds of every case: which cases `make test` leaves to `make test-more`.
+selection:
+	@ICEBERG_ALL_CASES=1 $(MAKE) --no-print-directory coverage
+	$(NEWEST) -m tests.selection $(RESULTS)
 
 bench: oracle-env
 	$(ORACLE) -m tests.bench $(ARGS)

@@ -7,6 +7,8 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.selection import cases_to_leave_out
+
 # an assertion that fails there says what it compared
 pytest.register_assert_rewrite("tests.support", "tests.faults.matrix")
 
@@ -55,7 +57,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if os.environ.get("ICEBERG_MORE"):
         return
-    more = [item for item in items if item.get_closest_marker("more")]
+    left_out = cases_to_leave_out([i.nodeid for i in items], config.invocation_params.args)
+    more = [i for i in items if i.get_closest_marker("more") or i.nodeid in left_out]
     if more:
         config.hook.pytest_deselected(items=more)
-        items[:] = [item for item in items if not item.get_closest_marker("more")]
+        kept = set(items).difference(more)
+        items[:] = [item for item in items if item in kept]

@@ -1,0 +1,155 @@
+"""Which cases `make test` runs: those that together run every line and branch that all run.
+
+`python -m tests.selection FOLDER...` reads what `make coverage` left in the folders, the
+lines and branches of each case and its seconds, and writes `tests/left_out.txt`: the cases that
+`make test` leaves to `make test-more`. A case stays in `make test` where one of these holds:
+
+- it takes less than half a second;
+- it is the one that shows most of its test, on each read path: every test runs at least once;
+- it runs a line or branch of the package that no other case runs that stays.
+
+What Java and Spark's executors run is not counted: the second rule keeps a case for it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+from xml.etree import ElementTree
+
+LEFT_OUT = Path(__file__).parent / "left_out.txt"
+ALL_CASES = "ICEBERG_ALL_CASES"
+QUICK_SECONDS = 0.5
+_HEADER = """\
+# Cases that only `make test-more` runs: `make test` runs another case of the same test, and its
+# cases together run all of their lines and branches. `make selection` writes this file. A case
+# that is not in it runs.
+"""
+_READ_PATHS = re.compile(r"\b(portable|native)\b")
+
+Arc: TypeAlias = tuple[str, int, int]
+"""A file of the package and two lines of it that follow each other."""
+
+
+@dataclass
+class Case:
+    """One case of a test: its node id, what it takes and what it runs."""
+
+    node_id: str
+    seconds: float = 0.0
+    arcs: set[Arc] = field(default_factory=set)
+
+    @property
+    def test(self) -> tuple[str, str]:
+        """Its test, and the read path where it has one as its parameter."""
+        name, _, parameters = self.node_id.partition("[")
+        path = _READ_PATHS.search(parameters)
+        return name, path[1] if path else ""
+
+
+def left_out(cases: Iterable[Case]) -> list[Case]:
+    """Return the cases that are not needed for any line, branch or test, by their node ids."""
+    kept: list[Case] = []
+    rest: list[Case] = []
+    for case in cases:
+        (kept if case.seconds < QUICK_SECONDS else rest).append(case)
+    covered = {arc for case in kept for arc in case.arcs}
+    tests = {case.test for case in kept}
+    groups: dict[tuple[str, str], list[Case]] = defaultdict(list)
+    for case in rest:
+        groups[case.test].append(case)
+    for test, group in groups.items():
+        if test not in tests:
+            best = min(group, key=lambda c: (-len(c.arcs - covered), c.seconds, c.node_id))
+            covered |= best.arcs
+            rest.remove(best)
+    new = {case.node_id: case.arcs - covered for case in rest}
+    while rest:
+        best = max(rest, key=lambda c: (len(new[c.node_id]) / c.seconds, c.node_id))
+        if not (gain := new[best.node_id]):
+            break
+        rest.remove(best)
+        new = {case.node_id: new[case.node_id] - gain for case in rest}
+    return sorted(rest, key=lambda c: c.node_id)
+
+
+def cases_to_leave_out(node_ids: Iterable[str], arguments: Sequence[str]) -> set[str]:
+    """Return which of these cases a run of pytest with these arguments leaves to `make test-more`.
+
+    None where the arguments name files or tests, or the environment asks for all. Of every test at
+    least one case runs, also where its parameters have changed since the list was written.
+    """
+    if ALL_CASES in os.environ or any("::" in a or a.endswith(".py") for a in arguments):
+        return set()
+    listed = set(LEFT_OUT.read_text(encoding="utf-8").splitlines())
+    by_test: dict[str, list[str]] = defaultdict(list)
+    for node_id in node_ids:
+        by_test[node_id.partition("[")[0]].append(node_id)
+    return {c for cases in by_test.values() if not listed.issuperset(cases) for c in cases} & listed
+
+
+def read_cases(folders: Sequence[Path]) -> list[Case]:
+    """Return the cases of all runs whose files lie in the folders; the seconds are of all runs."""
+    cases: dict[str, Case] = {}
+    for folder in folders:
+        for file in sorted(folder.glob("*.xml")):
+            for node_id, seconds in _seconds(file):
+                cases.setdefault(node_id, Case(node_id)).seconds += seconds
+        for file in sorted(folder.glob("coverage*")):
+            for node_id, arcs in _arcs(file).items():
+                if node_id in cases:
+                    cases[node_id].arcs |= arcs
+    return list(cases.values())
+
+
+def _seconds(junit_file: Path) -> Iterator[tuple[str, float]]:
+    for case in ElementTree.parse(junit_file).getroot().iter("testcase"):
+        module = case.get("classname", "").replace(".", "/")
+        yield f"{module}.py::{case.get('name')}", float(case.get("time", "0"))
+
+
+def _arcs(coverage_file: Path) -> Mapping[str, set[Arc]]:
+    arcs: dict[str, set[Arc]] = defaultdict(set)
+    with sqlite3.connect(f"file:{coverage_file}?mode=ro", uri=True) as database:
+        rows = database.execute(
+            "SELECT context.context, file.path, arc.fromno, arc.tono FROM arc "
+            "JOIN context ON context.id = arc.context_id JOIN file ON file.id = arc.file_id"
+        )
+        for context, path, start, end in rows:
+            arcs[context].add((path, start, end))
+    return arcs
+
+
+def main(folders: Sequence[Path]) -> None:
+    """Write the list and print what it saves."""
+    cases = read_cases(folders)
+    rest = left_out(cases)
+    text = _HEADER + "".join(f"{case.node_id}\n" for case in rest)
+    LEFT_OUT.write_text(text, encoding="utf-8")
+    seconds = sum(case.seconds for case in cases)
+    saved = sum(case.seconds for case in rest)
+    omitted = {case.node_id for case in rest}
+    before, after = _covered(cases), _covered(c for c in cases if c.node_id not in omitted)
+    print(  # noqa: T201
+        f"{len(rest)} of {len(cases)} cases are left out, {saved:.0f} of {seconds:.0f} seconds; "
+        f"lines and branches of all cases {before[0]:,} and {before[1]:,}, of those that stay "
+        f"{after[0]:,} and {after[1]:,}"
+    )
+
+
+def _covered(cases: Iterable[Case]) -> tuple[int, int]:
+    """Return the numbers of lines and of branches that some case runs."""
+    arcs = {arc for case in cases for arc in case.arcs}
+    lines = {(path, line) for path, *ends in arcs for line in ends if line > 0}
+    return len(lines), len(arcs)
+
+
+if __name__ == "__main__":
+    main([Path(folder) for folder in sys.argv[1:]])
