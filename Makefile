@@ -33,7 +33,7 @@ OLDEST_PYTHON ?= python3.10
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env oracle-env archives coverage demo protocol reference docs check test lint style types unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more interop faults fuzz bench selection services clean distclean unit-oldest
+.PHONY: help env oracle-env archives coverage demo protocol reference docs check test lint style types unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more interop faults fuzz bench programs selection services clean distclean unit-oldest
 
 help:
 	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time, merge, delete'
@@ -100,13 +100,13 @@ demo: .venv/.stamp-$(if $(filter rest,$(CATALOG)),dev,demo)
 	@JAVA_HOME=$$($(NEWEST) jobs/find_java.py) && export JAVA_HOME && \
 		PYSPARK_PYTHON=$(CURDIR)/$(NEWEST) $(NEWEST) jobs/demo.py $(if $(CATALOG),--catalog $(CATALOG)) $(ARGS)
 
-# Two at a time, since a Spark session leaves half of two cores idle, and the long ones first, so that both rows end
+# Three at a time, since Spark sessions leave a third of two cores idle, and the long ones first, so that all rows end
 # together; the last line adds up the tests of all.
-test: env oracle-env
-	@$(MAKE) --no-print-directory --jobs=2 archives
+test:
+	@$(MAKE) --no-print-directory --jobs=3 archives programs
 	@rm -rf $(RESULTS)
 	@$(MAKE) --no-print-directory style
-	@$(MAKE) --no-print-directory --jobs=2 spark interop unit-and-spec spark-oldest older-releases types catalogs docs
+	@$(MAKE) --no-print-directory --jobs=3 spark interop unit-and-spec spark-oldest catalogs older-releases types docs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 
 # What only volume proves, by hand or by a schedule (some hours): every point of the fault matrix, ten times the mutated
@@ -217,6 +217,10 @@ fuzz: env
 
 services: env
 	$(NEWEST) -m tests.services
+
+# The same before tests: where a server cannot be had, its tests are skipped, or fail, and say why.
+programs: env
+	@$(NEWEST) -m tests.services > /dev/null 2>&1 || true
 
 clean:
 	rm -rf $(RESULTS) .demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build dist \

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.oracle import Oracle
 from tests.support.spark_sessions import run_python
 
 PROGRAM = Path(__file__).parents[1] / "support" / "hive_tables.py"
 
 
+@pytest.mark.more("test_migrated_tables.py compares the same procedures on Spark's own tables")
 def test_tables_of_hive_are_taken_over_as_by_java(oracle: Oracle, tmp_path: Path) -> None:
     """In a process of its own, since a session has a metastore from its start."""
     answer = json.loads(run_python(PROGRAM, str(tmp_path / "hive")).splitlines()[-1])

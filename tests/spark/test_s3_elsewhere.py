@@ -122,7 +122,9 @@ def test_executors_read_and_write_natively_and_by_python(
     first = next(iter(table.snapshots)).snapshot_id
     appended = table.scan(selector=SnapshotSelector(snapshot_id=first))
     paths = {t.file_path for t in appended.plan_files()}
-    written = {f.location for f in table.io.list_files(f"{table.location}/data")}
+    objects = {f.location for f in table.io.list_files(f"{table.location}/data")}
+    # S3A leaves an object for a folder whose last file it has removed
+    written = objects - {path.rsplit("/", 1)[0] for path in objects}
     assert len(paths) == 8
     for path in paths:
         with table.io.open_input(path) as file:

@@ -1,8 +1,8 @@
 """A program: Java with S3FileIO and we by s3a and by Python change one table in S3 in turns.
 
 Its argument is JSON: the store's `properties`, the `uri` of a REST catalog whose warehouse is in
-it, a `scratch` folder. Its last line is JSON: the rows that every reader sees, after each turn of
-one table and at the end of the other.
+it, a `scratch` folder, the format `versions` of the tables. Its last line is JSON: the rows that
+every reader sees, of version 3 after each turn, of version 2 at the end.
 """
 
 from __future__ import annotations
@@ -115,9 +115,14 @@ def main(given: dict[str, Any]) -> None:
     oracle = start_oracle(scratch, {"spark.driver.extraClassPath": path})
     try:
         turns = Turns(oracle, given)
-        for version in (2, 3):
+        for version in given["versions"]:
             turns.run(f"v{version}", version)
-        java_io = oracle.load_java_table("java.db.v2").io().getClass().getSimpleName()
+        java_io = (
+            oracle.load_java_table(f"java.db.v{given['versions'][0]}")
+            .io()
+            .getClass()
+            .getSimpleName()
+        )
     finally:
         oracle.spark.stop()
     answer = {"turns": turns.turns, "writers": sorted(turns.writers), "java_io": java_io}
