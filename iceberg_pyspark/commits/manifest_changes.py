@@ -253,6 +253,8 @@ def _filter(
                 key=(
                     "filtered",
                     *manifest.part,
+                    # which another commit may give it, and by it its entries
+                    manifest.first_row_id,
                     frozenset(delete_file_id(f) for f in of_manifest),
                 ),
                 content=manifest.content,
@@ -310,10 +312,13 @@ def added_manifests(
         groups.setdefault((content, f.spec_id), []).append(f)
     manifests: list[NewManifest] = []
     for (content, spec_id), members in sorted(groups.items(), key=lambda item: item[0]):
-        for i, chunk in enumerate(chunks_of_size(members, target_size)):
+        start = 0
+        for chunk in chunks_of_size(members, target_size):
+            start += len(chunk)
             manifests.append(
                 NewManifest(
-                    key=("added", content, spec_id, i),
+                    # where it is cut, since the target may be another one for the next attempt
+                    key=("added", content, spec_id, start - len(chunk), start),
                     content=content,
                     spec_id=spec_id,
                     entries=tuple(
@@ -414,7 +419,7 @@ def merged_manifest(
         elif e.is_live:
             entries.append(as_existing(e))
     return NewManifest(
-        key=("merged", *(m.manifest_path for m in group)),
+        key=("merged", *((m.manifest_path, m.first_row_id) for m in group)),
         content=group[0].content,
         spec_id=group[0].partition_spec_id,
         entries=tuple(entries),

@@ -266,13 +266,14 @@ class _RootPlanning:
         for spec_id, of_spec in sorted(specs.items()):
             by_id = {delete_file_id(e.data_file): e for e in of_spec}
             files = [e.data_file for e in of_spec]
-            for i, chunk in enumerate(chunks_of_size(files, self._limits.target_size)):
+            for chunk in chunks_of_size(files, self._limits.target_size):
+                ids = tuple(map(delete_file_id, chunk))
                 manifest = NewManifest(
-                    # of one base, what is removed decides which are left
-                    key=("flushed", self._root.location, content, spec_id, target, i, len(files)),
+                    # entries of one base are the same, as many of them as go
+                    key=("flushed", self._root.location, content, spec_id, target, ids),
                     content=content,
                     spec_id=spec_id,
-                    entries=tuple(by_id[delete_file_id(f)] for f in chunk),
+                    entries=tuple(by_id[i] for i in ids),
                     is_existing=True,
                 )
                 yield NewLeaf(manifest=manifest, status=ContentStatus.EXISTING)
@@ -302,7 +303,10 @@ class _RootPlanning:
                 kept += group
                 continue
             manifest = NewManifest(
-                key=("merged", *((m.manifest_path, m.dead_positions) for m in group)),
+                key=(
+                    "merged",
+                    *((m.manifest_path, m.first_row_id, m.dead_positions) for m in group),
+                ),
                 content=group[0].content,
                 spec_id=group[0].partition_spec_id,
                 entries=tuple(map(as_existing, entries)),
