@@ -341,7 +341,7 @@ def finished_root(
     sequence_number: int,
     first_row_id: int,
     vector_entry: Callable[[MaskedLeaf], ManifestVectorEntry],
-    with_known_counts: Callable[[ManifestFile], ManifestFile],
+    with_all_known: Callable[[ManifestFile], ManifestFile],
 ) -> FinishedRoot:
     """The entries of the root: numbers that only the commit knows are filled in.
 
@@ -352,11 +352,11 @@ def finished_root(
     numbering = _Numbering(snapshot_id, sequence_number, first_row_id)
     entries: list[RootEntry] = []
     for leaf, vectors in plan.kept:
-        m = numbering.leaf(with_known_counts(leaf))
+        m = numbering.leaf(with_all_known(leaf))
         entries.append(LeafEntry(status=ContentStatus.EXISTING, manifest=m))
         entries += [replace(v, status=ContentStatus.EXISTING) for v in vectors]
     for masked in plan.masked:
-        m = numbering.leaf(with_known_counts(masked.leaf))
+        m = numbering.leaf(with_all_known(masked.leaf))
         entries.append(LeafEntry(status=ContentStatus.EXISTING, manifest=m))
         entries += [
             replace(v, status=ContentStatus.DELETED, snapshot_id=snapshot_id)

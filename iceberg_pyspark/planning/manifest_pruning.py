@@ -1,18 +1,24 @@
 """Pruning manifests by their summaries, with a row predicate projected through each one's spec.
 
 Specification, "Scan Planning": the conversion uses the spec a manifest was written with, whatever
-the current one is.
+the current one is. Of leaves of root manifests, what is known of columns is asked as of files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
 
 from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.expressions.predicates import Predicate
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.projection import project_inclusive, project_strict
+from iceberg_pyspark.expressions.rewriting import columns_of
 from iceberg_pyspark.expressions.summaries import compile_manifest_filter
+from iceberg_pyspark.planning.entry_filter import matching_metrics
+from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, metric_column
 from iceberg_pyspark.spec.manifests import ManifestFile, PartitionFieldSummary
 from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -39,7 +45,7 @@ class SpecFilters:
 
     def __init__(self, metadata: TableMetadata, predicate: Predicate) -> None:
         self._metadata = metadata
-        self._predicate = predicate
+        self.predicate = predicate
         self._filters: dict[int, SpecFilter] = {}
 
     def of(self, manifest: ManifestFile) -> SpecFilter:
@@ -61,16 +67,44 @@ class SpecFilters:
 
     def _project(self, spec: PartitionSpec) -> SpecFilter:
         type_ = partition_type(spec, self._metadata.schemas_newest_first)
-        inclusive = project_inclusive(self._predicate, spec, type_)
+        inclusive = project_inclusive(self.predicate, spec, type_)
         return SpecFilter(
             spec=spec,
             partition_type=type_,
             inclusive=inclusive,
-            strict=project_strict(self._predicate, spec, type_),
+            strict=project_strict(self.predicate, spec, type_),
             may_match=compile_manifest_filter(inclusive, type_),
         )
 
 
 def prune_manifests(manifests: list[ManifestFile], filters: SpecFilters) -> list[ManifestFile]:
     """The manifests that may hold a live file with a matching row."""
-    return [m for m in manifests if m.has_live_files and filters.of(m).may_match(m.partitions)]
+    kept = [m for m in manifests if m.has_live_files and filters.of(m).may_match(m.partitions)]
+    asked = [m for m in kept if m.columns]
+    if not asked or isinstance(filters.predicate, AlwaysTrue):
+        return kept
+    may_match = matching_metrics(_as_files(asked, filters.predicate), filters.predicate)
+    without = {m.part for m, may in zip(asked, may_match.tolist(), strict=True) if not may}
+    return [m for m in kept if m.part not in without]
+
+
+def _as_files(manifests: Sequence[ManifestFile], predicate: Predicate) -> pa.Table:
+    """Manifests as an entry table of files that have all their rows, with the metrics asked for."""
+    known = [{c.field_id: c for c in m.columns} for m in manifests]
+    columns: dict[str, list[Any]] = {"record_count": [_row_count(m) for m in manifests]}
+    types = {"record_count": pa.int64()}
+    for field_id in columns_of(predicate):
+        for metric in FILTER_METRICS:
+            name = metric_column(metric, field_id)
+            types[name] = pa.binary() if metric.endswith("bounds") else pa.int64()
+            columns[name] = [
+                None if (c := of.get(field_id)) is None else getattr(c, metric.removesuffix("s"))
+                for of in known
+            ]
+    return pa.table({name: pa.array(values, types[name]) for name, values in columns.items()})
+
+
+def _row_count(m: ManifestFile) -> int:
+    """Negative where that is unknown."""
+    counts = (m.added_rows_count, m.existing_rows_count, m.deleted_rows_count)
+    return -1 if None in counts else sum(c or 0 for c in counts)

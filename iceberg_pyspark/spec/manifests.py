@@ -9,7 +9,7 @@ files are `storage/manifest_lists.py`, `storage/manifest_reader.py` and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Literal
 
@@ -105,13 +105,26 @@ class PartitionFieldSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnSummary:
+    """What is known of a column over all entries of a manifest; None is unknown, as of a file."""
+
+    field_id: int
+    value_count: int | None = None
+    null_value_count: int | None = None
+    nan_value_count: int | None = None
+    lower_bound: bytes | None = None
+    upper_bound: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFile:
     """One row of a manifest list. Counts that are None (v1) mean "non-zero".
 
     `table_location` is what relative paths in the manifest are relative to, None before version 4.
     `is_root`: these are the files of one partition spec that a root manifest has among its own
     entries. `dead_positions` are the entries, counted from 0 in the file, that are not in the
-    snapshot, as a deletion vector.
+    snapshot, as a deletion vector of `dead_count` positions. `columns` is what a root manifest
+    says of the columns in a leaf, dead entries among them.
     """
 
     manifest_path: str
@@ -133,6 +146,8 @@ class ManifestFile:
     table_location: str | None = None
     is_root: bool = False
     dead_positions: bytes | None = None
+    dead_count: int = field(default=0, compare=False)
+    columns: tuple[ColumnSummary, ...] = field(default=(), compare=False)
 
     @property
     def part(self) -> tuple[str, ManifestContent, int]:
@@ -142,7 +157,10 @@ class ManifestFile:
     @property
     def has_live_files(self) -> bool:
         """Whether the manifest may hold ADDED or EXISTING entries."""
-        return self.added_files_count != 0 or self.existing_files_count != 0
+        added, existing = self.added_files_count, self.existing_files_count
+        if self.dead_count and self.deleted_files_count == 0:
+            return added is None or existing is None or self.dead_count < added + existing
+        return added != 0 or existing != 0
 
 
 UNASSIGNED_SEQUENCE_NUMBER = -1

@@ -27,7 +27,12 @@ from iceberg_pyspark.spec.content_entries import (
     Role,
     StatsField,
 )
-from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, ManifestContent
+from iceberg_pyspark.spec.manifests import (
+    ColumnSummary,
+    EntryStatus,
+    FileContent,
+    ManifestContent,
+)
 from iceberg_pyspark.storage.bound_bytes import bound_bytes
 
 Mask = npt.NDArray[np.bool_]
@@ -80,6 +85,15 @@ _METRICS: Mapping[str, StatsField] = {
     "_128": StatsField.UPPER_BOUND,
 }
 """The maps of older manifests, by field id, and what fills them."""
+
+_SUMMARIES = {
+    "_109": "value_count",
+    "_110": "null_value_count",
+    "_137": "nan_value_count",
+    "_125": "lower_bound",
+    "_128": "upper_bound",
+}
+"""The same in a summary of a column."""
 
 _BOUNDS = (StatsField.LOWER_BOUND, StatsField.UPPER_BOUND)
 _OF_ROOT_MANIFESTS = (
@@ -263,6 +277,21 @@ class ContentEntries:
             raise self._damaged(f"content_stats is {stats.type} and must be a struct")
         columns = dict(self._columns_with_stats(stats))
         return {name: self._by_column(columns, of) for name, of in _METRICS.items()}
+
+    def columns_of(self, chosen: Mask) -> list[tuple[ColumnSummary, ...]]:
+        """What the statistics of each chosen entry say of columns."""
+        found: list[dict[int, dict[str, Any]]] = [{} for _ in range(int(chosen.sum()))]
+        if not found:
+            return []
+        for name, lists in self._metrics().items():
+            of_entries = lists.filter(pa.array(chosen)).to_pylist()
+            for columns, pairs in zip(found, of_entries, strict=True):
+                for pair in pairs:
+                    columns.setdefault(pair["key"], {})[_SUMMARIES[name]] = pair["value"]
+        return [
+            tuple(ColumnSummary(field_id=i, **values) for i, values in sorted(columns.items()))
+            for columns in found
+        ]
 
     def _columns_with_stats(self, stats: pa.StructArray) -> Iterator[tuple[int, pa.StructArray]]:
         for child, array in zip(stats.type, stats.flatten(), strict=True):

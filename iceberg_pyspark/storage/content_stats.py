@@ -7,13 +7,13 @@ map have statistics; what is known of any other is not written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from iceberg_pyspark.spec.content_entries import StatsField, stats_field_id
-from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.manifests import ColumnSummary, DataFile
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
     DoubleType,
@@ -43,16 +43,19 @@ _COUNTS = frozenset(
 )
 
 
-def content_stats(files: Sequence[DataFile | None], schema: Schema) -> Column | None:
-    """The column `content_stats` of entries, null for those of no file; None: nothing is known.
+Known: TypeAlias = DataFile | Sequence[ColumnSummary] | None
+"""What statistics are of: a file, or a manifest by what is known of its columns; None: neither."""
+
+
+def content_stats(known_of: Sequence[Known], schema: Schema) -> Column | None:
+    """The column `content_stats` of entries, null where nothing is known; None: of all of them.
 
     It has a struct for each column of the schema that anything is known of, and in it the fields
     that any file has. Bounds are values of the column's type in this schema; those that cannot be
     read as one are left out. Whether bounds are tight is not known, and not written.
     """
     metrics = {
-        field: [_NOTHING if f is None else getattr(f, name) or _NOTHING for f in files]
-        for field, name in _METRICS.items()
+        field: [_metric(known, name) for known in known_of] for field, name in _METRICS.items()
     }
     known = {field: set[int]().union(*maps) for field, maps in metrics.items()}
     taken = set[str]()
@@ -74,6 +77,15 @@ def content_stats(files: Sequence[DataFile | None], schema: Schema) -> Column | 
         return None
     has_stats = np.array([any(row) for row in zip(*metrics.values(), strict=True)], np.bool_)
     return struct_column(CONTENT_STATS, "content_stats", columns, has_stats)
+
+
+def _metric(known: Known, name: str) -> Mapping[int, Any]:
+    if known is None:
+        return _NOTHING
+    if isinstance(known, DataFile):
+        return getattr(known, name) or _NOTHING
+    values = ((c.field_id, getattr(c, name.removesuffix("s"))) for c in known)
+    return {field_id: value for field_id, value in values if value is not None}
 
 
 def _columns_with_stats(fields: Sequence[NestedField]) -> Iterator[NestedField]:

@@ -8,6 +8,7 @@ written. A root is written anew by every commit, so that both its size and the t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -24,13 +25,19 @@ from iceberg_pyspark.spec.content_entries import (
     Role,
     RootEntry,
 )
-from iceberg_pyspark.spec.manifests import FileContent, ManifestContent, ManifestEntry
+from iceberg_pyspark.spec.manifests import (
+    ColumnSummary,
+    FileContent,
+    ManifestContent,
+    ManifestEntry,
+)
 from iceberg_pyspark.spec.relative_paths import relative_path
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField, StructType, UnknownType
 from iceberg_pyspark.storage.content_rules import Content, check_entries
 from iceberg_pyspark.storage.content_stats import content_stats
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.leaf_columns import columns_of_entries
 from iceberg_pyspark.storage.parquet_fields import (
     Column,
     numeric_columns,
@@ -80,6 +87,14 @@ _COLUMNS: Sequence[tuple[Role, str, pa.DataType]] = (
 _REQUIRED = frozenset[Role](("content_type", "file_format", "status", "spec_id", "record_count"))
 
 
+@dataclass(frozen=True, kw_only=True)
+class WrittenEntries:
+    """A file's length in bytes, and of a leaf what is known of the columns of all its entries."""
+
+    length: int
+    columns: tuple[ColumnSummary, ...]
+
+
 def write_content_entries(
     file_io: FileIO,
     location: str,
@@ -90,8 +105,8 @@ def write_content_entries(
     partition_types: Mapping[int, StructType],
     table_location: str | None,
     metadata: Mapping[str, str] = MappingProxyType({}),
-) -> int:
-    """Write a new root manifest or leaf and return its length in bytes.
+) -> WrittenEntries:
+    """Write a new root manifest or leaf.
 
     `partition_types` has the type of each spec that the entries are of. Paths below
     `table_location` are stored relative to it; with None all are stored as they are. Metrics become
@@ -104,7 +119,8 @@ def write_content_entries(
     rows = list(entries)
     check_entries(rows, location, content, partition_types)
     columns = _Entries(rows, location, table_location)
-    fields, arrays = zip(*columns.all(schema, partition_types), strict=True)
+    stats = columns.stats(schema)
+    fields, arrays = zip(*columns.all(stats, partition_types), strict=True)
     table = pa.Table.from_arrays(list(arrays), schema=pa.schema(list(fields)))
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
@@ -123,7 +139,9 @@ def write_content_entries(
     data = sink.getvalue()
     with file_io.open_output(location) as stream:
         stream.write(memoryview(data))
-    return int(data.size)
+    return WrittenEntries(
+        length=int(data.size), columns=() if content == "root" else columns_of_entries(stats)
+    )
 
 
 class _Entries:
@@ -135,12 +153,20 @@ class _Entries:
         self._location = location
         self._stored = _as_stored(table_location)
         self._files = [e.data_file if isinstance(e, ManifestEntry) else None for e in entries]
+        self._known = [
+            e.manifest.columns if isinstance(e, LeafEntry) else file
+            for e, file in zip(entries, self._files, strict=True)
+        ]
         self._rows = [self._row(e) for e in entries]
 
-    def all(self, schema: Schema, partition_types: Mapping[int, StructType]) -> list[Column]:
+    def stats(self, schema: Schema) -> Column | None:
+        """The statistics of the columns of a schema; None where nothing is known."""
+        return content_stats(self._known, schema)
+
+    def all(self, stats: Column | None, partition_types: Mapping[int, StructType]) -> list[Column]:
         """Every column of the file."""
         columns = self._plain()
-        for more in (self._partition(partition_types), content_stats(self._files, schema)):
+        for more in (self._partition(partition_types), stats):
             if more is not None:
                 columns.append(more)
         return columns

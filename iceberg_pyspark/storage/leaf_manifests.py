@@ -38,7 +38,7 @@ def write_leaf_manifest(
 ) -> ManifestFile:
     """Write a leaf; its sequence numbers and those of its ADDED entries wait for the root."""
     counting = _Counting()
-    length = write_content_entries(
+    written = write_content_entries(
         file_io,
         location,
         counting.through(entries),
@@ -50,13 +50,14 @@ def write_leaf_manifest(
     least = counting.min_sequence_number
     manifest = ManifestFile(
         manifest_path=location,
-        manifest_length=length,
+        manifest_length=written.length,
         partition_spec_id=spec.spec_id,
         content=content,
         sequence_number=UNASSIGNED_SEQUENCE_NUMBER,
         min_sequence_number=UNASSIGNED_SEQUENCE_NUMBER if least is None else least,
         added_snapshot_id=snapshot_id,
         table_location=table_location,
+        columns=written.columns,
     )
     return with_counts(manifest, counting.files, counting.rows)
 

@@ -26,6 +26,7 @@ from iceberg_pyspark.spec.content_entries import (
     Role,
 )
 from iceberg_pyspark.spec.manifests import (
+    ColumnSummary,
     EntryStatus,
     ManifestContent,
     ManifestFile,
@@ -127,11 +128,17 @@ def with_common_dead_positions(one: ManifestFile, other: ManifestFile) -> Manife
     if one.dead_positions is None or one.dead_positions == other.dead_positions:
         return one
     if other.dead_positions is None:
-        return replace(one, dead_positions=None)
+        return replace(one, dead_positions=None, dead_count=0)
     where = one.manifest_path
     dead = decode_deletion_vector(one.dead_positions, where)
     dead &= decode_deletion_vector(other.dead_positions, where)
-    return replace(one, dead_positions=encode_deletion_vector(dead) if dead else None)
+    return with_dead_positions(one, dead)
+
+
+def with_dead_positions(manifest: ManifestFile, dead: BitMap64) -> ManifestFile:
+    """A manifest whose entries at these positions are not in the snapshot."""
+    positions = encode_deletion_vector(dead) if dead else None
+    return replace(manifest, dead_positions=positions, dead_count=len(dead))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +187,9 @@ class _Root:
                 yield self._own_files(content, spec_id, files & (spec_ids == spec_id))
         dead = self._dead_positions()
         is_leaf = entries.is_live & entries.of_types(*MANIFEST_TYPES)
-        for row in self._rows(is_leaf, _LEAF, spec_ids):
-            yield from self._leaf(row, dead)
+        columns = entries.columns_of(is_leaf)
+        for row, known in zip(self._rows(is_leaf, _LEAF, spec_ids), columns, strict=True):
+            yield from self._leaf(row, dead, known)
         if dead:
             raise self._damaged(
                 f"a manifest deletion vector is of {min(dead)}, which it has no live entry of"
@@ -263,7 +271,9 @@ class _Root:
             {s: int(rows[status == s].sum()) for s in EntryStatus},
         )
 
-    def _leaf(self, row: dict[str, Any], dead: dict[str, BitMap64]) -> Iterator[ManifestFile]:
+    def _leaf(
+        self, row: dict[str, Any], dead: dict[str, BitMap64], columns: tuple[ColumnSummary, ...]
+    ) -> Iterator[ManifestFile]:
         location = self._resolved(row["location"], "a manifest without location")
         positions = dead.pop(location, BitMap64())
         if row["manifest_vector"] is not None:
@@ -281,14 +291,17 @@ class _Root:
             key_metadata=row["key_metadata"],
             first_row_id=row["first_row_id"] if is_data else None,
             table_location=self._snapshot.table_location,
-            dead_positions=encode_deletion_vector(positions) if positions else None,
+            columns=columns,
         )
+        leaf = with_dead_positions(leaf, positions)
         yield leaf
         has_content_entries = row["format_version"] != _BEFORE_VERSION_4
         if is_data and has_content_entries and self._entries.has_vectors_in_data_files:
             # what its data files say of deleted rows is read as deletes are
             uncounted: dict[str, Any] = dict.fromkeys(_COUNTS)
-            yield replace(leaf, content=ManifestContent.DELETES, first_row_id=None, **uncounted)
+            yield replace(
+                leaf, content=ManifestContent.DELETES, first_row_id=None, columns=(), **uncounted
+            )
 
     def _dead_positions(self) -> dict[str, BitMap64]:
         """By manifest, the positions of entries that live manifest deletion vectors take out."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pyroaring import BitMap64
+
 from iceberg_pyspark.spec.content_entries import (
     LIVE_STATUSES,
     LeafEntry,
@@ -25,8 +27,9 @@ from iceberg_pyspark.spec.manifests import (
 )
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.storage.decoded_cache import DecodedCache
-from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector, encode_deletion_vector
+from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.root_manifests import with_dead_positions
 
 _CACHE_BYTES = 32 * 1024 * 1024
 _ENTRY_BYTES = 2048
@@ -78,7 +81,7 @@ class WrittenRoot:
             for (content, spec_id), of_kind in sorted(files.items(), key=lambda item: item[0])
         ]
         leaves = [
-            replace(e.manifest, dead_positions=_united(vectors.get(e.manifest.manifest_path, ())))
+            _masked(e.manifest, vectors.get(e.manifest.manifest_path, ()))
             for e in self.entries
             if isinstance(e, LeafEntry) and e.status in LIVE_STATUSES
         ]
@@ -125,13 +128,19 @@ def _kind(e: ManifestEntry) -> tuple[ManifestContent, int]:
     return (ManifestContent.DATA if is_data else ManifestContent.DELETES), e.data_file.spec_id
 
 
-def _united(vectors: Sequence[ManifestVectorEntry]) -> bytes | None:
-    if len(vectors) < 2:
-        return vectors[0].inline if vectors else None
+def _masked(leaf: ManifestFile, vectors: Sequence[ManifestVectorEntry]) -> ManifestFile:
+    if len(vectors) > 1:
+        return with_dead_positions(leaf, _united(vectors))
+    for one in vectors:
+        return replace(leaf, dead_positions=one.inline, dead_count=one.cardinality)
+    return replace(leaf, dead_positions=None, dead_count=0)
+
+
+def _united(vectors: Sequence[ManifestVectorEntry]) -> BitMap64:
     first, *others = (decode_deletion_vector(v.inline or b"", v.leaf) for v in vectors)
     for other in others:
         first |= other
-    return encode_deletion_vector(first)
+    return first
 
 
 def _memory_of(root: WrittenRoot) -> int:

@@ -7,7 +7,7 @@ for the next attempt; a root, and the Puffin files of its manifest deletion vect
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iceberg_pyspark.commits.manifest_changes import SnapshotBase, SnapshotPlan
 from iceberg_pyspark.commits.root_entries import (
@@ -40,6 +40,7 @@ from iceberg_pyspark.storage.deletion_vectors import (
     write_deletion_vectors,
 )
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.leaf_columns import columns_of_partitions
 from iceberg_pyspark.storage.leaf_manifests import write_leaf_manifest
 from iceberg_pyspark.storage.locations import (
     LocationProvider,
@@ -111,10 +112,10 @@ class RootWriter:
             sequence_number=sequence_number,
             first_row_id=metadata.next_row_id,
             vector_entry=vector_entry,
-            with_known_counts=lambda m: with_known_counts(self._io, m),
+            with_all_known=lambda m: self._with_all_known(m, metadata),
         )
         parent = base.parent
-        length = write_content_entries(
+        written = write_content_entries(
             self._io,
             location,
             finished.entries,
@@ -134,9 +135,18 @@ class RootWriter:
                 "schema-id": str(metadata.current_schema_id),
             },
         )
-        remember_root(self._io, location, WrittenRoot(entries=finished.entries, length=length))
+        known = WrittenRoot(entries=finished.entries, length=written.length)
+        remember_root(self._io, location, known)
         kept = [m for m, _ in root_plan.kept] + [m.leaf for m in root_plan.masked]
         return RootResult(leaves=(*kept, *leaves.values()), added_rows=finished.added_rows)
+
+    def _with_all_known(self, leaf: ManifestFile, metadata: TableMetadata) -> ManifestFile:
+        """A leaf with what lists of before version 4 leave out, or say of partitions alone."""
+        leaf = with_known_counts(self._io, leaf)
+        if leaf.columns or not leaf.partitions:
+            return leaf
+        spec = metadata.spec_by_id[leaf.partition_spec_id]
+        return replace(leaf, columns=columns_of_partitions(spec, leaf.partitions))
 
     def _leaf(
         self,

@@ -38,7 +38,7 @@ def removed_from_leaves(
             continue
         entries = read_entries(
             io,
-            replace(leaf, dead_positions=None),
+            replace(leaf, dead_positions=None, dead_count=0),
             partition_type_of(metadata, leaf),
             drop_deleted=False,
             metrics="all",

@@ -102,7 +102,7 @@ def write(
         schema=schema,
         partition_types=partition_types,
         **{"table_location": TABLE, **more},
-    )
+    ).length
 
 
 def read(
@@ -802,7 +802,7 @@ def test_a_local_file_has_the_length_that_is_returned(tmp_path: Path) -> None:
         schema=NO_COLUMNS,
         partition_types={0: NO_FIELDS},
         table_location=TABLE,
-    )
+    ).length
     assert length == path.stat().st_size
     assert pq.read_metadata(path).num_rows == 4
 

@@ -1,8 +1,9 @@
-"""Commits of version 4 that another one overtakes: leaves are used again where they still will do."""
+"""Commits of version 4 that another one overtakes: what they use again, and row ids."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import pytest
@@ -130,7 +131,7 @@ def test_row_ids_that_another_commit_gives_meanwhile_stay(version: int, what: st
     assert {name: found[name] for name in first} == first
     starts = sorted(i for i in found.values() if i is not None)
     assert len(starts) == len(found)
-    assert all(b - a >= 10 for a, b in zip(starts, starts[1:], strict=False)), found
+    assert all(b - a >= 10 for a, b in pairwise(starts)), found
     assert t.metadata.next_row_id >= starts[-1] + 10
 
 

@@ -1,0 +1,105 @@
+"""What is known of the columns of a whole leaf, from the statistics of its entries.
+
+Specification of version 4, `content_stats`, and the proposal "Single-file commits": the statistics
+of a manifest's entry aggregate those of the entries in it. What any of them leaves unknown is
+unknown of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iceberg_pyspark.spec.content_entries import STATS_BASE, STATS_WIDTH, StatsField
+from iceberg_pyspark.spec.manifests import ColumnSummary, PartitionFieldSummary
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.transforms import IdentityTransform
+from iceberg_pyspark.storage.bound_bytes import bound_bytes
+from iceberg_pyspark.storage.parquet_fields import Column
+
+
+def columns_of_entries(stats: Column | None) -> tuple[ColumnSummary, ...]:
+    """What the column `content_stats` of a leaf says of all its entries together."""
+    if stats is None:
+        return ()
+    field, array = stats
+    if array.null_count:
+        return ()
+    return tuple(_summaries(field.type, array))
+
+
+def columns_of_partitions(
+    spec: PartitionSpec, summaries: Sequence[PartitionFieldSummary]
+) -> tuple[ColumnSummary, ...]:
+    """What a manifest list's summaries say of the columns that are partition fields themselves."""
+    if len(summaries) != len(spec.fields):
+        # damage, of which who reads the partitions tells
+        return ()
+    return tuple(
+        ColumnSummary(
+            field_id=field.source_ids[0],
+            null_value_count=None if said.contains_null else 0,
+            nan_value_count=0 if said.contains_nan is False else None,
+            lower_bound=said.lower_bound,
+            upper_bound=said.upper_bound,
+        )
+        for field, said in zip(spec.fields, summaries, strict=True)
+        if isinstance(field.transform, IdentityTransform)
+    )
+
+
+def _summaries(struct: pa.StructType, array: pa.StructArray) -> Iterator[ColumnSummary]:
+    for column, values in zip(struct, array.flatten(), strict=True):
+        column_id = _field_id(column)
+        found = {
+            StatsField(_field_id(child) - column_id): of_field
+            for child, of_field in zip(column.type, values.flatten(), strict=True)
+        }
+        has_values = _has_values(found)
+        summary = ColumnSummary(
+            field_id=(column_id - STATS_BASE) // STATS_WIDTH,
+            value_count=_sum(found.get(StatsField.VALUE_COUNT)),
+            null_value_count=_sum(found.get(StatsField.NULL_VALUE_COUNT)),
+            nan_value_count=_sum(found.get(StatsField.NAN_VALUE_COUNT)),
+            lower_bound=_bound(found.get(StatsField.LOWER_BOUND), has_values, "min"),
+            upper_bound=_bound(found.get(StatsField.UPPER_BOUND), has_values, "max"),
+        )
+        yield summary
+
+
+def _has_values(found: dict[StatsField, pa.Array]) -> pa.Array | None:
+    """Which entries may have a value, and with it bounds; None: that is not known of any."""
+    values, nulls = found.get(StatsField.VALUE_COUNT), found.get(StatsField.NULL_VALUE_COUNT)
+    if values is None or nulls is None:
+        return None
+    return pc.fill_null(pc.not_equal(values, nulls), True)
+
+
+def _sum(counts: pa.Array | None) -> int | None:
+    if counts is None or counts.null_count:
+        return None
+    total: int | None = pc.sum(counts).as_py()
+    return total
+
+
+def _bound(bounds: pa.Array | None, has_values: pa.Array | None, which: str) -> bytes | None:
+    if bounds is None:
+        return None
+    if has_values is not None:
+        bounds = bounds.filter(has_values)
+    if isinstance(bounds, pa.ExtensionArray):
+        # uuids, which two orders are in use of
+        return None
+    if not len(bounds) or bounds.null_count:
+        return None
+    if pa.types.is_fixed_size_binary(bounds.type):
+        bounds = bounds.cast(pa.binary())
+    at = pc.index(bounds, pc.call_function(which, [bounds]))
+    found: bytes | None = bound_bytes(bounds.take(pa.array([at.as_py()])))[0].as_py()
+    return found
+
+
+def _field_id(field: pa.Field) -> int:
+    return int((field.metadata or {})[b"PARQUET:field_id"])

@@ -1,0 +1,99 @@
+"""Leaves of root manifests that a filter, or a vector of the manifest, leaves nothing of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iceberg_pyspark import Table
+from tests.support.frames import append_rows, create_path_table, path_table
+
+LEAVES_ONLY = {
+    "write.root.file-system-tables.enabled": "true",
+    "write.root.max-data-entries": "0",
+    "write.root.max-delete-entries": "0",
+    "commit.manifest-merge.enabled": "false",
+}
+
+
+def a_table(folder: Path, version: int = 4, **more: Any) -> Table:
+    """Three manifests: ids 0 and 1, 10 and 11, 20 and 21, of the partitions a, b and c."""
+    properties = {"format-version": str(version), **LEAVES_ONLY}
+    table = create_path_table(
+        folder, "id BIGINT, p STRING, x DOUBLE", properties=properties, **more
+    )
+    for i, p in enumerate("abc"):
+        append_rows(table, [{"id": 10 * i + j, "p": p, "x": float("nan")} for j in range(2)])
+    return path_table(folder)
+
+
+def kept(table: Table, filter: str) -> tuple[int, int]:
+    """How many manifests a filter leaves, and how many rows."""
+    scan = table.scan(filter=filter)
+    return scan.describe().statistics.manifests_kept, scan.to_arrow().num_rows
+
+
+@pytest.mark.parametrize(
+    ("filter", "manifests", "rows"),
+    [
+        ("id = 11", 1, 1),
+        ("id < 11", 2, 3),
+        ("id IN (0, 21)", 2, 2),
+        ("id > 21", 0, 0),
+        ("id IS NULL", 0, 0),
+        ("p = 'b' AND id < 11", 1, 1),
+        ("p = 'b' AND id < 5", 0, 0),
+        ("p LIKE 'c%'", 1, 2),
+        ("x IS NULL", 0, 0),
+        ("x > 1.0", 3, 6),
+    ],
+)
+def test_leaves_go_by_what_is_known_of_their_columns(
+    tmp_path: Path, filter: str, manifests: int, rows: int
+) -> None:
+    assert kept(a_table(tmp_path / "t"), filter) == (manifests, rows)
+
+
+def test_what_is_known_is_carried_from_root_to_root_and_read_by_other_processes(
+    tmp_path: Path,
+) -> None:
+    table = a_table(tmp_path / "t")
+    table.delete("p = 'b'")
+    table.update_schema().rename_column("id", "key").commit()
+    append_rows(table, [{"key": 50, "p": "d", "x": 0.0}])
+    for reader in (table.refresh(), path_table(tmp_path / "t")):
+        assert kept(reader, "key >= 50") == (1, 1)
+        assert kept(reader, "key = 21") == (1, 1)
+        assert kept(reader, "key = 11") == (0, 0)
+
+
+def test_a_leaf_all_of_whose_files_are_gone_is_not_read(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t")
+    table.delete("p = 'b'")
+    assert table.scan().describe().statistics.manifests == 3
+    assert kept(table, "true") == (2, 4)
+    assert kept(table, "p = 'b'") == (0, 0)
+
+
+def test_leaves_of_before_the_upgrade_go_by_their_partitions(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t", 3, partitioned_by=["p"])
+    table.update_properties().set({"format-version": "4"}).commit()
+    append_rows(table, [{"id": 30, "p": "d", "x": 0.0}])
+    assert kept(path_table(tmp_path / "t"), "p = 'b'") == (1, 2)
+    assert kept(path_table(tmp_path / "t"), "p > 'b'") == (2, 3)
+    assert kept(path_table(tmp_path / "t"), "p IS NULL") == (0, 0)
+
+
+def test_a_column_that_one_file_says_nothing_of_prunes_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    table = a_table(folder)
+    table.update_properties().set({"write.metadata.metrics.column.id": "none"}).commit()
+    append_rows(table, [{"id": 40, "p": "e", "x": 0.0}])
+    table.update_properties().remove("write.metadata.metrics.column.id").commit()
+    append_rows(table, [{"id": 60, "p": "f", "x": 0.0}])
+    table.maintenance().rewrite_manifests()
+    assert kept(path_table(folder), "id = 60") == (1, 1)
+    assert kept(path_table(folder), "id = 40") == (1, 1)
+    assert kept(path_table(folder), "p = 'z'") == (0, 0)
