@@ -62,6 +62,7 @@ RULES_OF_ROOT_MANIFESTS: Mapping[str, str] = {
     "record-count": "record_count of a manifest is how many entries it has, of a vector how many "
     "positions",
     "manifest-stats": "manifest_stats are those of the leaf's entries",
+    "content-stats": "what a leaf's own entry says of columns holds for every entry of the leaf",
     "no-mixed-leaf": "a leaf has only ADDED entries if it was added, only EXISTING ones else",
     "no-deleted-leaf": "a manifest is never DELETED: its files are, by a vector of the manifest",
     "one-live-manifest-vector": "a manifest has at most one live deletion vector",

@@ -21,6 +21,7 @@ from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.open_manifest import open_manifest
 from iceberg_pyspark.table.verify.file_checks import FileChecks
 from iceberg_pyspark.table.verify.findings import TableVerification
+from iceberg_pyspark.table.verify.leaf_columns import leaf_column_problems
 from iceberg_pyspark.table.verify.live_files import files_of, live_file_problems
 from iceberg_pyspark.table.verify.manifest_rules import entries_of_manifest, manifest_problems
 from iceberg_pyspark.table.verify.metadata_rules import metadata_problems
@@ -122,6 +123,9 @@ class _Verification:
                 problems = manifest_problems(
                     self.io, self.table.metadata, manifest, counts_rule="manifest-counts"
                 )
+                self.report.add_problems(problems, here, path)
+            if is_new and manifest.columns:
+                problems = leaf_column_problems(self.io, self.table.metadata, manifest)
                 self.report.add_problems(problems, here, path)
             self._read(manifest)
             is_readable = True

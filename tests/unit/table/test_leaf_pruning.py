@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark import Table
+from iceberg_pyspark.spec.manifests import ColumnSummary
+from iceberg_pyspark.storage import content_writer
 from tests.support.frames import append_rows, create_path_table, path_table
 
 LEAVES_ONLY = {
@@ -97,3 +99,22 @@ def test_a_column_that_one_file_says_nothing_of_prunes_nothing(tmp_path: Path) -
     assert kept(path_table(folder), "id = 60") == (1, 1)
     assert kept(path_table(folder), "id = 40") == (1, 1)
     assert kept(path_table(folder), "p = 'z'") == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"lower_bound": (1).to_bytes(8, "little")},
+        {"upper_bound": bytes(8)},
+        {"value_count": 3},
+        {"null_value_count": 1},
+    ],
+)
+def test_wrong_columns_are_found(
+    tmp_path: Path, wrong: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert a_table(tmp_path / "sound").verify().ok
+    said = {"field_id": 1, "value_count": 2, "null_value_count": 0, **wrong}
+    monkeypatch.setattr(content_writer, "columns_of_entries", lambda _: (ColumnSummary(**said),))
+    found = a_table(tmp_path / "t").verify()
+    assert {f.rule for f in found.findings} == {"content-stats"}
