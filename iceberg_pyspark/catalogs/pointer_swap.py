@@ -45,7 +45,7 @@ from iceberg_pyspark.storage.metadata_files import (
     parse_version,
 )
 from iceberg_pyspark.storage.own_folders import OwnFolders
-from iceberg_pyspark.storage.places import is_in_store, store_of
+from iceberg_pyspark.storage.places import is_in_store, spellings, store_of
 from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
 
 _log = logging.getLogger(__name__)
@@ -213,7 +213,8 @@ def delete_trimmed_metadata(
     with after_commit(f"deleting trimmed metadata of {metadata.location}"):
         if not METADATA_DELETE_AFTER_COMMIT.of(metadata.properties):
             return
-        logged = {entry.metadata_file for entry in metadata.metadata_log}
+        # an upgrade gives files in the log their schemes
+        logged = {s for entry in metadata.metadata_log for s in spellings(entry.metadata_file)}
         for entry in base.metadata_log:
             file = entry.metadata_file
             if file not in logged and is_metadata_file(file) and own.owns(file):

@@ -275,6 +275,8 @@ def _filter(
 
 def as_existing(entry: ManifestEntry) -> ManifestEntry:
     """The entry carried over: its own snapshot id and sequence numbers, written out."""
+    if entry.status is EntryStatus.EXISTING:
+        return entry
     return replace(entry, status=EntryStatus.EXISTING)
 
 

@@ -76,8 +76,8 @@ ROOT_MANIFESTS = BoolProperty("write.root.enabled", False)
 """Of tables of version 4: that snapshots get root manifests, which no other engine can read yet."""
 ROOTS_IN_FOLDERS = BoolProperty("write.root.file-system-tables.enabled", False)
 """Of tables that no catalog but a file system has: version 4 ends these, and is asked for so."""
-ROOT_MAX_DATA_ENTRIES = IntProperty("write.root.max-data-entries", 1000, 0, below="minimum")
-ROOT_MAX_DELETE_ENTRIES = IntProperty("write.root.max-delete-entries", 2000, 0, below="minimum")
+ROOT_MAX_DATA_ENTRIES = IntProperty("write.root.max-data-entries", 100, 0, below="minimum")
+ROOT_MAX_DELETE_ENTRIES = IntProperty("write.root.max-delete-entries", 200, 0, below="minimum")
 ROOT_MAX_BYTES = IntProperty("write.root.max-bytes", 4_194_304, 0, LONG_MAX, below="minimum")
 AVRO_CODECS = ("gzip", "zstd", "snappy", "none", "uncompressed")
 MANIFEST_COMPRESSION = ChoiceProperty("write.manifest.compression-codec", "gzip", AVRO_CODECS)

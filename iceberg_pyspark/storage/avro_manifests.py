@@ -5,7 +5,7 @@ Two decoders give the same table, fastavro for small manifests and DataFusion fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -39,8 +39,13 @@ class AvroManifest:
         """The types of fields by field id, as the file has them."""
         return {i: primitive_type(type_) for i, type_ in self._avro.written_types.items()}
 
-    def raw_entries(self, decoder: Decoder = "auto") -> pa.Table:
-        """The records as a table of columns named `_<field id>`, at all depths."""
+    def raw_entries(
+        self, decoder: Decoder = "auto", *, stats_of: Collection[int] | None = None
+    ) -> pa.Table:
+        """The records as a table of columns named `_<field id>`, at all depths.
+
+        They have no statistics of content entries.
+        """
         return _decode(self._avro, decoder)
 
 

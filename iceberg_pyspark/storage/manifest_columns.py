@@ -102,9 +102,9 @@ def read_entries(
     def decode() -> pa.Table:
         encoded = parse_manifest(data, manifest.manifest_path)
         _check_complete(encoded, manifest)
-        return _EntryReader(encoded, manifest, _raw_entries(encoded, manifest, decoder)).table(
-            partition_type, drop_deleted, metrics
-        )
+        return _EntryReader(
+            encoded, manifest, _raw_entries(encoded, manifest, decoder, metrics)
+        ).table(partition_type, drop_deleted, metrics)
 
     # by its bytes, so that a name that comes again for another manifest is no danger
     key = (
@@ -118,9 +118,11 @@ def read_entries(
     return _DECODED.get_or_read(file_io, key, decode)
 
 
-def _raw_entries(encoded: EncodedManifest, manifest: ManifestFile, decoder: Decoder) -> pa.Table:
+def _raw_entries(
+    encoded: EncodedManifest, manifest: ManifestFile, decoder: Decoder, metrics: Metrics
+) -> pa.Table:
     """The entries in the shape of versions 1 to 3, whatever shape the file has."""
-    raw = encoded.raw_entries(decoder)
+    raw = encoded.raw_entries(decoder, stats_of=None if metrics == "all" else frozenset(metrics))
     profile = profile_of(raw)
     if profile is None:
         if manifest.is_root:

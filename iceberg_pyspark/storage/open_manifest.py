@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 import pyarrow as pa
@@ -29,8 +29,14 @@ class EncodedManifest(Protocol):
     def written_types(self) -> dict[int, Type]:
         """The types of fields by field id, as the file has them."""
 
-    def raw_entries(self, decoder: Decoder = "auto") -> pa.Table:
-        """The entries as a table of columns named `_<field id>`, at all depths."""
+    def raw_entries(
+        self, decoder: Decoder = "auto", *, stats_of: Collection[int] | None = None
+    ) -> pa.Table:
+        """The entries as a table of columns named `_<field id>`, at all depths.
+
+        Of the statistics of content entries those of other columns than `stats_of` may be left out;
+        None asks for all.
+        """
 
 
 def open_manifest(file_io: FileIO, location: str) -> EncodedManifest:

@@ -6,17 +6,19 @@ the footer tells sizes and counts, the dictionaries the longest values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.content_entries import PROFILES, stats_field_id
 from iceberg_pyspark.storage.decoded_size import memory_limit, too_large
 from iceberg_pyspark.storage.parquet_dictionaries import longest_value
 
 _FIELD_ID = b"PARQUET:field_id"
+_CONTENT_STATS = frozenset(profile.paths["content_stats"][0] for profile in PROFILES)
 _MAX_DEPTH = 10
 _ROWS_AT_ONCE = 65_536
 _DECODING = 4
@@ -62,16 +64,20 @@ class ParquetManifest:
         """The types of fields by field id, as the file has them."""
         return dict(_written_types(self._schema))
 
-    def raw_entries(self, decoder: object = "auto") -> pa.Table:
+    def raw_entries(
+        self, decoder: object = "auto", *, stats_of: Collection[int] | None = None
+    ) -> pa.Table:
         """The rows as a table of columns named `_<field id>`, at all depths.
 
-        There is one decoder of Parquet, whatever is asked for.
+        There is one decoder of Parquet, whatever is asked for. Of the statistics of content entries
+        those of other columns than `stats_of` are left out; None asks for all.
         """
         room = memory_limit(self._size) // 3
         batches = []
         try:
             file = pq.ParquetFile(pa.BufferReader(self._data))
-            for batch in file.iter_batches(self._rows_at_once):
+            chosen = None if stats_of is None else list(self._columns(stats_of))
+            for batch in file.iter_batches(self._rows_at_once, columns=chosen):
                 room -= batch.nbytes
                 if room < 0:
                     raise too_large(self.location, self._size)
@@ -82,6 +88,15 @@ class ParquetManifest:
             return pa.Table.from_batches(batches)
         empty = pa.RecordBatch.from_pylist([], self._schema)
         return pa.Table.from_batches([self._renamed(empty)])
+
+    def _columns(self, stats_of: Collection[int]) -> Iterator[str]:
+        """The columns to decode, as pyarrow names them."""
+        wanted = {stats_field_id(i) for i in stats_of}
+        for field in self._schema:
+            if _field_id(field) in _CONTENT_STATS and pa.types.is_struct(field.type):
+                yield from (f"{field.name}.{c.name}" for c in field.type if _field_id(c) in wanted)
+            else:
+                yield field.name
 
     def _rows_within_bounds(self, footer: pq.FileMetaData) -> int:
         """How many rows to decode at once, so that they are within the limit of memory."""
@@ -111,7 +126,7 @@ class ParquetManifest:
             raise damaged(self.location, f"the dictionary of {column.path_in_schema}: {e}") from e
 
     def _renamed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = self._by_id(zip(self._schema, batch.columns, strict=True), 0)
+        columns = self._by_id(zip(batch.schema, batch.columns, strict=True), 0)
         return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
     def _by_id(

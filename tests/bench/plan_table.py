@@ -88,7 +88,7 @@ def _bounds(type_: PrimitiveType, number: int, day: int) -> tuple[bytes, bytes]:
     return value_to_bytes(type_, low), value_to_bytes(type_, high)
 
 
-def _entries(
+def table_entries(
     location: str, numbers: range, random: Random, day_of: Callable[[int], int]
 ) -> Iterator[ManifestEntry]:
     for number in numbers:
@@ -134,7 +134,7 @@ def make_table(
         write_manifest(
             file_io,
             f"{folder}/metadata/bench-m{start // per_manifest}.avro",
-            _entries(location, range(start, min(start + per_manifest, files)), random, day_of),
+            table_entries(location, range(start, min(start + per_manifest, files)), random, day_of),
             spec=SPEC,
             schema=SCHEMA,
             partition_type=partition_type(SPEC, [SCHEMA]),

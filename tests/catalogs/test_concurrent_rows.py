@@ -20,11 +20,12 @@ from tests.support.catalog_processes import (
     open_catalog,
     run_together,
 )
-from tests.support.row_commits import COLUMNS, LINEAGE
+from tests.support.row_commits import COLUMNS, LINEAGE, SMALL_ROOTS
 from tests.support.table_integrity import table_problems, unreferenced_files
 
 COMMITS = int(os.environ.get("ICEBERG_COMMITS", "48"))
 PROCESSES = 8
+FOLDER_OF_VERSION_4 = pytest.mark.more("version 4 on SQLite, and folders with version 3")
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,8 @@ PROCESSES = 8
         # every other one of the maintenance that a user would run beside
         ("sql", 3, (*MIX, *MAINTENANCE)),
         ("hadoop", 2, (*MIX, *MAINTENANCE)),
+        ("sql", 4, (*MIX, *MAINTENANCE)),
+        pytest.param("hadoop", 4, MIX, marks=FOLDER_OF_VERSION_4),
     ],
 )
 def test_every_acknowledged_row_is_there_once(
@@ -53,6 +56,7 @@ def test_every_acknowledged_row_is_there_once(
             "commit.retry.max-wait-ms": "300",
             "commit.manifest.min-count-to-merge": "8",
             "write.metadata.previous-versions-max": "10000",
+            **(SMALL_ROOTS if version == 4 else {}),
         },
     )
     work = [(kind, str(tmp_path), n, COMMITS // PROCESSES, operations) for n in range(PROCESSES)]
@@ -60,11 +64,11 @@ def test_every_acknowledged_row_is_there_once(
     table = Table(catalog, catalog.load_table(EVENTS))
     assert table_problems(table) == []
     assert unreferenced_files(table) == set(), "refused tries removed what they had written"
-    lineage = LINEAGE if version == 3 else ()
+    lineage = LINEAGE if version >= 3 else ()
     scanned_rows = table.scan(columns=["id", "v", *lineage]).to_arrow().to_pylist()
     assert Counter(r["id"] for r in scanned_rows) == Counter(expected.keys())
     assert {r["id"]: r["v"] for r in scanned_rows} == {i: row.v for i, row in expected.items()}
-    if version == 3:
+    if version >= 3:
         assert len({r["_row_id"] for r in scanned_rows}) == len(scanned_rows)
         lineage_by_id = {i: (row.row_id, row.sequence_number) for i, row in expected.items()}
         for r in scanned_rows:

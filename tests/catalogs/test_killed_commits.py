@@ -11,25 +11,35 @@ import pytest
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog
 from tests.support.catalog_processes import EVENTS, KILLED, die_at, open_catalog
-from tests.support.row_commits import COLUMNS, RowCommitter
+from tests.support.row_commits import COLUMNS, SMALL_ROOTS, RowCommitter
 from tests.support.table_integrity import table_problems, unreferenced_files
 
 Rows = set[tuple[int, str]]
 MORE = pytest.mark.more("the same on the other kind of catalog")
+ROOTS = pytest.mark.more("the same with root manifests, whose other commits are here")
 CASES = [
-    *[("sql", op) for op in ("append", "delete", "update", "replace_files", "compact")],
-    *[("hadoop", op) for op in ("append", "delete", "replace_files")],
-    *[("sql", op) for op in ("rewrite_data_files", "rewrite_deletes", "expire_snapshots")],
-    ("hadoop", "rewrite_manifests"),
-    ("hadoop", "expire_snapshots"),
-    *[pytest.param("hadoop", op, marks=MORE) for op in ("rewrite_data_files", "rewrite_deletes")],
-    pytest.param("sql", "rewrite_manifests", marks=MORE),
+    *[("sql", op, 3) for op in ("append", "delete", "update", "replace_files", "compact")],
+    *[("hadoop", op, 3) for op in ("append", "delete", "replace_files")],
+    *[("sql", op, 3) for op in ("rewrite_data_files", "expire_snapshots")],
+    # deletion vectors are as they should be
+    ("sql", "rewrite_deletes", 2),
+    ("hadoop", "rewrite_manifests", 3),
+    ("hadoop", "expire_snapshots", 3),
+    pytest.param("hadoop", "rewrite_data_files", 3, marks=MORE),
+    pytest.param("hadoop", "rewrite_deletes", 2, marks=MORE),
+    pytest.param("sql", "rewrite_manifests", 3, marks=MORE),
+    *[("sql", op, 4) for op in ("replace_files", "expire_snapshots")],
+    *[
+        pytest.param("sql", op, 4, marks=ROOTS)
+        for op in ("append", "delete", "compact", "rewrite_data_files", "rewrite_manifests")
+    ],
+    pytest.param("hadoop", "replace_files", 4, marks=ROOTS),
 ]
 
 
-@pytest.mark.parametrize(("kind", "operation"), CASES)
+@pytest.mark.parametrize(("kind", "operation", "version"), CASES)
 def test_a_killed_commit_is_done_or_has_not_begun(
-    kind: str, operation: str, tmp_path: Path
+    kind: str, operation: str, version: int, tmp_path: Path
 ) -> None:
     catalog = open_catalog(kind, str(tmp_path))
     catalog.create_namespace(EVENTS.namespace)
@@ -38,8 +48,8 @@ def test_a_killed_commit_is_done_or_has_not_begun(
         COLUMNS,
         partitioned_by=["p"],
         properties={
-            # deletion vectors are as they should be
-            "format-version": "2" if operation == "rewrite_deletes" else "3",
+            "format-version": str(version),
+            **(SMALL_ROOTS if version == 4 else {}),
             "commit.manifest.min-count-to-merge": "3",
             "commit.manifest-merge.enabled": str(operation != "rewrite_manifests").lower(),
         },

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark import Table, TableCatalog
+from iceberg_pyspark.catalogs.catalog import Catalog
 from tests.services.databases import new_database
 from tests.support.catalog_processes import EVENTS, SERVED, open_catalog, run_together
 from tests.support.many_writers import SCHEMA, append_in_threads, append_many
@@ -48,9 +49,23 @@ def test_no_writer_among_many_gives_up(
         (tmp_path / SERVED).write_text(new_database(server))
     elif kind == "hive":
         (tmp_path / SERVED).write_text(request.getfixturevalue("hive_uri"))
+    catalog = append_together(kind, how, folder, {})
+    if kind == "hive":
+        # its metastore is that of other tests too
+        catalog.drop_table(EVENTS)
+        catalog.drop_namespace(EVENTS.namespace)
+
+
+def test_no_writer_of_root_manifests_gives_up(tmp_path: Path) -> None:
+    properties = {"format-version": "4", "write.root.max-data-entries": "20"}
+    append_together("sql", "processes", str(tmp_path), properties)
+
+
+def append_together(kind: str, how: str, folder: str, properties: dict[str, str]) -> Catalog:
+    """Have all writers append, and see that all is there; the catalog."""
     catalog = open_catalog(kind, folder)
     catalog.create_namespace(EVENTS.namespace)
-    TableCatalog(catalog).create_table(str(EVENTS), SCHEMA)
+    TableCatalog(catalog).create_table(str(EVENTS), SCHEMA, properties=properties)
     if how == "threads":
         done = append_in_threads(kind, folder, WRITERS, APPENDS)
     else:
@@ -62,7 +77,4 @@ def test_no_writer_among_many_gives_up(
     assert sorted(ids) == [w * 10_000 + n for w in range(WRITERS) for n in range(APPENDS)]
     assert len(table.snapshots) == WRITERS * APPENDS
     assert table_problems(table) == []
-    if kind == "hive":
-        # its metastore is that of other tests too
-        catalog.drop_table(EVENTS)
-        catalog.drop_namespace(EVENTS.namespace)
+    return catalog

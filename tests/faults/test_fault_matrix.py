@@ -37,7 +37,7 @@ from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from tests.faults.matrix import PROPERTIES, Case, Lake, create, try_all_points
 from tests.support.deleted_rows import delete_keys, list_positions
 from tests.support.fault_points import FaultPoint, fail_databases_and_clocks
-from tests.support.row_commits import COLUMNS, RowCommitter
+from tests.support.row_commits import COLUMNS, SMALL_ROOTS, RowCommitter
 
 ROWS = pa.table(
     {
@@ -46,6 +46,8 @@ ROWS = pa.table(
         "v": ["v7", "v8", "v9"],
     }
 )
+WITH_ROOTS = ("sql", "memory")
+"""Catalogs for the cases of version 4: one on disk, one in memory."""
 FAR = 4_000_000_000_000
 """A time to come."""
 
@@ -64,6 +66,27 @@ def base(lake: Lake) -> None:
 
 def base_and_another(lake: Lake) -> None:
     base(lake)
+    lake.table().append(ROWS.slice(1))
+
+
+def with_roots(lake: Lake) -> None:
+    """Like the base, of version 4 since: leaves of before it, others, and rows in the root."""
+    base(lake)
+    table = lake.table()
+    table.update_properties().set({"format-version": "4", **SMALL_ROOTS}).commit()
+    catalog, io = lake.open()
+    committer = RowCommitter(catalog, lake.identifier, 1, io=io)
+    committer.adopt()
+    for operation in ("append", "delete", "append"):
+        committer.run(operation)
+
+
+def with_roots_and_a_branch(lake: Lake) -> None:
+    with_roots(lake)
+    table = lake.table()
+    table.append(ROWS.slice(1), branch="audit")
+    table.manage_snapshots().create_branch("more").commit()
+    table.append(ROWS.slice(0, 1), branch="more")
     lake.table().append(ROWS.slice(1))
 
 
@@ -251,6 +274,34 @@ CASES = {
     "rewrite-equality-deletes": Case(
         change(lambda t: t.maintenance().rewrite_equality_deletes()), prepare=equality_deletes
     ),
+    "roots-upgrade": Case(
+        change(
+            lambda t: t.update_properties().set({"format-version": "4", **SMALL_ROOTS}).commit()
+        ),
+        kinds=WITH_ROOTS,
+    ),
+    "roots-append": Case(change(lambda t: t.append(ROWS)), prepare=with_roots, kinds=WITH_ROOTS),
+    "roots-delete-rows": Case(rows("delete"), prepare=with_roots, kinds=WITH_ROOTS),
+    "roots-rewrite-rows": Case(rows("replace_files"), prepare=with_roots, kinds=WITH_ROOTS),
+    "roots-delete-files": Case(
+        change(lambda t: t.delete("p = 1")), prepare=with_roots, kinds=WITH_ROOTS
+    ),
+    "roots-cherry-pick": Case(
+        change(lambda t: t.manage_snapshots().cherry_pick(t.refs["more"].snapshot_id).commit()),
+        prepare=with_roots_and_a_branch,
+        kinds=WITH_ROOTS,
+    ),
+    "roots-expire": Case(
+        change(lambda t: t.maintenance().expire_snapshots(older_than=FAR)),
+        prepare=with_roots_and_a_branch,
+        kinds=WITH_ROOTS,
+    ),
+    "roots-rewrite-manifests": Case(
+        change(lambda t: t.maintenance().rewrite_manifests()),
+        prepare=with_roots,
+        kinds=WITH_ROOTS,
+    ),
+    "roots-purge": Case(purged, prepare=with_roots, kinds=WITH_ROOTS, is_commit=False),
     "drop": Case(dropped, kinds=("sql", "hadoop", "path"), is_commit=False),
     "purge": Case(purged, is_commit=False),
     "rename": Case(renamed, name="new", kinds=("sql",), is_commit=False),

@@ -47,6 +47,13 @@ from iceberg_pyspark.table.changes.row_deletes import write_row_deletes
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 
 COLUMNS = "id BIGINT, p INT, v STRING"
+SMALL_ROOTS = {
+    "write.root.file-system-tables.enabled": "true",
+    "write.root.max-data-entries": "2",
+    "write.root.max-delete-entries": "1",
+}
+"""Of version 4: leaves are written, masked and folded by few commits."""
+
 PLACE = ("_file", "_pos")
 LINEAGE = (ROW_ID.name, LAST_UPDATED_SEQUENCE_NUMBER.name)
 PARTITIONS = 2

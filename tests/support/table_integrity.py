@@ -2,7 +2,7 @@
 
 `table_problems` looks at every snapshot that the metadata has, without reading a row: numbers that
 must grow do, every file that is listed is there, no data file has two deletion vectors, ranges of
-row ids do not overlap, totals of summaries add up.
+row ids do not overlap, totals of summaries add up, and root manifests keep their rules.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ def table_problems(table: Table) -> list[str]:
                 there[path] = io.exists(path)
                 if not there[path]:
                     found.append(f"live file {path} of {snapshot.snapshot_id} is not there")
+    if m.format_version == 4:
+        found += map(repr, table.verify().findings)
     return found
 
 

@@ -204,6 +204,20 @@ def test_every_change_is_refused_before_a_file_comes_or_goes(tmp_path: Path, cha
     assert sorted(folder.rglob("*")) == before
 
 
+def test_an_upgrade_deletes_no_metadata_file_of_before(tmp_path: Path) -> None:
+    uri, warehouse = f"sqlite:///{tmp_path}/catalog.db", str(tmp_path / "warehouse")
+    catalog = load_catalog("upgraded", type="sql", uri=uri, warehouse=warehouse)
+    catalog.create_namespace("db")
+    trimmed = {"write.metadata.delete-after-commit.enabled": "true", "format-version": "3"}
+    table = catalog.create_table("db.t", "id BIGINT", properties=trimmed)
+    append_rows(table, [{"id": 1}])
+    table.update_properties().set({"format-version": "4"}).commit()
+    append_rows(table, [{"id": 2}])
+    log = table.refresh().metadata.metadata_log
+    assert len(log) == 3
+    assert all(Path(e.metadata_file.removeprefix("file:")).exists() for e in log)
+
+
 def test_a_table_of_a_folder_gets_it_only_where_that_is_asked_for(tmp_path: Path) -> None:
     asked = {"format-version": "4", "write.root.file-system-tables.enabled": "true"}
     refused = r"write\.root\.file-system-tables\.enabled"
