@@ -69,8 +69,11 @@ def list_positions(table: Table, rows: pa.Table, layout: Mapping[str, Any], **sa
     return Path(location)
 
 
-def delete_keys(table: Table, column: str, values: Iterable[object]) -> None:
-    """Commit an equality delete of values of one column of an unpartitioned table."""
+def delete_keys(table: Table, column: str, values: Iterable[object], **said: Any) -> None:
+    """Commit an equality delete of values of one column of an unpartitioned table.
+
+    Its entry says what is said of it, such as a partition.
+    """
     table.refresh()
     field = table.schema.as_struct.field_named(column)
     assert field is not None
@@ -79,16 +82,14 @@ def delete_keys(table: Table, column: str, values: Iterable[object]) -> None:
     rows = pa.Table.from_pydict({column: list(values)}, schema=schema)
     with table.io.open_output(location) as stream:
         pq.write_table(rows, stream)
-    _commit(
-        table,
-        DataFile(
-            content=FileContent.EQUALITY_DELETES,
-            file_path=location,
-            record_count=rows.num_rows,
-            file_size_in_bytes=table.io.size(location),
-            equality_ids=(field.field_id,),
-        ),
+    written = DataFile(
+        content=FileContent.EQUALITY_DELETES,
+        file_path=location,
+        record_count=rows.num_rows,
+        file_size_in_bytes=table.io.size(location),
+        equality_ids=(field.field_id,),
     )
+    _commit(table, replace(written, **said))
 
 
 def _commit(table: Table, *files: DataFile) -> None:

@@ -1,0 +1,187 @@
+"""Random operations on tables of version 3, of version 4, and of 3 that become 4 on the way.
+
+They have the same rows, row ids and lineage after every step.
+
+Both ways of reading are compared on random tables of all versions in `tests/spark`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from iceberg_pyspark import Table
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.memory import MemoryCatalog
+from iceberg_pyspark.commits.new_table import NewTable
+from iceberg_pyspark.sql_text.ddl import parse_partitioning
+from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.storage.memory import MemoryFileIO
+from iceberg_pyspark.table.changes.create_table import create_table
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from tests.support.deleted_rows import delete_keys
+from tests.support.row_commits import COLUMNS, LINEAGE, RowCommitter
+
+Rows: TypeAlias = Mapping[int, tuple[int, str, int, int]]
+"""By id: partition, first letter of the value, row id and sequence number."""
+
+ROOTS: tuple[Mapping[str, str], ...] = (
+    {},
+    {"write.root.max-data-entries": "2", "write.root.max-delete-entries": "1"},
+    {"write.root.max-data-entries": "0", "write.root.max-delete-entries": "0"},
+    {"write.root.max-data-entries": "3", "write.root.max-bytes": "1"},
+)
+OPERATIONS = (
+    *("append", "append", "delete", "delete", "update", "replace_files", "compact"),
+    *("rewrite_data_files", "rewrite_deletes", "rewrite_manifests", "expire_snapshots"),
+    *("drop_partition", "delete_key", "cherry_pick", "roll_back"),
+)
+
+
+@dataclass
+class Contestant:
+    """A table and who changes it; `row_ids` are those that rows have been seen with."""
+
+    table: Table
+    committer: RowCommitter
+    row_ids: dict[int, int] = field(default_factory=dict)
+
+    def run(self, operation: str) -> None:
+        """Carry one operation out."""
+        change = getattr(self, operation, None)
+        if change is None:
+            self.committer.run(operation)
+        else:
+            change()
+            self.committer.adopt()
+        self.table.refresh()
+
+    def drop_partition(self) -> None:
+        """Whole files go."""
+        self.table.delete("p = 1")
+
+    def delete_key(self) -> None:
+        """One row goes by an equality delete, in the partition of its value."""
+        rows = self.table.scan(columns=["id", "p"]).to_arrow().sort_by("id").slice(0, 1)
+        for row in rows.to_pylist():
+            delete_keys(self.table, "id", [row["id"]], partition=(row["p"],))
+
+    def cherry_pick(self) -> None:
+        """An append is made on a branch, and once more on main."""
+        name = f"b{len(self.table.refs)}"
+        self.table.manage_snapshots().create_branch(name).commit()
+        first = 7 * 10**6 + len(self.table.refs)
+        rows = self.table.scan(columns=["id", "p", "v"]).to_arrow().sort_by("id").slice(0, 1)
+        at = rows.column_names.index("id")
+        new = rows.set_column(at, "id", [[first + i for i in range(rows.num_rows)]])
+        if not new.num_rows:
+            return
+        self.table.append(new.cast(rows.schema), branch=name)
+        self.committer.run("append")
+        self.table.refresh()
+        picked = self.table.refs[name].snapshot_id
+        self.table.manage_snapshots().cherry_pick(picked).commit()
+
+    def roll_back(self) -> None:
+        """The newest change never was, as far as main goes."""
+        snapshot = self.table.metadata.current_snapshot
+        parent = None if snapshot is None else snapshot.parent_snapshot_id
+        if parent in self.table.metadata.snapshot_by_id:
+            assert parent is not None
+            self.table.manage_snapshots().rollback_to(parent).commit()
+            rows = self.seen(None)
+            self.row_ids = {id_: row_id for id_, (_, _, row_id, _) in rows.items()}
+
+    def upgrade(self) -> None:
+        """To version 4."""
+        self.table.update_properties().set({"format-version": "4"}).commit()
+
+    def seen(self, snapshot_id: int | None) -> Rows:
+        """The rows of a snapshot, the current one where none is said."""
+        columns = ["id", "p", "v", *LINEAGE]
+        selector = None if snapshot_id is None else SnapshotSelector(snapshot_id=snapshot_id)
+        rows = self.table.scan(columns=columns, selector=selector).to_arrow().to_pylist()
+        found = {id_: (p, v[0], row_id, number) for id_, p, v, row_id, number in map(_values, rows)}
+        assert len(found) == len(rows), "a row is there twice"
+        assert len({row_id for _, _, row_id, _ in found.values()}) == len(rows)
+        return found
+
+
+def _values(row: dict[str, object]) -> tuple[int, int, str, int, int]:
+    return tuple(row.values())  # type: ignore[return-value]
+
+
+def contestant(version: int, properties: Mapping[str, str]) -> Contestant:
+    """A new table in a catalog of its own."""
+    io = MemoryFileIO()
+    catalog = MemoryCatalog("agree", {"warehouse": "mem://wh"}, io=io)
+    catalog.create_namespace(("db",))
+    identifier = TableIdentifier(namespace=("db",), name="t")
+    schema = parse_schema(COLUMNS)
+    new = NewTable(
+        schema=schema,
+        spec=parse_partitioning(["p"], schema),
+        properties={
+            "format-version": str(version),
+            "commit.manifest.min-count-to-merge": "3",
+            **properties,
+        },
+    )
+    table = Table(catalog, create_table(catalog, identifier, new), io=io)
+    return Contestant(table, RowCommitter(catalog, identifier, 1, io=io))
+
+
+@settings(max_examples=settings().max_examples // 2, suppress_health_check=list(HealthCheck))
+@given(
+    operations=st.lists(st.sampled_from(OPERATIONS), min_size=2, max_size=9),
+    upgraded_at=st.integers(0, 9),
+    properties=st.sampled_from(ROOTS),
+)
+def test_versions_have_the_same_rows_ids_and_lineage(
+    operations: list[str], upgraded_at: int, properties: Mapping[str, str]
+) -> None:
+    tables = {
+        "3": contestant(3, properties),
+        "4": contestant(4, properties),
+        "upgraded": contestant(3, properties),
+    }
+    numbers: dict[tuple[str, int], int] = {}
+    for step, operation in enumerate(["append", *operations]):
+        note(operation)
+        if step == upgraded_at:
+            tables["upgraded"].run("upgrade")
+        found = {}
+        for name, one in tables.items():
+            one.run(operation)
+            found[name] = one.seen(None)
+            for id_, (_, _, row_id, _) in found[name].items():
+                assert one.row_ids.setdefault(id_, row_id) == row_id, (name, operation, id_)
+        agree(found, numbers)
+    for name in ("4", "upgraded"):
+        table = tables[name].table
+        if table.metadata.format_version == 4:
+            assert table.verify(checks_files=True).findings == ()
+    histories = [one.table.metadata.snapshots for one in tables.values()]
+    if len({len(h) for h in histories}) == 1:
+        for snapshots in zip(*histories, strict=True):
+            ids = [s.snapshot_id for s in snapshots]
+            seen = {n: t.seen(i) for (n, t), i in zip(tables.items(), ids, strict=True)}
+            agree(seen, numbers)
+
+
+def agree(
+    found: Mapping[str, Mapping[int, tuple[int, str, int, int]]],
+    numbers: dict[tuple[str, int], int],
+) -> None:
+    """The same rows; sequence numbers are those of the same commits, whichever they are."""
+    expected = found["3"]
+    for name, rows in found.items():
+        plain = {id_: row[:2] for id_, row in rows.items()}
+        assert plain == {id_: row[:2] for id_, row in expected.items()}, name
+        for id_, (_, _, _, number) in rows.items():
+            same = expected[id_][3]
+            assert numbers.setdefault((name, same), number) == number, (name, id_)
