@@ -29,8 +29,7 @@ from iceberg_pyspark.command_line.progress import shown_progress
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.procedures.calls import PROCEDURES
-from iceberg_pyspark.spark.procedures.definition import Procedure, ProcedureRun, Row
-from iceberg_pyspark.spark.progress import run_with_progress
+from iceberg_pyspark.spark.procedures.definition import DRY_RUN, Procedure, ProcedureRun, Row
 from iceberg_pyspark.spec.display import escaped
 from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.reading.snapshot_selection import timestamp_ms_of
@@ -43,14 +42,7 @@ NAMES = (
     "rewrite_manifests",
     "rewrite_position_delete_files",
 )
-TELLS_STEPS = (
-    "expire_snapshots",
-    "remove_orphan_files",
-    "rewrite_data_files",
-    "rewrite_manifests",
-)
 SWITCH = ("true", "false")
-PLAN = "dry_run"
 
 
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
@@ -67,7 +59,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
             "--plan", action="store_true", help="print what would be done, and do nothing"
         )
         for parameter, type_ in procedure.optional.items():
-            if parameter != PLAN:
+            if parameter != DRY_RUN:
                 add_parameter(command, parameter, type_)
     arguments = parser.parse_args(argv)
     for text in getattr(arguments, "options", None) or ():
@@ -115,7 +107,7 @@ def values_of(procedure: Procedure, arguments: argparse.Namespace) -> dict[str, 
                 value = timestamp_ms_of(value)
         values[name] = value
     if arguments.plan:
-        values[PLAN] = True
+        values[DRY_RUN] = True
     return values
 
 
@@ -131,12 +123,8 @@ def maintain(spark: SparkSession, console: Console, arguments: argparse.Namespac
         )
     values["table"] = quoted_name((*identifier.namespace, identifier.name))
     run = ProcedureRun(procedure.name, spark, table.catalog, values, identifier.namespace)
-    what = f"{procedure.name} {arguments.table}{' (plan)' if arguments.plan else ''}"
-    if procedure.name in TELLS_STEPS:
-        with shown_progress(console) as progress:
-            rows = procedure.run(replace(run, progress=progress))
-    else:
-        rows = run_with_progress(spark, console, what, lambda: procedure.run(run))
+    with shown_progress(console) as progress:
+        rows = procedure.run(replace(run, progress=progress))
     show(console, procedure, rows)
 
 

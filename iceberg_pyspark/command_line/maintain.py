@@ -165,18 +165,19 @@ def rewrite_position_delete_files(
     plan: Plan = False,
 ) -> None:
     """Write position delete files anew; deletion vectors in version 3."""
-    invocation, maintenance = _of(context, table)
-    done = maintenance.rewrite_position_delete_files(
-        where=where, options=dict(map(parse_property, option or [])), dry_run=plan
-    )
+    with _with_progress(context, table) as (invocation, maintenance):
+        done = maintenance.rewrite_position_delete_files(
+            where=where, options=dict(map(parse_property, option or [])), dry_run=plan
+        )
     _print(invocation, done)
 
 
 @maintain_app.command()
 def rewrite_equality_deletes(context: typer.Context, table: TableName, plan: Plan = False) -> None:
     """Delete by position what equality deletes delete, and remove them."""
-    invocation, maintenance = _of(context, table)
-    _print(invocation, maintenance.rewrite_equality_deletes(dry_run=plan))
+    with _with_progress(context, table) as (invocation, maintenance):
+        done = maintenance.rewrite_equality_deletes(dry_run=plan)
+    _print(invocation, done)
 
 
 @maintain_app.command()

@@ -43,16 +43,16 @@ _DELETE_FILES = IntProperty("delete-file-threshold", INT_MAX, 1)
 _DELETE_RATIO = FractionProperty("delete-ratio-threshold", 0.3)
 _STARTING_NUMBER = BoolProperty("use-starting-sequence-number", True)
 _REMOVE_DANGLING = BoolProperty("remove-dangling-deletes", False)
-_OUTPUT_SPEC = IntProperty("output-spec-id", 0, 0)
+OUTPUT_SPEC = IntProperty("output-spec-id", 0, 0)
 _JOB_ORDER = ChoiceProperty(
     "rewrite-job-order", "none", ("none", "bytes-asc", "bytes-desc", "files-asc", "files-desc")
 )
-_MOST_FILES = IntProperty("max-files-to-rewrite", INT_MAX, 1)
+MOST_FILES = IntProperty("max-files-to-rewrite", INT_MAX, 1)
 _OPTIONS = (
     *SHARED_OPTIONS,
     *(_MAX_GROUP_SIZE, _MAX_CONCURRENT, _PARTIAL_PROGRESS, _MAX_COMMITS, _MAX_FAILED_COMMITS),
-    *(_DELETE_FILES, _DELETE_RATIO, _STARTING_NUMBER, _REMOVE_DANGLING, _OUTPUT_SPEC, _JOB_ORDER),
-    _MOST_FILES,
+    *(_DELETE_FILES, _DELETE_RATIO, _STARTING_NUMBER, _REMOVE_DANGLING, OUTPUT_SPEC, _JOB_ORDER),
+    MOST_FILES,
 )
 
 
@@ -97,9 +97,9 @@ class RewriteOptions:
             delete_ratio_threshold=_DELETE_RATIO.of(options),
             rewrite_all=REWRITE_ALL.of(options),
             keeps_sequence_number=_STARTING_NUMBER.of(options),
-            output_spec_id=_OUTPUT_SPEC.of(options) if _OUTPUT_SPEC.name in options else None,
+            output_spec_id=OUTPUT_SPEC.of(options) if OUTPUT_SPEC.name in options else None,
             job_order=_JOB_ORDER.of(options),
-            max_files=_MOST_FILES.of(options),
+            max_files=MOST_FILES.of(options),
             removes_dangling_deletes=_REMOVE_DANGLING.of(options),
         )
 

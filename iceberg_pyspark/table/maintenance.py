@@ -389,7 +389,12 @@ class TableMaintenance:
 
     def _delete_file_rewrite(self, *, dry_run: bool) -> DeleteFileRewrite:
         return DeleteFileRewrite(
-            self._catalog, self._table, self._io, clock=self._clock, dry_run=dry_run
+            self._catalog,
+            self._table,
+            self._io,
+            clock=self._clock,
+            dry_run=dry_run,
+            progress=self._progress,
         )
 
 

@@ -9,7 +9,6 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-from iceberg_pyspark.commits.ref_changes import ancestors_of
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.changelog.reading import ReadChanges
 from iceberg_pyspark.spark.changelog.row_changes import (
@@ -22,11 +21,7 @@ from iceberg_pyspark.spec.metadata_columns import ROW_ID
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.names import parse_levels, quoted
-from iceberg_pyspark.table.reading.snapshot_selection import (
-    SnapshotSelector,
-    select_snapshot,
-    snapshots_between,
-)
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, snapshots_between
 
 PROCEDURE = "create_changelog_view"
 _BRANCH = "branch"
@@ -127,24 +122,7 @@ def _snapshots(metadata: TableMetadata, options: Mapping[str, Any]) -> Sequence[
             f"{', '.join(sorted(BETWEEN_SNAPSHOTS | {_BRANCH}))}"
         )
     bounds, branch = snapshot_bounds(values), values.get(_BRANCH)
-    if bounds and not any(name.startswith("start") for name in bounds):
-        bounds |= _from_the_beginning(metadata, bounds.get("end_snapshot_id"), branch)
     return snapshots_between(metadata, SnapshotSelector(branch=branch, **bounds))
-
-
-def _from_the_beginning(
-    metadata: TableMetadata, end_id: int | None, branch: str | None
-) -> dict[str, int]:
-    """The start of all that is known."""
-    if end_id is None:
-        end = select_snapshot(metadata, SnapshotSelector(branch=branch)).snapshot
-    else:
-        end = metadata.snapshot(end_id)
-    lineage = list(ancestors_of(metadata, end))
-    start_id = lineage[-1].parent_snapshot_id if lineage else None
-    if start_id is None:
-        return {"start_timestamp_ms": 0}
-    return {"start_snapshot_id": start_id}
 
 
 def _bounds(snapshots: Sequence[Snapshot]) -> dict[str, int]:

@@ -6,7 +6,13 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.maintenance.orphan_files import Inventory
-from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+from iceberg_pyspark.spark.procedures.definition import (
+    DRY_RUN,
+    Column,
+    Procedure,
+    ProcedureRun,
+    Row,
+)
 
 _COUNT = Column(type="long", is_nullable=True)
 _COUNTS = (
@@ -64,6 +70,7 @@ EXPIRE_SNAPSHOTS = Procedure(
         "stream_results": "boolean",
         "snapshot_ids": "array<bigint>",
         "clean_expired_metadata": "boolean",
+        DRY_RUN: "boolean",
     },
     columns=dict.fromkeys(_COUNTS, _COUNT),
     run=_expire_snapshots,
@@ -76,7 +83,7 @@ REMOVE_ORPHAN_FILES = Procedure(
     optional={
         "older_than": "timestamp",
         "location": "string",
-        "dry_run": "boolean",
+        DRY_RUN: "boolean",
         "max_concurrent_deletes": "int",
         "file_list_view": "string",
         "equal_schemes": "map<string,string>",

@@ -18,6 +18,9 @@ from iceberg_pyspark.table.table import Table, load_table
 
 Row: TypeAlias = tuple[int | str | None, ...]
 
+DRY_RUN = "dry_run"
+"""The parameter that has a procedure count what it would do; last where Java has none."""
+
 
 def no_other_catalog(name: str) -> Catalog:
     """Where a procedure has the catalog alone whose table it is given."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 from pyspark import SparkContext
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+from iceberg_pyspark.spark.procedures.definition import (
+    DRY_RUN,
+    Column,
+    Procedure,
+    ProcedureRun,
+    Row,
+)
 from iceberg_pyspark.spark.write.executors import Executors
 from iceberg_pyspark.spec.property_types import BoolProperty
 
@@ -47,6 +53,7 @@ REWRITE_DATA_FILES = Procedure(
         "options": "map<string,string>",
         "where": "string",
         "branch": "string",
+        DRY_RUN: "boolean",
     },
     columns=_COUNTS,
     run=_rewrite_data_files,

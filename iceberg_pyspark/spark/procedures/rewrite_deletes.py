@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+from iceberg_pyspark.spark.procedures.definition import (
+    DRY_RUN,
+    Column,
+    Procedure,
+    ProcedureRun,
+    Row,
+)
 from iceberg_pyspark.table.rewrites.rewrite_deletes import RewrittenDeleteFiles
 
 _COUNTS = {
@@ -18,18 +24,18 @@ def _row(done: RewrittenDeleteFiles) -> tuple[Row, ...]:
 
 
 def _rewrite_position_delete_files(run: ProcedureRun) -> tuple[Row, ...]:
-    return _row(run.table.maintenance().rewrite_position_delete_files(**run.given))
+    return _row(run.maintenance.rewrite_position_delete_files(**run.given))
 
 
 def _rewrite_equality_deletes(run: ProcedureRun) -> tuple[Row, ...]:
-    return _row(run.table.maintenance().rewrite_equality_deletes(**run.given))
+    return _row(run.maintenance.rewrite_equality_deletes(**run.given))
 
 
 REWRITE_POSITION_DELETE_FILES = Procedure(
     name="rewrite_position_delete_files",
     description="Writes position delete files as fewer, or as deletion vectors",
     required={"table": "string"},
-    optional={"options": "map<string,string>", "where": "string"},
+    optional={"options": "map<string,string>", "where": "string", DRY_RUN: "boolean"},
     columns=_COUNTS,
     run=_rewrite_position_delete_files,
 )
@@ -38,7 +44,7 @@ REWRITE_EQUALITY_DELETES = Procedure(
     name="rewrite_equality_deletes",
     description="Deletes by position what equality deletes delete, and removes them",
     required={"table": "string"},
-    optional={"dry_run": "boolean"},
+    optional={DRY_RUN: "boolean"},
     columns=_COUNTS,
     run=_rewrite_equality_deletes,
 )

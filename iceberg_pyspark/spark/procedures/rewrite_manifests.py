@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+from iceberg_pyspark.spark.procedures.definition import (
+    DRY_RUN,
+    Column,
+    Procedure,
+    ProcedureRun,
+    Row,
+)
 
 _COUNTS = ("rewritten_manifests_count", "added_manifests_count")
 
@@ -16,7 +22,12 @@ REWRITE_MANIFESTS = Procedure(
     name="rewrite_manifests",
     description="Writes manifests anew, each with the files of few partitions",
     required={"table": "string"},
-    optional={"use_caching": "boolean", "spec_id": "int", "sort_by": "array<string>"},
+    optional={
+        "use_caching": "boolean",
+        "spec_id": "int",
+        "sort_by": "array<string>",
+        DRY_RUN: "boolean",
+    },
     columns=dict.fromkeys(_COUNTS, Column(type="integer")),
     run=_rewrite_manifests,
 )

@@ -38,7 +38,8 @@ class SnapshotSelector:
 
     With a start the read is incremental: it sees the rows that snapshots after the start have
     appended, up to and with the end, by default the newest snapshot of main or of `branch`. A start
-    or an end by time is the newest snapshot of that lineage that is not younger.
+    or an end by time is the newest snapshot of that lineage that is not younger. An end without a
+    start is for changes alone, of which it shows all that are known.
     """
 
     snapshot_id: int | None = None
@@ -84,11 +85,6 @@ class SnapshotSelector:
             both = [_shown(name) for name in given if name.startswith(bound)]
             if len(both) > 1:
                 raise InvalidRequestError(f"{both[0]} and {both[1]} are both given; keep one")
-        if given[0].startswith("end"):
-            raise InvalidRequestError(
-                f"{_shown(given[0])} is given without a start; give start-snapshot-id, whose own "
-                "rows are not read, or start-timestamp"
-            )
         start_ms, end_ms = self.start_timestamp_ms, self.end_timestamp_ms
         if start_ms is not None and end_ms is not None and start_ms > end_ms:
             raise InvalidRequestError(
@@ -159,7 +155,13 @@ def _with_own_schema(metadata: TableMetadata, snapshot: Snapshot) -> SelectedSna
 
 
 def _between(metadata: TableMetadata, selector: SnapshotSelector) -> SelectedSnapshot:
-    """What was appended after the start, up to the end."""
+    """What was appended after the start, up to the end; Java's readers want a start too."""
+    if selector.start_snapshot_id is None and selector.start_timestamp_ms is None:
+        given = "end_timestamp" if selector.end_snapshot_id is None else "end_snapshot_id"
+        raise InvalidRequestError(
+            f"{_shown(given)} is given without a start; give start-snapshot-id, whose own rows are "
+            "not read, or start-timestamp"
+        )
     end, after = _range(metadata, selector)
     return SelectedSnapshot(
         snapshot=end,
@@ -192,8 +194,10 @@ def _range(
     lineage = list(ancestors_of(metadata, end))
     if selector.start_snapshot_id is not None:
         after = _after(metadata, lineage, selector.start_snapshot_id)
+    elif selector.start_timestamp_ms is None:
+        after = lineage
     else:
-        start_ms = selector.start_timestamp_ms or 0
+        start_ms = selector.start_timestamp_ms
         after = list(takewhile(lambda s: s.timestamp_ms > start_ms, lineage))
         if len(after) == len(lineage):
             _check_complete(metadata, lineage, "start-timestamp", start_ms)

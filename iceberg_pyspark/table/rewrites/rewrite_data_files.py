@@ -16,7 +16,8 @@ import uuid
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -35,7 +36,13 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.expressions.predicates import Predicate
-from iceberg_pyspark.maintenance.file_groups import FileGroup, RewriteOptions, plan_groups
+from iceberg_pyspark.maintenance.file_groups import (
+    MOST_FILES,
+    OUTPUT_SPEC,
+    FileGroup,
+    RewriteOptions,
+    plan_groups,
+)
 from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.maintenance.rewrite_strategy import RewriteStrategy
 from iceberg_pyspark.planning.scan_tasks import ScanTask
@@ -68,7 +75,9 @@ class RewrittenDataFiles:
     commits were in the way of, with `partial-progress.enabled`. `removed_delete_files_count`:
     deletes of one data file, which went with it, and with `remove-dangling-deletes` those that
     apply to no data file any more; a `dry_run` counts of these those that are there already.
-    `file_group_count`: how many groups of files were chosen.
+    `file_group_count`: how many groups of files were chosen. Files of other partition specs, and
+    what they became where that was rewritten with small files beside it, count both times; a
+    `dry_run` cannot know the second.
     """
 
     rewritten_data_files_count: int = 0
@@ -101,6 +110,19 @@ class DataFileRewrite:
 
         `runner` is where groups are written, None for threads of this process.
         """
+        self._again = partial(
+            DataFileRewrite,
+            catalog,
+            io=io,
+            strategy=strategy,
+            sort_order=sort_order,
+            where=where,
+            branch=branch,
+            runner=runner,
+            clock=clock,
+            progress=progress,
+        )
+        self._given = options
         self._runner = runner
         self._progress = progress
         self._catalog = catalog
@@ -144,9 +166,37 @@ class DataFileRewrite:
     def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, RewrittenDataFiles]:
         """The table as committed, and what was done."""
         groups = self.plan()
-        result = RewrittenDataFiles(file_group_count=len(groups))
         if dry_run:
-            return self._table, self._without_dangling(_with(result, groups, added=0), dry_run=True)
+            result = _with(RewrittenDataFiles(file_group_count=len(groups)), groups, added=0)
+            return self._table, self._without_dangling(result, dry_run=True)
+        result = self._rewrite(groups)
+        if any(g.spec_id is None for g in groups) and result.rewritten_data_files_count:
+            with after_commit("rewriting what came to partitions beside other small files"):
+                result = _sum(result, self._settle(result))
+        return self._table, self._without_dangling(result)
+
+    def _settle(self, before: RewrittenDataFiles) -> RewrittenDataFiles:
+        """Rewrite what files of other specs became, which nobody could tell before.
+
+        In its partition a new file may be one of several small ones, so that another rewrite would
+        find something to do.
+        """
+        if self._options.rewrite_all:
+            return RewrittenDataFiles()
+        given = {**self._given, OUTPUT_SPEC.name: str(self._spec.spec_id)}
+        if MOST_FILES.name in given:
+            left = self._options.max_files - before.rewritten_data_files_count
+            if left < 1:
+                return RewrittenDataFiles()
+            given[MOST_FILES.name] = str(left)
+        rewrite = self._again(table=self._table, options=given)
+        result = rewrite._rewrite([g for g in rewrite.plan() if g.spec_id is not None])
+        self._table = rewrite._table
+        return result
+
+    def _rewrite(self, groups: Sequence[FileGroup]) -> RewrittenDataFiles:
+        """Write groups and commit them, and tell what was done."""
+        result = RewrittenDataFiles(file_group_count=len(groups))
         at_once = len(groups)
         if self._options.partial_progress:
             at_once = math.ceil(len(groups) / self._options.max_commits)
@@ -179,7 +229,7 @@ class DataFileRewrite:
                     )
                 else:
                     result = _with(result, done, added=len(files))
-        return self._table, self._without_dangling(result)
+        return result
 
     def _steps(self, groups: Sequence[FileGroup]) -> Iterator[None]:
         """Tells how many data files are dealt with, one group more each time it is asked."""
@@ -352,6 +402,12 @@ def _own_deletes(groups: Sequence[FileGroup]) -> frozenset[DeleteFileId]:
 
 def _touched(file: ScanTask | DataFile) -> TouchedFile:
     return TouchedFile(file_path=file.file_path, spec_id=file.spec_id, partition=file.partition)
+
+
+def _sum(one: RewrittenDataFiles, other: RewrittenDataFiles) -> RewrittenDataFiles:
+    return RewrittenDataFiles(
+        **{f.name: getattr(one, f.name) + getattr(other, f.name) for f in fields(one)}
+    )
 
 
 def _with(

@@ -29,6 +29,7 @@ from iceberg_pyspark.maintenance.applied_deletes import (
     data_files_that_may_match,
 )
 from iceberg_pyspark.maintenance.delete_file_choice import DeleteFileOptions, chosen_groups
+from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import DELETED, POS
@@ -78,9 +79,17 @@ class DeleteFileRewrite:
     """One rewrite of the delete files of one table."""
 
     def __init__(
-        self, catalog: Catalog, table: LoadedTable, io: FileIO, *, clock: Clock, dry_run: bool
+        self,
+        catalog: Catalog,
+        table: LoadedTable,
+        io: FileIO,
+        *,
+        clock: Clock,
+        dry_run: bool,
+        progress: Progress = no_progress,
     ) -> None:
         """With `dry_run`, what is written is removed again."""
+        self._progress = progress
         self._catalog = catalog
         self._loaded = check_same_table(table, catalog.load_table(table.identifier))
         self._io = io
@@ -136,7 +145,7 @@ class DeleteFileRewrite:
         )
         paths = frozenset(p for i in equality for p in deletes.paths_of(i))
         tasks = [deletes.tasks[path] for path in sorted(paths)]
-        rows = self._rows_by_path(tasks, self._deleted_by_value)
+        rows = self._rows_by_path(tasks, self._deleted_by_value, self._progress)
         return self._commit(
             _Rewrite(written=self._deleted_by_position(rows), needed=paths), equality
         )
@@ -154,7 +163,7 @@ class DeleteFileRewrite:
         deletes = self._deletes
         paths = frozenset(p for f in files for p in deletes.paths_of(delete_file_id(f)))
         tasks = [deletes.tasks[path] for path in sorted(paths)]
-        rows = self._rows_by_path(tasks, self._positions)
+        rows = self._rows_by_path(tasks, self._positions, self._progress)
         written = self._deleted_by_position(rows)
         done = frozenset(i for i, applied in deletes.paths.items() if applied <= paths)
         replaced = {
@@ -173,7 +182,8 @@ class DeleteFileRewrite:
         per_file = DELETE_GRANULARITY.of(self._metadata.properties) == "file"
         removed: set[DeleteFileId] = set()
         kept_rows: list[DeletedRowsOfFile] = []
-        for group in chosen_groups(files, options):
+        groups = chosen_groups(files, options)
+        for group in with_progress(self._progress, "groups of delete files", groups, len(groups)):
             ids = {delete_file_id(f) for f in group}
             paths = sorted({p for i in ids for p in self._deletes.paths_of(i)})
             tasks = [_with_deletes(self._deletes.tasks[path], ids) for path in paths]
@@ -204,12 +214,16 @@ class DeleteFileRewrite:
         )
 
     def _rows_by_path(
-        self, tasks: Sequence[ScanTask], rows_of: Callable[[ScanTask], BitMap64]
+        self,
+        tasks: Sequence[ScanTask],
+        rows_of: Callable[[ScanTask], BitMap64],
+        progress: Progress = no_progress,
     ) -> dict[str, BitMap64]:
         """The deleted rows of those data files that have any."""
         with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
             found = zip(tasks, pool.map(rows_of, tasks), strict=True)
-            return {task.file_path: rows for task, rows in found if rows}
+            steps = with_progress(progress, "data files and their deletes", found, len(tasks))
+            return {task.file_path: rows for task, rows in steps if rows}
 
     def _positions(self, task: ScanTask) -> BitMap64:
         rows = read_deleted_rows(

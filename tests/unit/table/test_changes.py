@@ -74,6 +74,7 @@ def test_appends_overwrites_and_deletes(version: int, merges: str) -> None:
     last = [(2, "DELETE", 2), (3, "DELETE", 1), (3, "DELETE", 3), (3, "INSERT", 5)]
     assert changes(table) == changes(table, start_timestamp_ms=0) == [*first, *last]
     assert changes(table, start_timestamp_ms=0, end_snapshot_id=ids[1]) == first
+    assert changes(table, end_snapshot_id=ids[1]) == first
     assert changes(table, start_snapshot_id=ids[1]) == [(o - 2, t, i) for o, t, i in last]
     assert changes(table, start_snapshot_id=ids[3]) == []
 

@@ -32,7 +32,11 @@ from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.reading.column_statistics import column_statistics
 from iceberg_pyspark.table.reading.known_aggregates import Aggregate, known_aggregates
-from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, select_snapshot
+from iceberg_pyspark.table.reading.snapshot_selection import (
+    SnapshotSelector,
+    select_snapshot,
+    snapshots_between,
+)
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table
 from tests.support.naive_rows import read, shown
@@ -135,8 +139,6 @@ def test_bounds_that_the_table_has_not(bounds: dict[str, Any], message: str) -> 
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
-        ({"end_snapshot_id": 1}, "end-snapshot-id is given without a start"),
-        ({"end_timestamp_ms": 1}, "end-timestamp is given without a start"),
         ({"start_snapshot_id": 1, "snapshot_id": 1}, "start-snapshot-id asks .* snapshot-id for"),
         ({"start_timestamp_ms": 1, "tag": "t"}, "start-timestamp asks .* tag for one snapshot"),
         ({"start_snapshot_id": 1, "version": "b"}, "version for one snapshot"),
@@ -152,6 +154,17 @@ def test_bounds_that_the_table_has_not(bounds: dict[str, Any], message: str) -> 
 def test_bounds_that_contradict(bounds: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidRequestError, match=message):
         SnapshotSelector(**bounds)
+
+
+@pytest.mark.parametrize("end", ["end_snapshot_id", "end_timestamp_ms"])
+def test_an_end_without_a_start_is_for_changes_alone(end: str) -> None:
+    m = history("aaaa")
+    value = {"end_snapshot_id": 2, "end_timestamp_ms": 2999}[end]
+    found = snapshots_between(m, SnapshotSelector(**{end: value}))
+    assert [s.snapshot_id for s in found] == [2, 1]
+    option = end.removesuffix("_ms").replace("_", "-")
+    with pytest.raises(InvalidRequestError, match=f"{option} is given without a start"):
+        appended(m, **{end: value})
 
 
 def test_a_snapshot_that_names_no_operation_is_not_guessed_at() -> None:

@@ -160,6 +160,37 @@ def test_files_of_an_older_spec_get_the_new_one(tmp_path: Path) -> None:
     assert rows(table) == before
 
 
+@pytest.mark.parametrize("partial", [False, True])
+def test_files_of_several_specs_are_rewritten_once(tmp_path: Path, partial: bool) -> None:
+    """What comes to a partition with small files of its own is rewritten together with them."""
+    table = a_table(tmp_path / "t")
+    table.update_spec().add_field("p").commit()
+    for number in range(6, 11):
+        append_rows(table, [{"id": 2 * number + i, "p": i} for i in range(2)])
+    table.refresh()
+    before = rows(table)
+    options = {"partial-progress.enabled": partial, "min-input-files": 2}
+    maintenance = table.maintenance()
+    plan = maintenance.rewrite_data_files(options=options, dry_run=True)
+    done = maintenance.rewrite_data_files(options=options)
+    assert plan.rewritten_data_files_count == 16 < done.rewritten_data_files_count
+    assert rows(table) == before
+    snapshot = table.current_snapshot
+    again = table.maintenance().rewrite_data_files(options=options)
+    assert again.rewritten_data_files_count == 0
+    assert table.refresh().current_snapshot == snapshot
+
+
+def test_at_most_so_many_files_of_several_specs(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t")
+    table.update_spec().add_field("p").commit()
+    append_rows(table, [{"id": 12, "p": 0}])
+    done = table.maintenance().rewrite_data_files(
+        options={"min-input-files": 2, "max-files-to-rewrite": 6}
+    )
+    assert done.rewritten_data_files_count == 6
+
+
 def test_partial_progress_commits_group_by_group(tmp_path: Path) -> None:
     table = a_table(tmp_path / "t", partitioned_by=["p"])
     before, snapshots = rows(table), len(table.snapshots)

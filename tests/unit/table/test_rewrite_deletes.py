@@ -30,6 +30,7 @@ pytestmark = pytest.mark.usefixtures("each_version")
 
 FILES, ROWS = 3, 4
 LINEAGE = ("_row_id", "_last_updated_sequence_number")
+DATA_FILES = "data files and their deletes"
 NOTHING = RewrittenDeleteFiles()
 
 
@@ -126,6 +127,27 @@ def test_position_delete_files_become_fewer(granularity: str) -> None:
     assert snapshot.operation == "replace"
     assert is_unchanged_by(t, lambda: positions(t, options={"min-input-files": "2"}))
     assert table_problems(users(t)) == []
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_how_far_it_is_is_told(version: int) -> None:
+    t = a_table(2)
+    for path in paths(t)[:2]:
+        delete_rows(t, (path, 0))
+    delete_keys(users(t), "id", [9])
+    set_version(t, version)
+    told: list[tuple[str, int, int | None]] = []
+
+    def listen(what: str, done: int, total: int | None) -> None:
+        told.append((what, done, total))
+
+    maintenance = users(t).maintenance(progress=listen)
+    maintenance.rewrite_position_delete_files(options={"rewrite-all": True})
+    step, count = ("groups of delete files", 1) if version == 2 else (DATA_FILES, 2)
+    assert told == [(step, n, count) for n in range(count + 1)]
+    told.clear()
+    users(t).maintenance(progress=listen).rewrite_equality_deletes()
+    assert told == [(DATA_FILES, n, FILES) for n in range(FILES + 1)]
 
 
 def test_rows_of_files_that_are_gone_are_left_out() -> None:
