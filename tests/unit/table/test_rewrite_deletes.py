@@ -143,7 +143,7 @@ def test_how_far_it_is_is_told(version: int) -> None:
 
     maintenance = users(t).maintenance(progress=listen)
     maintenance.rewrite_position_delete_files(options={"rewrite-all": True})
-    step, count = ("groups of delete files", 1) if version == 2 else (DATA_FILES, 2)
+    step, count = ("groups of delete files", 1) if version == 2 else (DATA_FILES, FILES)
     assert told == [(step, n, count) for n in range(count + 1)]
     told.clear()
     users(t).maintenance(progress=listen).rewrite_equality_deletes()
