@@ -9,11 +9,10 @@ in any manifest that stays; a deleted entry needs no file.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from functools import partial
-from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,17 +21,14 @@ from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
 from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
 from iceberg_pyspark.planning.threaded_map import threaded_map
-from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
+from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile, ManifestPart
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
-from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.storage.manifest_lists import read_other_manifests
 from iceberg_pyspark.storage.root_manifests import snapshot_files, with_common_dead_positions
-
-Part: TypeAlias = tuple[str, ManifestContent, int]
-"""`ManifestFile.part`: a root manifest is listed once for each kind and spec of its own files."""
 
 _log = logging.getLogger(__name__)
 
@@ -109,7 +105,7 @@ def files_of_snapshots(io: FileIO, snapshots: Sequence[Snapshot]) -> Iterator[fr
     yield from threaded_map(partial(_read_files, io, True), snapshots)
 
 
-def manifests_of(io: FileIO, snapshots: Iterable[Snapshot]) -> dict[Part, ManifestFile]:
+def manifests_of(io: FileIO, snapshots: Iterable[Snapshot]) -> dict[ManifestPart, ManifestFile]:
     """The manifests of snapshots by what they are, without the summaries of their partitions.
 
     One of several snapshots has the entries that are in any of them.
@@ -119,9 +115,10 @@ def manifests_of(io: FileIO, snapshots: Iterable[Snapshot]) -> dict[Part, Manife
 
 def _manifests_of(
     io: FileIO, snapshots: Sequence[Snapshot], *, strict: bool
-) -> dict[Part, ManifestFile]:
-    found: dict[Part, ManifestFile] = {}
-    for manifests in threaded_map(partial(_read_list, io, strict), snapshots):
+) -> dict[ManifestPart, ManifestFile]:
+    found: dict[ManifestPart, ManifestFile] = {}
+    # threads look at what is known while it grows
+    for manifests in threaded_map(partial(_read_list, io, strict, found), snapshots):
         for manifest in manifests:
             known = found.get(manifest.part)
             if known is None:
@@ -147,9 +144,11 @@ def _read_files(io: FileIO, strict: bool, snapshot: Snapshot) -> frozenset[str]:
         return frozenset(n for n in named if n is not None)
 
 
-def _read_list(io: FileIO, strict: bool, snapshot: Snapshot) -> list[ManifestFile]:
+def _read_list(
+    io: FileIO, strict: bool, known: Mapping[ManifestPart, ManifestFile], snapshot: Snapshot
+) -> list[ManifestFile]:
     try:
-        return read_snapshot_manifests(io, snapshot)
+        return read_other_manifests(io, snapshot, known)
     except IcebergError as e:
         if strict:
             raise

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 DataFileFormat = Literal["parquet", "avro", "orc"]
 FileFormat = Literal["parquet", "avro", "orc", "puffin"]
@@ -104,6 +104,10 @@ class PartitionFieldSummary:
     upper_bound: bytes | None = None
 
 
+ManifestPart: TypeAlias = tuple[str, ManifestContent, int]
+"""`ManifestFile.part`: a root manifest is listed once for each kind and spec of its own files."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSummary:
     """What is known of a column over all entries of a manifest; None is unknown, as of a file."""
@@ -150,7 +154,7 @@ class ManifestFile:
     columns: tuple[ColumnSummary, ...] = field(default=(), compare=False)
 
     @property
-    def part(self) -> tuple[str, ManifestContent, int]:
+    def part(self) -> ManifestPart:
         """The file, and what of it this is: a root manifest is listed once for each part."""
         return self.manifest_path, self.content, self.partition_spec_id
 

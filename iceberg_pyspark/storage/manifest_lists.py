@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.avro_schemas import manifest_file_schema
@@ -21,6 +22,7 @@ from iceberg_pyspark.spec.manifests import (
     EntryStatus,
     ManifestContent,
     ManifestFile,
+    ManifestPart,
     PartitionFieldSummary,
     with_counts,
 )
@@ -231,17 +233,42 @@ def read_snapshot_manifests(file_io: FileIO, snapshot: Snapshot) -> list[Manifes
         manifests = read_manifest_list(
             file_io, snapshot.manifest_list, table_location=snapshot.table_location
         )
-        data_files = snapshot.summary.get("total-data-files", "0")
-        if not manifests and data_files != "0":
-            # a list cut behind its header is a valid Avro file of an empty table
-            raise InvalidMetadataError(
-                f"{snapshot.manifest_list}: it lists nothing, and snapshot {snapshot.snapshot_id} "
-                f"has {data_files} data files; the file is cut short"
-            )
+        _check_not_cut(snapshot, len(manifests))
         return manifests
     return [
         _manifest_without_list(file_io, location, snapshot) for location in snapshot.manifests or ()
     ]
+
+
+def read_other_manifests(
+    file_io: FileIO, snapshot: Snapshot, known: Mapping[ManifestPart, ManifestFile]
+) -> list[ManifestFile]:
+    """The manifests of a snapshot that are not known by what they are, and maybe some that are.
+
+    Lists of neighbouring snapshots have nearly all manifests in common, and a thousand of them half
+    a million, most of which need not become objects.
+    """
+    location = snapshot.manifest_list
+    if (
+        location is None
+        or snapshot.root_manifest is not None
+        or snapshot.table_location is not None
+    ):
+        return read_snapshot_manifests(file_io, snapshot)
+    found = _parse_list(file_io, location, None, known)
+    if not found.manifests:
+        _check_not_cut(snapshot, found.count)
+    return list(found.manifests)
+
+
+def _check_not_cut(snapshot: Snapshot, count: int) -> None:
+    """A list cut behind its header is a valid Avro file of an empty table."""
+    data_files = snapshot.summary.get("total-data-files", "0")
+    if not count and data_files != "0":
+        raise InvalidMetadataError(
+            f"{snapshot.manifest_list}: it lists nothing, and snapshot {snapshot.snapshot_id} has "
+            f"{data_files} data files; the file is cut short"
+        )
 
 
 def manifests_to_build_on(file_io: FileIO, snapshot: Snapshot) -> list[ManifestFile]:
@@ -283,21 +310,37 @@ def read_manifest_list(
         _LISTS.get_or_read(
             file_io,
             (location, table_location),
-            lambda: _parse_list(file_io, location, table_location),
+            lambda: _parse_list(file_io, location, table_location).manifests,
         )
     )
 
 
+class _ParsedList(NamedTuple):
+    manifests: tuple[ManifestFile, ...]
+    count: int
+
+
 def _parse_list(
-    file_io: FileIO, location: str, table_location: str | None
-) -> tuple[ManifestFile, ...]:
+    file_io: FileIO,
+    location: str,
+    table_location: str | None,
+    known: Mapping[ManifestPart, ManifestFile] = MappingProxyType({}),
+) -> _ParsedList:
+    """The manifests of a list that are not known, and how many it has."""
     avro = read_avro(file_io, location)
     is_resolved = may_hold_relative_paths(avro.metadata.get("format-version"))
     absolute = resolved_path if is_resolved else older_path
     manifests = []
+    count = 0
     room = memory_limit(avro.size) // 2
     try:
         for record in avro.records():
+            count += 1
+            if known:
+                part = (record.get("_500"), record.get("_517") or 0, record.get("_502"))
+                same = known.get(part)  # type: ignore[call-overload]
+                if same is not None and same.dead_positions is None:
+                    continue
             manifest = _manifest_file(record)
             if table_location is not None:
                 path = manifest.manifest_path
@@ -310,7 +353,7 @@ def _parse_list(
             room -= _memory_of(manifests[-1])
             if room < 0:
                 raise too_large(location, avro.size)
-        return tuple(manifests)
+        return _ParsedList(tuple(manifests), count)
     except (AttributeError, TypeError, ValueError) as e:
         raise damaged(location, f"{e} in a manifest list's record") from e
 

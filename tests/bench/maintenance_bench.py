@@ -1,6 +1,7 @@
 """Maintenance and reads of what changed beside the JVM connector, in one session, by the same SQL.
 
-`python -m tests.bench.maintenance_bench [--scale 1] [--only rewrites]`.
+`python -m tests.bench.maintenance_bench [--scale 1] [--only rewrites]`. Where other tables
+of the same rows are compared, `vectors` is ours, whose deletes were deletion vectors from the start.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from rich.console import Console
 from rich.table import Table as TextTable
 
 from iceberg_pyspark import load_catalog
-from tests.bench.change_bench import CATALOGS, JVM
+from iceberg_pyspark.storage.local import LocalFileIO
+from tests.bench.change_bench import CATALOGS, JVM, MERGE_ON_READ
+from tests.bench.plan_table import SNAPSHOT_ID, make_table
 from tests.bench.races import Line, race, text_table
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle, start_oracle
@@ -28,6 +31,11 @@ _FILES = 1000
 _TOGETHER = 50
 _ORPHANS = 100_000
 _LIMIT = 0.8
+_COMMITS = 100
+_KEYS = 1000
+_TABLE_FILES = 10_000
+_SCANS = 7
+_DELETED = ("keys", "vectors")
 _TARGET = "'target-file-size-bytes', '67108864'"
 
 
@@ -35,11 +43,13 @@ class MaintenanceBench:
     """Tables of both, and procedures on them."""
 
     def __init__(self, oracle: Oracle, warehouse: Path, scale: float, runs: int) -> None:
+        self.oracle = oracle
         self.sql = oracle.sql
         self.spark = oracle.spark
         self.warehouse = warehouse
         self.runs = runs
         self.files = round(_FILES * min(scale, 1))
+        self.commits = round(_COMMITS * min(scale, 1))
         self.orphaned = round(_ORPHANS * min(scale, 1))
         oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.bench")
         self.spark.read.parquet(str(tpch(scale)["lineitem"])).createOrReplaceTempView("lineitem")
@@ -181,8 +191,84 @@ class MaintenanceBench:
             path.touch()
             os.utime(path, (long_ago, long_ago))
 
+    def deletes(self) -> Iterator[Line]:
+        """Equality deletes of many commits, as positions; the table is then one with vectors."""
+        for table in _DELETED:
+            self.sql(
+                f"CREATE TABLE java_hadoop.bench.{table} USING iceberg TBLPROPERTIES ("
+                f"{MERGE_ON_READ}, 'commit.manifest-merge.enabled' = 'false') AS "
+                f"SELECT /*+ REPARTITION(8) */ * FROM lineitem"
+            )
+        # orders have the keys 1 to 7, 32 to 39 and so on: every fourth number
+        keys = [4 * (n // 8 * 8) + n % 8 for n in range(1, self.commits * _KEYS + 1)]
+        for start in range(0, len(keys), _KEYS):
+            rows_of_commit = [(key,) for key in keys[start : start + _KEYS]]
+            self.oracle.write_equality_deletes(
+                "java_hadoop.bench.keys", ["l_orderkey"], rows_of_commit
+            )
+        gone = self.spark.createDataFrame([(key,) for key in keys], "key BIGINT")
+        gone.createOrReplaceTempView("gone")
+        self.sql("DELETE FROM java_hadoop.bench.vectors WHERE l_orderkey IN (SELECT key FROM gone)")
+        for table in _DELETED:
+            self.spark.catalog.refreshTable(f"java_hadoop.bench.{table}")
+        name = f"equality deletes of {self.commits} x {_KEYS:,} keys"
+        scans = {
+            "ours": partial(self._scan, "lake.bench.keys"),
+            "vectors": partial(self._scan, "lake.bench.vectors"),
+        }
+        yield race(
+            f"scan with {name}",
+            {**scans, "jvm": partial(self._scan, "java_hadoop.bench.keys")},
+            runs=self.runs,
+        )
+        yield race(
+            f"{name} to vectors",
+            {"ours": lambda: self.sql("CALL lake.system.rewrite_equality_deletes('bench.keys')")},
+            runs=1,
+            warm_ups=0,
+        )
+        for table in _DELETED:
+            self.spark.catalog.refreshTable(f"java_hadoop.bench.{table}")
+        counts = {t: self.sql(f"SELECT count(*) FROM lake.bench.{t}").first() for t in _DELETED}
+        if len(set(counts.values())) != 1:
+            raise AssertionError(f"the tables have different rows: {counts}")
+        yield race(
+            "scan after it, and of a table with vectors",
+            {**scans, "jvm": partial(self._scan, "java_hadoop.bench.keys")},
+            runs=_SCANS,
+            limit=1.0,
+        )
 
-PARTS = ("rewrites", "manifests", "orphans")
+    def _scan(self, table: str) -> None:
+        """A full scan."""
+        self.spark.table(table).write.format("noop").mode("overwrite").save()
+
+    def appends(self) -> Iterator[Line]:
+        """What one append brought to a table of many files, which are not read."""
+        location = self.warehouse / "bench" / "appended"
+        make_table(LocalFileIO(), str(location), str(location), _TABLE_FILES, 1000, in_order=True)
+        (location / "metadata" / "00000-bench.metadata.json").rename(
+            location / "metadata" / "v1.metadata.json"
+        )
+        self.sql(
+            "INSERT INTO java_hadoop.bench.appended SELECT * FROM lineitem "
+            "WHERE l_shipdate < DATE'1992-03-01'"
+        )
+
+        def read(catalog: str) -> None:
+            frame = self.spark.read.option("start-snapshot-id", SNAPSHOT_ID)
+            frame.table(f"{catalog}.bench.appended").write.format("noop").mode("overwrite").save()
+
+        yield race(
+            f"incremental read of an append to {_TABLE_FILES:,} files",
+            {who: partial(read, catalog) for who, catalog in CATALOGS.items()},
+            runs=_SCANS,
+            warm_ups=2,
+            limit=1.0,
+        )
+
+
+PARTS = ("rewrites", "manifests", "orphans", "deletes", "appends")
 
 
 def compare(scale: float = 1.0, runs: int = _RUNS, only: str | None = None) -> list[TextTable]:
@@ -201,7 +287,7 @@ def compare(scale: float = 1.0, runs: int = _RUNS, only: str | None = None) -> l
         finally:
             oracle.spark.stop()
     title = f"maintenance by CALL: TPC-H SF{scale:g}, local[2], medians of {runs}"
-    return [text_table(title, lines, {"jvm": "JVM"})]
+    return [text_table(title, lines, {"jvm": "JVM", "vectors": "vectors"})]
 
 
 def main() -> None:

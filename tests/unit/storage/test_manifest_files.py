@@ -38,6 +38,7 @@ from iceberg_pyspark.storage.manifest_lists import (
     _manifest_file_record,
     manifests_to_build_on,
     read_manifest_list,
+    read_other_manifests,
     read_snapshot_manifests,
     write_manifest_list,
 )
@@ -378,8 +379,34 @@ def test_an_empty_list_of_a_snapshot_with_files_is_damage() -> None:
     snapshot = Snapshot(snapshot_id=3, timestamp_ms=0, manifest_list="snap.avro", summary=summary)
     with pytest.raises(InvalidMetadataError, match=r"snap\.avro.*3 data files"):
         read_snapshot_manifests(io, snapshot)
+    with pytest.raises(InvalidMetadataError, match=r"snap\.avro.*3 data files"):
+        read_other_manifests(io, snapshot, {})
     empty = replace(snapshot, summary={"operation": "delete", "total-data-files": "0"})
     assert read_snapshot_manifests(io, empty) == []
+    assert read_other_manifests(io, empty, {}) == []
+
+
+def test_manifests_that_are_known_are_left_out() -> None:
+    """Not one of which something may be dead elsewhere: here it may be live."""
+    io = MemoryFileIO()
+    written = write_list(
+        io,
+        [
+            a_manifest("a.avro"),
+            a_manifest("b.avro", content=ManifestContent.DELETES),
+            a_manifest("c.avro", partition_spec_id=1),
+        ],
+    )
+    summary = {"operation": "append", "total-data-files": "3"}
+    snapshot = Snapshot(snapshot_id=3, timestamp_ms=0, manifest_list="snap.avro", summary=summary)
+    first, second, third = written.manifests
+    known = {first.part: first, second.part: second, ("c.avro", third.content, 0): third}
+    assert read_other_manifests(io, snapshot, known) == [third]
+    with_dead = {**known, first.part: replace(first, dead_positions=b"x")}
+    assert read_other_manifests(io, snapshot, with_dead) == [first, third]
+    everything = {m.part: m for m in written.manifests}
+    assert read_other_manifests(io, snapshot, everything) == []
+    assert read_other_manifests(io, snapshot, {}) == list(written.manifests)
 
 
 def test_a_list_without_required_fields_is_damage() -> None:
