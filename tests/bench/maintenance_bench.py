@@ -1,7 +1,7 @@
 """Maintenance and reads of what changed beside the JVM connector, in one session, by the same SQL.
 
-`python -m tests.bench.maintenance_bench [--scale 1] [--only rewrites]`. Where other tables
-of the same rows are compared, `vectors` is ours, whose deletes were deletion vectors from the start.
+`python -m tests.bench.maintenance_bench [--scale 1] [--only rewrites]`. `vectors` are
+tables of the same rows as ours, whose deletes were deletion vectors from the start.
 """
 
 from __future__ import annotations

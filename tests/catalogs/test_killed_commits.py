@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import signal
 import time
+from collections import Counter
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog
+from iceberg_pyspark.table.rewrites.rewrite_data_files import RewrittenDataFiles
 from tests.support.catalog_processes import EVENTS, KILLED, die_at, open_catalog
-from tests.support.row_commits import COLUMNS, SMALL_ROOTS, RowCommitter
+from tests.support.row_commits import BY_PARTITION, COLUMNS, SMALL_ROOTS, RowCommitter
 from tests.support.table_integrity import table_problems, unreferenced_files
 
 Rows = set[tuple[int, str]]
@@ -99,6 +102,44 @@ def test_a_killed_commit_is_done_or_has_not_begun(
     assert unreferenced_files(table) == set()
     assert table_problems(table) == []
     assert rows_of(catalog) == rows
+
+
+def test_a_killed_rewrite_goes_on_where_it_was(tmp_path: Path) -> None:
+    """With partial progress what was committed is not written a second time."""
+    catalog = open_catalog("sql", str(tmp_path))
+    catalog.create_namespace(EVENTS.namespace)
+    TableCatalog(catalog).create_table(str(EVENTS), COLUMNS, partitioned_by=["truncate(4, id)"])
+    client = RowCommitter(catalog, EVENTS, KILLED)
+    for _ in range(8):
+        client.run("append")
+    rows, partitions = rows_of(catalog), files_by_partition(catalog)
+    assert min(partitions.values()) > 1, partitions
+    for step in range(20, 80, 10):
+        assert die_at("sql", str(tmp_path), step, "rewrite_small_files") == -signal.SIGKILL
+        left = {p: count for p, count in files_by_partition(catalog).items() if count > 1}
+        if left != partitions:
+            break
+    assert 0 < len(left) < len(partitions)
+    assert {p: count for p, count in partitions.items() if p in left} == left
+    maintenance = Table(catalog, catalog.load_table(EVENTS)).maintenance()
+    assert maintenance.rewrite_data_files(options=BY_PARTITION) == RewrittenDataFiles(
+        rewritten_data_files_count=sum(left.values()),
+        added_data_files_count=len(left),
+        rewritten_bytes_count=ANY,
+        file_group_count=len(left),
+    )
+    assert rows_of(catalog) == rows
+    assert set(files_by_partition(catalog).values()) == {1}
+    assert maintenance.rewrite_data_files(options=BY_PARTITION) == RewrittenDataFiles()
+    maintenance.remove_orphan_files(older_than=time.time_ns() // 10**6 + 1000, force=True)
+    table = Table(catalog, catalog.load_table(EVENTS))
+    assert unreferenced_files(table) == set()
+    assert table_problems(table) == []
+
+
+def files_by_partition(catalog: Catalog) -> dict[tuple[object, ...], int]:
+    tasks = Table(catalog, catalog.load_table(EVENTS)).scan().plan_files()
+    return dict(Counter(task.partition for task in tasks))
 
 
 def rows_of(catalog: Catalog) -> Rows:

@@ -21,6 +21,45 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
         yield found
 
 
+def definition(oracle: Oracle, catalog: str, name: str) -> list[tuple[str, str, bool]]:
+    """The parameters of a procedure as Spark sees them: name, type, whether it must be given."""
+    found = oracle.java_session.sessionState().catalogManager().catalog(catalog)
+    names = oracle.spark._sc._gateway.new_array(oracle.jvm.java.lang.String, 1)
+    names[0] = "system"
+    identifier = oracle.jvm.org.apache.spark.sql.connector.catalog.Identifier.of(names, name)
+    unbound = found.loadProcedure(identifier)
+    bound = unbound.bind(oracle.jvm.org.apache.spark.sql.types.StructType())
+    return [
+        (p.name(), p.dataType().catalogString(), p.defaultValue() is None)
+        for p in bound.parameters()
+    ]
+
+
+OURS_ALONE = {
+    "rewrite_equality_deletes": [("table", "string", True), ("dry_run", "boolean", False)]
+}
+WITH_DRY_RUN = {
+    "expire_snapshots",
+    "rewrite_data_files",
+    "rewrite_manifests",
+    "rewrite_position_delete_files",
+}
+
+
+def test_every_procedure_of_java_is_there_with_its_parameters(lake: Oracle) -> None:
+    theirs, ours = (
+        {
+            row.procedure_name: definition(lake, catalog, row.procedure_name)
+            for row in lake.sql(f"SHOW PROCEDURES IN {catalog}.system").collect()
+        }
+        for catalog in ("java_hadoop", "lake")
+    )
+    assert len(theirs) == 20
+    # after Java's, so that places stay what they are
+    more = {name: [("dry_run", "boolean", False)] for name in WITH_DRY_RUN}
+    assert ours == {n: [*p, *more.get(n, [])] for n, p in theirs.items()} | OURS_ALONE
+
+
 def make(oracle: Oracle, name: str) -> None:
     oracle.sql(f"CREATE TABLE java_hadoop.called.{name} (id BIGINT) USING iceberg")
     for number in range(4):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 
 import pytest
 
@@ -18,7 +19,14 @@ OPTIONS = {
     "curve": "strategy => 'sort', sort_order => 'zorder(id, note)', ",
     "few files": "options => map('max-files-to-rewrite', '3', 'min-input-files', '2'), ",
     "some": "where => 'day = \"2026-01-01\"', options => map('min-input-files', '2'), ",
+    "equality deletes": "options => map('remove-dangling-deletes', 'true'), ",
+    "formats": "",
+    "specs": "",
 }
+VERSIONS = {"formats": (3,), "specs": (2,)}
+"""Of those that have one; the others have both."""
+
+CASES = [(case, v) for case in OPTIONS for v in VERSIONS.get(case, (2, 3))]
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +36,11 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
         yield found
 
 
-def make(oracle: Oracle, name: str, version: int) -> None:
-    """Two partitions of some files each, some rows deleted, and a column that came late."""
+def make(oracle: Oracle, name: str, version: int, case: str) -> None:
+    """Two partitions of some files each, some rows deleted, and a column that came late.
+
+    With `formats` files of all formats, with `specs` files of two partition specs.
+    """
     oracle.sql(
         f"CREATE TABLE {name} (id BIGINT, day DATE) USING iceberg PARTITIONED BY (day) "
         f"TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = 'merge-on-read')"
@@ -37,22 +48,34 @@ def make(oracle: Oracle, name: str, version: int) -> None:
     for number in range(6):
         if number == 3:
             oracle.sql(f"ALTER TABLE {name} ADD COLUMN note STRING")
+            if case == "specs":
+                oracle.sql(f"ALTER TABLE {name} ADD PARTITION FIELD truncate(100, id)")
+        if case == "formats":
+            file_format = ("parquet", "avro", "orc")[number % 3]
+            oracle.sql(
+                f"ALTER TABLE {name} SET TBLPROPERTIES ('write.format.default' = '{file_format}')"
+            )
         note = ", 'n' || id" if number >= 3 else ""
         oracle.sql(
             f"INSERT INTO {name} SELECT id, DATE'2026-01-01' + CAST(id % 2 AS INT){note} "
             f"FROM range({10 * number}, {10 * number + 10}, 1, 1)"
         )
     oracle.sql(f"DELETE FROM {name} WHERE id IN (2, 4, 6, 33)")
+    if case == "equality deletes":
+        days = [date(2026, 1, 1 + i) for i in range(2)]
+        for day, keys in zip(days, ([8, 20, 33], [9, 21, 41]), strict=True):
+            oracle.write_equality_deletes(name, ["id"], [(key,) for key in keys], (day,))
+        # older than the deletes no row of these is
+        oracle.sql(f"INSERT INTO {name} SELECT id, DATE'2026-01-01', 'again' FROM range(20, 22)")
 
 
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("case", OPTIONS)
+@pytest.mark.parametrize(("case", "version"), CASES)
 def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
     found = []
     for catalog, side in (("java_hadoop", "java"), ("lake", "us")):
         name = f"{case.replace(' ', '_')}_{version}_{side}"
         table = f"java_hadoop.rewritten.{name}"
-        make(lake, table, version)
+        make(lake, table, version, case)
         if case == "own order":
             # only here: Java's binpack says that its files have the order, whatever they have
             lake.sql(f"ALTER TABLE {table} WRITE ORDERED BY note, id DESC")
@@ -66,7 +89,7 @@ def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
         lake.sql(f"REFRESH TABLE {table}")
         assert lake.sql(rows).collect() == before
         files = lake.sql(
-            "SELECT content, partition, record_count, sort_order_id "
+            "SELECT content, partition, record_count, sort_order_id, file_format, spec_id "
             f"FROM {table}.files ORDER BY 1, 2, 3"
         ).collect()
         if case in ("sorted", "own order"):

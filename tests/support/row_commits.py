@@ -57,6 +57,11 @@ SMALL_ROOTS = {
 PLACE = ("_file", "_pos")
 LINEAGE = (ROW_ID.name, LAST_UPDATED_SEQUENCE_NUMBER.name)
 PARTITIONS = 2
+BY_PARTITION = {
+    "min-input-files": 2,
+    "partial-progress.enabled": True,
+    "partial-progress.max-commits": 100,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +208,10 @@ class RowCommitter:
             sort_order=order,
             options={"rewrite-all": True, "partial-progress.enabled": self._choose.random() < 0.5},
         )
+
+    def rewrite_small_files(self) -> None:
+        """Compaction of what is small, a commit for each partition."""
+        self.table.maintenance().rewrite_data_files(options=BY_PARTITION)
 
     def rewrite_deletes(self) -> None:
         """Fewer delete files."""

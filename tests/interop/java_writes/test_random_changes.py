@@ -1,4 +1,4 @@
-"""A table through a random sequence of Java's statements, compared after each of them.
+"""A table through a random sequence of statements of Java and of us, compared after each of them.
 
 The sequence is fixed by its seed; another one is ICEBERG_RANDOM_CHANGES=<seed>:<steps>.
 """
@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
+from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
-from tests.support.readings import assert_read_alike, our_rows, our_table, rows_selected
+from tests.support.readings import (
+    assert_read_alike,
+    our_rows,
+    our_table,
+    rows_selected,
+)
 
+OURS = "lake"
 SEED, STEPS = os.environ.get("ICEBERG_RANDOM_CHANGES", "1:6").split(":")
 
 NEW_ROWS = (
@@ -57,6 +65,7 @@ class Changes:
         self._fields: set[str] = set()
         self._columns = 0
         self._pending = ["id TYPE BIGINT", "d TYPE DOUBLE"]
+        self._version = our_table(oracle, name).metadata.format_version
 
     def steps(self) -> list[Callable[[], object]]:
         return [
@@ -72,23 +81,31 @@ class Changes:
         self._oracle.sql(text)
         return text
 
+    def by_either(self, text: str) -> str:
+        """A statement on {t}, by Java or by us; tables of Java's version 4 we do not change."""
+        if self._version == 4 or self._choose.random() < 0.5:
+            return self.sql(text.format(t=self._name))
+        done = self.sql(text.format(t=f"{OURS}{self._name.removeprefix('java_hadoop')}"))
+        self.sql(f"REFRESH TABLE {self._name}")
+        return done
+
     def insert(self) -> str:
         count = self._choose.randrange(1, 60)
         values = NEW_ROWS.format(start=self._rows, count=count)
         self._rows += count
-        return self.sql(f"INSERT INTO {self._name} (id, p, s, ts, st, d) {values}")
+        return self.by_either("INSERT INTO {t} (id, p, s, ts, st, d) " + values)
 
     def delete(self) -> str:
-        return self.sql(f"DELETE FROM {self._name} WHERE {self.condition()}")
+        return self.by_either("DELETE FROM {t} WHERE " + self.condition())
 
     def update(self) -> str:
         change = self._choose.choice(["p = p + 1", "s = 'upd'", "st.a = id, d = null", "ts = null"])
-        return self.sql(f"UPDATE {self._name} SET {change} WHERE {self.condition()}")
+        return self.by_either(f"UPDATE {{t}} SET {change} WHERE {self.condition()}")
 
     def merge(self) -> str:
         start, self._rows = self._rows, self._rows + 10
-        return self.sql(
-            f"MERGE INTO {self._name} t USING (SELECT id + {start - 10} AS id FROM range(20)) u "
+        return self.by_either(
+            f"MERGE INTO {{t}} t USING (SELECT id + {start - 10} AS id FROM range(20)) u "
             "ON t.id = u.id WHEN MATCHED AND t.id % 2 = 0 THEN DELETE "
             "WHEN MATCHED THEN UPDATE SET s = 'merged' "
             "WHEN NOT MATCHED THEN INSERT (id, p) VALUES (u.id, 2)"
@@ -134,13 +151,15 @@ class Changes:
                 f"rewrite_manifests(table => '{table}')",
                 f"rewrite_position_delete_files(table => '{table}', "
                 "options => map('rewrite-all', 'true'))",
+                f"expire_snapshots(table => '{table}', retain_last => 2, "
+                "older_than => TIMESTAMP'2100-01-01')",
             ]
         )
         return self.sql(f"CALL {catalog}.system.{call}")
 
     def our_rewrite(self) -> str:
         """Maintenance by us, of what Java has written; no row changes."""
-        if our_table(self._oracle, self._name).metadata.format_version == 4:
+        if self._version == 4:
             with pytest.raises(UnsupportedFeatureError, match="format version 4"):
                 our_table(self._oracle, self._name).maintenance().rewrite_manifests()
             return "our rewrite_manifests is refused"
@@ -157,6 +176,13 @@ class Changes:
                 options=all_files
             ),
             "rewrite_equality_deletes": maintenance.rewrite_equality_deletes,
+            "expire_snapshots": lambda: maintenance.expire_snapshots(
+                older_than=time.time_ns() // 10**6, retain_last=2
+            ),
+            # nobody writes, so that what nothing needs now is needed by nobody
+            "remove_orphan_files": lambda: maintenance.remove_orphan_files(
+                older_than=time.time_ns() // 10**6 + 1000, force=True
+            ),
         }
         what = self._choose.choice(list(rewrites))
         rewrites[what]()
@@ -171,15 +197,25 @@ class Changes:
         )
 
 
+@pytest.fixture(scope="module")
+def lake(oracle: Oracle) -> Iterator[Oracle]:
+    with native_lake(oracle) as found:
+        yield found
+
+
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_every_state_is_read_as_java_reads_it(oracle: Oracle, version: int) -> None:
-    name = f"java_sql.random.table_{version}"
+def test_every_state_is_read_as_java_reads_it(lake: Oracle, version: int) -> None:
+    oracle = lake
+    # in a folder's catalog the location is the catalog's, and Java wants a scheme since version 4
+    catalog, location = "java_hadoop", ""
+    if version == 4:
+        catalog, location = "java_sql", f"LOCATION 'file:{oracle.sql_warehouse}/random/table_4' "
+    name = f"{catalog}.random.table_{version}"
     oracle.sql(
         f"CREATE TABLE {name} (id INT, p INT, s STRING, ts TIMESTAMP, "
         "st STRUCT<a: INT, b: STRING>, d FLOAT) USING iceberg "
-        # Java wants a scheme since version 4
-        f"LOCATION 'file:{oracle.sql_warehouse}/random/table_{version}' TBLPROPERTIES "
-        f"('format-version' = '{version}', 'write.delete.mode' = 'merge-on-read', "
+        f"{location}TBLPROPERTIES ('format-version' = '{version}', "
+        "'write.delete.mode' = 'merge-on-read', "
         "'write.update.mode' = 'merge-on-read', 'write.merge.mode' = 'merge-on-read', "
         "'commit.manifest.min-count-to-merge' = '4')"
     )
