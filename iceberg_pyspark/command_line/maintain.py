@@ -195,6 +195,7 @@ def rewrite_table_path(
     staging_location: Annotated[
         str | None, typer.Option(help="Where new files go; else beside the table's metadata.")
     ] = None,
+    plan: Plan = False,
 ) -> None:
     """Write the metadata of a copy elsewhere, and the list of what to copy."""
     invocation, maintenance = _of(context, table)
@@ -204,6 +205,7 @@ def rewrite_table_path(
         start_version=start_version,
         end_version=end_version,
         staging_location=staging_location,
+        dry_run=plan,
     )
     _print(invocation, done)
 

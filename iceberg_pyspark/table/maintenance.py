@@ -260,6 +260,7 @@ class TableMaintenance:
         end_version: str | None = None,
         staging_location: str | None = None,
         create_file_list: bool = True,
+        dry_run: bool = False,
     ) -> RewrittenTablePath:
         """Write the table's metadata with other paths, for a copy of the table elsewhere.
 
@@ -273,7 +274,7 @@ class TableMaintenance:
         `start_version` and `end_version` are names of metadata files in the table's history: what
         was copied with the start version as the end, by this method, is left out. Raises
         `InvalidRequestError` for a version that is not there and for a path outside the source
-        prefix; what was staged until then is in nobody's way.
+        prefix; what was staged until then is in nobody's way. `dry_run` counts, and writes nothing.
         """
         newest = check_same_table(self._table, self._catalog.load_table(self._table.identifier))
         return TablePathRewrite(
@@ -284,6 +285,7 @@ class TableMaintenance:
             end_version=end_version,
             staging_location=staging_location,
             staging_id=str(uuid.uuid4()),
+            dry_run=dry_run,
         ).run(create_file_list=create_file_list)
 
     def rewrite_position_delete_files(

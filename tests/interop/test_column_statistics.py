@@ -67,6 +67,20 @@ def test_counts_of_java_are_what_the_optimizer_knows(cost_based: Oracle) -> None
         same_rows(lake, f"select {columns} from {{t}}.{name} where {condition}")
 
 
+def test_estimates_above_a_filter_are_those_of_java(cost_based: Oracle) -> None:
+    """Of the plan that runs, by which Spark chooses how it joins."""
+    lake, name = cost_based, "known.filtered"
+    make(lake, name, ROWS)
+    count_values(lake, name)
+    for condition, expected in (("s = 's3'", 15), ("g = 3", 8), ("id < 25", 26), ("b", 50)):
+        rows = []
+        for catalog in ("lake", "java_hadoop"):
+            found = lake.sql(f"select id as i, s, g from {catalog}.{name} where {condition}")
+            estimate = found._jdf.queryExecution().optimizedPlan().stats()
+            rows.append(int(estimate.rowCount().get().toString()))
+        assert rows == [expected, expected], condition
+
+
 def test_counts_are_of_one_snapshot_and_for_sessions_that_want_them(cost_based: Oracle) -> None:
     lake, name = cost_based, "known.older"
     make(lake, name, ROWS)

@@ -43,6 +43,7 @@ WITH_DRY_RUN = {
     "rewrite_data_files",
     "rewrite_manifests",
     "rewrite_position_delete_files",
+    "rewrite_table_path",
 }
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
@@ -94,6 +98,24 @@ def test_snapshots(lake: Oracle, file_format: str, partitioned: bool) -> None:
     lake.sql(f"INSERT INTO java_hadoop.snapped.{source}_ours TABLE plain.{source}")
     lake.sql(f"DELETE FROM java_hadoop.snapped.{source}_ours WHERE b = 1")
     assert sorted(map(str, lake.sql(f"TABLE plain.{source}").collect())) == rows
+
+
+def test_partitions_without_a_folder_are_refused_or_left_out(lake: Oracle, tmp_path: Path) -> None:
+    lake.sql(
+        f"CREATE TABLE plain.holes (id INT, day DATE) USING parquet PARTITIONED BY (day) "
+        f"LOCATION '{tmp_path}/holes'"
+    )
+    lake.sql("INSERT INTO plain.holes VALUES (1, DATE'2026-01-01'), (2, DATE'2026-01-02')")
+    shutil.rmtree(tmp_path / "holes" / "day=2026-01-02")
+    for catalog in ("java_hadoop", "lake"):
+        call = (
+            f"CALL {catalog}.system.snapshot(source_table => 'spark_catalog.plain.holes', "
+            f"table => 'snapped.holes_{catalog}'"
+        )
+        with pytest.raises((PySparkException, Py4JJavaError), match="day=2026-01-02"):
+            lake.sql(f"{call})")
+        [(count,)] = lake.sql(f"{call}, ignore_missing_files => true)").collect()
+        assert count == 1
 
 
 def test_files_of_a_table(lake: Oracle) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pyspark.sql import SparkSession
+
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.commits.new_table import NewTable
-from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
+from iceberg_pyspark.spark.bridge.session_table_entries import folder_exists
 from iceberg_pyspark.spark.bridge.session_tables import SessionTable
 from iceberg_pyspark.spark.procedures.source_tables import SourceFiles
 from iceberg_pyspark.spark.rows.types import from_spark_schema
@@ -68,3 +71,22 @@ def import_of(catalog: Catalog, planned: LoadedTable, files: SourceFiles) -> Fil
         may_be_empty=True,
         nested_folders=False,
     )
+
+
+def check_folders(
+    spark: SparkSession, table: SessionTable, without_files: list[Mapping[str, str | None]]
+) -> None:
+    """Raises `StorageError` where a folder is not there whose files the table should have.
+
+    `without_files` are the partitions in which an import has found none.
+    """
+    empty = [dict(values) for values in without_files]
+    folders = [p.location for p in table.partitions or () if dict(p.values) in empty]
+    if not table.partition_columns:
+        folders = [table.location]
+    for folder in folders:
+        if not folder_exists(spark, folder):
+            raise StorageError(
+                f"{folder} is not there, where Spark's catalog has files of {table}; drop that "
+                "partition, or give ignore_missing_files => true"
+            )

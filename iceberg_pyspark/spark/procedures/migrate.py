@@ -7,7 +7,7 @@ whatever fails gives the source its name back. No file is moved or deleted, ever
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -20,7 +20,6 @@ from iceberg_pyspark.errors import (
     CommitStateUnknownError,
     IcebergError,
     InvalidRequestError,
-    StorageError,
     TableAlreadyExistsError,
     UnsupportedFeatureError,
 )
@@ -39,7 +38,12 @@ from iceberg_pyspark.spark.bridge.session_tables import (
     SessionTable,
     current_namespace,
 )
-from iceberg_pyspark.spark.procedures.adoption import import_of, plan_of, properties_of
+from iceberg_pyspark.spark.procedures.adoption import (
+    check_folders,
+    import_of,
+    plan_of,
+    properties_of,
+)
 from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
 from iceberg_pyspark.spark.procedures.source_tables import table_source
 from iceberg_pyspark.sql_text.names import parse_levels
@@ -221,7 +225,7 @@ def _take_over(
         raise InvalidRequestError(f"{backup}: its columns were changed meanwhile; migrate it again")
     creation = import_of(catalog, planned, files)
     if not ignores_missing:
-        _check_folders(spark, found, creation.partitions_without_files)
+        check_folders(spark, found, creation.partitions_without_files)
     folder = f"{planned.metadata.location}/{_METADATA}"
     is_there = folder_exists(spark, folder)
     try:
@@ -233,22 +237,6 @@ def _take_over(
         if not is_there:
             remove_empty_folder(spark, folder)
         raise
-
-
-def _check_folders(
-    spark: SparkSession, table: SessionTable, without_files: list[Mapping[str, str | None]]
-) -> None:
-    """Raises `StorageError` where a folder is not there whose files the table should have."""
-    empty = [dict(values) for values in without_files]
-    folders = [p.location for p in table.partitions or () if dict(p.values) in empty]
-    if not table.partition_columns:
-        folders = [table.location]
-    for folder in folders:
-        if not folder_exists(spark, folder):
-            raise StorageError(
-                f"{folder} is not there, where Spark's catalog has files of {table}; drop that "
-                "partition, or give ignore_missing_files => true"
-            )
 
 
 def _forget(spark: SparkSession, backup: SessionTable) -> None:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+from iceberg_pyspark.spark.procedures.definition import (
+    DRY_RUN,
+    Column,
+    Procedure,
+    ProcedureRun,
+    Row,
+)
 
 _NO_LIST = "N/A"
 
@@ -28,6 +34,7 @@ REWRITE_TABLE_PATH = Procedure(
         "end_version": "string",
         "staging_location": "string",
         "create_file_list": "boolean",
+        DRY_RUN: "boolean",
     },
     columns={
         "latest_version": Column(type="string", is_nullable=True),

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from iceberg_pyspark.errors import InvalidRequestError, TableAlreadyExistsError
 from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG
-from iceberg_pyspark.spark.procedures.adoption import import_of, plan_of, properties_of
+from iceberg_pyspark.spark.procedures.adoption import (
+    check_folders,
+    import_of,
+    plan_of,
+    properties_of,
+)
 from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
 from iceberg_pyspark.spark.procedures.source_tables import table_source
 from iceberg_pyspark.spec.properties import GC_ENABLED
@@ -38,7 +43,10 @@ def _snapshot(run: ProcedureRun) -> tuple[Row, ...]:
             f"snapshot: the table would lie at {location}, and the files of {source} at "
             f"{source.location}; give a location apart from it"
         )
-    _, added = import_of(run.catalog, planned, files).create()
+    creation = import_of(run.catalog, planned, files)
+    if not run.given.get("ignore_missing_files", False):
+        check_folders(spark, source, creation.partitions_without_files)
+    _, added = creation.create()
     return ((added.added_files_count,),)
 
 
@@ -61,6 +69,7 @@ SNAPSHOT = Procedure(
         "location": "string",
         "properties": "map<string,string>",
         "parallelism": "int",
+        "ignore_missing_files": "boolean",
     },
     columns={"imported_files_count": Column(type="long")},
     run=_snapshot,

@@ -75,8 +75,12 @@ class TablePathRewrite:
         end_version: str | None,
         staging_location: str | None,
         staging_id: str,
+        dry_run: bool = False,
     ) -> None:
-        """Raises `InvalidRequestError` for a version that is not in the table's history."""
+        """With `dry_run` nothing is written.
+
+        Raises `InvalidRequestError` for a version that is not in the table's history.
+        """
         if table.metadata.format_version >= RELATIVE_PATHS_VERSION:
             raise UnsupportedFeatureError(
                 f"table {table.identifier}: paths of format version "
@@ -84,6 +88,7 @@ class TablePathRewrite:
                 "its rows where it is to be"
             )
         self._io = io
+        self._dry_run = dry_run
         self._paths = paths
         self._name = table.identifier
         self._end, self._start, self._versions = self._history(table, start_version, end_version)
@@ -118,7 +123,9 @@ class TablePathRewrite:
             lengths = self._write_manifests(list(manifests.values()), deletes, copies)
             self._write_lists(snapshots, lengths, copies)
             self._write_metadata(copies)
-            file_list = self._write_file_list(copies) if create_file_list else None
+            file_list = None
+            if create_file_list and not self._dry_run:
+                file_list = self._write_file_list(copies)
         return RewrittenTablePath(
             latest_version=_file_name(self._versions[0]),
             file_list_location=file_list,
@@ -166,8 +173,9 @@ class TablePathRewrite:
     def _write(self, path: str, data: bytes) -> tuple[str, str]:
         staged = self._staged(path)
         target = self._paths.moved(path)
-        with self._staging_io.open_output(staged) as stream:
-            stream.write(data)
+        if not self._dry_run:
+            with self._staging_io.open_output(staged) as stream:
+                stream.write(data)
         return staged, target
 
     def _write_deletes(
@@ -206,7 +214,7 @@ class TablePathRewrite:
     def _moved_deletes(self, file: LiveFile) -> tuple[LiveFile, MovedDeletes]:
         """A delete file written with other paths; one that is not new is measured."""
         target_io, target = self._staging_io, self._staged(file.path)
-        if not file.is_new:
+        if self._dry_run or not file.is_new:
             target_io, target = MemoryFileIO(), "mem://measured"
         if file.kind == "vectors":
             data = with_other_blob_properties(self._io, file.path, self._moved_properties)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -265,3 +266,13 @@ def test_an_unknown_key_with_a_path_is_refused(catalog: TableCatalog, tmp_path: 
     file.write_text(json.dumps(content))
     with pytest.raises(UnsupportedFeatureError, match=r"more .*holds a path"):
         rewrite(table, tmp_path / "copy")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_plan_writes_nothing(catalog: TableCatalog, tmp_path: Path, version: int) -> None:
+    table = a_table(catalog, version)
+    before = set(tmp_path.rglob("*"))
+    plan = rewrite(table, tmp_path / "copy", dry_run=True)
+    assert set(tmp_path.rglob("*")) == before
+    done = rewrite(table, tmp_path / "copy")
+    assert plan == replace(done, file_list_location=None)

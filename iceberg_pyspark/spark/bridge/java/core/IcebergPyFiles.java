@@ -18,8 +18,9 @@ public interface IcebergPyFiles extends Table {
   boolean readsNestedFilters();
   /**
    * The scan of them; `filters` are what the reader may skip rows by, and `question` what Python
-   * was asked, to which filters that are known while the query runs may be added.
+   * was asked, to which filters that are known while the query runs may be added; `statistics` are
+   * of some columns by their references.
    */
   Scan scan(org.apache.spark.sql.sources.Filter[] filters, java.util.Map question,
-      IcebergPySplits splits);
+      IcebergPySplits splits, java.util.Map statistics);
 }

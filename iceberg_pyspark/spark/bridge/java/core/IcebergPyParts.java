@@ -54,10 +54,11 @@ class IcebergPyParts {
   /**
    * The plan with a scan for its relation of files. `conditions` are those above the plan: what
    * the reader understands of them and of the plan's own it may skip rows by. `keys` are what
-   * Spark was told that files are grouped by, as the plan has them.
+   * Spark was told that files are grouped by, as the plan has them, `known` what it was told of
+   * columns.
    */
-  static LogicalPlan withScan(
-      LogicalPlan plan, DataSourceV2ScanRelation like, Map question, List conditions, List keys) {
+  static LogicalPlan withScan(LogicalPlan plan, DataSourceV2ScanRelation like, Map question,
+      List conditions, List keys, IcebergPyColumnsBelow known) {
     if (plan instanceof Project) {
       Map definitions = new HashMap();
       scala.collection.Iterator it = ((Project) plan).projectList().iterator();
@@ -69,34 +70,37 @@ class IcebergPyParts {
       LogicalPlan child = (LogicalPlan) (Object) ((Project) plan).child();
       return new IcebergPyFilesRead(((Project) plan).projectList(),
           withScan(child, like, question, substitute(conditions, definitions),
-              substitute(keys, definitions)));
+              substitute(keys, definitions), known.below(definitions)));
     }
     if (plan instanceof Filter) {
       List below = conjuncts((Expression) (Object) ((Filter) plan).condition());
       below.addAll(conditions);
       LogicalPlan child = (LogicalPlan) (Object) ((Filter) plan).child();
       return new Filter((Expression) (Object) ((Filter) plan).condition(),
-          withScan(child, like, question, below, keys));
+          withScan(child, like, question, below, keys, known));
     }
     if (plan instanceof Join) {
       // what deletes take away: a row that is left was one of the left side
       LogicalPlan left = (LogicalPlan) (Object) ((Join) plan).left();
       return (LogicalPlan) plan.withNewChildren(
           IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {
-              withScan(left, like, question, conditions, keys), (Object) ((Join) plan).right()})));
+              withScan(left, like, question, conditions, keys, known),
+              (Object) ((Join) plan).right()})));
     }
-    return isFiles(plan) ? scan((DataSourceV2Relation) plan, like, question, conditions, keys)
-                         : plan;
+    return isFiles(plan)
+        ? scan((DataSourceV2Relation) plan, like, question, conditions, keys, known)
+        : plan;
   }
 
   /** Its constructor has one more argument in each release: a copy of what is there. */
   private static LogicalPlan scan(DataSourceV2Relation relation, DataSourceV2ScanRelation like,
-      Map question, List conditions, List keys) {
+      Map question, List conditions, List keys, IcebergPyColumnsBelow known) {
     IcebergPyFiles files = (IcebergPyFiles) relation.table();
     List arguments = new ArrayList(CollectionConverters.asJava(like.productIterator().toSeq()));
     arguments.set(0, relation);
     IcebergPySplits splits = splits(like);
-    arguments.set(1, files.scan(readerFilters(relation, files, conditions), question, splits));
+    arguments.set(1, files.scan(readerFilters(relation, files, conditions), question, splits,
+        known.of((LogicalPlan) (Object) relation)));
     arguments.set(2, relation.output());
     for (int i = 3; i < arguments.size(); i++) {
       if (arguments.get(i) instanceof scala.Option) arguments.set(i, scala.Option.empty());
@@ -146,7 +150,7 @@ class IcebergPyParts {
         ((DataSourceV2Relation) (Object) like.relation()).options(), new HashMap());
   }
 
-  private static List substitute(List expressions, Map definitions) {
+  static List substitute(List expressions, Map definitions) {
     List out = new ArrayList();
     for (int i = 0; i < expressions.size(); i++)
       out.add(IcebergPyRule.substitute((Expression) expressions.get(i), definitions));

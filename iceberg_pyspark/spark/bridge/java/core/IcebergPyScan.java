@@ -35,7 +35,7 @@ public class IcebergPyScan
     return new IcebergPyStatistics(table.sizeInBytes(), table.rows(), columnStatistics());
   }
   /** Only where the session asks for what they are for: manifests are read for them. */
-  private Map columnStatistics() {
+  Map columnStatistics() {
     org.apache.spark.sql.internal.SQLConf conf = IcebergPySessions.active().sessionState().conf();
     boolean asked = conf.cboEnabled()
         && IcebergPyReadOptions.flag(IcebergPyReadOptions.COLUMN_STATISTICS,

@@ -12,8 +12,8 @@ import org.apache.spark.util.SerializableConfiguration;
 /** The same of ORC files. */
 public class IcebergPyOrcScan extends IcebergPyParquetScan {
   IcebergPyOrcScan(IcebergPyOrcFiles table, org.apache.spark.sql.sources.Filter[] filters,
-      Map question, IcebergPySplits splits) {
-    super(table, filters, question, splits);
+      Map question, IcebergPySplits splits, Map statistics) {
+    super(table, filters, question, splits, statistics);
   }
 
   /** That of Spark's own scan of ORC files, which takes names as they are written. */

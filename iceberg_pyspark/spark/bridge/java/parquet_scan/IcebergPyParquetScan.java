@@ -29,12 +29,13 @@ public class IcebergPyParquetScan
   final IcebergPyParquetFiles table;
   final org.apache.spark.sql.sources.Filter[] filters;
   final IcebergPySplits splits;
-  private final Map question;
+  private final Map question, statistics;
   private PartitionReaderFactory readers;
   private volatile IcebergPyParquetBatch batch;
   IcebergPyParquetScan(IcebergPyParquetFiles table, org.apache.spark.sql.sources.Filter[] filters,
-      Map question, IcebergPySplits splits) {
+      Map question, IcebergPySplits splits, Map statistics) {
     this.splits = splits;
+    this.statistics = statistics;
     this.table = table;
     this.filters = filters;
     this.question = question;
@@ -72,7 +73,7 @@ public class IcebergPyParquetScan
   Configuration hadoop() { return IcebergPyConfiguration.of(table.session, table.options); }
   public Statistics estimateStatistics() {
     return new IcebergPyStatistics(IcebergPySizes.estimate(table.rows, table.schema()), table.rows,
-        java.util.Collections.emptyMap());
+        statistics);
   }
 
   public CustomMetric[] supportedCustomMetrics() {
