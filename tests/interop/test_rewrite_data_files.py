@@ -19,7 +19,7 @@ OPTIONS = {
     "curve": "strategy => 'sort', sort_order => 'zorder(id, note)', ",
     "few files": "options => map('max-files-to-rewrite', '3', 'min-input-files', '2'), ",
     "some": "where => 'day = \"2026-01-01\"', options => map('min-input-files', '2'), ",
-    "equality deletes": "options => map('remove-dangling-deletes', 'true'), ",
+    "equality deletes": "",
     "formats": "",
     "specs": "",
 }

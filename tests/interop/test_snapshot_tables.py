@@ -109,8 +109,8 @@ def test_partitions_without_a_folder_are_refused_or_left_out(lake: Oracle, tmp_p
     shutil.rmtree(tmp_path / "holes" / "day=2026-01-02")
     for catalog in ("java_hadoop", "lake"):
         call = (
-            f"CALL {catalog}.system.snapshot(source_table => 'spark_catalog.plain.holes', "
-            f"table => 'snapped.holes_{catalog}'"
+            f"CALL {catalog}.system.snapshot(source_table => 'plain.holes', "
+            f"table => '{catalog}.snapped.holes_{catalog}'"
         )
         with pytest.raises((PySparkException, Py4JJavaError), match="day=2026-01-02"):
             lake.sql(f"{call})")
