@@ -257,7 +257,7 @@ def read_other_manifests(
         return read_snapshot_manifests(file_io, snapshot)
     found = _parse_list(file_io, location, None, known)
     if not found.manifests:
-        _check_not_cut(snapshot, found.count)
+        _check_not_cut(snapshot, found.length)
     return list(found.manifests)
 
 
@@ -317,7 +317,7 @@ def read_manifest_list(
 
 class _ParsedList(NamedTuple):
     manifests: tuple[ManifestFile, ...]
-    count: int
+    length: int
 
 
 def _parse_list(
@@ -337,8 +337,9 @@ def _parse_list(
         for record in avro.records():
             count += 1
             if known:
-                part = (record.get("_500"), record.get("_517") or 0, record.get("_502"))
-                same = known.get(part)  # type: ignore[call-overload]
+                # as they are in the file: what is of another type is no known one's
+                part: Any = (record.get("_500"), record.get("_517") or 0, record.get("_502"))
+                same = known.get(part)
                 if same is not None and same.dead_positions is None:
                     continue
             manifest = _manifest_file(record)

@@ -22,6 +22,7 @@ from rich.table import Table as TextTable
 from tests.bench import (
     catalog_bench,
     change_bench,
+    curve_bench,
     fixed_bench,
     maintenance_bench,
     native_bench,
@@ -45,6 +46,7 @@ SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
     "writers": writer_bench.compare,
     "catalogs": catalog_bench.compare,
     "maintenance": maintenance_bench.compare,
+    "curves": curve_bench.compare,
     "stores": lambda: [*store_bench.compare(), *store_scan_bench.compare()],
 }
 WIDTH = 132

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,8 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 def definition(oracle: Oracle, catalog: str, name: str) -> list[tuple[str, str, bool]]:
     """The parameters of a procedure as Spark sees them: name, type, whether it must be given."""
     found = oracle.java_session.sessionState().catalogManager().catalog(catalog)
-    names = oracle.spark._sc._gateway.new_array(oracle.jvm.java.lang.String, 1)
+    gateway: Any = oracle.spark._sc._gateway
+    names = gateway.new_array(oracle.jvm.java.lang.String, 1)
     names[0] = "system"
     identifier = oracle.jvm.org.apache.spark.sql.connector.catalog.Identifier.of(names, name)
     unbound = found.loadProcedure(identifier)

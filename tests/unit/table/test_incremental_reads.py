@@ -159,12 +159,12 @@ def test_bounds_that_contradict(bounds: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize("end", ["end_snapshot_id", "end_timestamp_ms"])
 def test_an_end_without_a_start_is_for_changes_alone(end: str) -> None:
     m = history("aaaa")
-    value = {"end_snapshot_id": 2, "end_timestamp_ms": 2999}[end]
-    found = snapshots_between(m, SnapshotSelector(**{end: value}))
+    bound: dict[str, Any] = {end: {"end_snapshot_id": 2, "end_timestamp_ms": 2999}[end]}
+    found = snapshots_between(m, SnapshotSelector(**bound))
     assert [s.snapshot_id for s in found] == [2, 1]
     option = end.removesuffix("_ms").replace("_", "-")
     with pytest.raises(InvalidRequestError, match=f"{option} is given without a start"):
-        appended(m, **{end: value})
+        appended(m, **bound)
 
 
 def test_a_snapshot_that_names_no_operation_is_not_guessed_at() -> None:
