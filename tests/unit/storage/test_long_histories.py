@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from iceberg_pyspark.spec.table_metadata import (
     metadata_to_json,
 )
 from iceberg_pyspark.storage.local import LocalFileIO
-from iceberg_pyspark.storage.long_histories import metadata_with_long_history
+from iceberg_pyspark.storage.long_histories import _Collector, metadata_with_long_history
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from tests.support.catalog_contract import first_metadata
 
@@ -178,3 +179,24 @@ def test_a_summary_is_asked_without_being_parsed() -> None:
     plain = SummaryText(b'{"a":"one"}')
     assert not plain.may_hold("two")
     assert len(plain) == 1
+
+
+@pytest.mark.parametrize("data", [text(), b"not JSON"])
+def test_cycles_are_collected_again_afterwards(data: bytes) -> None:
+    metadata_with_long_history(data, WHERE)
+    assert gc.isenabled()
+    gc.disable()  # as who reads may have chosen
+    try:
+        metadata_with_long_history(data, WHERE)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_no_cycles_are_collected_while_one_of_two_threads_still_reads() -> None:
+    collector = _Collector()
+    with collector.paused():
+        with collector.paused():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
