@@ -29,7 +29,14 @@ from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.syncs import syncs_together
 from iceberg_pyspark.table.changes.add_files import AddedFiles, FileImport
-from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK, Clock, CommitStep, commit_steps
+from iceberg_pyspark.table.changes.commit import (
+    SYSTEM_CLOCK,
+    Clock,
+    CommitStep,
+    Start,
+    builds_on,
+    commit_steps,
+)
 from iceberg_pyspark.table.changes.commit_files import OverwriteMode, commit_action, write_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.editable_table import EditableTable
@@ -47,6 +54,9 @@ from iceberg_pyspark.table.statistics.partition_statistics import read_partition
 from iceberg_pyspark.table.table_storage import table_io
 from iceberg_pyspark.table.verify.findings import TableVerification
 from iceberg_pyspark.table.verify.verification import verify_table
+
+_OWN_MS = 500
+"""How long after its own commit a writer that was alone builds on it without looking."""
 
 
 def load_table(catalog: Catalog, identifier: TableIdentifier) -> Table:
@@ -70,6 +80,7 @@ class Table(EditableTable):
         self._loaded = loaded_table
         self._io = io
         self._clock = clock
+        self._own: tuple[LoadedTable, int] | None = None
 
     def __repr__(self) -> str:
         lines = [printable(f"{type(self).__name__} {self.identifier} at {self.location}")]
@@ -266,15 +277,27 @@ class Table(EditableTable):
         options: CommitOptions,
         written_files: WrittenFiles | None = None,
     ) -> None:
+        before = self._loaded
         self._loaded = commit_action(
             self._catalog,
-            self._loaded,
+            before,
             self.io,
             action,
             options,
             written_files=written_files,
+            start=self._start(),
             clock=self._clock,
         )
+        came_between = not builds_on(self._loaded.metadata, before.metadata, options.branch)
+        self._own = None if came_between else (self._loaded, self._clock.now_ms())
+
+    def _start(self) -> Start:
+        """Where the next commit starts: who writes alone need not ask what others have done."""
+        if self._own is None:
+            return "newest"
+        loaded_table, at_ms = self._own
+        is_own = loaded_table is self._loaded and self._clock.now_ms() - at_ms < _OWN_MS
+        return "own" if is_own else "newest"
 
     def delete(
         self,

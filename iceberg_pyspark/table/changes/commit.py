@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.commits.apply import apply_updates
@@ -66,6 +66,13 @@ SYSTEM_CLOCK = Clock(
     sleep_ms=lambda ms: time.sleep(ms / 1000),
     random=random.random,
 )
+
+
+Start: TypeAlias = Literal["given", "newest", "own"]
+"""What the first attempt of a commit builds on: the table as it was loaded, or as it is now. `own`:
+as the same writer left it a moment ago, which needs no look at the catalog; where somebody came
+between all the same, the commit begins once more with the newest.
+"""
 
 
 class CommitStep(Protocol):
@@ -126,20 +133,20 @@ def commit_steps(
     steps: Sequence[CommitStep],
     *,
     written_files: WrittenFiles | None = None,
-    refresh: bool = False,
+    start: Start = "given",
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
     """Commit all steps at once and return the table as committed.
 
-    Takes over `written_files`. `refresh`: begin with the table as it is now instead of
-    as it was loaded. Raises `CommitConflictError` when retries are used up, `ConcurrentChangeError`
-    when another commit changed what a step is about, `CommitStateUnknownError`.
+    Takes over `written_files`. Raises `CommitConflictError` when retries are used up,
+    `ConcurrentChangeError` when another commit changed what a step is about,
+    `CommitStateUnknownError`.
     """
     if written_files is not None:
         written_files.hand_over()
     # version 1 may have no uuid
     with commit_turn(table.metadata.table_uuid or table.metadata.location), syncs_together():
-        outcome = _commit(catalog, table, steps, refresh, clock)
+        outcome = _commit(catalog, table, steps, start, clock)
     match outcome:
         case Done(committed):
             _tidy_up(steps, committed)
@@ -157,11 +164,22 @@ def _commit(
     catalog: Catalog,
     table: LoadedTable,
     steps: Sequence[CommitStep],
-    refresh: bool,
+    start: Start,
     clock: Clock,
 ) -> Outcome[LoadedTable]:
+    if start == "own":
+        outcome = _commit_on_own(catalog, table, steps, clock)
+        if not isinstance(outcome, Refused):
+            return outcome
+        # a store that repeats requests can refuse the repetition of our own success: look first
+        newest = _reload_after_conflict(catalog, table, outcome)
+        if not isinstance(newest, Done) or any(s.is_in(newest.value.metadata) for s in steps):
+            return newest
+        for step in steps:
+            step.attempt_failed(outcome)
+        table = newest.value
     try:
-        current = catalog.load_table(table.identifier) if refresh else table
+        current = catalog.load_table(table.identifier) if start == "newest" else table
         properties = _properties_to_commit_by(steps, current.metadata, clock)
         policy = commit_retry_policy(properties)
     except IcebergError as e:
@@ -222,6 +240,40 @@ def _commit(
         if not isinstance(newer, Done):
             return newer
         current = newer.value
+
+
+def _commit_on_own(
+    catalog: Catalog, table: LoadedTable, steps: Sequence[CommitStep], clock: Clock
+) -> Outcome[LoadedTable]:
+    """One attempt on the table as this writer left it; refused, it says nothing of the steps."""
+    try:
+        properties = _properties_to_commit_by(steps, table.metadata, clock)
+        policy = status_check_policy(properties)
+        commit_retry_policy(properties)
+        check_may_change(table.metadata)
+        updates, requirements = _collect(steps, table.metadata, clock)
+    except IcebergError as e:
+        return Refused(e)
+    outcome = send_commit(catalog, table.identifier, requirements, updates, table)
+    if not isinstance(outcome, Unknown):
+        return outcome
+    return find_after_unknown(
+        catalog,
+        table.identifier,
+        outcome,
+        lambda metadata: any(step.is_in(metadata) for step in steps),
+        policy,
+        clock,
+    )
+
+
+def builds_on(metadata: TableMetadata, before: TableMetadata, branch: str) -> bool:
+    """Whether the newest snapshot of a branch follows the one that was its newest before."""
+    newest, old = metadata.refs.get(branch), before.refs.get(branch)
+    if newest is None or newest.snapshot_id not in metadata.snapshot_by_id:
+        return False
+    parent_id = metadata.snapshot_by_id[newest.snapshot_id].parent_snapshot_id
+    return parent_id == (None if old is None else old.snapshot_id)
 
 
 def _properties_to_commit_by(

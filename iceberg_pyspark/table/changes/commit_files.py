@@ -25,7 +25,13 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import partition_key
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK, Clock, CommitStep, commit_steps
+from iceberg_pyspark.table.changes.commit import (
+    SYSTEM_CLOCK,
+    Clock,
+    CommitStep,
+    Start,
+    commit_steps,
+)
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
@@ -43,11 +49,13 @@ def commit_action(
     *,
     written_files: WrittenFiles | None = None,
     before: Sequence[CommitStep] = (),
+    start: Start = "newest",
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
     """Commit one action as one snapshot of `options.branch`, and the steps before it with it.
 
-    A write id that the table already has a snapshot of means that an earlier try succeeded: the
+    What was loaded when the write began is old by now: starting from it would waste an attempt. A
+    write id that the table already has a snapshot of means that an earlier try succeeded: the
     table is returned as it is.
     """
     step = SnapshotStep(
@@ -58,9 +66,8 @@ def commit_action(
         clock=clock,
         written_files=written_files,
     )
-    # what was loaded when the write began is old by now: starting from it would waste an attempt
     return commit_steps(
-        catalog, table, [*before, step], written_files=written_files, refresh=True, clock=clock
+        catalog, table, [*before, step], written_files=written_files, start=start, clock=clock
     )
 
 

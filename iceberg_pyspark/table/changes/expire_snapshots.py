@@ -114,7 +114,7 @@ class SnapshotExpiry:
         """The table as committed, and what was deleted; raises what `commit_steps` does."""
         step = MetadataStep(self._changes)
         committed = commit_steps(
-            self._catalog, self._table, [step], refresh=True, clock=self._clock
+            self._catalog, self._table, [step], start="newest", clock=self._clock
         )
         counts: Counter[str] = Counter()
         if _has_files_less(self._before, committed.metadata):

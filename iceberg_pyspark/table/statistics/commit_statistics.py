@@ -34,7 +34,7 @@ def commit_statistics(
     meanwhile, `CommitConflictError`.
     """
     step = _StatisticsStep(table, io, file)
-    return commit_steps(catalog, table, [step], refresh=True, clock=clock)
+    return commit_steps(catalog, table, [step], start="newest", clock=clock)
 
 
 class _StatisticsStep:
