@@ -197,7 +197,7 @@ def _state(session: SparkSession, db: str, place: Path) -> Any:
     )
 
 
-STEPS = ("set_table_type", "rename_table", "table_source", "_check_folders", "import_of")
+STEPS = ("set_table_type", "rename_table", "table_source", "check_folders", "import_of")
 
 
 @pytest.mark.parametrize("is_managed", [True, False])
@@ -279,13 +279,13 @@ def test_another_writer_takes_the_name_meanwhile(
     ours = load_catalog(
         "spark_catalog", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/o"
     )
-    real = migrate._check_folders
+    real = migrate.check_folders
 
     def races(*arguments: Any) -> None:
         real(*arguments)
         ours.create_table(f"{db}.t", "id BIGINT")
 
-    monkeypatch.setattr(migrate, "_check_folders", races)
+    monkeypatch.setattr(migrate, "check_folders", races)
     with pytest.raises(PySparkException, match="was created by another writer meanwhile"):
         call(session, f"'{db}.t'")
     assert files(place) == before

@@ -17,7 +17,9 @@ from iceberg_pyspark.errors import (
 )
 from tests.support.commit_tables import IDENTIFIER, CommitTable, commit_table
 
-ROW = pa.table({"id": [1], "part": ["a"]}, schema=pa.schema([("id", pa.int64()), ("part", pa.string())]))
+ROW = pa.table(
+    {"id": [1], "part": ["a"]}, schema=pa.schema([("id", pa.int64()), ("part", pa.string())])
+)
 
 Answer = Outcome[LoadedTable]
 Commit = Callable[[], Answer]
