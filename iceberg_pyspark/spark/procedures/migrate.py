@@ -74,6 +74,8 @@ def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
     _check_provider(properties)
     location = properties.pop(_LOCATION, source.location)
     create_namespace_if_absent(catalog, identifier.namespace)
+    if isinstance(catalog, FilesystemCatalog):
+        _check_place(catalog.default_table_location(identifier), location)
     planned = plan_of(
         catalog,
         identifier,
@@ -81,7 +83,7 @@ def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
         {**properties_of(source), **properties, "migrated": "true"},
         location,
     )
-    _check_place(catalog, planned, location)
+    _check_place(planned.metadata.location, location)
     with _set_aside(spark, source, backup_name) as backup:
         added = _take_over(
             spark, catalog, planned, backup, given.get("ignore_missing_files", False)
@@ -152,11 +154,8 @@ def _check_provider(properties: dict[str, str]) -> None:
         )
 
 
-def _check_place(catalog: Catalog, planned: LoadedTable, location: str) -> None:
+def _check_place(place: str, location: str) -> None:
     """Raises `UnsupportedFeatureError` where the catalog puts the table elsewhere."""
-    place = planned.metadata.location
-    if isinstance(catalog, FilesystemCatalog):
-        place = catalog.default_table_location(planned.identifier)
     if not (is_below(place, location) and is_below(location, place)):
         raise UnsupportedFeatureError(
             f"migrate: the table would lie at {location}, and catalog {SESSION_CATALOG} puts it at "
