@@ -1,8 +1,8 @@
-"""Files of the stores that fsspec reaches: HDFS, and HTTP to read from.
+"""Files of the stores that fsspec reaches: HTTP, to read from.
 
-Object stores are `object_store_io.py`. Which file system class serves a scheme, and its package, is
-fsspec's business; which schemes are served is not: fsspec knows some that run programs, unpack
-archives or show the machine's own disk.
+Object stores are `object_store_io.py`, HDFS is `hdfs_io.py`. Which file system class serves a
+scheme, and its package, is fsspec's business; which schemes are served is not: fsspec knows some
+that run programs, unpack archives or show the machine's own disk.
 """
 
 from __future__ import annotations
@@ -31,14 +31,11 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _REMEDY = {
-    "hdfs": "install a Hadoop with libhdfs, and set HADOOP_HOME and CLASSPATH",
     "http": "pip install 'iceberg-pyspark[http]'",
     "https": "pip install 'iceberg-pyspark[http]'",
 }
 # whose loggers say what is sent, at DEBUG
 _LOGGING = {"http": ("aiohttp",), "https": ("aiohttp",)}
-# PyIceberg's names; the host and port are the location's
-_HDFS = {"hdfs.user": "user", "hdfs.kerberos_ticket": "kerb_ticket"}
 _BUFFER_BYTES = 1 << 20
 _MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
 
@@ -193,9 +190,6 @@ class FsspecFileIO:
         url = f"{protocol}://{location.partition('://')[2]}"
         # host and user are part of the location
         arguments = {} if protocol == "memory" else kind._get_kwargs_from_urls(url)
-        if protocol == "hdfs":
-            from_properties = {_HDFS[k]: v for k, v in self.properties.items() if k in _HDFS}
-            arguments = {**from_properties, **arguments}
         # a cached listing would hide files that others have just written
         return kind(use_listings_cache=False, **arguments), kind._strip_protocol(url)
 

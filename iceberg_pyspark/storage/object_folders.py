@@ -1,8 +1,8 @@
-"""Folders of an object store, for catalogs whose namespaces are folders.
+"""Folders of stores that are not local, for catalogs whose namespaces are folders.
 
-An object store has only names, so a folder is there as long as a name begins with it. One that is
-to be there without a file holds an empty file of a name that other programs hide. The counterpart
-for local files is `folders.py`.
+HDFS has folders. An object store has only names, so a folder is there as long as a name begins with
+it. One that is to be there without a file holds an empty file of a name that other programs hide.
+The counterpart for local files is `folders.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from iceberg_pyspark.storage.folders import (
     remove_empty_folder,
     remove_empty_folders,
 )
+from iceberg_pyspark.storage.hdfs_io import HdfsFileIO
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 
 _MARKER = ".iceberg-folder"
@@ -101,3 +102,32 @@ class ObjectFolders:
 
     def remove_empty_below(self, location: str) -> None:
         """Nothing to do: without a file there is no folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class HdfsFolders:
+    """Folders of HDFS."""
+
+    io: HdfsFileIO
+
+    def exists(self, location: str) -> bool:
+        """Whether there is a folder of that name."""
+        return self.io.folder_exists(location)
+
+    def list(self, location: str) -> tuple[list[str], list[str]]:
+        """Names of a folder's folders and files, both sorted."""
+        return self.io.list_folder(location)
+
+    def create(self, location: str) -> None:
+        """Make a folder and its parents."""
+        self.io.create_folder(location)
+
+    def remove_empty(self, location: str) -> bool:
+        """Remove an empty folder."""
+        return self.io.remove_empty_folder(location)
+
+    def remove_empty_below(self, location: str) -> None:
+        """Remove the empty folders of a tree."""
+        for name in self.io.list_folder(location)[0]:
+            self.remove_empty_below(f"{location}/{name}")
+        self.io.remove_empty_folder(location)

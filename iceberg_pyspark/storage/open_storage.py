@@ -7,12 +7,13 @@ for one location serves all others too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from iceberg_pyspark.storage.cache import MetadataCache, metadata_cache
 from iceberg_pyspark.storage.file_io import FileInfo, FileIO
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
+from iceberg_pyspark.storage.hdfs_io import HdfsFileIO, is_hdfs
 from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.local import LocalFileIO, is_local, local_path
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
@@ -31,15 +32,19 @@ def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
     # we log locations too, and errors of others
     redact_logs_of("iceberg_pyspark")
     objects, remote = ObjectStoreFileIO(dict(properties)), FsspecFileIO(dict(properties))
+    hdfs = HdfsFileIO(dict(properties))
     if is_local(location):
         local_path(location)
     elif is_object(location):
         objects.check_scheme(location)
+    elif is_hdfs(location):
+        hdfs.check_scheme(location)
     else:
         remote.check_scheme(location)
     return RoutingFileIO(
         local=LocalFileIO(),
         objects=objects,
+        hdfs=hdfs,
         remote=remote,
         remote_cache=metadata_cache(properties),
     )
@@ -47,7 +52,7 @@ def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutingFileIO:
-    """Local locations to `local`, those of object stores to `objects`, all others to `remote`.
+    """Locations by scheme: local, of object stores, of HDFS, and all others, which are `remote`.
 
     Immutable metadata that is not local is cached.
     """
@@ -55,17 +60,20 @@ class RoutingFileIO:
     local: FileIO
     objects: FileIO
     remote: FileIO
+    hdfs: FileIO = field(default_factory=HdfsFileIO)
     remote_cache: MetadataCache | None = None
 
     def within(self, location: str) -> RoutingFileIO:
         """One that has the properties of a location's store alone, and no secret of others."""
-        objects, remote = self.objects, self.remote
+        objects, remote, hdfs = self.objects, self.remote, self.hdfs
         if isinstance(objects, ObjectStoreFileIO):
             objects = replace(objects, properties=properties_of_store(location, objects.properties))
             check_tasks_sign(properties_at(location, objects.properties))
         if isinstance(remote, FsspecFileIO):
             remote = replace(remote, properties=properties_of_store(location, remote.properties))
-        return replace(self, objects=objects, remote=remote)
+        if isinstance(hdfs, HdfsFileIO):
+            hdfs = replace(hdfs, properties=properties_of_store(location, hdfs.properties))
+        return replace(self, objects=objects, remote=remote, hdfs=hdfs)
 
     @property
     def object_properties(self) -> Mapping[str, str]:
@@ -75,7 +83,9 @@ class RoutingFileIO:
     def _store(self, location: str) -> FileIO:
         if is_local(location):
             return self.local
-        return self.objects if is_object(location) else self.remote
+        if is_object(location):
+            return self.objects
+        return self.hdfs if is_hdfs(location) else self.remote
 
     def open_input(self, location: str) -> BinaryIO:
         """A seekable stream; the caller closes it."""

@@ -33,7 +33,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.local import LocalFileIO
 from iceberg_pyspark.storage.metadata_files import write_table_metadata
 from tests.bench.races import Line, race, text_table
-from tests.services.databases import new_database
+from tests.services.databases import PASSWORD, USER, new_database
 from tests.services.postgres import postgres
 from tests.services.rest_fixture import rest_server
 from tests.support.oracle import start_oracle
@@ -47,6 +47,8 @@ MOST_OF_JVM = 1.0
 # the JVM as a user has it: tests run one that starts fast and never gets up to speed
 _JVM = {"spark.driver.extraJavaOptions": "", "spark.driver.memory": "2g"}
 _CODEC = {"write.parquet.compression-codec": "zstd", "format-version": "2"}
+_WARM_UPS = 10
+_BEHIND_REST = "behind_rest"
 _SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
 _LOAD = """
 import json, time
@@ -200,9 +202,15 @@ def _catalogs(
     databases = [new_database(server) for _ in range(2)]
     databases[1] = databases[1].replace("postgresql:", "postgresql+psycopg:")
     yield "PostgreSQL", *_sql(folder, *databases)
-    (folder / "rest").mkdir()
-    rest = {"type": "rest", "uri": stack.enter_context(rest_server(folder / "rest")).endpoint}
-    yield "REST", rest, rest
+    # served as a server is run: by a JVM at full speed, with its pointers in PostgreSQL
+    server.create(_BEHIND_REST)
+    behind = {"uri": server.jdbc_url(_BEHIND_REST), "jdbc.user": USER, "jdbc.password": PASSWORD}
+    for name, database in (("REST on PostgreSQL", behind), ("REST on SQLite", {})):
+        own = folder / name
+        own.mkdir()
+        served = stack.enter_context(rest_server(own, database, options=()))
+        rest = {"type": "rest", "uri": served.endpoint}
+        yield name, rest, rest
 
 
 def _sql(folder: Path, ours: str, theirs: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -228,15 +236,16 @@ def _append_line(name: str, ours: Mapping[str, str], theirs: Mapping[str, str], 
             "theirs": _numbered(lambda n: their_table.append(_row(n))),
         },
         runs=runs,
+        warm_ups=_WARM_UPS,
         limit=MOST_OF_PYICEBERG,
     )
     # each reads what the other has written
     by_them = load_pyiceberg_catalog("lake", **_read_by_pyiceberg(ours)).load_table("ours.events")
     by_us = load_catalog("lake", **theirs).load_table("theirs.events")
-    expected = list(range(runs + 1))
+    expected = list(range(runs + _WARM_UPS))
     for rows in (by_them.scan().to_arrow(), by_us.scan().to_arrow()):
         if sorted(rows["id"].to_pylist()) != expected:
-            raise AssertionError(f"{name}: rows {rows['id']} instead of 0 to {runs}")
+            raise AssertionError(f"{name}: rows {rows['id']} instead of 0 to {len(expected)}")
     return line
 
 

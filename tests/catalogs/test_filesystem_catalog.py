@@ -521,8 +521,8 @@ def test_a_warehouse_with_a_scheme(catalog: FilesystemCatalog, tmp_path: Path, s
 
 
 def test_a_warehouse_where_no_name_can_be_taken_is_refused() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="hdfs://host"):
-        FilesystemCatalog("lake", {"warehouse": "hdfs://host/warehouse"})
+    with pytest.raises(UnsupportedFeatureError, match="https://host"):
+        FilesystemCatalog("lake", {"warehouse": "https://host/warehouse"})
     with pytest.raises(InvalidRequestError, match="warehouse"):
         FilesystemCatalog("lake", {})
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from tests.services import (
     azurite,
     hadoop_aws,
+    hdfs,
     hive,
     iceberg_aws,
     mysql,
@@ -22,6 +23,7 @@ _PROGRAMS: Mapping[str, Callable[[], object]] = {
     "versitygw": s3.program,
     "toxiproxy": toxiproxy.program,
     "Azurite": azurite.program,
+    "HDFS": hdfs.program,
     "hadoop-aws": lambda: hadoop_aws.s3a_jars()[0].parent,
     "rest-fixture": rest_fixture.program,
     "S3FileIO": lambda: iceberg_aws.s3_file_io_jars(rest_fixture.VERSION)[0].parent,

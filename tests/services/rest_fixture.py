@@ -37,13 +37,21 @@ _ARTIFACTS = (
 )
 
 
+# C1 alone starts sooner, and no test lives long enough for C2
+_STARTS_SOON = ("-XX:TieredStopAtLevel=1",)
+
+
 @contextlib.contextmanager
 def rest_server(
-    folder: Path, properties: Mapping[str, str] | None = None, jars: Sequence[Path] = ()
+    folder: Path,
+    properties: Mapping[str, str] | None = None,
+    jars: Sequence[Path] = (),
+    *,
+    options: Sequence[str] = _STARTS_SOON,
 ) -> Iterator[Server]:
     """Serve a catalog whose database and warehouse are in `folder`, unless properties say else.
 
-    `jars` are for classes that properties name.
+    `jars` are for classes that properties name, `options` the JVM's.
     """
     class_path = os.pathsep.join((f"{program()}/*", *map(str, jars)))
     port = free_port()
@@ -57,8 +65,7 @@ def rest_server(
     java = _java()
     if not Path(java).with_name("javac").exists():
         absent("Iceberg's REST fixture", "it needs a JDK, and this Java has no compiler")
-    # C1 alone starts sooner, and no test lives long enough for C2
-    command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", class_path, str(_SOURCE)]
+    command = [java, "-Xmx512m", *options, "-cp", class_path, str(_SOURCE)]
     command += [str(port), *(f"{key}={value}" for key, value in settings.items())]
     with running(
         "rest-fixture",

@@ -26,6 +26,7 @@ from iceberg_pyspark.errors import (
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    StorageError,
     TableAlreadyExistsError,
     UnsupportedFeatureError,
 )
@@ -84,6 +85,8 @@ class CatalogContract:
     tells_case_of_namespaces: ClassVar[bool] = True
     has_nested_namespaces: ClassVar[bool] = True
     has_odd_names: ClassVar[bool] = True
+    refused_names: ClassVar[tuple[str, ...]] = ()
+    """Names that the catalog's store cannot have."""
 
     @pytest.fixture
     def catalog(self, tmp_path: Path) -> Catalog:
@@ -437,6 +440,10 @@ class CatalogContract:
             self.check_an_odd_name_is_refused(catalog, namespace, name)
             return
         odd_namespace = (*namespace, name.replace(".", "!"))
+        if name in self.refused_names:
+            with pytest.raises(StorageError, match="not served in"):
+                catalog.create_namespace(odd_namespace)
+            return
         catalog.create_namespace(odd_namespace)
         assert catalog.list_namespaces(namespace) == [odd_namespace]
         identifier = TableIdentifier(namespace=odd_namespace, name=name)

@@ -38,8 +38,14 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.redaction import redact_text
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.hdfs_io import HdfsFileIO, is_hdfs
 from iceberg_pyspark.storage.local import is_local
-from iceberg_pyspark.storage.object_folders import Folders, LocalFolders, ObjectFolders
+from iceberg_pyspark.storage.object_folders import (
+    Folders,
+    HdfsFolders,
+    LocalFolders,
+    ObjectFolders,
+)
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.object_stores import is_object
 
@@ -55,18 +61,14 @@ class FilesystemCatalog(CommittingCatalog):
     ) -> None:
         warehouse = required_property(name, properties, WAREHOUSE, "the folder of its tables")
         self._warehouse = absolute_location(warehouse)
-        if not is_local(self._warehouse) and not is_object(self._warehouse):
+        if not any(is_one(self._warehouse) for is_one in (is_local, is_object, is_hdfs)):
             raise UnsupportedFeatureError(
-                f"catalog '{name}' of type hadoop works in local folders and object stores, not on "
-                f"{self._warehouse}, where no name can be taken exclusively; use a catalog of "
-                "type sql with this warehouse"
+                f"catalog '{name}' of type hadoop works in local folders, object stores and HDFS, "
+                f"not on {self._warehouse}, where no name can be taken exclusively; use a catalog "
+                "of type sql with this warehouse"
             )
         super().__init__(name, {**properties, WAREHOUSE: self._warehouse}, io)
-        self._folders: Folders = (
-            LocalFolders()
-            if is_local(self._warehouse)
-            else ObjectFolders(ObjectStoreFileIO(dict(self._config)))
-        )
+        self._folders = _folders_of(self._warehouse, self._config)
 
     def __repr__(self) -> str:
         return f"FilesystemCatalog({self._name!r}, {redact_text(self._warehouse)!r})"
@@ -276,3 +278,11 @@ class FilesystemCatalog(CommittingCatalog):
         data = f"{folder}/{_DATA}"
         below = [f"{data}/{name}" for name in self._folders.list(data)[0]]
         return not any(map(self._is_used, (data, *below)))
+
+
+def _folders_of(warehouse: str, properties: Mapping[str, str]) -> Folders:
+    if is_local(warehouse):
+        return LocalFolders()
+    if is_hdfs(warehouse):
+        return HdfsFolders(HdfsFileIO(dict(properties)))
+    return ObjectFolders(ObjectStoreFileIO(dict(properties)))

@@ -1,0 +1,340 @@
+"""Files of HDFS, by a client that speaks to its name nodes and data nodes itself: no Java.
+
+A name node makes each change of names alone and at once, so that of racing renames which replace
+nothing one wins: a file is created exclusively by a rename to where it belongs. Which nodes serve a
+name, and Kerberos, are those of the Hadoop configuration of the machine (HADOOP_CONF_DIR).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
+from iceberg_pyspark.storage.file_io import FileInfo
+from iceberg_pyspark.storage.places import check_scheme
+from iceberg_pyspark.storage.store_errors import store_errors
+from iceberg_pyspark.storage.temporary_names import temporary_name
+from iceberg_pyspark.storage.upload_stream import UploadStream
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_USER = "hdfs.user"
+_TICKET = "hdfs.kerberos_ticket"
+_BUFFER_BYTES = 1 << 20
+_USER_NAME = re.compile(r"[\w.$-]+", re.ASCII)
+# the name node's rules, and what a file system of Hadoop cannot have in a path
+_NO_NAME = re.compile(r"(?:^|/)\.{0,2}(?:/|$)|[\x00:]")
+
+
+def is_hdfs(location: str) -> bool:
+    """Whether a location is one of HDFS.
+
+    >>> is_hdfs("hdfs://names:8020/t"), is_hdfs("/t"), is_hdfs("s3://b/t")
+    (True, False, False)
+    """
+    return location[:7].lower() == "hdfs://"
+
+
+@dataclass(frozen=True, slots=True)
+class HdfsFileIO:
+    """Reads, exclusive creates and deletes; `properties` are Iceberg's, and are never shown."""
+
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"HdfsFileIO(properties: {', '.join(sorted(self.properties)) or 'none'})"
+
+    def check_scheme(self, location: str) -> None:
+        """Raise `StorageError` unless HDFS can be reached by what is installed."""
+        with self._errors("open", location):
+            self._place(location)
+
+    def open_input(self, location: str) -> BinaryIO:
+        """A seekable stream; the caller closes it."""
+        with self._errors("read", location):
+            client, path = self._place(location)
+            return io.BufferedReader(_Input(client.read(path), self, location), _BUFFER_BYTES)
+
+    def read_bytes(self, location: str) -> bytes:
+        """The whole file."""
+        with self._errors("read", location):
+            client, path = self._place(location)
+            file = client.read(path)
+            # a range beyond the end is a panic of the client's
+            return bytes(file.read_range(0, len(file))) if len(file) else b""
+
+    def read_range(self, location: str, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`; `StorageError` if the file is shorter."""
+        with self._errors("read", location):
+            client, path = self._place(location)
+            file = client.read(path)
+            if offset < 0 or length < 0 or offset + length > len(file):
+                raise StorageError(
+                    f"cannot read {location}: bytes {offset} to {offset + length} are outside the "
+                    "file"
+                )
+            return bytes(file.read_range(offset, length)) if length else b""
+
+    def size(self, location: str) -> int:
+        """Size in bytes."""
+        with self._errors("read", location):
+            client, path = self._place(location)
+            status = client.get_file_info(path)
+            if status.isdir:
+                raise StorageError(f"cannot read {location}: it is a folder")
+            return int(status.length)
+
+    def exists(self, location: str) -> bool:
+        """Whether the file is there; a folder is none."""
+        with self._errors("look for", location):
+            client, path = self._place(location)
+            try:
+                return not client.get_file_info(path).isdir
+            except FileNotFoundError:
+                return False
+
+    def open_output(self, location: str) -> BinaryIO:
+        """A stream to a new file; one that fails leaves none."""
+        with self._errors("create", location):
+            client, path = self._place(location)
+            upload = _create(client, path)
+            output = _Output(upload, location, self.properties, lambda: client.delete(path))
+            return cast(BinaryIO, io.BufferedWriter(output, _BUFFER_BYTES))
+
+    def create_exclusive(self, location: str, data: bytes) -> None:
+        """Publish a whole file atomically, or raise `FileAlreadyExistsError`.
+
+        A client that asks another name node anew may then find its own file: who must know compares
+        its bytes.
+        """
+        try:
+            with self._errors("create", location):
+                client, path = self._place(location)
+                temporary = _written_beside(client, path, data)
+        except StorageError as e:
+            raise FileNotWrittenError(str(e)) from e
+        try:
+            with self._errors("create", location):
+                client.rename(temporary, path, overwrite=False)
+        except FileAlreadyExistsError:
+            _try_to_delete(client, temporary)
+            raise
+
+    def write_bytes(self, location: str, data: bytes) -> None:
+        """Write or replace a whole file."""
+        with self._errors("write", location):
+            client, path = self._place(location)
+            temporary = _written_beside(client, path, data)
+            try:
+                client.rename(temporary, path, overwrite=True)
+            except Exception:
+                _try_to_delete(client, temporary)
+                raise
+
+    def delete(self, location: str) -> None:
+        """Delete a file; one that is not there is no error."""
+        with self._errors("delete", location):
+            client, path = self._place(location)
+            with contextlib.suppress(FileNotFoundError):
+                if client.get_file_info(path).isdir:
+                    raise StorageError(f"cannot delete {location}: it is a folder")
+                client.delete(path, recursive=False)
+
+    def list_files(self, prefix: str) -> Iterator[FileInfo]:
+        """All files below a folder, recursively, spelled as the folder is."""
+        folder = prefix.rstrip("/")
+        with self._errors("list", prefix):
+            client, path = self._place(folder)
+            entries = client.list_status(path, recursive=True)
+        while True:
+            with self._errors("list", prefix):
+                try:
+                    entry = next(entries, None)
+                except FileNotFoundError:
+                    return
+            if entry is None:
+                return
+            if not entry.isdir and entry.path.startswith(f"{path.rstrip('/')}/"):
+                yield FileInfo(
+                    location=folder + entry.path[len(path.rstrip("/")) :],
+                    size=int(entry.length),
+                    modified_ms=int(entry.modification_time),
+                )
+
+    # folders, for catalogs whose namespaces are folders
+
+    def list_folder(self, location: str) -> tuple[list[str], list[str]]:
+        """Names of a folder's folders and files, both sorted; nothing if it is not there."""
+        folders: list[str] = []
+        files: list[str] = []
+        with self._errors("list", location):
+            client, path = self._place(location)
+            with contextlib.suppress(FileNotFoundError):
+                for entry in client.list_status(path, recursive=False):
+                    if entry.path.rstrip("/") != path.rstrip("/"):
+                        (folders if entry.isdir else files).append(entry.path.rpartition("/")[2])
+        return sorted(folders), sorted(files)
+
+    def folder_exists(self, location: str) -> bool:
+        """Whether there is a folder of that name."""
+        with self._errors("look for", location):
+            client, path = self._place(location)
+            try:
+                return bool(client.get_file_info(path).isdir)
+            except FileNotFoundError:
+                return False
+
+    def create_folder(self, location: str) -> None:
+        """Make a folder and its parents; raises `FileAlreadyExistsError` for a taken name."""
+        if self.folder_exists(location):
+            raise FileAlreadyExistsError(f"cannot create folder {location}: it exists already")
+        with self._errors("create folder", location):
+            client, path = self._place(location)
+            client.mkdirs(path, 0o755, True)
+
+    def remove_empty_folder(self, location: str) -> bool:
+        """Remove an empty folder; False: it is not empty and stays. True also without a folder."""
+        if any(self.list_folder(location)):
+            return False
+        with self._errors("remove folder", location):
+            client, path = self._place(location)
+            with contextlib.suppress(FileNotFoundError):
+                try:
+                    client.delete(path, recursive=False)
+                except RuntimeError as e:
+                    if "PathIsNotEmptyDirectoryException" in str(e):
+                        return False
+                    raise
+        return True
+
+    def _place(self, location: str) -> tuple[Any, str]:
+        """The client of the location's name nodes, and the path there."""
+        check_scheme(location)
+        authority, slash, name = location.partition("://")[2].partition("/")
+        if name and _NO_NAME.search(name.rstrip("/")):
+            raise StorageError(
+                f"{location}: names with an empty folder ('//'), '.', '..', a colon or a NUL are "
+                "not served in HDFS; write the table's files under plain names"
+            )
+        user = self.properties.get(_USER, "")
+        if user and not _USER_NAME.fullmatch(user):
+            raise StorageError(f"{_USER} = {user!r}: not the name of a user")
+        if authority and user and "@" not in authority:
+            authority = f"{user}@{authority}"
+        # a client does not survive a fork
+        client = _client(authority, self.properties.get(_TICKET), os.getpid())
+        return client, f"{slash or '/'}{name}".rstrip("/") or "/"
+
+    def _errors(self, action: str, location: str) -> contextlib.AbstractContextManager[None]:
+        return store_errors(action, location, self.properties)
+
+
+@lru_cache(maxsize=64)
+def _client(authority: str, ticket: str | None, _process: int) -> Any:
+    try:
+        # few need it
+        from hdfs_native import Client  # noqa: PLC0415
+    except ImportError as e:
+        raise StorageError(
+            f"hdfs://{authority}: a package is missing for 'hdfs': "
+            "pip install 'iceberg-pyspark[hdfs]'"
+        ) from e
+    arguments = {} if ticket is None else {"kerberos_cache": ticket}
+    return Client(f"hdfs://{authority}" if authority else None, **arguments)
+
+
+def _create(client: Any, path: str) -> Any:
+    """A new file to write to; raises `FileExistsError`."""
+    from hdfs_native import WriteOptions  # noqa: PLC0415
+
+    return client.create(path, WriteOptions(overwrite=False, create_parent=True))
+
+
+def _written_beside(client: Any, path: str, data: bytes) -> str:
+    """The path of a new hidden file in the same folder, with these bytes and closed."""
+    folder = path.rpartition("/")[0]
+    temporary = f"{folder}/{temporary_name()}"
+    try:
+        file = _create(client, temporary)
+        if data:
+            file.write(data)
+        file.close()
+    except Exception:
+        _try_to_delete(client, temporary)
+        raise
+    return temporary
+
+
+def _try_to_delete(client: Any, path: str) -> None:
+    """A temporary file that stays is removed as an orphan."""
+    with contextlib.suppress(Exception):
+        client.delete(path, recursive=False)
+
+
+class _Input(io.RawIOBase):
+    """A stream of the client whose errors name the location, and which never seeks too far."""
+
+    def __init__(self, stream: Any, store: HdfsFileIO, location: str) -> None:
+        self._stream = stream
+        self._store = store
+        self._location = location
+        self._size = len(stream)
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if start + offset < 0:
+            raise StorageError(f"cannot read {self._location}: seek to {start + offset}")
+        self._position = start + offset
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        view = memoryview(buffer)
+        length = max(min(len(view), self._size - self._position), 0)
+        if length:
+            with self._store._errors("read", self._location):
+                view[:length] = self._stream.read_range(self._position, length)
+        self._position += length
+        return length
+
+
+class _Output(UploadStream):
+    """A new file, deleted where a write to it failed."""
+
+    def __init__(
+        self, upload: Any, location: str, properties: Mapping[str, str], delete: Any
+    ) -> None:
+        super().__init__(upload, location, properties)
+        self._delete = delete
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        super().close()
+        with store_errors("write", self._location, self._properties):
+            try:
+                self._upload.close()
+            except Exception:
+                self._failed = True
+                raise
+            finally:
+                if self._failed:
+                    with contextlib.suppress(Exception):
+                        self._delete()

@@ -1,0 +1,98 @@
+"""HDFS on loopback: a name node and a data node in one process, its jars from Maven, kept.
+
+It runs from its one source file, with the JDK's own launcher.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobs.find_java import find_java_home
+from tests.services.server import Server, absent, build_lock, running
+from tests.support.ports import LOOPBACK, free_port
+
+VERSION = "3.4.3"
+_SOURCE = Path(__file__).with_name("LoopbackHdfs.java")
+_POM = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>local</groupId>
+  <artifactId>hdfs</artifactId>
+  <version>1</version>
+  <dependencies>{dependencies}</dependencies>
+</project>
+"""
+_DEPENDENCY = """
+    <dependency>
+      <groupId>org.apache.hadoop</groupId>
+      <artifactId>{name}</artifactId>
+      <version>{version}</version>
+    </dependency>"""
+# the pages of its web servers, which it wants to find, and nobody looks at
+_PAGES = ("webapps/hdfs", "webapps/datanode")
+
+
+@dataclass(frozen=True)
+class HdfsServer:
+    """A name node that runs."""
+
+    server: Server
+
+    @property
+    def root(self) -> str:
+        """The location of its root folder."""
+        return f"hdfs://{LOOPBACK}:{self.server.port}"
+
+
+@contextlib.contextmanager
+def hdfs_server(folder: Path) -> Iterator[HdfsServer]:
+    """Serve an empty file system whose blocks are in `folder`."""
+    made = program()
+    port = free_port()
+    java = str(find_java_home() / "bin" / "java")
+    if not Path(java).with_name("javac").exists():
+        absent("HDFS", "it needs a JDK, and this Java has no compiler")
+    log = folder / "hdfs.log"
+    # C1 alone starts sooner, and no test lives long enough for C2
+    command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", f"{made}:{made}/jars/*"]
+    command += [str(_SOURCE), str(port), str(folder)]
+    with running(
+        "hdfs",
+        command,
+        port=port,
+        log=log,
+        ready=lambda: "HDFS is ready" in log.read_text(errors="replace"),
+        seconds=120,
+    ) as server:
+        yield HdfsServer(server)
+
+
+def program() -> Path:
+    """The folder of its jars, downloaded once, and of its empty pages."""
+    with build_lock(f"hdfs-{VERSION}") as folder:
+        jars = folder / "jars"
+        if not jars.exists():
+            if shutil.which("mvn") is None:
+                absent("HDFS", "it comes by Maven, and there is no program 'mvn'")
+            bringing, pom = folder / "bringing", folder / "pom.xml"
+            shutil.rmtree(bringing, ignore_errors=True)
+            names = ("hadoop-common", "hadoop-hdfs", "hadoop-hdfs-client")
+            dependencies = "".join(_DEPENDENCY.format(name=n, version=VERSION) for n in names)
+            pom.write_text(_POM.format(dependencies=dependencies))
+            command = ["mvn", "--quiet", "--batch-mode", "--file", str(pom)]
+            command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
+            command += [f"-DoutputDirectory={bringing}"]
+            try:
+                subprocess.run(command, stdout=sys.stderr, timeout=600, check=True)
+            except (OSError, subprocess.SubprocessError) as e:
+                absent("HDFS", f"its jars did not come ({e!r:.300})")
+            for page in _PAGES:
+                (folder / page).mkdir(parents=True, exist_ok=True)
+            bringing.rename(jars)
+    return folder
