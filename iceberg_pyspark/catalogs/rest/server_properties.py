@@ -9,9 +9,11 @@ service answers is refused, unless the catalog itself is on this machine.
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
+import unicodedata
 from collections.abc import Mapping
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 from iceberg_pyspark.errors import CatalogError
 from iceberg_pyspark.redaction import redact_uri
@@ -24,6 +26,9 @@ _OWN_NAMES = (
     *LOCATION_OPTIONS,
 )
 _ADDRESSES = ("endpoint", "uri", "url", "host")
+_AUTHORITY = re.compile(r"(?:^|[:=])//+([^/?#;,]*)")
+_WITHOUT_SLASHES = re.compile(r"^https?:", re.IGNORECASE)
+_SUFFIX = re.compile(r"(?:^|;)endpointsuffix=\.?([^/?#;,]*)", re.IGNORECASE)
 _METADATA_SERVICE = ipaddress.IPv6Address("fd00:ec2::254")
 """Of AWS, over IPv6; over IPv4 its address is link-local."""
 
@@ -51,8 +56,7 @@ def _check_address(catalog: str, catalog_uri: str, key: str, value: str) -> None
                 "yourself if that server is to be trusted"
             )
         return
-    host = _host(key, value)
-    if host is None or not _is_inner(host) or _is_inner(own.hostname or ""):
+    if _is_inner(own.hostname or "") or not any(map(_is_inner, _hosts(key, value))):
         return
     raise CatalogError(
         f"catalog '{catalog}': its server sets '{key}' to {redact_uri(value)}, an address of this "
@@ -60,16 +64,26 @@ def _check_address(catalog: str, catalog_uri: str, key: str, value: str) -> None
     )
 
 
-def _host(key: str, value: str) -> str | None:
-    """The host of an address; some keys hold one without a scheme."""
-    if "://" not in value:
-        if not key.endswith(_ADDRESSES):
-            return None
-        value = f"//{value}"
-    try:
-        return urlsplit(value).hostname
-    except ValueError:
-        return None
+def _hosts(key: str, value: str) -> list[str]:
+    """The hosts that a value names, as any reader of addresses may find them.
+
+    Some keys hold one without a scheme; a connection string may hold several, and the end of one.
+    Clients take a backslash for a slash, leave out white space, decode what is escaped, and need no
+    slashes after `http:`.
+    """
+    text = "".join(unquote(value).replace("\\", "/").split())
+    authorities = _AUTHORITY.findall(text)
+    if key.endswith(_ADDRESSES) and not authorities:
+        authorities.append(_WITHOUT_SLASHES.sub("", text).partition("/")[0])
+    authorities += _SUFFIX.findall(text)
+    return [_host(authority) for authority in authorities]
+
+
+def _host(authority: str) -> str:
+    place = unicodedata.normalize("NFKC", authority).rpartition("@")[2].lower()
+    if place.startswith("["):
+        return place[1:].partition("]")[0].partition("%")[0]
+    return place.partition(":")[0].rstrip(".")
 
 
 def _is_inner(host: str) -> bool:

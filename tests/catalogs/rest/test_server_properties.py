@@ -83,6 +83,21 @@ def test_what_is_no_business_of_the_server_is_left_out(key: str) -> None:
         ),
         *("http://[::1]:80", "http://[fe80::1]", "http://[::ffff:127.0.0.1]", "http://2130706433"),
         *("https://0x7f.1", "http://metadata.google.internal/x", "http://[fd00:ec2::254]", "127.1"),
+        # spelled as readers of addresses take them too
+        *("http://169.254.169.254./", "http://localhost./", "http:169.254.169.254", "//127.0.0.1"),
+        *(
+            "http:\\\\127.0.0.1/",
+            "http:///127.0.0.1",
+            "http://%31%32%37.0.0.1",
+            "http://a@127.0.0.1",
+        ),
+        *(
+            "http://\uff11\uff12\uff17.0.0.1",
+            " http://127.0.0.1",
+            "http://127.\t0.0.1",
+            "localhost:80",
+        ),
+        *("HTTP:127.0.0.1", "http://[fe80::1%25eth0]/", "127.0.0.1:9000/path"),
     ],
 )
 def test_addresses_of_this_machine_and_its_network_are_refused(address: str) -> None:
@@ -90,6 +105,28 @@ def test_addresses_of_this_machine_and_its_network_are_refused(address: str) -> 
         taken_properties("rest", PUBLIC, {"s3.endpoint": address})
     # a server of this machine may name another of it
     assert taken_properties("rest", "http://localhost:8181", {"s3.endpoint": address})
+
+
+@pytest.mark.parametrize(
+    "connection",
+    [
+        "AccountName=x;AccountKey=eA==;BlobEndpoint=http://169.254.169.254/x",
+        "BlobEndpoint=https://store.example.com/x;QueueEndpoint=https://127.0.0.1/x",
+        "AccountName=x;EndpointSuffix=localhost",
+    ],
+)
+def test_addresses_in_a_connection_string_are_refused(connection: str) -> None:
+    with pytest.raises(CatalogError, match=r"adls\.connection-string"):
+        taken_properties("rest", PUBLIC, {"adls.connection-string": connection})
+
+
+def test_a_connection_string_to_elsewhere_is_taken() -> None:
+    account = "AccountName=x;AccountKey=e//0/A=="
+    offered = {
+        "adls.connection-string": f"{account};EndpointSuffix=core.windows.net",
+        "s3.sse.key": "arn:aws:kms:eu-west-1:123:key/127.0.0.1",
+    }
+    assert taken_properties("rest", PUBLIC, offered) == offered
 
 
 def test_other_addresses_are_taken() -> None:
