@@ -16,6 +16,7 @@ from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.content_entries import PROFILES, stats_field_id
 from iceberg_pyspark.storage.decoded_size import memory_limit, too_large
 from iceberg_pyspark.storage.parquet_dictionaries import longest_value
+from iceberg_pyspark.storage.parquet_footers import ColumnChunk, read_row_groups
 
 _FIELD_ID = b"PARQUET:field_id"
 _CONTENT_STATS = frozenset(profile.paths["content_stats"][0] for profile in PROFILES)
@@ -51,7 +52,7 @@ class ParquetManifest:
         except (pa.ArrowException, OSError, ValueError) as e:
             raise damaged(location, str(e)) from e
         self.record_count: int = footer.num_rows
-        self._rows_at_once = self._rows_within_bounds(footer)
+        self._rows_at_once = self._rows_within_bounds()
 
     null_field_ids: frozenset[int] = frozenset()
     """Parquet has no columns of a type without values: such fields are left out of the schema."""
@@ -81,6 +82,8 @@ class ParquetManifest:
                 room -= batch.nbytes
                 if room < 0:
                     raise too_large(self.location, self._size)
+                # texts that are none
+                batch.validate(full=True)
                 batches.append(self._renamed(batch))
         except (pa.ArrowException, OSError, ValueError) as e:
             raise damaged(self.location, str(e)) from e
@@ -98,32 +101,34 @@ class ParquetManifest:
             else:
                 yield field.name
 
-    def _rows_within_bounds(self, footer: pq.FileMetaData) -> int:
+    def _rows_within_bounds(self) -> int:
         """How many rows to decode at once, so that they are within the limit of memory."""
         room = memory_limit(self._size) // 3
         size = 0
         per_row = 1.0
-        for i in range(footer.num_row_groups):
-            group = footer.row_group(i)
-            worst = group.total_byte_size
+        try:
+            # of pyarrow's own some would end the process
+            groups = read_row_groups(memoryview(self._data))
+        except (ValueError, IndexError) as e:
+            raise damaged(self.location, f"its footer: {e}") from e
+        for group in groups:
+            worst = group.byte_size
             size += worst
-            for column in map(group.column, range(group.num_columns)):
-                worst += column.num_values * (_VALUE_BYTES + self._longest_value(column, room))
-            per_row = max(per_row, worst / max(1, group.num_rows))
+            for column in group.columns:
+                worst += column.value_count * (_VALUE_BYTES + self._longest_value(column, room))
+            per_row = max(per_row, worst / max(1, group.row_count))
         if size > room:
             raise too_large(self.location, self._size)
         return max(1, min(_ROWS_AT_ONCE, int(room / _DECODING / per_row)))
 
-    def _longest_value(self, column: pq.ColumnChunkMetaData, most: int) -> int:
-        if column.physical_type != "BYTE_ARRAY" or not column.has_dictionary_page:
+    def _longest_value(self, column: ColumnChunk, most: int) -> int:
+        if not column.is_text or column.dictionary is None:
             # fixed widths are in the bytes of a value, and plain values take what they are
             return 0
         try:
-            return longest_value(
-                memoryview(self._data), column.dictionary_page_offset, column.compression, most
-            )
+            return longest_value(memoryview(self._data), column.dictionary, column.codec, most)
         except (pa.ArrowException, OSError, ValueError, IndexError) as e:
-            raise damaged(self.location, f"the dictionary of {column.path_in_schema}: {e}") from e
+            raise damaged(self.location, f"the dictionary of a column: {e}") from e
 
     def _renamed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = self._by_id(zip(batch.schema, batch.columns, strict=True), 0)

@@ -1,0 +1,179 @@
+"""What the footer of a Parquet file says of its column chunks, read without pyarrow.
+
+Parquet format, `FileMetaData` in Thrift's compact protocol. pyarrow ends the process where it looks
+at a column chunk whose statistics of sizes are damaged; here such a footer is one that is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_MAGIC = b"PAR1"
+_TAIL = 8
+_ROW_GROUPS, _COLUMNS, _META_DATA = 4, 1, 3
+_ROW_COUNT = 3
+_TYPE, _CODEC, _NUM_VALUES, _DICTIONARY_PAGE_OFFSET = 1, 4, 5, 11
+_BYTE_ARRAY = 6
+_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
+_STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _TEXT, _LIST, _SET, _STRUCT = 0, 1, 2, 3, 7, 8, 9, 10, 12
+_INTEGERS = (4, 5, 6)
+_MOST_DEPTH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChunk:
+    """A column in a row group; `dictionary` is where the page of its dictionary begins, if any."""
+
+    is_text: bool
+    codec: str
+    value_count: int
+    dictionary: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """The rows of a row group, how many there are, and their columns."""
+
+    byte_size: int
+    row_count: int
+    columns: tuple[ColumnChunk, ...]
+
+
+def read_row_groups(data: memoryview) -> tuple[RowGroup, ...]:
+    """The row groups of a whole file; raises `ValueError` or `IndexError` for a damaged footer."""
+    if len(data) < 2 * _TAIL or bytes(data[-4:]) != _MAGIC:
+        raise ValueError("no Parquet file, or one that is cut short")
+    length = int.from_bytes(data[-8:-4], "little")
+    if length > len(data) - _TAIL:
+        raise ValueError("its footer would be longer than the file")
+    footer = _Footer(bytes(data[len(data) - _TAIL - length : -_TAIL]))
+    return tuple(footer.row_groups())
+
+
+@dataclass
+class _Footer:
+    """A position in the bytes of a footer."""
+
+    data: bytes
+    at: int = 0
+    depth: int = field(default=0)
+
+    def row_groups(self) -> Iterator[RowGroup]:
+        for field_id, kind in self._fields():
+            if field_id == _ROW_GROUPS and kind == _LIST:
+                for _ in self._structs():
+                    yield self._row_group()
+            else:
+                self._skip(kind)
+
+    def _row_group(self) -> RowGroup:
+        numbers: dict[int, int] = {}
+        columns: tuple[ColumnChunk, ...] = ()
+        for field_id, kind in self._fields():
+            if field_id == _COLUMNS and kind == _LIST:
+                columns = tuple(self._column_chunk() for _ in self._structs())
+            elif kind in _INTEGERS:
+                numbers[field_id] = self._number()
+            else:
+                self._skip(kind)
+        return RowGroup(
+            byte_size=numbers.get(2, 0), row_count=numbers.get(_ROW_COUNT, 0), columns=columns
+        )
+
+    def _column_chunk(self) -> ColumnChunk:
+        numbers: dict[int, int] = {}
+        for field_id, kind in self._fields():
+            if field_id == _META_DATA and kind == _STRUCT:
+                for id_, inner in self._fields():
+                    if inner in _INTEGERS:
+                        numbers[id_] = self._number()
+                    else:
+                        self._skip(inner)
+            else:
+                self._skip(kind)
+        codec = numbers.get(_CODEC, 0)
+        if not 0 <= codec < len(_CODECS):
+            raise ValueError(f"a column with codec {codec}")
+        return ColumnChunk(
+            is_text=numbers.get(_TYPE) == _BYTE_ARRAY,
+            codec=_CODECS[codec],
+            value_count=max(0, numbers.get(_NUM_VALUES, 0)),
+            dictionary=numbers.get(_DICTIONARY_PAGE_OFFSET),
+        )
+
+    # --- Thrift ---
+
+    def _fields(self) -> Iterator[tuple[int, int]]:
+        """The id and kind of each field of a struct; whoever asks passes over its value."""
+        field_id = 0
+        while (head := self._byte()) != _STOP:
+            field_id = field_id + (head >> 4) if head >> 4 else self._number()
+            yield field_id, head & 0x0F
+
+    def _structs(self) -> Iterator[None]:
+        """Once for each element of a list of structs."""
+        count, kind = self._list_head()
+        if kind != _STRUCT:
+            raise ValueError("a footer with a list of another kind")
+        for _ in range(count):
+            yield None
+
+    def _list_head(self) -> tuple[int, int]:
+        head = self._byte()
+        count = head >> 4
+        if count == 15:
+            count = self._unsigned()
+        if count > len(self.data):
+            raise ValueError("a footer with a list that is longer than itself")
+        return count, head & 0x0F
+
+    def _skip(self, kind: int) -> None:
+        if kind in _INTEGERS:
+            self._unsigned()
+        elif kind == _TEXT:
+            length = self._unsigned()
+            self.at += length
+        elif kind == _STRUCT:
+            self._deeper()
+            for _, inner in self._fields():
+                self._skip(inner)
+            self.depth -= 1
+        elif kind in (_LIST, _SET):
+            self._deeper()
+            count, inner = self._list_head()
+            for _ in range(count):
+                # in a list a boolean takes a byte
+                self._skip(_BYTE if inner in (_TRUE, _FALSE) else inner)
+            self.depth -= 1
+        elif kind == _BYTE:
+            self.at += 1
+        elif kind == _DOUBLE:
+            self.at += 8
+        elif kind not in (_TRUE, _FALSE):
+            raise ValueError(f"a footer with a field of type {kind}")
+
+    def _deeper(self) -> None:
+        self.depth += 1
+        if self.depth > _MOST_DEPTH:
+            raise ValueError("a footer that nests too deep")
+
+    def _byte(self) -> int:
+        value = self.data[self.at]
+        self.at += 1
+        return value
+
+    def _unsigned(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self._byte()
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return number
+            shift += 7
+            if shift > 63:
+                raise ValueError("a number of more than 64 bits")
+
+    def _number(self) -> int:
+        number = self._unsigned()
+        return (number >> 1) ^ -(number & 1)
