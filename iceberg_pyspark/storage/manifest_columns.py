@@ -184,7 +184,6 @@ class _EntryReader:
         columns["file_format"] = self._file_format(columns["file_format"])
         for name in ("file_path", "referenced_data_file"):
             columns[name] = self._resolved(columns[name])
-        self._check_position_deletes(columns)
         columns["first_row_id"] = self._first_row_id(columns)
         columns["snapshot_id"] = _fill(columns["snapshot_id"], self._manifest.added_snapshot_id)
         table = pa.table({name: columns[name] for name in ENTRY_COLUMNS} | self._metrics(metrics))
@@ -193,8 +192,12 @@ class _EntryReader:
             # after row ids were counted, which a dead entry takes as any other
             dead = decode_deletion_vector(self._manifest.dead_positions, self._location)
             is_there &= ~np.isin(self._ordinals, np.frombuffer(dead.to_array(), np.uint64))
-        if drop_deleted and self._manifest.deleted_files_count != 0:
-            is_there &= _numpy(columns["status"]) != EntryStatus.DELETED
+        is_live = is_there
+        if self._manifest.deleted_files_count != 0:
+            is_live = is_there & (_numpy(columns["status"]) != EntryStatus.DELETED)
+        self._check_position_deletes(columns, is_live)
+        if drop_deleted:
+            is_there = is_live
         if not is_there.all():
             table = table.filter(pa.array(is_there))
         return self._with_sequence_numbers(table)
@@ -253,7 +256,9 @@ class _EntryReader:
             resolved = pc.binary_join_element_wise(pa.scalar(scheme_of(base)), paths, "")
         return pc.if_else(is_absolute, paths, resolved)
 
-    def _check_position_deletes(self, columns: Mapping[str, pa.Array]) -> None:
+    def _check_position_deletes(
+        self, columns: Mapping[str, pa.Array], is_live: np.ndarray[Any, np.dtype[np.bool_]]
+    ) -> None:
         """Refuse files of position deletes from before version 4 that name data files otherwise.
 
         The paths in them are not resolved, so they would miss the files that they name.
@@ -270,7 +275,7 @@ class _EntryReader:
         has_scheme = pc.fill_null(
             pc.match_substring_regex(*path_bounds.values(), SCHEME), not is_local_table
         )
-        is_refused = pc.and_not(is_file_of_positions, has_scheme)
+        is_refused = pc.and_(pc.and_not(is_file_of_positions, has_scheme), pa.array(is_live))
         for path in columns["file_path"].filter(is_refused).to_pylist():
             raise UnsupportedFeatureError(
                 f"{self._location}: the position deletes of {path} name data files by paths that "

@@ -19,6 +19,7 @@ from iceberg_pyspark.table.changes.pending_changes import (
     UpdateSchema,
     UpdateSpec,
 )
+from iceberg_pyspark.table.changes.upgrade_check import check_upgrade
 from iceberg_pyspark.table.table_storage import check_new_location
 
 
@@ -61,7 +62,7 @@ class EditableTable(ABC):
 
     def update_properties(self) -> UpdateProperties:
         """Change properties."""
-        return UpdateProperties(self._stage)
+        return UpdateProperties(self._stage, lambda m, version: check_upgrade(self.io, m, version))
 
     def update_location(self) -> UpdateLocation:
         """Change where new files go, by `set_location(...)`."""

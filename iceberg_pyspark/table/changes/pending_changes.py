@@ -29,6 +29,7 @@ from iceberg_pyspark.commits.ref_changes import (
 from iceberg_pyspark.commits.schema_changes import SchemaChanges
 from iceberg_pyspark.commits.sort_changes import SortChanges
 from iceberg_pyspark.commits.spec_changes import SpecChanges
+from iceberg_pyspark.commits.updates import UpgradeFormatVersion
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
@@ -102,9 +103,19 @@ class ReplaceSortOrder(SortChanges, PendingChanges):
 class UpdateProperties(PropertyChanges, PendingChanges):
     """`table.update_properties()`: set and remove properties."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, check: Callable[[TableMetadata, int], None]) -> None:
+        """`check` refuses to upgrade metadata to a format version."""
         PropertyChanges.__init__(self)
         PendingChanges.__init__(self, stage)
+        self._check = check
+
+    def changes(self, metadata: TableMetadata) -> Changes:
+        """As updates of this metadata, which are refused where the table could not be read then."""
+        changes = super().changes(metadata)
+        for update in changes.updates:
+            if isinstance(update, UpgradeFormatVersion):
+                self._check(metadata, update.format_version)
+        return changes
 
 
 class UpdateLocation(LocationChanges, PendingChanges):

@@ -11,22 +11,27 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+import pyarrow.compute as pc
+
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
 from iceberg_pyspark.commits.manifest_changes import NewManifest
 from iceberg_pyspark.commits.manifest_rewrites import RewriteManifests
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.maintenance.clustered_entries import ClusteredEntries
 from iceberg_pyspark.maintenance.progress import Progress, no_progress
-from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
+from iceberg_pyspark.spec.manifests import FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type
 from iceberg_pyspark.spec.properties import MANIFEST_COMPRESSION, MANIFEST_TARGET_SIZE
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import manifests_to_build_on
 from iceberg_pyspark.storage.manifest_writer import write_manifest
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.commit_snapshot import ROOT_MANIFESTS_VERSION
 from iceberg_pyspark.table.changes.partition_types import common_partition_type
 
 _MEASURED_ENTRIES = 4096
@@ -90,9 +95,14 @@ class ManifestRewrite:
         snapshot = metadata.current_snapshot
         present = [] if snapshot is None else manifests_to_build_on(self._io, snapshot)
         target = MANIFEST_TARGET_SIZE.of(metadata.properties)
+        has_content_entries = metadata.format_version >= ROOT_MANIFESTS_VERSION
         for content in ManifestContent:
             group = [
-                m for m in present if m.content is content and m.partition_spec_id == spec.spec_id
+                m
+                for m in present
+                if m.content is content
+                and m.partition_spec_id == spec.spec_id
+                and not (has_content_entries and self._has_files_of_positions(m))
             ]
             if not group or (len(group) == 1 and group[0].manifest_length <= target):
                 continue
@@ -122,6 +132,15 @@ class ManifestRewrite:
                     for i, (start, end) in enumerate(zip([0, *ends], ends, strict=False))
                 ],
             )
+
+    def _has_files_of_positions(self, manifest: ManifestFile) -> bool:
+        """Whether it has a file of position deletes, which no content entry may stand for."""
+        if manifest.content is ManifestContent.DATA or manifest.is_root:
+            return False
+        entries = read_entries(self._io, manifest, StructType(()))
+        is_of_positions = pc.equal(entries["content"], int(FileContent.POSITION_DELETES))
+        is_file = pc.not_equal(entries["file_format"], "puffin")
+        return bool(pc.any(pc.and_(is_of_positions, is_file)).as_py())
 
     def _spec(self, metadata: TableMetadata) -> PartitionSpec:
         if self._spec_id is None:

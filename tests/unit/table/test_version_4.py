@@ -14,11 +14,16 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark import Table, TableCatalog, load_catalog, load_table
-from iceberg_pyspark.errors import InvalidMetadataError, StorageError, UnsupportedFeatureError
+from iceberg_pyspark.errors import (
+    InvalidMetadataError,
+    InvalidRequestError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from iceberg_pyspark.storage.local import LocalFileIO
 from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
-from tests.support.deleted_rows import delete_positions
+from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.frames import append_rows, create_path_table
 from tests.support.table_histories import a_history
 from tests.support.version_4 import version_4
@@ -216,6 +221,61 @@ def test_an_upgrade_deletes_no_metadata_file_of_before(tmp_path: Path) -> None:
     log = table.refresh().metadata.metadata_log
     assert len(log) == 3
     assert all(Path(e.metadata_file.removeprefix("file:")).exists() for e in log)
+
+
+def test_an_upgrade_waits_for_position_deletes_whose_paths_would_be_relative(
+    tmp_path: Path,
+) -> None:
+    table = create_path_table(tmp_path / "t", "id BIGINT", properties={"format-version": "2"})
+    append_rows(table, [{"id": i} for i in range(4)])
+    (task,) = table.scan().plan_files()
+    list_positions(table, pa.table({"file_path": [task.file_path], "pos": [1]}), {})
+    version_4 = {"format-version": "4", "write.root.file-system-tables.enabled": "true"}
+    for version in ("2", "3"):
+        table.update_properties().set({"format-version": version}).commit()
+        with pytest.raises(InvalidRequestError, match="rewrite_position_delete_files"):
+            table.update_properties().set(version_4).commit()
+    table.maintenance().rewrite_position_delete_files(options={"rewrite-all": True})
+    table.refresh().update_properties().set(version_4).commit()
+    append_rows(table, [{"id": 9}])
+    rows = load_table(str(tmp_path / "t")).scan(columns=["id", "_row_id"]).to_arrow().to_pylist()
+    assert sorted((r["id"], r["_row_id"]) for r in rows) == [(0, 0), (2, 2), (3, 3), (9, 4)]
+
+
+def test_position_deletes_whose_paths_have_schemes_apply_after_an_upgrade(tmp_path: Path) -> None:
+    folder = f"file:{tmp_path}/t"
+    properties = {"format-version": "2", "write.root.file-system-tables.enabled": "true"}
+    catalog = load_catalog("none", type="memory")
+    table = catalog.create_table(folder, "id BIGINT", properties=properties)
+    append_rows(table, [{"id": i} for i in range(4)])
+    append_rows(table, [{"id": i} for i in range(4, 6)])
+    first, second = sorted(table.scan().plan_files(), key=lambda t: -t.record_count)
+    for path, pos in ((first.file_path, 1), (second.file_path, 0)):
+        bound = {2147483546: path.encode()}
+        rows = pa.table({"file_path": [path], "pos": [pos]})
+        list_positions(table, rows, {}, lower_bounds=bound, upper_bounds=bound)
+    delete_keys(table, "id", [3])
+    table.update_properties().set({"format-version": "4"}).commit()
+    for i in (3, 9):
+        append_rows(table, [{"id": i}])
+    expected = [0, 2, 3, 5, 9]
+
+    def ids() -> list[int]:
+        found = load_table(folder).scan().to_arrow()["id"].to_pylist()
+        return sorted(found)
+
+    assert ids() == expected
+    table.maintenance().rewrite_manifests()
+    assert ids() == expected
+    assert load_table(folder).verify(checks_files=True).findings == ()
+    table.refresh().delete("id = 9")
+    assert ids() == [0, 2, 3, 5]
+    append_rows(table.refresh(), [{"id": 9}])
+    table.maintenance().rewrite_position_delete_files(options={"rewrite-all": True})
+    assert ids() == expected
+    table.refresh().maintenance().rewrite_data_files(options={"rewrite-all": True})
+    assert ids() == expected
+    assert load_table(folder).verify(checks_files=True).findings == ()
 
 
 def test_a_table_of_a_folder_gets_it_only_where_that_is_asked_for(tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""What must not be in a table that becomes one of version 4, where paths without scheme are others.
+
+Specification of version 4, "Paths in Metadata". An upgrade writes metadata alone, and files of
+position deletes keep the paths in them.
+"""
+
+from __future__ import annotations
+
+from iceberg_pyspark.commits.absolute_paths import with_schemes
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.spec.manifests import ManifestContent
+from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+
+
+def check_upgrade(io: FileIO, metadata: TableMetadata, version: int) -> None:
+    """Refuse an upgrade after which the table's branches and tags could not be read.
+
+    Older snapshots that could not are refused when they are read.
+    """
+    if version < RELATIVE_PATHS_VERSION or metadata.format_version >= RELATIVE_PATHS_VERSION:
+        return
+    upgraded = with_schemes(metadata)
+    seen: set[str] = set()
+    for snapshot_id in {ref.snapshot_id for ref in metadata.refs.values()}:
+        snapshot = upgraded.snapshot_by_id.get(snapshot_id)
+        for manifest in [] if snapshot is None else read_snapshot_manifests(io, snapshot):
+            if manifest.content is not ManifestContent.DELETES or manifest.manifest_path in seen:
+                continue
+            seen.add(manifest.manifest_path)
+            try:
+                read_entries(io, manifest, StructType(()))
+            except UnsupportedFeatureError as e:
+                raise InvalidRequestError(
+                    f"table {metadata.location} cannot become one of format version {version} "
+                    f"yet: {e}; before the upgrade that is rewrite_position_delete_files in "
+                    "version 3, with the option rewrite-all, and rewrite_data_files in version 2"
+                ) from e
