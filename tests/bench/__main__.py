@@ -31,6 +31,7 @@ from tests.bench import (
     store_bench,
     store_scan_bench,
     tpch_bench,
+    version_bench,
     writer_bench,
 )
 
@@ -47,6 +48,7 @@ SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
     "catalogs": catalog_bench.compare,
     "maintenance": maintenance_bench.compare,
     "curves": curve_bench.compare,
+    "version_4": version_bench.compare,
     "stores": lambda: [*store_bench.compare(), *store_scan_bench.compare()],
 }
 WIDTH = 132
