@@ -18,7 +18,7 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
 from iceberg_pyspark.sql_text.schemas import parse_schema
-from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.storage.manifest_columns import Metrics, read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
 from iceberg_pyspark.storage.memory import MemoryFileIO
@@ -127,8 +127,8 @@ def _mutated_leaf(choose: Random) -> tuple[Leaf, int]:
 def _leaf(case: tuple[Leaf, int]) -> None:
     (data, leaf, type_), metrics = case
     store = _store(data, leaf.manifest_path)
-    asked = ((), (1, 3, 4), "all")[metrics]
-    read_entries(store, leaf, type_, drop_deleted=metrics == 0, metrics=asked)
+    asked: tuple[Metrics, ...] = ((), (1, 3, 4), "all")
+    read_entries(store, leaf, type_, drop_deleted=metrics == 0, metrics=asked[metrics])
     if metrics == 2:
         list(read_manifest_entries(store, leaf, type_))
 
