@@ -31,10 +31,11 @@ CASES = [
     pytest.param("hadoop", "rewrite_data_files", 3, marks=MORE),
     pytest.param("hadoop", "rewrite_deletes", 2, marks=MORE),
     pytest.param("sql", "rewrite_manifests", 3, marks=MORE),
-    *[("sql", op, 4) for op in ("replace_files", "expire_snapshots")],
+    ("sql", "replace_files", 4),
+    *[pytest.param("sql", op, 4, marks=ROOTS) for op in ("append", "delete", "compact")],
     *[
         pytest.param("sql", op, 4, marks=ROOTS)
-        for op in ("append", "delete", "compact", "rewrite_data_files", "rewrite_manifests")
+        for op in ("rewrite_data_files", "rewrite_manifests", "expire_snapshots")
     ],
     pytest.param("hadoop", "replace_files", 4, marks=ROOTS),
 ]
