@@ -16,12 +16,16 @@ import pyarrow.compute as pc
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
 from iceberg_pyspark.commits.manifest_changes import NewManifest
 from iceberg_pyspark.commits.manifest_rewrites import RewriteManifests
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.maintenance.clustered_entries import ClusteredEntries
 from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.spec.manifests import FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type
-from iceberg_pyspark.spec.properties import MANIFEST_COMPRESSION, MANIFEST_TARGET_SIZE
+from iceberg_pyspark.spec.properties import (
+    COMMIT_NUM_RETRIES,
+    MANIFEST_COMPRESSION,
+    MANIFEST_TARGET_SIZE,
+)
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.file_io import FileIO
@@ -69,7 +73,21 @@ class ManifestRewrite:
 
     def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, RewrittenManifests]:
         """The table as committed, and what was rewritten; with `dry_run`, what would be."""
-        newest = check_same_table(self._table, self._catalog.load_table(self._table.identifier))
+        tries = 0
+        while True:
+            newest = check_same_table(self._table, self._catalog.load_table(self._table.identifier))
+            try:
+                return self._run_once(newest, dry_run)
+            except ConcurrentChangeError:
+                # every commit writes the root anew, and with it what is rewritten here
+                has_roots = newest.metadata.format_version >= ROOT_MANIFESTS_VERSION
+                if not has_roots or tries >= COMMIT_NUM_RETRIES.of(newest.metadata.properties):
+                    raise
+            tries += 1
+
+    def _run_once(
+        self, newest: LoadedTable, dry_run: bool
+    ) -> tuple[LoadedTable, RewrittenManifests]:
         with ExitStack() as stored:
             replaced: list[ManifestFile] = []
             new: list[NewManifest] = []

@@ -19,6 +19,7 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
 from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.rewrites.rewrite_manifests import ManifestRewrite
 from tests.support.commit_tables import CommitTable, commit_table, data_file
 
 Commit: TypeAlias = Callable[[], Outcome[LoadedTable]]
@@ -166,6 +167,24 @@ def test_a_file_that_the_winner_masks_cannot_be_removed_again() -> None:
     overtaken_by(t, lambda: remove(t, *files("b")))
     remove(t, *files("c"))
     assert t.live() == []
+
+
+def test_manifests_are_rewritten_with_what_is_appended_meanwhile() -> None:
+    t = commit_table(format_version=4, properties=LEAVES_ONLY)
+    append(t, *files("a"))
+    append(t, *files("b"))
+    set_properties(t, {"write.root.max-data-entries": "10"})
+    append(t, *files("c"))
+    ids = row_ids(t)
+    overtaken_by(t, lambda: append(t, *files("d")))
+    rewrite = ManifestRewrite(
+        t.catalog, t.loaded, t.io, spec_id=None, sort_by=(), clock=t.clock.clock
+    )
+    _, result = rewrite.run()
+    assert (result.rewritten_manifests_count, result.added_manifests_count) == (3, 1)
+    assert row_ids(t) == {**ids, "d": 3}
+    assert [s.operation for s in t.metadata.snapshots[-2:]] == ["append", "replace"]
+    assert t.metadata_files() == t.referenced()
 
 
 def test_a_writer_of_version_3_goes_on_with_version_4_where_the_table_was_upgraded() -> None:
