@@ -146,7 +146,7 @@ class RootVectors:
     """Deletion vectors of manifests in a root by the manifest's location, and more of manifests.
 
     `changed` are the positions that the root's own snapshot takes out; `files` the Puffin files of
-    all that are live; `targets` the data manifests that delete manifests are for.
+    these, DELETED ones too; `targets` the data manifests that delete manifests are for.
     """
 
     live: Mapping[str, tuple[ManifestVectorEntry, ...]]
@@ -201,9 +201,13 @@ class _Root:
         live: dict[str, tuple[ManifestVectorEntry, ...]] = {}
         added: dict[str, BitMap64] = {}
         before: dict[str, BitMap64] = {}
+        files = set[str]()
         is_vector = self._entries.of_types(ContentType.MANIFEST_DELETION_VECTOR)
         for row in self._rows(is_vector, (*_VECTOR, *_VERSION), np.asarray(self._entries.spec_ids)):
             entry = self._vector_entry(row)
+            if entry.location is not None:
+                # of a vector that is DELETED too: what the snapshot removes is said by both
+                files.add(entry.location)
             if entry.status in LIVE_STATUSES:
                 live[entry.leaf] = (*live.get(entry.leaf, ()), entry)
             if entry.snapshot_id == snapshot_id and entry.status != ContentStatus.EXISTING:
@@ -223,9 +227,7 @@ class _Root:
         return RootVectors(
             live=live,
             changed={leaf: encode_deletion_vector(bits) for leaf, bits in changed.items() if bits},
-            files=frozenset(
-                v.location for of_leaf in live.values() for v in of_leaf if v.location is not None
-            ),
+            files=frozenset(files),
             targets=targets,
             length=self._io.size(self._location),
         )

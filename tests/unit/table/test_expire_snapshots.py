@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -31,12 +32,14 @@ from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.table.changes import commit_root
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.expire_snapshots import ExpiredSnapshots
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table, data_file
+from tests.support.frames import append_rows, create_path_table, path_table
 from tests.support.hooked_storage import HookedFileIO
 from tests.support.table_integrity import live_entries, table_problems
 
@@ -476,3 +479,38 @@ def test_every_remaining_snapshot_reads_the_same(data: st.DataObject) -> None:
     assert MAIN not in old.refs or t.metadata.refs[MAIN] == old.refs[MAIN]
     assert table_problems(table) == []
     assert expire(table, **arguments) == ExpiredSnapshots()
+
+
+def test_puffin_files_of_vectors_of_manifests_go_with_the_roots_that_need_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit_root, "MAX_INLINE_VECTOR_BYTES", 0)
+    properties = {
+        "format-version": "4",
+        "write.root.file-system-tables.enabled": "true",
+        "write.root.max-data-entries": "0",
+        "commit.manifest-merge.enabled": "false",
+    }
+    table = create_path_table(
+        tmp_path / "t", "id BIGINT, p INT", partitioned_by=["p"], properties=properties
+    )
+    append_rows(table, [{"id": i, "p": i} for i in range(4)])
+    for p in range(3):
+        table.delete(f"p = {p}")
+
+    def vectors() -> int:
+        return len(list((tmp_path / "t/metadata").glob("*.puffin")))
+
+    assert vectors() == 3
+    table.maintenance().expire_snapshots(older_than=table.snapshots[-1].timestamp_ms + 1)
+    # that of the newest root, and the one before it, without which it would not say what it removed
+    assert vectors() == 2
+    table.maintenance().remove_orphan_files(older_than=2**53, force=True)
+    assert vectors() == 2
+    table = path_table(tmp_path / "t")
+    assert table.verify(checks_files=True).findings == ()
+    append_rows(table, [{"id": 4, "p": 4}])
+    table.maintenance().expire_snapshots(older_than=table.snapshots[-1].timestamp_ms + 1)
+    assert vectors() == 1
+    assert sorted(path_table(tmp_path / "t").scan().to_arrow()["id"].to_pylist()) == [3, 4]
+    assert path_table(tmp_path / "t").verify(checks_files=True).findings == ()

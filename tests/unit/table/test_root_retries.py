@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.manifest_changes import RemoveFiles
@@ -17,6 +18,7 @@ from iceberg_pyspark.commits.snapshot_changes import AppendFiles, DeleteFiles, R
 from iceberg_pyspark.errors import CommitStateUnknownError, ConcurrentChangeError
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.table.changes import commit_root
 from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.rewrites.rewrite_manifests import ManifestRewrite
@@ -248,3 +250,39 @@ def test_row_ids_are_those_of_all_entries_of_a_leaf_masked_ones_too() -> None:
     remove(t, *files("b"))
     append(t, *files("d", rows=10))
     assert row_ids(t) == {"c": 20, "d": 30}
+
+
+@pytest.fixture
+def no_inline_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_root, "MAX_INLINE_VECTOR_BYTES", 0)
+
+
+@pytest.mark.usefixtures("no_inline_vectors")
+def test_large_vectors_of_leaves_are_in_puffin_files_of_the_attempt_that_was_committed() -> None:
+    t = commit_table(format_version=4, properties=LEAVES_ONLY)
+    append(t, *files("a", "b", "c", "d", rows=10))
+    ids = row_ids(t)
+
+    def vectors() -> set[str]:
+        return {f for f in t.metadata_files() if f.endswith(".puffin")}
+
+    remove(t, *files("a"))
+    (first,) = vectors()
+    overtaken_by(t, lambda: append(t, *files("e", rows=10)))
+    remove(t, *files("b"))
+    assert len(vectors()) == 2
+    overtaken_by(t, lambda: remove(t, *files("d")))
+    with pytest.raises(ConcurrentChangeError):
+        remove(t, *files("d"))
+    assert t.live() == ["mem://t/data/c", "mem://t/data/e"]
+    assert row_ids(t)["c"] == ids["c"]
+    assert t.metadata_files() == t.referenced()
+    (snapshot, *_) = t.metadata.snapshots
+    assert len(row_ids(t, snapshot)) == 4
+    table = Table(t.catalog, t.loaded, io=t.io, clock=t.clock.clock)
+    assert table.verify().findings == ()
+    table.maintenance().expire_snapshots(older_than=t.clock.now_ms(), retain_last=1)
+    needed = {f for f in t.referenced() if f.endswith(".puffin")}
+    assert len(needed) == 2
+    assert first not in needed
+    assert t.live() == ["mem://t/data/c", "mem://t/data/e"]
