@@ -104,6 +104,9 @@ def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
             # which of them Java takes is not the same each time, nor are their deletes
             del done["removed_delete_files_count"]
             files, numbers = [f.content for f in files if f.content == 0], []
+        if case == "equality deletes" and version == 2:
+            # those that are older than every data file Java drops with any commit, untold
+            files = [f for f in files if f.content == 0]
         # the sizes of what two writers wrote are not the same
         has_bytes = done.pop("rewritten_bytes_count") > 0
         assert has_bytes == (done["rewritten_data_files_count"] > 0)

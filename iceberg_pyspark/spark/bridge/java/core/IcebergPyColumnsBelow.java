@@ -7,18 +7,28 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
-/** What is known of a table's columns, by what these are in a plan of its files. */
+/**
+ * What is known of a table's columns, by what these are in a plan of its files. It is of all rows:
+ * of files that a filter has left, the filter would count twice.
+ */
 class IcebergPyColumnsBelow {
   private final List columns, statistics;
-  private IcebergPyColumnsBelow(List columns, List statistics) {
+  private final long rows;
+  private IcebergPyColumnsBelow(List columns, List statistics, long rows) {
     this.columns = columns;
     this.statistics = statistics;
+    this.rows = rows;
   }
 
-  /** `known` has the statistics by references; the plan has the columns by their names. */
-  static IcebergPyColumnsBelow of(Map known, LogicalPlan plan) {
+  /** What Spark was told of the table of a relation, whose columns a plan has by their names. */
+  static IcebergPyColumnsBelow of(DataSourceV2ScanRelation relation, LogicalPlan plan) {
     List columns = new ArrayList(), statistics = new ArrayList();
+    if (!(relation.scan() instanceof IcebergPyScan))
+      return new IcebergPyColumnsBelow(columns, statistics, 0);
+    IcebergPyScan scan = (IcebergPyScan) relation.scan();
+    Map known = scan.columnStatistics();
     Map byName = known.isEmpty() ? new HashMap() : IcebergPyParts.byName(plan);
     java.util.Iterator it = known.entrySet().iterator();
     while (it.hasNext()) {
@@ -28,15 +38,17 @@ class IcebergPyColumnsBelow {
       columns.add(byName.get(names[0]));
       statistics.add(one.getValue());
     }
-    return new IcebergPyColumnsBelow(columns, statistics);
+    return new IcebergPyColumnsBelow(columns, statistics, scan.table.rows());
   }
   /** The same below a projection, by its definitions. */
   IcebergPyColumnsBelow below(Map definitions) {
-    return new IcebergPyColumnsBelow(IcebergPyParts.substitute(columns, definitions), statistics);
+    return new IcebergPyColumnsBelow(
+        IcebergPyParts.substitute(columns, definitions), statistics, rows);
   }
-  /** By references to those columns that a relation has as they are. */
-  Map of(LogicalPlan relation) {
+  /** By references to those columns that a relation of so many rows has as they are. */
+  Map of(LogicalPlan relation, long count) {
     Map out = new HashMap();
+    if (count != rows) return out;
     java.util.Set ids = IcebergPyRule.ids(relation.outputSet());
     for (int i = 0; i < columns.size(); i++) {
       Expression column = (Expression) columns.get(i);

@@ -5,6 +5,8 @@ import org.apache.spark.sql.connector.read.Scan;
 public interface IcebergPyFiles extends Table {
   /** Where the files are. */
   String[] paths();
+  /** How many rows the files have, deleted ones too. */
+  long rows();
   /** Whether the files come in groups of equal partition values. */
   boolean isGrouped();
   /**

@@ -82,9 +82,8 @@ class IcebergPyParts {
     if (plan instanceof Join) {
       // what deletes take away: a row that is left was one of the left side
       LogicalPlan left = (LogicalPlan) (Object) ((Join) plan).left();
-      return (LogicalPlan) plan.withNewChildren(
-          IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {
-              withScan(left, like, question, conditions, keys, known),
+      return (LogicalPlan) plan.withNewChildren(IcebergPyBridge.seq(IcebergPyBridge.list(
+          new Object[] {withScan(left, like, question, conditions, keys, known),
               (Object) ((Join) plan).right()})));
     }
     return isFiles(plan)
@@ -99,8 +98,9 @@ class IcebergPyParts {
     List arguments = new ArrayList(CollectionConverters.asJava(like.productIterator().toSeq()));
     arguments.set(0, relation);
     IcebergPySplits splits = splits(like);
-    arguments.set(1, files.scan(readerFilters(relation, files, conditions), question, splits,
-        known.of((LogicalPlan) (Object) relation)));
+    arguments.set(1,
+        files.scan(readerFilters(relation, files, conditions), question, splits,
+            known.of((LogicalPlan) (Object) relation, files.rows())));
     arguments.set(2, relation.output());
     for (int i = 3; i < arguments.size(); i++) {
       if (arguments.get(i) instanceof scala.Option) arguments.set(i, scala.Option.empty());

@@ -177,20 +177,12 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       boolean isScanned = IcebergPyParts.isScanned(rows);
       LogicalPlan branch = branch(rows, (Expression) part.get(1), (List) part.get(2), ours,
           isScanned ? condition : IcebergPyParts.withoutPruning(condition), i > 0);
-      branches.add(isScanned
-              ? IcebergPyParts.withScan(branch, relation, question, new ArrayList(), keys,
-                    IcebergPyColumnsBelow.of(statistics(relation), branch))
-              : branch);
+      branches.add(isScanned ? IcebergPyParts.withScan(branch, relation, question, new ArrayList(),
+                                   keys, IcebergPyColumnsBelow.of(relation, branch))
+                             : branch);
     }
     if (branches.size() == 1) return (LogicalPlan) branches.get(0);
     return new Union(IcebergPyBridge.seq(branches), false, false);
-  }
-
-  /** What Spark was told of the columns of a relation, by references to them. */
-  private static Map statistics(DataSourceV2ScanRelation relation) {
-    return relation.scan() instanceof IcebergPyScan
-        ? ((IcebergPyScan) relation.scan()).columnStatistics()
-        : new HashMap();
   }
 
   /** What the files of a relation can be grouped by; nothing where the plan has no use for it. */

@@ -71,6 +71,7 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   }
   public Set capabilities() { return EnumSet.of(TableCapability.BATCH_READ); }
   public String[] paths() { return files.paths; }
+  public long rows() { return rows; }
   public boolean isGrouped() { return files.keys != null; }
   /** What a task would read of several files, or of pieces of one, is in no order. */
   public List sortedBy(IcebergPySplits splits) {

@@ -72,8 +72,8 @@ public class IcebergPyParquetScan
   /** Hadoop's configuration of the session, with the options of these files. */
   Configuration hadoop() { return IcebergPyConfiguration.of(table.session, table.options); }
   public Statistics estimateStatistics() {
-    return new IcebergPyStatistics(IcebergPySizes.estimate(table.rows, table.schema()), table.rows,
-        statistics);
+    return new IcebergPyStatistics(
+        IcebergPySizes.estimate(table.rows, table.schema()), table.rows, statistics);
   }
 
   public CustomMetric[] supportedCustomMetrics() {
