@@ -247,7 +247,7 @@ def _client(authority: str, ticket: str | None, _process: int) -> Any:
             f"hdfs://{authority}: a package is missing for 'hdfs': "
             "pip install 'iceberg-pyspark[hdfs]'"
         ) from e
-    arguments = {} if ticket is None else {"kerberos_cache": ticket}
+    arguments: dict[str, Any] = {} if ticket is None else {"kerberos_cache": ticket}
     return Client(f"hdfs://{authority}" if authority else None, **arguments)
 
 

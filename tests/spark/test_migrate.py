@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark import install, load_catalog
 from iceberg_pyspark.errors import CommitStateUnknownError, InvalidRequestError
 from iceberg_pyspark.spark.bridge.session_table_entries import set_table_type
-from iceberg_pyspark.spark.procedures import migrate
+from iceberg_pyspark.spark.procedures import adoption, migrate
 from iceberg_pyspark.spark.procedures.source_tables import table_source
 from iceberg_pyspark.table.changes.add_files import FileImport
 
@@ -279,7 +279,7 @@ def test_another_writer_takes_the_name_meanwhile(
     ours = load_catalog(
         "spark_catalog", type="sql", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/o"
     )
-    real = migrate.check_folders
+    real = adoption.check_folders
 
     def races(*arguments: Any) -> None:
         real(*arguments)
