@@ -37,7 +37,7 @@ class MetastoreCatalog(CommittingCatalog):
 
     def __init__(self, name: str, properties: Mapping[str, str], io: FileIO | None) -> None:
         super().__init__(name, properties, io)
-        self._known = KnownMetadata()
+        self._known_metadata = KnownMetadata()
 
     @abstractmethod
     def namespace_exists(self, namespace: Namespace) -> bool:
@@ -77,7 +77,7 @@ class MetastoreCatalog(CommittingCatalog):
         location = self._pointer(identifier)
         if location is None:
             raise self._no_such_table(identifier)
-        metadata = self._known.get_or_read(location, lambda: self._read(location))
+        metadata = self._known_metadata.get_or_read(location, lambda: self._read(location))
         return self._loaded(identifier, location, metadata)
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
@@ -109,7 +109,7 @@ class MetastoreCatalog(CommittingCatalog):
 
     def _knowing(self, outcome: Outcome[LoadedTable]) -> Outcome[LoadedTable]:
         if isinstance(outcome, Done):
-            self._known.add(outcome.value.metadata_location, outcome.value.metadata)
+            self._known_metadata.add(outcome.value.metadata_location, outcome.value.metadata)
         return outcome
 
     def drop_table(self, identifier: TableIdentifier) -> None:

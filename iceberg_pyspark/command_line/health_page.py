@@ -160,9 +160,9 @@ def _commands(health: TableHealth) -> Iterator[str]:
         yield "<p>Nothing: no procedure would gain anything.</p>"
     for gain in worthwhile:
         commands = [gain.command, *([gain.call] if gain.call is not None else [])]
-        shown = "\n".join(map(_text, commands))
+        command_lines = "\n".join(map(_text, commands))
         yield f"<p>{_text(gain.procedure)}</p>"
-        yield f"<pre><code>{shown}</code></pre>"
+        yield f"<pre><code>{command_lines}</code></pre>"
     yield "</section>"
 
 

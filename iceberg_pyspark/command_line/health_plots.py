@@ -114,20 +114,20 @@ def _plots(health: TableHealth) -> Iterator[Plot]:
         )
     partitions = health.partitions
     if partitions.count > 1:
-        shown = partitions.largest[:_BARS]
+        bars = partitions.largest[:_BARS]
         yield _plot(
             "Partitions with most bytes",
             "The largest partitions",
-            f"{len(shown)} of {partitions.count:,} partitions by their size",
+            f"{len(bars)} of {partitions.count:,} partitions by their size",
             lambda axes: _bars(
                 axes,
-                [_short(p.partition) for p in shown],
-                [p.bytes for p in shown],
+                [_short(p.partition) for p in bars],
+                [p.bytes for p in bars],
                 "size",
-                [False] * len(shown),
+                [False] * len(bars),
                 size_text,
             ),
-            rows=len(shown),
+            rows=len(bars),
         )
     history = [s for s in health.snapshots.history if s.data_files is not None]
     if len(history) > 1:
@@ -193,20 +193,20 @@ def _lines(
     # whoever wrote the times, a date may be out of Python's range
     axes.xaxis.set_major_locator(MaxNLocator(_TIMES))
     span = max(times_ms) - min(times_ms)
-    shown = slice(0, 10) if span > _TIMES * _DAY_MS else slice(5, 19)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda ms, _: utc_text(int(ms))[shown]))
-    known = [size for size in sizes if size is not None]
-    if len(known) == len(sizes):
+    label_part = slice(0, 10) if span > _TIMES * _DAY_MS else slice(5, 19)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda ms, _: utc_text(int(ms))[label_part]))
+    known_sizes = [size for size in sizes if size is not None]
+    if len(known_sizes) == len(sizes):
         right = axes.twinx()
-        right.plot(times_ms, known, color=_WARN, linestyle="--")
+        right.plot(times_ms, known_sizes, color=_WARN, linestyle="--")
         right.set_ylim(bottom=0)
         right.set_ylabel("size (dashed)")
         right.yaxis.set_major_formatter(FuncFormatter(lambda size, _: size_text(int(size))))
 
 
 def _short(text: str) -> str:
-    shown = printable(text)
-    return shown if len(shown) <= _LABEL else f"{shown[: _LABEL - 1]}…"
+    label = printable(text)
+    return label if len(label) <= _LABEL else f"{label[: _LABEL - 1]}…"
 
 
 def _svg(figure: Figure, section: str, title: str, what: str) -> str:
@@ -220,10 +220,10 @@ def _svg(figure: Figure, section: str, title: str, what: str) -> str:
         for element in parent.findall(f"{{{_SVG}}}style"):
             parent.remove(element)
     prefix = re.sub(r"\W+", "-", section.lower())
-    used = set(re.findall(r"(?:url\(|=\")#([\w-]+)", written.getvalue()))
+    used_ids = set(re.findall(r"(?:url\(|=\")#([\w-]+)", written.getvalue()))
     for element in root.iter():
         element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
-        _adapt(element, prefix, used)
+        _adapt(element, prefix, used_ids)
     for name in ("width", "height"):
         root.attrib.pop(name, None)
     root.set("role", "img")
@@ -235,13 +235,13 @@ def _svg(figure: Figure, section: str, title: str, what: str) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _adapt(element: ElementTree.Element, prefix: str, used: set[str]) -> None:
+def _adapt(element: ElementTree.Element, prefix: str, used_ids: set[str]) -> None:
     link = element.attrib.pop(_XLINK, None)
     if link is not None:
         element.set("href", link)
     for name, value in list(element.attrib.items()):
         if name == "id":
-            if value in used:
+            if value in used_ids:
                 element.set(name, f"{prefix}-{value}")
             else:
                 del element.attrib[name]

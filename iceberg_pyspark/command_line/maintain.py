@@ -50,7 +50,7 @@ def expire_snapshots(
 ) -> None:
     """Remove old snapshots, and the files that only they need."""
     with _with_progress(context, table) as (invocation, maintenance):
-        done = maintenance.expire_snapshots(
+        result = maintenance.expire_snapshots(
             older_than=_milliseconds(older_than),
             retain_last=retain_last,
             snapshot_ids=snapshot_id or (),
@@ -58,7 +58,7 @@ def expire_snapshots(
             max_concurrent_deletes=max_concurrent_deletes,
             dry_run=plan,
         )
-    _print(invocation, done)
+    _print(invocation, result)
 
 
 @maintain_app.command()
@@ -73,8 +73,8 @@ def compute_table_stats(
 ) -> None:
     """Count the distinct values of columns, for plans of joins."""
     invocation, maintenance = _of(context, table)
-    done = maintenance.compute_table_stats(snapshot_id=snapshot_id, columns=column, dry_run=plan)
-    _print(invocation, done)
+    result = maintenance.compute_table_stats(snapshot_id=snapshot_id, columns=column, dry_run=plan)
+    _print(invocation, result)
 
 
 @maintain_app.command()
@@ -86,8 +86,8 @@ def compute_partition_stats(
 ) -> None:
     """Count rows, files and deletes of each partition."""
     invocation, maintenance = _of(context, table)
-    done = maintenance.compute_partition_stats(snapshot_id=snapshot_id, dry_run=plan)
-    _print(invocation, done)
+    result = maintenance.compute_partition_stats(snapshot_id=snapshot_id, dry_run=plan)
+    _print(invocation, result)
 
 
 @maintain_app.command()
@@ -101,14 +101,14 @@ def remove_orphan_files(
 ) -> None:
     """Delete old files of the table's folder that the table does not need."""
     with _with_progress(context, table) as (invocation, maintenance):
-        done = maintenance.remove_orphan_files(
+        result = maintenance.remove_orphan_files(
             older_than=_milliseconds(older_than),
             location=location,
             max_concurrent_deletes=max_concurrent_deletes,
             dry_run=plan,
         )
     invocation.output.rows(
-        ["orphan_file_location"], ([location] for location in done.orphan_file_locations)
+        ["orphan_file_location"], ([location] for location in result.orphan_file_locations)
     )
 
 
@@ -127,7 +127,7 @@ def rewrite_data_files(
 ) -> None:
     """Write small files, and files with many deleted rows, anew."""
     with _with_progress(context, table) as (invocation, maintenance):
-        done = maintenance.rewrite_data_files(
+        result = maintenance.rewrite_data_files(
             strategy=strategy,
             sort_order=sort_order,
             where=where,
@@ -135,7 +135,7 @@ def rewrite_data_files(
             branch=branch,
             dry_run=plan,
         )
-    _print(invocation, done)
+    _print(invocation, result)
 
 
 @maintain_app.command()
@@ -152,8 +152,8 @@ def rewrite_manifests(
 ) -> None:
     """Write manifests anew, each with the files of few partitions."""
     with _with_progress(context, table) as (invocation, maintenance):
-        done = maintenance.rewrite_manifests(spec_id=spec_id, sort_by=sort_by or (), dry_run=plan)
-    _print(invocation, done)
+        result = maintenance.rewrite_manifests(spec_id=spec_id, sort_by=sort_by or (), dry_run=plan)
+    _print(invocation, result)
 
 
 @maintain_app.command()
@@ -166,18 +166,18 @@ def rewrite_position_delete_files(
 ) -> None:
     """Write position delete files anew; deletion vectors in version 3."""
     with _with_progress(context, table) as (invocation, maintenance):
-        done = maintenance.rewrite_position_delete_files(
+        result = maintenance.rewrite_position_delete_files(
             where=where, options=dict(map(parse_property, option or [])), dry_run=plan
         )
-    _print(invocation, done)
+    _print(invocation, result)
 
 
 @maintain_app.command()
 def rewrite_equality_deletes(context: typer.Context, table: TableName, plan: Plan = False) -> None:
     """Delete by position what equality deletes delete, and remove them."""
     with _with_progress(context, table) as (invocation, maintenance):
-        done = maintenance.rewrite_equality_deletes(dry_run=plan)
-    _print(invocation, done)
+        result = maintenance.rewrite_equality_deletes(dry_run=plan)
+    _print(invocation, result)
 
 
 @maintain_app.command()
@@ -199,7 +199,7 @@ def rewrite_table_path(
 ) -> None:
     """Write the metadata of a copy elsewhere, and the list of what to copy."""
     invocation, maintenance = _of(context, table)
-    done = maintenance.rewrite_table_path(
+    result = maintenance.rewrite_table_path(
         source_prefix=source_prefix,
         target_prefix=target_prefix,
         start_version=start_version,
@@ -207,7 +207,7 @@ def rewrite_table_path(
         staging_location=staging_location,
         dry_run=plan,
     )
-    _print(invocation, done)
+    _print(invocation, result)
 
 
 def _of(context: typer.Context, table: str) -> tuple[Invocation, TableMaintenance]:
@@ -238,6 +238,6 @@ def _milliseconds(time: str | None) -> int | None:
     return None if time is None else timestamp_ms_of(time)
 
 
-def _print(invocation: Invocation, done: Any) -> None:
+def _print(invocation: Invocation, result: Any) -> None:
     """The counts of a result, by their names."""
-    invocation.output.facts({f.name: getattr(done, f.name) for f in fields(done)})
+    invocation.output.facts({f.name: getattr(result, f.name) for f in fields(result)})

@@ -20,12 +20,12 @@ def verify(
 ) -> None:
     """Look for damage in a table: one line for each rule of the specification that it breaks."""
     invocation = invocation_of(context)
-    found = invocation.table(table).verify(checks_files=check_files)
+    report = invocation.table(table).verify(checks_files=check_files)
     if invocation.output.as_json:
-        invocation.output.document(found.to_dict())
+        invocation.output.document(report.to_dict())
     else:
-        for finding in found.findings:
+        for finding in report.findings:
             invocation.output.text(str(finding))
-        invocation.output.text(found.summary)
-    if not found.ok:
+        invocation.output.text(report.summary)
+    if not report.ok:
         raise typer.Exit(ExitCode.DAMAGED)

@@ -27,12 +27,13 @@ class RewriteManifests:
 def plan_manifest_rewrite(action: RewriteManifests, base: SnapshotBase) -> SnapshotPlan:
     """The rewrite on this base."""
     present = {m.part: _content_of(m) for m in base.manifests}
-    gone = [m.manifest_path for m in action.replaced if present.get(m.part) != _content_of(m)]
-    if gone:
+    missing = [m.manifest_path for m in action.replaced if present.get(m.part) != _content_of(m)]
+    if missing:
         raise ConcurrentChangeError(
-            f"table {base.metadata.location}: {len(gone)} of the manifests to rewrite are not in "
-            f"it any more as they were, among them {min(gone)}; another commit replaced them: run "
-            "the operation again"
+            f"table {base.metadata.location}: {len(missing)} of the manifests to rewrite are not "
+            "in "
+            f"it any more as they were, among them {min(missing)}; another commit replaced them: "
+            "run the operation again"
         )
     replaced = {m.part for m in action.replaced}
     return SnapshotPlan(

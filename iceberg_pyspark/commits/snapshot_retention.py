@@ -79,19 +79,19 @@ def expired(metadata: TableMetadata, retention: Retention, now_ms: int) -> Expir
         name: ref for name, ref in metadata.refs.items() if _is_kept(metadata, name, ref, now_ms)
     }
     _check_not_referenced(refs, retention.snapshot_ids)
-    kept = {ref.snapshot_id for ref in refs.values()}
-    behind = set(kept)
+    kept_ids = {ref.snapshot_id for ref in refs.values()}
+    behind = set(kept_ids)
     for ref in refs.values():
         if ref.type == "branch":
-            kept.update(_kept_of_branch(metadata, ref, older_than_ms, least, now_ms))
+            kept_ids.update(_kept_of_branch(metadata, ref, older_than_ms, least, now_ms))
             head = metadata.snapshot_by_id.get(ref.snapshot_id)
             behind.update(s.snapshot_id for s in ancestors_of(metadata, head))
     for snapshot in metadata.snapshots:
         if snapshot.snapshot_id not in behind and snapshot.timestamp_ms >= older_than_ms:
-            kept.add(snapshot.snapshot_id)
-    kept -= retention.snapshot_ids
+            kept_ids.add(snapshot.snapshot_id)
+    kept_ids -= retention.snapshot_ids
     return Expired(
-        tuple(s.snapshot_id for s in metadata.snapshots if s.snapshot_id not in kept),
+        tuple(s.snapshot_id for s in metadata.snapshots if s.snapshot_id not in kept_ids),
         tuple(name for name in metadata.refs if name not in refs),
     )
 
@@ -133,7 +133,7 @@ def _kept_of_branch(
 
 def expiry_changes(
     metadata: TableMetadata,
-    gone: Expired,
+    expired_parts: Expired,
     *,
     schema_ids: Sequence[int] = (),
     spec_ids: Sequence[int] = (),
@@ -143,9 +143,9 @@ def expiry_changes(
     They hold while every branch and tag is where it was. One that comes to point at an expired
     snapshot meanwhile is `check_no_ref_lost`'s matter.
     """
-    updates: list[TableUpdate] = [RemoveSnapshotRef(name) for name in gone.refs]
-    if gone.snapshot_ids:
-        updates.append(RemoveSnapshots(gone.snapshot_ids))
+    updates: list[TableUpdate] = [RemoveSnapshotRef(name) for name in expired_parts.refs]
+    if expired_parts.snapshot_ids:
+        updates.append(RemoveSnapshots(expired_parts.snapshot_ids))
     if spec_ids:
         updates.append(RemovePartitionSpecs(tuple(spec_ids)))
     if schema_ids:
@@ -183,13 +183,13 @@ def check_no_ref_lost(metadata: TableMetadata, updates: Sequence[TableUpdate]) -
 
 def unused_specs(metadata: TableMetadata, used_spec_ids: Collection[int]) -> tuple[int, ...]:
     """The partition specs that neither new files nor those manifests have."""
-    used = {metadata.default_spec_id, *used_spec_ids}
-    return tuple(s.spec_id for s in metadata.partition_specs if s.spec_id not in used)
+    needed_spec_ids = {metadata.default_spec_id, *used_spec_ids}
+    return tuple(s.spec_id for s in metadata.partition_specs if s.spec_id not in needed_spec_ids)
 
 
 def unused_schemas(
     metadata: TableMetadata,
-    gone: Expired,
+    expired_parts: Expired,
     used_spec_ids: Collection[int],
     *,
     has_deletes: bool,
@@ -199,15 +199,19 @@ def unused_schemas(
     A dropped column's type is in old schemas alone. One that a kept partition spec is built on, or
     with deletes that any equality delete may compare, keeps the newest schema that has it.
     """
-    expired_ids = set(gone.snapshot_ids)
-    used = {s.schema_id for s in metadata.snapshots if s.snapshot_id not in expired_ids}
-    used.add(metadata.current_schema_id)
-    known = {i for s in metadata.schemas if s.schema_id in used for i in s.name_by_id}
+    expired_ids = set(expired_parts.snapshot_ids)
+    used_schema_ids = {s.schema_id for s in metadata.snapshots if s.snapshot_id not in expired_ids}
+    used_schema_ids.add(metadata.current_schema_id)
+    known_field_ids = {
+        i for s in metadata.schemas if s.schema_id in used_schema_ids for i in s.name_by_id
+    }
     specs = [s for s in metadata.partition_specs if s.spec_id in used_spec_ids]
-    needed = {i for spec in specs for f in spec.fields for i in f.source_ids}
+    source_ids = {i for spec in specs for f in spec.fields for i in f.source_ids}
     for schema in metadata.schemas_newest_first:
-        missing = set(schema.name_by_id) - known
-        if schema.schema_id not in used and (missing if has_deletes else missing & needed):
-            used.add(schema.schema_id)
-            known.update(schema.name_by_id)
-    return tuple(s.schema_id for s in metadata.schemas if s.schema_id not in used)
+        missing = set(schema.name_by_id) - known_field_ids
+        if schema.schema_id not in used_schema_ids and (
+            missing if has_deletes else missing & source_ids
+        ):
+            used_schema_ids.add(schema.schema_id)
+            known_field_ids.update(schema.name_by_id)
+    return tuple(s.schema_id for s in metadata.schemas if s.schema_id not in used_schema_ids)

@@ -235,10 +235,11 @@ class _ViewBuilder:
         base, view = self._base, self._view
         if base is None or bool_property(view.properties, DROP_DIALECT_ALLOWED, False):
             return
-        lost = _dialects(base.current_version) - _dialects(view.current_version)
-        if lost:
+        lost_dialects = _dialects(base.current_version) - _dialects(view.current_version)
+        if lost_dialects:
             raise InvalidRequestError(
-                f"view {view.location}: the new version has no query in {', '.join(sorted(lost))}, "
+                f"view {view.location}: the new version has no query in "
+                f"{', '.join(sorted(lost_dialects))}, "
                 f"which the current one has; give one, or set the view's property "
                 f"{DROP_DIALECT_ALLOWED} to true"
             )

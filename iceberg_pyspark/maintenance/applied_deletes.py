@@ -72,7 +72,7 @@ def applied_deletes(
     return AppliedDeletes(
         files=files,
         tasks=tasks,
-        paths={delete_file: frozenset(found) for delete_file, found in paths.items()},
+        paths={delete_file: frozenset(data_paths) for delete_file, data_paths in paths.items()},
     )
 
 

@@ -89,8 +89,8 @@ class CandidateFiles:
 
     def elsewhere(self) -> Iterator[tuple[str, str]]:
         """Candidates of which the path is needed in another store, and the location there."""
-        found = self._db.execute("SELECT location, elsewhere FROM file WHERE elsewhere NOT NULL")
-        for location, other in found:
+        cursor = self._db.execute("SELECT location, elsewhere FROM file WHERE elsewhere NOT NULL")
+        for location, other in cursor:
             yield _decoded(location), _decoded(other)
 
     def drop_elsewhere(self) -> None:
@@ -99,14 +99,14 @@ class CandidateFiles:
 
     def counts(self) -> Counter[int]:
         """How many there are of each kind."""
-        found = self._db.execute("SELECT kind, count(*) FROM file GROUP BY kind")
-        return Counter(dict(found.fetchall()))
+        cursor = self._db.execute("SELECT kind, count(*) FROM file GROUP BY kind")
+        return Counter(dict(cursor.fetchall()))
 
     def batches(self) -> Iterator[tuple[int, list[str]]]:
         """All of them, some of one kind at a time, in an order of no meaning."""
         for kind in sorted(self.counts()):
-            found = self._db.execute("SELECT location FROM file WHERE kind = ?", (kind,))
-            while rows := found.fetchmany(_AT_ONCE):
+            cursor = self._db.execute("SELECT location FROM file WHERE kind = ?", (kind,))
+            while rows := cursor.fetchmany(_AT_ONCE):
                 yield kind, [_decoded(location) for (location,) in rows]
 
 

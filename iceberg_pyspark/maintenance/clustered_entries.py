@@ -147,9 +147,9 @@ class ClusteredEntries:
             for batch in np.unique(batches).tolist():
                 place, length = self._places[batch]
                 file.seek(place)
-                stored = pa.ipc.open_stream(file.read_buffer(length)).read_all()
-                wanted = ascending[batches == batch] - self._firsts[batch]
-                parts.append(stored.take(pa.array(wanted)))
+                batch_table = pa.ipc.open_stream(file.read_buffer(length)).read_all()
+                indices = ascending[batches == batch] - self._firsts[batch]
+                parts.append(batch_table.take(pa.array(indices)))
         back = np.empty(len(rows), np.int64)
         back[in_file] = np.arange(len(rows))
         return _joined(parts).take(pa.array(back))

@@ -60,9 +60,9 @@ def add_expired_files(
     Raises an `IcebergError` where it cannot be read what remaining snapshots need. What only an
     unreadable file of an expired snapshot names is left for the removal of orphan files.
     """
-    gone = [s for s in before.snapshots if s.snapshot_id not in after.snapshot_by_id]
-    if gone:
-        manifests = _manifests_of(io, gone, strict=False)
+    expired_snapshots = [s for s in before.snapshots if s.snapshot_id not in after.snapshot_by_id]
+    if expired_snapshots:
+        manifests = _manifests_of(io, expired_snapshots, strict=False)
         # of those that stay, what is read with them; a list may hold as many as there are files
         staying = _manifests_of(io, list(after.snapshots), strict=True)
         expired = [m for part, m in manifests.items() if not _stays(m, staying.get(part))]
@@ -74,15 +74,15 @@ def add_expired_files(
             contents.add(ManifestContent.DATA)
         if kinds[FileKind.POSITION_DELETES] or kinds[FileKind.EQUALITY_DELETES]:
             contents.add(ManifestContent.DELETES)
-        for files in threaded_map(partial(_read_files, io, False), gone):
+        for files in threaded_map(partial(_read_files, io, False), expired_snapshots):
             candidates.add(files, FileKind.MANIFEST_LIST)
         candidates.add((m.manifest_path for m in expired), FileKind.MANIFEST)
         candidates.need(m.manifest_path for m in staying.values())
         for files in threaded_map(partial(_read_files, io, True), list(after.snapshots)):
             candidates.need(files)
-        needed = [m for m in staying.values() if m.content in contents]
-        live = live_paths(io, needed)
-        for paths in with_progress(progress, "manifests that stay", live, len(needed)):
+        shared_manifests = [m for m in staying.values() if m.content in contents]
+        live = live_paths(io, shared_manifests)
+        for paths in with_progress(progress, "manifests that stay", live, len(shared_manifests)):
             candidates.need(paths)
     candidates.add(statistics_paths(before), FileKind.STATISTICS)
     candidates.need(statistics_paths(after))
@@ -116,16 +116,16 @@ def manifests_of(io: FileIO, snapshots: Iterable[Snapshot]) -> dict[ManifestPart
 def _manifests_of(
     io: FileIO, snapshots: Sequence[Snapshot], *, strict: bool
 ) -> dict[ManifestPart, ManifestFile]:
-    found: dict[ManifestPart, ManifestFile] = {}
+    manifest_by_part: dict[ManifestPart, ManifestFile] = {}
     # threads look at what is known while it grows
-    for manifests in threaded_map(partial(_read_list, io, strict, found), snapshots):
+    for manifests in threaded_map(partial(_read_list, io, strict, manifest_by_part), snapshots):
         for manifest in manifests:
-            known = found.get(manifest.part)
-            if known is None:
-                found[manifest.part] = replace(manifest, partitions=None)
-            elif known.dead_positions is not None:
-                found[manifest.part] = with_common_dead_positions(known, manifest)
-    return found
+            other = manifest_by_part.get(manifest.part)
+            if other is None:
+                manifest_by_part[manifest.part] = replace(manifest, partitions=None)
+            elif other.dead_positions is not None:
+                manifest_by_part[manifest.part] = with_common_dead_positions(other, manifest)
+    return manifest_by_part
 
 
 def _stays(expired: ManifestFile, staying: ManifestFile | None) -> bool:
@@ -140,8 +140,8 @@ def _read_files(io: FileIO, strict: bool, snapshot: Snapshot) -> frozenset[str]:
         if strict:
             raise
         # the list is gone or damaged, and is told of where its manifests are read
-        named = (snapshot.root_manifest, snapshot.manifest_list)
-        return frozenset(n for n in named if n is not None)
+        manifest_locations = (snapshot.root_manifest, snapshot.manifest_list)
+        return frozenset(n for n in manifest_locations if n is not None)
 
 
 def _read_list(

@@ -229,13 +229,17 @@ def _packed(tasks: list[ScanTask], max_size: int) -> Iterable[list[ScanTask]]:
         yield group
 
 
-def output_file_count(size: int, wanted: WantedSizes) -> int:
+def output_file_count(size: int, target_sizes: WantedSizes) -> int:
     """How many new files are about the target, none of them small.
 
     Java makes two files of a little more than the target, which it then takes for small.
     """
-    count = max(round(size / wanted.target), 1)
-    if count > 1 and size / count < wanted.least and size / (count - 1) <= wanted.greatest:
+    count = max(round(size / target_sizes.target), 1)
+    if (
+        count > 1
+        and size / count < target_sizes.least
+        and size / (count - 1) <= target_sizes.greatest
+    ):
         count -= 1
     return count
 

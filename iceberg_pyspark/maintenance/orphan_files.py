@@ -58,7 +58,7 @@ class FolderListing:
     def files(self) -> Iterator[str]:
         """Their locations, spelled as the folder is."""
         folder = self.folder.rstrip("/")
-        shown = tuple(
+        examples = tuple(
             f"{f.name}="
             for spec in self.table.metadata.partition_specs
             for f in spec.fields
@@ -66,10 +66,10 @@ class FolderListing:
         )
         own = {_parent(self.table.metadata_location), f"{folder}/{_METADATA}", folder}
         own |= {_parent(e.metadata_file) for e in self.table.metadata.metadata_log}
-        for location, modified_ms in self._found(f"{folder}/"):
+        for location, modified_ms in self._listed_files(f"{folder}/"):
             below = location[len(folder) + 1 :]
             if any(
-                name.startswith(_HIDDEN) and not (shown and name.startswith(shown))
+                name.startswith(_HIDDEN) and not (examples and name.startswith(examples))
                 for name in without_temporary(below.split("/"))
             ):
                 continue
@@ -83,7 +83,7 @@ class FolderListing:
             if not _is_link(location):
                 yield location
 
-    def _found(self, prefix: str) -> Iterator[tuple[str, int | None]]:
+    def _listed_files(self, prefix: str) -> Iterator[tuple[str, int | None]]:
         if self.inventory is None:
             yield from ((f.location, f.modified_ms) for f in self.io.list_files(prefix[:-1]))
             return

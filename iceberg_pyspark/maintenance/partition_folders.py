@@ -66,15 +66,16 @@ def spec_of_folders(
     names: Iterable[str], specs: Sequence[PartitionSpec], schema: Schema, source: str
 ) -> PartitionSpec:
     """The first spec that partitions by the values of just those columns."""
-    wanted = set(names)
+    columns_wanted = set(names)
     for spec in specs:
         if all(isinstance(f.transform, IdentityTransform) for f in spec.fields):
             columns = {schema.name_by_id[f.source_id] for f in spec.fields}
-            if columns == wanted:
+            if columns == columns_wanted:
                 return spec
-    shown = ", ".join(sorted(wanted)) or "nothing"
+    column_list = ", ".join(sorted(columns_wanted)) or "nothing"
     raise InvalidRequestError(
-        f"{source} is partitioned by {shown}, and the table has no partition spec of just the "
+        f"{source} is partitioned by {column_list}, and the table has no partition spec of just "
+        "the "
         "values (identity) of these columns; add one with ALTER TABLE ... ADD PARTITION FIELD, or "
         "write the rows with INSERT"
     )

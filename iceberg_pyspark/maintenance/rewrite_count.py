@@ -51,11 +51,16 @@ class RewriteCount:
         has_many = np.zeros(len(sizes), bool)
         for row, deletes in planned_files.deletes.items():
             has_many[row] = has_many_deletes(deletes, records[row].as_py(), options)
-        wanted = options.sizes
-        taken = has_many | (sizes < wanted.least) | (sizes > wanted.greatest) | options.rewrite_all
+        target_sizes = options.sizes
+        rewritten_mask = (
+            has_many
+            | (sizes < target_sizes.least)
+            | (sizes > target_sizes.greatest)
+            | options.rewrite_all
+        )
         if planned_files.spec.spec_id != self._output_spec_id:
             partitions = np.full(len(sizes), _OF_OTHER_SPECS, np.int64)
-        rows = np.flatnonzero(taken)
+        rows = np.flatnonzero(rewritten_mask)
         rows = rows[np.argsort(partitions[rows], kind="stable")]
         starts = np.flatnonzero(np.diff(partitions[rows], prepend=_OF_OTHER_SPECS - 1))
         for part in np.split(rows, starts[1:]) if len(rows) else ():

@@ -78,11 +78,11 @@ class RewriteStrategy:
 
 def _sorted_by(order: SortOrder, metadata: TableMetadata) -> RewriteStrategy:
     check_sort_order(order, metadata.current_schema)
-    known = next((o for o in metadata.sort_orders if o.fields == order.fields), UNSORTED)
+    equal_order = next((o for o in metadata.sort_orders if o.fields == order.fields), UNSORTED)
     fields = tuple(f for f in order.fields if not isinstance(f.transform, VoidTransform))
     return RewriteStrategy(
         order=SortedBy(schema=metadata.current_schema, fields=fields) if fields else None,
-        sort_order=known,
+        sort_order=equal_order,
         options_without_effect=SORT_OPTIONS,
     )
 

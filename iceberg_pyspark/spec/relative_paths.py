@@ -66,8 +66,8 @@ def older_path(path: str, table_location: str) -> str:
 
 def scheme_of(location: str) -> str:
     """The scheme that a location begins with, colon and all; empty where it has none."""
-    found = _SCHEME.match(location)
-    return "" if found is None else found[0]
+    match = _SCHEME.match(location)
+    return "" if match is None else match[0]
 
 
 def may_hold_relative_paths(format_version: str | None) -> bool:

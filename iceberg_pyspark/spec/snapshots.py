@@ -191,7 +191,7 @@ def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
     if snapshot.summary:
         out["summary"] = dict(snapshot.summary)
     if snapshot.root_manifest is not None:
-        out["root-manifest"] = _stored(snapshot.root_manifest, snapshot.table_location)
+        out["root-manifest"] = _path_to_store(snapshot.root_manifest, snapshot.table_location)
     elif snapshot.manifest_list is not None:
         out["manifest-list"] = snapshot.manifest_list
     elif snapshot.manifests is not None:
@@ -207,7 +207,7 @@ def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
     return out
 
 
-def _stored(path: str, table_location: str | None) -> str:
+def _path_to_store(path: str, table_location: str | None) -> str:
     return path if table_location is None else relative_path(path, table_location)
 
 

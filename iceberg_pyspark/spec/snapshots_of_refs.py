@@ -16,10 +16,12 @@ D = TypeVar("D")
 
 
 class SnapshotsOfRefs(Sequence[Snapshot]):
-    """All snapshots of a table; `known` need no load. Threads share it."""
+    """All snapshots of a table; `loaded` need no load. Threads share it."""
 
-    def __init__(self, known: Sequence[Snapshot], load: Callable[[], tuple[Snapshot, ...]]) -> None:
-        self.known = {s.snapshot_id: s for s in known}
+    def __init__(
+        self, loaded: Sequence[Snapshot], load: Callable[[], tuple[Snapshot, ...]]
+    ) -> None:
+        self.loaded = {s.snapshot_id: s for s in loaded}
         self._load = load
         self._lock = threading.Lock()
         self._all: tuple[Snapshot, ...] | None = None
@@ -53,8 +55,8 @@ class SnapshotsOfRefs(Sequence[Snapshot]):
         return hash(self.all())
 
     def __repr__(self) -> str:
-        shown = self.known.values() if self._all is None else self._all
-        return f"SnapshotsOfRefs({', '.join(str(s.snapshot_id) for s in shown)})"
+        snapshots = self.loaded.values() if self._all is None else self._all
+        return f"SnapshotsOfRefs({', '.join(str(s.snapshot_id) for s in snapshots)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # what loads them does not travel
@@ -62,17 +64,17 @@ class SnapshotsOfRefs(Sequence[Snapshot]):
 
 
 class KnownFirst(Mapping[int, Snapshot]):
-    """Snapshots by id: the known ones, and where another is asked for, `all_by_id`."""
+    """Snapshots by id: those of `loaded`, and from `all_by_id` any other."""
 
     def __init__(
-        self, known: Mapping[int, Snapshot], all_by_id: Callable[[], Mapping[int, Snapshot]]
+        self, loaded: Mapping[int, Snapshot], all_by_id: Callable[[], Mapping[int, Snapshot]]
     ) -> None:
-        self._known = known
+        self._loaded = loaded
         self._all_by_id = all_by_id
 
     def __getitem__(self, snapshot_id: int) -> Snapshot:
-        known = self._known.get(snapshot_id)
-        return self._all_by_id()[snapshot_id] if known is None else known
+        snapshot = self._loaded.get(snapshot_id)
+        return self._all_by_id()[snapshot_id] if snapshot is None else snapshot
 
     @overload
     def get(self, key: int, /) -> Snapshot | None: ...
@@ -82,11 +84,11 @@ class KnownFirst(Mapping[int, Snapshot]):
 
     def get(self, key: int, /, default: Any = None) -> Any:
         """A snapshot, or the default."""
-        known = self._known.get(key)
-        return self._all_by_id().get(key, default) if known is None else known
+        snapshot = self._loaded.get(key)
+        return self._all_by_id().get(key, default) if snapshot is None else snapshot
 
     def __contains__(self, snapshot_id: object) -> bool:
-        return snapshot_id in self._known or snapshot_id in self._all_by_id()
+        return snapshot_id in self._loaded or snapshot_id in self._all_by_id()
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._all_by_id())

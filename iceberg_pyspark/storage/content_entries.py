@@ -139,9 +139,9 @@ class ContentEntries:
         for role in _REQUIRED:
             if self[role].null_count:
                 raise damaged(f"an entry without {role}")
-        for role, known in _NUMBERS.items():
+        for role, numbers in _NUMBERS.items():
             for value in pc.unique(self[role]).to_pylist():
-                if value not in known:
+                if value not in numbers:
                     raise damaged(f"an entry with {role} {value}")
 
     def __getitem__(self, role: Role) -> pa.Array:
@@ -201,9 +201,9 @@ class ContentEntries:
             )
         return pc.fill_null(spec_ids, 0)
 
-    def _as_manifest_entries(self, chosen: Mask) -> pa.Table:
+    def _as_manifest_entries(self, mask: Mask) -> pa.Table:
         """The chosen entries of files, in order, in the shape of older manifests."""
-        rows = pa.array(chosen)
+        rows = pa.array(mask)
         file = {
             "_134": self["content_type"],
             "_100": self["location"],
@@ -225,7 +225,7 @@ class ContentEntries:
             file["_144"] = file["_145"] = pa.nulls(self.row_count, pa.int64())
         return self._entries(file, self._entry_status()).filter(rows)
 
-    def _vectors_as_manifest_entries(self, chosen: Mask) -> pa.Table:
+    def _vectors_as_manifest_entries(self, mask: Mask) -> pa.Table:
         """The deletion vectors in the chosen entries of data files, as entries of their own.
 
         A vector is as old as its data file's entry: it applies to that file alone.
@@ -244,7 +244,7 @@ class ContentEntries:
             "_145": self["vector_size_in_bytes"],
             **self._partition(),
         }
-        return self._entries(file, self._entry_status()).filter(pa.array(chosen & has_vector))
+        return self._entries(file, self._entry_status()).filter(pa.array(mask & has_vector))
 
     def _entry_status(self) -> pa.Array:
         """As older manifests say it: what was modified is there, what was replaced is not."""

@@ -96,8 +96,8 @@ def _of_file(
         or not _is_number(entry.file_sequence_number)
     ):
         yield (
-            f"{path} is {entry.status.name} in a {_named(content)} and must bring its snapshot id "
-            "and sequence numbers"
+            f"{path} is {entry.status.name} in a {_content_name(content)} and must bring its "
+            "snapshot id and sequence numbers"
         )
 
 
@@ -174,5 +174,5 @@ def _has_deletes(manifest: ManifestFile) -> bool:
     return manifest.content is ManifestContent.DELETES
 
 
-def _named(content: Content) -> str:
+def _content_name(content: Content) -> str:
     return "root manifest" if content == "root" else f"leaf of {content}"

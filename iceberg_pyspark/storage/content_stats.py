@@ -57,8 +57,8 @@ def content_stats(known_of: Sequence[Known], schema: Schema) -> Column | None:
     metrics = {
         field: [_metric(known, name) for known in known_of] for field, name in _METRICS.items()
     }
-    known = {field: set[int]().union(*maps) for field, maps in metrics.items()}
-    taken = set[str]()
+    ids_by_metric = {field: set[int]().union(*maps) for field, maps in metrics.items()}
+    used_names = set[str]()
     columns: list[Column] = []
     for column in _columns_with_stats(schema.fields):
         struct_id = stats_field_id(column.field_id)
@@ -67,11 +67,11 @@ def content_stats(known_of: Sequence[Known], schema: Schema) -> Column | None:
         children = [
             (parquet_field(struct_id + field, field.name.lower(), array.type), array)
             for field, maps in metrics.items()
-            if column.field_id in known[field]
+            if column.field_id in ids_by_metric[field]
             and (array := _values(field, maps, column)) is not None
         ]
         if children:
-            name = unlike(taken, schema.name_by_id[column.field_id], column.field_id)
+            name = unlike(used_names, schema.name_by_id[column.field_id], column.field_id)
             columns.append(struct_column(struct_id, name, children))
     if not columns:
         return None

@@ -287,9 +287,9 @@ class _Entries:
                         "in one manifest"
                     )
                 places.setdefault(field.field_id, {})[spec_id] = i
-        taken = set[str]()
+        used_names = set[str]()
         columns = [
-            (parquet_field(i, unlike(taken, fields[i].name, i), array.type), array)
+            (parquet_field(i, unlike(used_names, fields[i].name, i), array.type), array)
             for i in fields
             if (array := self._partition_values(fields[i], places[i])) is not None
         ]

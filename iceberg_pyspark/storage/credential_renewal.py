@@ -103,9 +103,9 @@ def _source(text: str) -> CredentialSource | None:
         raise InvalidMetadataError(
             f"{RENEWAL} is set by catalogs, and no value of theirs; leave it out"
         ) from None
-    known = _sources.get((os.getpid(), renewal.source))
-    if known is not None or renewal.endpoint is None:
-        return known
+    source = _sources.get((os.getpid(), renewal.source))
+    if source is not None or renewal.endpoint is None:
+        return source
     return _endpoint(text, os.getpid())
 
 
@@ -206,9 +206,9 @@ class RenewedCredentials:
         self._values, self._properties = values, properties
         self._end_s = float("inf") if end is None else end.timestamp()
         # a server that sends the same again is not asked without a pause
-        asked = 0.0 if self._next_s == 0.0 else now + 1
+        earliest_renewal_s = 0.0 if self._next_s == 0.0 else now + 1
         self._next_s = max(
-            renewal_time(self._end_s, now) if end is not None else self._end_s, asked
+            renewal_time(self._end_s, now) if end is not None else self._end_s, earliest_renewal_s
         )
 
 
@@ -262,9 +262,9 @@ def with_credentials_of(
 
     So what a user set for one read stays.
     """
-    kept = {k: v for k, v in properties.items() if k != VENDED_CREDENTIALS}
+    other_properties = {k: v for k, v in properties.items() if k != VENDED_CREDENTIALS}
     keys = (*_KEYS, VENDED_CREDENTIALS)
-    return {**kept, **{k: v for k, v in renewed.items() if k.startswith(keys)}}
+    return {**other_properties, **{k: v for k, v in renewed.items() if k.startswith(keys)}}
 
 
 def with_new_keys(properties: Mapping[str, str], answer: bytes) -> dict[str, str]:
@@ -272,7 +272,7 @@ def with_new_keys(properties: Mapping[str, str], answer: bytes) -> dict[str, str
 
     Raises `StorageError` without what is in the answer.
     """
-    known = {
+    new_keys = {
         prefix: dict(config)
         for prefix, config in vended_entries(properties.get(VENDED_CREDENTIALS, "[]"))
     }
@@ -286,7 +286,7 @@ def with_new_keys(properties: Mapping[str, str], answer: bytes) -> dict[str, str
         {
             "prefix": prefix,
             "config": {
-                **known.get(prefix, {}),
+                **new_keys.get(prefix, {}),
                 **{k: v for k, v in config if k.startswith(_KEYS)},
             },
         }

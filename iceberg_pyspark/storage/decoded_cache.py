@@ -29,9 +29,9 @@ class DecodedCache(Generic[Value]):
 
     def get_or_read(self, io: FileIO, key: Hashable, read: Callable[[], Value]) -> Value:
         """The cached value, or a fresh one, which is kept if it fits at all."""
-        found = self.get(io, key)
-        if found is not None:
-            return found
+        cached = self.get(io, key)
+        if cached is not None:
+            return cached
         value = read()
         self.put(io, key, value)
         return value

@@ -275,8 +275,14 @@ def manifests_to_build_on(file_io: FileIO, snapshot: Snapshot) -> list[ManifestF
     """The same, without reading a list or root manifest that this process has written."""
     if snapshot.root_manifest is not None:
         root = written_root(file_io, snapshot.root_manifest)
-        known = None if root is None else root.manifests(snapshot.root_manifest, snapshot)
-        return read_snapshot_manifests(file_io, snapshot) if known is None else known
+        written_manifests = (
+            None if root is None else root.manifests(snapshot.root_manifest, snapshot)
+        )
+        return (
+            read_snapshot_manifests(file_io, snapshot)
+            if written_manifests is None
+            else written_manifests
+        )
     location = snapshot.manifest_list
     if location is None:
         return read_snapshot_manifests(file_io, snapshot)

@@ -208,7 +208,7 @@ def _put_if_absent(store: Any, name: str, data: bytes) -> None:
     """
     try:
         store.put(name, data, mode="create", use_multipart=False)
-    except _taken() as e:
+    except _name_taken_errors() as e:
         try:
             store.head(name)
         except FileNotFoundError:
@@ -216,7 +216,7 @@ def _put_if_absent(store: Any, name: str, data: bytes) -> None:
         raise FileExistsError(name) from e
 
 
-def _taken() -> tuple[type[Exception], ...]:
+def _name_taken_errors() -> tuple[type[Exception], ...]:
     """What says that a name is taken."""
     try:
         from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415

@@ -83,8 +83,8 @@ class ObjectInput(io.RawIOBase):
         suffix_ranges = type(self._store).__name__ != "AzureStore"
         if suffix_ranges:
             try:
-                got = self._store.get(self._name, options={"range": {"suffix": TAIL_BYTES}})
-                return int(got.meta["size"]), memoryview(got.bytes())
+                tail = self._store.get(self._name, options={"range": {"suffix": TAIL_BYTES}})
+                return int(tail.meta["size"]), memoryview(tail.bytes())
             except FileNotFoundError:
                 raise
             except Exception:

@@ -41,14 +41,14 @@ def numeric_columns(fields: Iterable[pa.Field], path: str = "") -> Iterator[str]
             yield f"{path}{field.name}"
 
 
-def unlike(taken: set[str], name: str, field_id: int) -> str:
+def unlike(used_names: set[str], name: str, field_id: int) -> str:
     """The name, with the field id behind it as often as it takes to be no name of `taken`.
 
     >>> taken = {"a"}
     >>> unlike(taken, "a", 7), unlike(taken, "b", 8), sorted(taken)
     ('a_7', 'b', ['a', 'a_7', 'b'])
     """
-    while name in taken:
+    while name in used_names:
         name = f"{name}_{field_id}"
-    taken.add(name)
+    used_names.add(name)
     return name

@@ -113,8 +113,8 @@ def signing_of(properties: Mapping[str, str]) -> RemoteSigning:
 
 def signer_of(signing: RemoteSigning) -> Signer:
     """Who signs in this process."""
-    known = _signers.get((os.getpid(), signing.source))
-    return known or _task_signer(os.getpid())
+    signer = _signers.get((os.getpid(), signing.source))
+    return signer or _task_signer(os.getpid())
 
 
 def check_tasks_sign(properties: Mapping[str, str]) -> None:

@@ -91,7 +91,7 @@ class SignedRequests:
             follow_redirects=False,
         )
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, str], tuple[float, _Signed]] = OrderedDict()
+        self._signatures: OrderedDict[tuple[str, str], tuple[float, _Signed]] = OrderedDict()
 
     def send(
         self,
@@ -158,9 +158,9 @@ class SignedRequests:
         may_keep = method in _READS and not headers
         if may_keep and not fresh:
             with self._lock:
-                kept = self._kept.get(key)
-            if kept is not None and _now_s() < kept[0]:
-                return kept[1], True
+                signature = self._signatures.get(key)
+            if signature is not None and _now_s() < signature[0]:
+                return signature[1], True
         request: dict[str, Any] = {
             "method": method,
             "region": self._settings.region,
@@ -168,16 +168,16 @@ class SignedRequests:
             "headers": {name: [value] for name, value in headers.items()},
             "properties": dict(self._signing.properties),
         }
-        answer = self._asked(request)
+        answer = self._signer_answer(request)
         signed = _signed_from_json(answer, uri, self._signing.table)
         if may_keep and answer.headers.get("Cache-Control", "").strip().lower() == "private":
             with self._lock:
-                self._kept[key] = _now_s() + _KEPT_S, signed
-                while len(self._kept) > _MOST_KEPT:
-                    self._kept.popitem(last=False)
+                self._signatures[key] = _now_s() + _KEPT_S, signed
+                while len(self._signatures) > _MOST_KEPT:
+                    self._signatures.popitem(last=False)
         return signed, False
 
-    def _asked(self, request: Mapping[str, Any]) -> SignerAnswer:
+    def _signer_answer(self, request: Mapping[str, Any]) -> SignerAnswer:
         signer, attempt = signer_of(self._signing), 0
         while True:
             answer = signer.sign(self._signing, request)
@@ -212,9 +212,9 @@ def _signed_from_json(answer: SignerAnswer, uri: str, table: str) -> _Signed:
     return _Signed(theirs, {name.lower(): value for name, value in headers.items()})
 
 
-def _is_same(asked: str, answered: str) -> bool:
+def _is_same(requested_url: str, signed_url: str) -> bool:
     """Whether an address is the one that was asked for, perhaps with a signature in its query."""
-    ours, theirs = urlsplit(asked), urlsplit(answered)
+    ours, theirs = urlsplit(requested_url), urlsplit(signed_url)
     if (ours.scheme, ours.hostname, ours.port) != (theirs.scheme, theirs.hostname, theirs.port):
         return False
     if unquote(ours.path) != unquote(theirs.path) or theirs.username is not None:
@@ -229,6 +229,6 @@ def _is_same(asked: str, answered: str) -> bool:
 
 def error_code(body: bytes) -> str:
     """The code of S3's error, as ` (AccessDenied)`; its text may hold the signature."""
-    _, found, rest = body.partition(b"<Code>")
+    _, tag, rest = body.partition(b"<Code>")
     code = rest.partition(b"</Code>")[0][:80].decode("ascii", "replace")
-    return f" ({code})" if found and code.isalnum() else ""
+    return f" ({code})" if tag and code.isalnum() else ""

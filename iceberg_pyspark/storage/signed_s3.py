@@ -38,7 +38,7 @@ _Objects = list[dict[str, Any]]
 _Names = list[str]
 
 
-class _Got:
+class _Range:
     """An object's bytes, or a range of them."""
 
     def __init__(self, data: bytes, size: int) -> None:
@@ -77,7 +77,7 @@ class SignedS3Store:
     def __repr__(self) -> str:
         return f"SignedS3Store({self._root})"
 
-    def get(self, name: str, *, options: Mapping[str, Any] | None = None) -> _Got:
+    def get(self, name: str, *, options: Mapping[str, Any] | None = None) -> _Range:
         """An object, or its end: `{"range": {"suffix": <bytes>}}`."""
         suffix = None if options is None else options["range"]["suffix"]
         answer = self._get(name, None if suffix is None else f"bytes=-{suffix}")
@@ -85,9 +85,9 @@ class SignedS3Store:
             size = answer.headers.get("Content-Range", "").rpartition("/")[2]
             if not size.isdigit():
                 raise RequestError("the store answered a range without the object's size")
-            return _Got(answer.body, int(size))
+            return _Range(answer.body, int(size))
         if answer.status == 200:
-            return _Got(answer.body, len(answer.body))
+            return _Range(answer.body, len(answer.body))
         raise _error(answer)
 
     def get_range(self, name: str, *, start: int, length: int) -> bytes:
@@ -113,12 +113,12 @@ class SignedS3Store:
                     lambda s: self.get_range(name, start=s[0], length=s[1] - s[0]), spans
                 )
                 data = list(read)
-        found = []
+        ranges = []
         for start, end in zip(starts, ends, strict=True):
             number = next(n for n, s in enumerate(spans) if s[0] <= start and end <= s[1])
             offset = start - spans[number][0]
-            found.append(memoryview(data[number])[offset : offset + end - start])
-        return found
+            ranges.append(memoryview(data[number])[offset : offset + end - start])
+        return ranges
 
     def head(self, name: str) -> dict[str, int]:
         """The object's size."""
@@ -222,11 +222,11 @@ class SignedS3Store:
     def _pages(
         self, prefix: str | None, query: Mapping[str, str]
     ) -> Iterator[tuple[_Objects, _Names]]:
-        asked = {"list-type": "2", "encoding-type": "url", **query}
-        asked["prefix"] = f"{prefix}/" if prefix else ""
+        parameters = {"list-type": "2", "encoding-type": "url", **query}
+        parameters["prefix"] = f"{prefix}/" if prefix else ""
         seen: set[str] = set()
         while True:
-            text = "&".join(f"{k}={_encoded(v)}" for k, v in sorted(asked.items()))
+            text = "&".join(f"{k}={_encoded(v)}" for k, v in sorted(parameters.items()))
             answer = self._requests.send("GET", f"{self._root}/?{text}")
             _check(answer)
             page = _xml(answer)
@@ -237,7 +237,7 @@ class SignedS3Store:
             if not token or token in seen:
                 raise RequestError("the store's listing would never end")
             seen.add(token)
-            asked["continuation-token"] = token
+            parameters["continuation-token"] = token
 
     def _uri(self, name: str) -> str:
         return f"{self._root}/{quote(name, safe='/-_.~')}"
@@ -249,26 +249,26 @@ class SignedUpload:
     def __init__(self, store: SignedS3Store, name: str) -> None:
         self._store = store
         self._name = name
-        self._held = bytearray()
+        self._buffer = bytearray()
         self._upload: str | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._parts: list[Future[str]] = []
 
     def write(self, data: bytes) -> None:
         """Take bytes; whole parts are sent beside what the caller does."""
-        self._held += data
-        while len(self._held) >= _PART_BYTES:
-            self._send(bytes(self._held[:_PART_BYTES]))
-            del self._held[:_PART_BYTES]
+        self._buffer += data
+        while len(self._buffer) >= _PART_BYTES:
+            self._send(bytes(self._buffer[:_PART_BYTES]))
+            del self._buffer[:_PART_BYTES]
 
     def close(self) -> None:
         """Publish the object, or leave nothing."""
         if self._upload is None:
-            self._store.put(self._name, bytes(self._held))
+            self._store.put(self._name, bytes(self._buffer))
             return
         try:
-            if self._held:
-                self._send(bytes(self._held))
+            if self._buffer:
+                self._send(bytes(self._buffer))
             tags = [part.result() for part in self._parts]
             self._store.complete_upload(self._name, self._upload, tags)
         except BaseException:
@@ -278,7 +278,7 @@ class SignedUpload:
 
     def __exit__(self, *error: object) -> None:
         """Give the upload up."""
-        self._held.clear()
+        self._buffer.clear()
         if self._upload is not None:
             self._abort()
 

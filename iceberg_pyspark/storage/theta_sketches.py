@@ -55,9 +55,9 @@ class ThetaSketch:
 
     def add(self, hashes: Hashes) -> None:
         """Add values by their hashes of 63 bits, zero excepted, in any order and often."""
-        kept = hashes[(hashes < self._theta) & (hashes > 0)]
-        if len(kept):
-            self._hashes = np.union1d(self._hashes, kept)
+        new_hashes = hashes[(hashes < self._theta) & (hashes > 0)]
+        if len(new_hashes):
+            self._hashes = np.union1d(self._hashes, new_hashes)
             self._shrink()
 
     def unite(self, other: ThetaSketch) -> None:

@@ -53,11 +53,11 @@ class WrittenRoot:
 
     def vectors(self) -> dict[str, tuple[ManifestVectorEntry, ...]]:
         """The live deletion vectors of manifests by the manifest's location."""
-        found: dict[str, tuple[ManifestVectorEntry, ...]] = {}
+        vectors: dict[str, tuple[ManifestVectorEntry, ...]] = {}
         for e in self.entries:
             if isinstance(e, ManifestVectorEntry) and e.status in LIVE_STATUSES:
-                found[e.leaf] = (*found.get(e.leaf, ()), e)
-        return found
+                vectors[e.leaf] = (*vectors.get(e.leaf, ()), e)
+        return vectors
 
     def targets(self) -> dict[str, str]:
         """The data manifests that delete manifests are for, by the location of the latter."""

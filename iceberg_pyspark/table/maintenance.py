@@ -308,11 +308,12 @@ class TableMaintenance:
         `ConcurrentChangeError` where another commit deleted rows of the same data files meanwhile
         or replaced them, `CommitConflictError` and `CommitStateUnknownError`.
         """
-        chosen = DeleteFileOptions.of(_texts(options))
+        delete_options = DeleteFileOptions.of(_texts(options))
         predicate = None if where is None else as_predicate(where)
         rewrite = self._delete_file_rewrite(dry_run=dry_run)
         table, result = rewrite.position_deletes(
-            None if predicate is None else lambda m: bind(predicate, m.current_schema), chosen
+            None if predicate is None else lambda m: bind(predicate, m.current_schema),
+            delete_options,
         )
         if not dry_run:
             self._committed(table)

@@ -107,7 +107,7 @@ class _ArrowTypes:
 
     def __init__(self, location: str) -> None:
         self._location = location
-        self._named: dict[str, Any] = {}
+        self._named_types: dict[str, Any] = {}
 
     def fields(self, schema: Mapping[str, Any]) -> list[_Column]:
         """The columns of a file's records."""
@@ -146,10 +146,10 @@ class _ArrowTypes:
                 return self._union([branch for branch in schema if branch != "null"])
             case str() if schema in _PRIMITIVES:
                 return _PRIMITIVES[schema], None, 1
-            case str() if schema in self._named:
-                return self._type(self._named[schema])
+            case str() if schema in self._named_types:
+                return self._type(self._named_types[schema])
             case {"type": "record" | "fixed" as kind, "name": str(name)}:
-                self._named[name] = schema
+                self._named_types[name] = schema
                 return self._struct(schema) if kind == "record" else self._fixed(schema)
             case {"type": "array", "logicalType": "map", "items": items}:
                 return self._entries(items)

@@ -40,10 +40,10 @@ from iceberg_pyspark.spec.types import (
     Type,
 )
 
-_KNOWN = frozenset(inspect.signature(pq.ParquetWriter.__init__).parameters)
-WRITES_BLOOM_FILTERS = "bloom_filter_options" in _KNOWN
+_WRITER_PARAMETERS = frozenset(inspect.signature(pq.ParquetWriter.__init__).parameters)
+WRITES_BLOOM_FILTERS = "bloom_filter_options" in _WRITER_PARAMETERS
 """Older pyarrow does not; a Bloom filter is a hint, files are right without."""
-LIMITS_PAGE_ROWS = "max_rows_per_page" in _KNOWN
+LIMITS_PAGE_ROWS = "max_rows_per_page" in _WRITER_PARAMETERS
 
 
 @dataclass(frozen=True, slots=True)

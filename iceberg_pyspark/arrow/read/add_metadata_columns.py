@@ -119,11 +119,12 @@ def _partition_scalar(field: NestedField, context: ScanContext, task: ScanTask) 
     }
     assert isinstance(field.type, StructType)
     return scalar_of(
-        field.type, {f.field_id: _shown(f.type, values.get(f.field_id)) for f in field.type.fields}
+        field.type,
+        {f.field_id: _display_value(f.type, values.get(f.field_id)) for f in field.type.fields},
     )
 
 
-def _shown(type_: Type, value: Any) -> Any:
+def _display_value(type_: Type, value: Any) -> Any:
     """A partition value as the column shows one of which no type is known."""
     match type_:
         case UnknownType():

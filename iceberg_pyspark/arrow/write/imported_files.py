@@ -114,10 +114,10 @@ def _check_spelling(
     have nulls. `values` has the ids of the columns that folders give.
     """
     columns = tuple(columns)
-    found = {c.field_id: c for c in columns if c.field_id is not None}
+    column_by_id = {c.field_id: c for c in columns if c.field_id is not None}
     others = {c.name.lower(): c.name for c in columns if c.field_id is None}
     for field in fields:
-        column = found.get(field.field_id)
+        column = column_by_id.get(field.field_id)
         if column is not None:
             if isinstance(field.type, types.StructType):
                 _check_spelling(column.children, field.type.fields, (), location)

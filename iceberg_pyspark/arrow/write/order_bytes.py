@@ -47,8 +47,8 @@ def is_whole(type_: pa.DataType, text_bytes: int) -> bool:
 
 def as_texts(rows: Bytes) -> NDArray[np.bytes_]:
     """The rows as numpy's texts of bytes, which compare as they do."""
-    found: NDArray[np.bytes_] = np.ascontiguousarray(rows).view(f"S{rows.shape[1]}").reshape(-1)
-    return found
+    texts: NDArray[np.bytes_] = np.ascontiguousarray(rows).view(f"S{rows.shape[1]}").reshape(-1)
+    return texts
 
 
 def ordered_floats(column: pa.Array) -> pa.Array:
@@ -85,8 +85,8 @@ def _is_text(type_: pa.DataType) -> bool:
 
 
 def _big_endian(numbers: NDArray[np.uint64]) -> Bytes:
-    found: Bytes = numbers.astype(">u8").view(np.uint8).reshape(len(numbers), 8)
-    return found
+    big_endian: Bytes = numbers.astype(">u8").view(np.uint8).reshape(len(numbers), 8)
+    return big_endian
 
 
 def _float_bits(column: pa.Array) -> NDArray[np.uint64]:
@@ -94,8 +94,8 @@ def _float_bits(column: pa.Array) -> NDArray[np.uint64]:
     # all NaNs are one value
     numbers = np.where(np.isnan(numbers), np.nan, numbers)
     bits = numbers.view(np.uint64)
-    found: NDArray[np.uint64] = np.where(bits & _SIGN, ~bits, bits | _SIGN)
-    return found
+    ordered_bits: NDArray[np.uint64] = np.where(bits & _SIGN, ~bits, bits | _SIGN)
+    return ordered_bits
 
 
 def _decimal_bytes(column: pa.Array) -> Bytes:
@@ -108,16 +108,16 @@ def _decimal_bytes(column: pa.Array) -> Bytes:
 
 def _first_bytes(column: pa.Array, count: int) -> Bytes:
     plain = column.fill_null(b"")
-    found = np.zeros((len(plain), count), np.uint8)
+    prefixes = np.zeros((len(plain), count), np.uint8)
     if not len(plain):
-        return found
+        return prefixes
     buffers: list[Any] = plain.buffers()
     ends = np.frombuffer(buffers[1], np.int64, count=len(plain) + 1, offset=plain.offset * 8)
     starts, sizes = ends[:-1], ends[1:] - ends[:-1]
     if buffers[2] is None:
-        return found
+        return prefixes
     data = np.frombuffer(buffers[2], np.uint8)
     for place in range(min(count, int(sizes.max()))):
         has = np.flatnonzero(sizes > place)
-        found[has, place] = data[starts[has] + place]
-    return found
+        prefixes[has, place] = data[starts[has] + place]
+    return prefixes

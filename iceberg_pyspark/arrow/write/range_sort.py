@@ -165,20 +165,20 @@ def sampled(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch | None:
     Of each batch every n-th row, with an n that doubles whenever there are too many.
     """
     step, count = 1, 0
-    kept: list[pa.RecordBatch] = []
+    sample: list[pa.RecordBatch] = []
     for batch in batches:
         if not batch.num_rows:
             continue
-        kept.append(batch.take(pa.array(np.arange(0, batch.num_rows, step))))
-        count += kept[-1].num_rows
+        sample.append(batch.take(pa.array(np.arange(0, batch.num_rows, step))))
+        count += sample[-1].num_rows
         if count > 2 * _SAMPLED_ROWS:
-            rows = pa.Table.from_batches(kept).combine_chunks()
+            rows = pa.Table.from_batches(sample).combine_chunks()
             rows = rows.take(pa.array(np.arange(0, count, 2)))
-            kept, count, step = rows.to_batches(), rows.num_rows, step * 2
-    if not kept:
+            sample, count, step = rows.to_batches(), rows.num_rows, step * 2
+    if not sample:
         return None
-    [found] = pa.Table.from_batches(kept).combine_chunks().to_batches()
-    return found
+    [single_batch] = pa.Table.from_batches(sample).combine_chunks().to_batches()
+    return single_batch
 
 
 class Spill:

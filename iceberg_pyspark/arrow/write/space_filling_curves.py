@@ -30,11 +30,11 @@ def z_order(columns: Sequence[Places], bits: int) -> Places:
     >>> z_order([np.array([0, 1], np.uint64), np.array([1, 0], np.uint64)], 1).tolist()
     [1, 2]
     """
-    found = np.zeros(len(columns[0]), np.uint64)
+    codes = np.zeros(len(columns[0]), np.uint64)
     for bit in reversed(range(bits)):
         for column in columns:
-            found = (found << _ONE) | ((column >> np.uint64(bit)) & _ONE)
-    return found
+            codes = (codes << _ONE) | ((column >> np.uint64(bit)) & _ONE)
+    return codes
 
 
 def hilbert(columns: Sequence[Places], bits: int) -> Places:

@@ -119,7 +119,7 @@ class _TaskWriter:
         self._partitions: dict[Hashable, _Partition] = {}
         # partitions with an open file, the one written to least recently first
         self._open: dict[Hashable, _Partition] = {}
-        self._done: list[DataFile] = []
+        self._finished_files: list[DataFile] = []
         self._file_count = 0
         # rows not split yet: split many at once, else pieces of a few rows cost more than the rows
         self._arrived: list[pa.RecordBatch] = []
@@ -164,13 +164,13 @@ class _TaskWriter:
         for key, partition in list(self._partitions.items()):
             self._flush(key, partition)
             self._close_file(key, partition)
-        return self._done
+        return self._finished_files
 
     def abort(self) -> None:
         for partition in self._open.values():
             if partition.file is not None:
                 partition.file.abort()
-        for file in self._done:
+        for file in self._finished_files:
             # the failure that led here is the one to report; what stays is an orphan
             with contextlib.suppress(StorageError):
                 self._io.delete(file.file_path)
@@ -262,7 +262,7 @@ class _TaskWriter:
         if partition.file is None:
             return
         closed_file = partition.file.close()
-        self._done.append(
+        self._finished_files.append(
             DataFile(
                 file_path=partition.location,
                 file_format=self._context.file_format,

@@ -342,7 +342,7 @@ class HiveCatalog(MetastoreViewCatalog):
         e: HiveAnswerError,
         identifier: TableIdentifier,
         expected: str,
-        seen: Outcome[None],
+        observed_outcome: Outcome[None],
         conflict: IcebergError,
     ) -> Outcome[None]:
         """The outcome of a request that the metastore said no to; `seen` is what the table says.
@@ -351,17 +351,19 @@ class HiveCatalog(MetastoreViewCatalog):
         """
         if e.code == UNKNOWN_CALL:
             return Refused(e)
-        if not isinstance(seen, Unknown) or not (e.code in _CERTAIN or _MODIFIED in str(e)):
-            return seen
+        if not isinstance(observed_outcome, Unknown) or not (
+            e.code in _CERTAIN or _MODIFIED in str(e)
+        ):
+            return observed_outcome
         try:
             table = self._table(identifier)
         except IcebergError:
-            return seen
+            return observed_outcome
         if table is None or (_MODIFIED in str(e) and pointer_of(table) == expected):
             return Refused(caused_by(conflict, e))
         if pointer_of(table) == expected:
             return Refused(caused_by(CatalogError(f"table or view {identifier}: {e}"), e))
-        return seen
+        return observed_outcome
 
     def _alter(self, identifier: TableIdentifier, changed: Struct, expected: str | None) -> None:
         settings = {"DO_NOT_UPDATE_STATS": "true"}

@@ -89,7 +89,7 @@ class HiveClient:
         self._properties = properties
         self._addresses = _addresses(catalog, properties)
         self._timeout = _timeout(catalog, properties)
-        self._kept = _IDLE_CONNECTIONS.of(properties)
+        self._max_idle = _IDLE_CONNECTIONS.of(properties)
         for name in _KERBEROS:
             if (hive_property(properties, name) or "").lower() == "true":
                 raise UnsupportedFeatureError(
@@ -160,7 +160,7 @@ class HiveClient:
 
     def _keep(self, protocol: Any) -> None:
         with self._lock:
-            if len(self._idle) < self._kept:
+            if len(self._idle) < self._max_idle:
                 self._idle.append(protocol)
                 return
         protocol.trans.close()

@@ -81,7 +81,7 @@ class TableLock:
         self._local = _local_lock(client.address, str(identifier))
         self._id: int | None = None
         self._ended = threading.Event()
-        self._lost: IcebergError | None = None
+        self._loss: IcebergError | None = None
 
     def acquire(self, while_waiting: Callable[[], None]) -> None:
         """Wait for the lock; `while_waiting` is called now and then, and may end it by an error.
@@ -102,11 +102,11 @@ class TableLock:
 
     def check(self) -> None:
         """Raise where the lock was lost since it was taken."""
-        if self._lost is not None:
+        if self._loss is not None:
             raise CatalogError(
-                f"the lock of {self._name} in the Hive metastore was lost: {self._lost}; try again"
+                f"the lock of {self._name} in the Hive metastore was lost: {self._loss}; try again"
                 ", with a smaller iceberg.hive.lock-heartbeat-interval-ms if it happens often"
-            ) from self._lost
+            ) from self._loss
 
     def release(self) -> None:
         """Give the lock back; an error is logged and no more: the lock ends by itself."""
@@ -182,7 +182,7 @@ class TableLock:
                 self._client.call("heartbeat", ids={"lockid": self._id})
             except IcebergError as e:
                 if not self._ended.is_set():
-                    self._lost = e
+                    self._loss = e
                 return
             wait = self._settings.heartbeat_interval
 

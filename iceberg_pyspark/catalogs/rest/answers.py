@@ -90,8 +90,8 @@ class Answer:
     def message(self) -> str:
         """What the server says of its error, without secrets."""
         text = _text(self._error(), "message") or self.body.decode("utf-8", "replace").strip()
-        shown = without_secrets(text, self.secrets)[:_SHOWN_CHARACTERS]
-        return f"{self.request} was answered with {self.status}: {shown or 'no message'}"
+        excerpt = without_secrets(text, self.secrets)[:_SHOWN_CHARACTERS]
+        return f"{self.request} was answered with {self.status}: {excerpt or 'no message'}"
 
     def _error(self) -> Mapping[str, Any]:
         try:
@@ -120,15 +120,17 @@ def error_of(
     not say.
     """
     message = f"catalog '{catalog}': {answer.message()}"
-    known = _BY_TYPE.get(answer.error_type)
+    error_class = _BY_TYPE.get(answer.error_type)
     match answer.status:
         case 401 | 403 | 419:
             return NotAuthorizedError(f"{message}; check the catalog's credentials and rights")
         case 404:
-            return (known if known and issubclass(known, NotFoundError) else missing)(message)
+            return (
+                error_class if error_class and issubclass(error_class, NotFoundError) else missing
+            )(message)
         case 409:
-            if known is not None:
-                return known(message)
+            if error_class is not None:
+                return error_class(message)
             return _already_there(answer, existing)(message)
         case 406 | 501:
             return UnsupportedFeatureError(message)
@@ -140,7 +142,7 @@ def error_of(
                 "catalog's 'uri' to the address that serves it"
             )
         case status if 400 <= status < 500:
-            return (known or InvalidRequestError)(message)
+            return (error_class or InvalidRequestError)(message)
         case _:
             return CatalogError(message)
 

@@ -88,21 +88,21 @@ class RestCatalog(RestViews):
         *,
         authentication: Authentication | None = None,
     ) -> None:
-        given = CatalogProperties(properties)
-        super().__init__(name, Connection(name, given, authentication))
-        self._given = given
+        own_properties = CatalogProperties(properties)
+        super().__init__(name, Connection(name, own_properties, authentication))
+        self._own_properties = own_properties
         self._authentication = authentication
         self._sessions = TableSessions(self._connection)
-        self._signings = RemoteSignings(name, given, self._connection, self._sessions)
+        self._signings = RemoteSignings(name, own_properties, self._connection, self._sessions)
         self._renewals = CredentialRenewals(name, self._connection, self._sessions, self._load_anew)
 
     def __repr__(self) -> str:
-        return f"RestCatalog({self._name!r}, {self._given!r})"
+        return f"RestCatalog({self._name!r}, {self._own_properties!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # connections do not travel
         build = partial(RestCatalog, authentication=self._authentication)
-        return build, (self._name, dict(self._given))
+        return build, (self._name, dict(self._own_properties))
 
     @property
     def name(self) -> str:
@@ -290,7 +290,7 @@ class RestCatalog(RestViews):
     ) -> Outcome[LoadedTable]:
         """Have the server check the requirements and apply the updates."""
         check_identifier(identifier)
-        known = self._cache.get(identifier)
+        cached_table = self._cache.get(identifier)
         # before the swap: whatever is wrong with it fails no commit that is done
         reports = self._reports
         started_ns = time.monotonic_ns()
@@ -302,14 +302,16 @@ class RestCatalog(RestViews):
             ),
             self._name,
             f"table {identifier}",
-            lambda answer: self._committed(answer, identifier, None if known is None else known[1]),
+            lambda answer: self._committed(
+                answer, identifier, None if cached_table is None else cached_table[1]
+            ),
             lambda answer: commit_refusal(answer, self._name, requirements),
         )
         if isinstance(outcome, Done) and reports is not None:
             name, duration_ns = f"{self._name}.{identifier}", time.monotonic_ns() - started_ns
             for snapshot in (u.snapshot for u in updates if isinstance(u, AddSnapshot)):
                 reports.put(identifier, partial(commit_report, name, snapshot, duration_ns))
-        if isinstance(outcome, Done) and known is None:
+        if isinstance(outcome, Done) and cached_table is None:
             # an answer to a commit has no storage properties
             with after_commit(f"loading table {identifier} to know its storage properties"):
                 return Done(self.load_table(identifier))
@@ -399,8 +401,8 @@ class RestCatalog(RestViews):
         table = self._read(answer, identifier, {} if before is None else before.config).table
         if before is None:
             # not to be found unchanged: the load that follows brings what is missing
-            return self._kept(table, replace(answer, headers={}))
-        return self._kept(replace(table, plan_scan=before.plan_scan), answer)
+            return self._cached(table, replace(answer, headers={}))
+        return self._cached(replace(table, plan_scan=before.plan_scan), answer)
 
     def _loaded(
         self,
@@ -410,19 +412,19 @@ class RestCatalog(RestViews):
         of_refs: bool = False,
         is_loaded: bool = False,
     ) -> LoadedTable:
-        answered = self._read(answer, identifier)
-        table = answered.table
-        mode = answered.planning or self.properties.get(PLANNING_MODE)
+        new_table = self._read(answer, identifier)
+        table = new_table.table
+        mode = new_table.planning or self.properties.get(PLANNING_MODE)
         if mode is not None and not is_planned_here(mode):
             planning = ScanPlanning(self._name, self._connection, self._sessions, identifier, mode)
             if is_loaded:
                 # what was created is created, whoever plans its scans
                 planning.check()
             table = replace(table, plan_scan=planning)
-        self._sessions.set_tokens(identifier, answered.tokens)
-        return self._kept(self._renewals.of(table), answer, of_refs=of_refs)
+        self._sessions.set_tokens(identifier, new_table.tokens)
+        return self._cached(self._renewals.of(table), answer, of_refs=of_refs)
 
-    def _kept(self, table: LoadedTable, answer: Answer, *, of_refs: bool = False) -> LoadedTable:
+    def _cached(self, table: LoadedTable, answer: Answer, *, of_refs: bool = False) -> LoadedTable:
         identifier = table.identifier
         if self._reports is not None:
             to = ScanReports(identifier, f"{self._name}.{identifier}", self._reports)
@@ -444,7 +446,7 @@ class RestCatalog(RestViews):
         *,
         is_staged: bool = False,
     ) -> AnsweredTable:
-        answered = answered_table(
+        new_table = answered_table(
             answer,
             identifier,
             catalog=self._name,
@@ -454,9 +456,9 @@ class RestCatalog(RestViews):
             is_staged=is_staged,
         )
         if config is not None:
-            return answered
-        table = self._signings.of(answered.table, answered.signing, answered.tokens)
-        return replace(answered, table=table)
+            return new_table
+        table = self._signings.of(new_table.table, new_table.signing, new_table.tokens)
+        return replace(new_table, table=table)
 
     def _delegation(self) -> dict[str, str]:
         # a user's own header of that name wins

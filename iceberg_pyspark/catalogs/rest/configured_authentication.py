@@ -81,8 +81,10 @@ def table_authentication_of(
         return None
     parameters = {k: v for k, v in properties.items() if k not in ("credential", *TABLE_TOKENS)}
     if "token" in tokens:
-        given = oauth2_settings(catalog, {**parameters, "token": tokens["token"]}, settings.uri)
-        return OAuth2(given, client)
+        settings_of_table = oauth2_settings(
+            catalog, {**parameters, "token": tokens["token"]}, settings.uri
+        )
+        return OAuth2(settings_of_table, client)
     if not tokens or not isinstance(own, OAuth2):
         return None
     return OAuth2(oauth2_settings(catalog, {**parameters, **tokens}, settings.uri), client, own)

@@ -76,12 +76,12 @@ class Connection:
         self, catalog: str, properties: Mapping[str, str], authentication: Authentication | None
     ) -> None:
         self._catalog = catalog
-        self._given = properties
+        self._own_properties = properties
         self._given_authentication = authentication
 
     @cached_property
     def _settings(self) -> HttpSettings:
-        return http_settings(self._catalog, self._given)
+        return http_settings(self._catalog, self._own_properties)
 
     @cached_property
     def _client(self) -> httpx.Client:
@@ -90,12 +90,12 @@ class Connection:
     @cached_property
     def _authentication(self) -> Authentication:
         return self._given_authentication or authentication_of(
-            self._catalog, self._given, self._settings, self._client
+            self._catalog, self._own_properties, self._settings, self._client
         )
 
     @cached_property
     def _configuration(self) -> _Configuration:
-        warehouse = self._given.get(_WAREHOUSE)
+        warehouse = self._own_properties.get(_WAREHOUSE)
         query = {_WAREHOUSE: warehouse} if warehouse else None
         answer = self._session(self._settings).ask("GET", "v1/config", query=query)
         return self.checked(answer).read(_configuration_from_json)
@@ -107,7 +107,7 @@ class Connection:
             taken_properties(self._catalog, self._settings.uri, offered)
             for offered in (self._configuration.defaults, self._configuration.overrides)
         )
-        return CatalogProperties({**defaults, **self._given, **overrides})
+        return CatalogProperties({**defaults, **self._own_properties, **overrides})
 
     @cached_property
     def paths(self) -> Paths:
@@ -143,7 +143,7 @@ class Connection:
         """The requests of a table for which the server gave these tokens."""
         own = table_authentication_of(
             self._catalog,
-            self._given,
+            self._own_properties,
             tokens,
             self._authentication,
             self._served,
@@ -162,7 +162,7 @@ class Connection:
             settings,
             self._client,
             authentication or self._authentication,
-            secrets=secret_values({**self._given, **(secrets or {})}),
+            secrets=secret_values({**self._own_properties, **(secrets or {})}),
         )
 
     def pages(
@@ -189,11 +189,11 @@ class Connection:
     def identifiers(self, path: str) -> list[TableIdentifier]:
         """The names in a list of tables or views; raises `NoSuchNamespaceError`."""
         items = self.pages(path, "identifiers", {}, NoSuchNamespaceError)
-        found = [JsonObject(item, "identifiers") for item in items]
+        entries = [JsonObject(item, "identifiers") for item in items]
         return sorted(
             (
                 TableIdentifier(namespace=o.strings("namespace"), name=o.string("name"))
-                for o in found
+                for o in entries
             ),
             key=lambda identifier: identifier.name,
         )

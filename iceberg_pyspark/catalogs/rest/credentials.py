@@ -22,8 +22,8 @@ def table_storage_properties(
     answer: JsonObject, *, catalog: str, uri: str, properties: Mapping[str, str]
 ) -> CatalogProperties:
     """The storage properties of the table in an answer; `properties` are the catalog's."""
-    taken = taken_properties(catalog, uri, answer.string_map("config"))
-    merged = {**storage_properties(properties), **storage_properties(taken)}
+    table_properties = taken_properties(catalog, uri, answer.string_map("config"))
+    merged = {**storage_properties(properties), **storage_properties(table_properties)}
     # the server names prefixes in a list of its own only, and nobody but us who renews
     merged.pop(VENDED_CREDENTIALS, None)
     merged.pop(RENEWAL, None)

@@ -189,10 +189,10 @@ class PlannedFilesReader:
             return None
         path = task.path_of("residual-filter")
         try:
-            given = predicate_from_json(task.value("residual-filter"), self._scan.schema)
+            server_filter = predicate_from_json(task.value("residual-filter"), self._scan.schema)
         except InvalidRequestError as e:
             raise UnsupportedFeatureError(f"{path}: a filter that is not understood: {e}") from e
-        residual = push_not(given)
+        residual = push_not(server_filter)
         # made of parts of the scan's predicate, which is asked of every row in full
         is_own = self._leaves.issuperset(leaves_of(residual))
         return None if is_own and not isinstance(residual, AlwaysFalse) else residual

@@ -72,11 +72,11 @@ class CredentialRenewals:
                 self._sources.popitem(last=False)
         register_source(name, source)
         token = self._sessions.token(table.identifier)
-        asked = endpoint_of(table.config, self._connection.session.uri)
+        endpoint = endpoint_of(table.config, self._connection.session.uri)
         # a task may ask for itself where the server gave what that takes
         if token is None and not self._connection.is_anonymous:
-            asked = None
-        renewal = Renewal(source=name, endpoint=asked, token=token if asked else None)
+            endpoint = None
+        renewal = Renewal(source=name, endpoint=endpoint, token=token if endpoint else None)
         return replace(table, config={**table.config, RENEWAL: renewal.to_text()})
 
 
@@ -114,9 +114,9 @@ class _TableCredentials:
     def _from_endpoint(self, properties: Mapping[str, str]) -> Mapping[str, str] | None:
         c = self._connection
         uri = c.session.uri
-        asked = endpoint_of(properties, uri)
-        if asked is not None:
-            path = asked[len(uri) + 1 :]
+        endpoint = endpoint_of(properties, uri)
+        if endpoint is not None:
+            path = endpoint[len(uri) + 1 :]
         elif e.LOAD_CREDENTIALS in c.endpoints:
             path = c.paths.credentials(self._identifier)
         else:

@@ -108,8 +108,8 @@ class ScanPlanning:
         """
         self.check()
         paths, reader = self._connection.paths, PlannedFilesReader(scan)
-        asked = self._ask("POST", paths.plan(self._identifier), scan_to_json(scan))
-        result = _result_of(asked)
+        plan_answer = self._ask("POST", paths.plan(self._identifier), scan_to_json(scan))
+        result = _result_of(plan_answer)
         plan_id, is_fetched = result.plan_id, False
         try:
             result = self._completed(result)

@@ -52,9 +52,9 @@ def scan_to_json(scan: ScanToPlan) -> dict[str, Any]:
     # nothing selected is no list of columns: a server may take an empty one for all or for none
     if any(i in names for i in selected):
         body["select"] = sorted(names[i] for i in selected if i in names)
-    sent = _sent(push_not(scan.predicate))
-    if not isinstance(sent, AlwaysTrue):
-        body["filter"] = predicate_to_json(sent)
+    request_filter = _sendable_predicate(push_not(scan.predicate))
+    if not isinstance(request_filter, AlwaysTrue):
+        body["filter"] = predicate_to_json(request_filter)
     if any(i in names for i in scan.metrics):
         body["stats-fields"] = sorted(names[i] for i in scan.metrics if i in names)
     return body
@@ -67,13 +67,13 @@ def _column_ids(projection: Schema) -> Iterator[int]:
         yield from [f.field_id] if children is None else _column_ids(children)
 
 
-def _sent(predicate: Predicate) -> Predicate:
+def _sendable_predicate(predicate: Predicate) -> Predicate:
     """A predicate without `Not`, weakened to what a server compares as we do."""
     match predicate:
         case And(left, right):
-            return and_(_sent(left), _sent(right))
+            return and_(_sendable_predicate(left), _sendable_predicate(right))
         case Or(left, right):
-            return or_(_sent(left), _sent(right))
+            return or_(_sendable_predicate(left), _sendable_predicate(right))
         case BoundUnary(column=column) if not isinstance(column.type, types.PrimitiveType):
             # Java's server binds no test of a struct, list or map
             return AlwaysTrue()

@@ -35,10 +35,10 @@ _METADATA_SERVICE = ipaddress.IPv6Address("fd00:ec2::254")
 
 def taken_properties(catalog: str, catalog_uri: str, offered: Mapping[str, str]) -> dict[str, str]:
     """The properties that a catalog takes from its server; raises `CatalogError` for an address."""
-    taken = {k: v for k, v in offered.items() if not _is_left_out(k)}
-    for key, value in taken.items():
+    accepted = {k: v for k, v in offered.items() if not _is_left_out(k)}
+    for key, value in accepted.items():
         _check_address(catalog, catalog_uri, key, value)
-    return taken
+    return accepted
 
 
 def _is_left_out(key: str) -> bool:

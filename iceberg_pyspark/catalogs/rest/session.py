@@ -141,12 +141,14 @@ class Session:
         repeated: bool,
     ) -> Answer | Lost:
         redact_logs_of("httpx", "httpcore")
-        sent = {"Accept": "application/json", **self._settings.headers, **headers}
+        request_headers = {"Accept": "application/json", **self._settings.headers, **headers}
         if content:
-            sent["Content-Type"] = "application/json"
-        sent |= self._authentication.headers(method, str(url), content)
+            request_headers["Content-Type"] = "application/json"
+        request_headers |= self._authentication.headers(method, str(url), content)
         try:
-            response = self._client.request(method, url, content=content or None, headers=sent)
+            response = self._client.request(
+                method, url, content=content or None, headers=request_headers
+            )
         except UnicodeError:
             # not chained: it holds the header
             raise InvalidRequestError(
@@ -179,9 +181,9 @@ class Session:
             ) from e
 
     def _wait_s(self, attempt: int, headers: Mapping[str, str]) -> float:
-        asked = headers.get("Retry-After", "")
-        if asked.isdigit():
-            return min(float(asked), _LONGEST_ASKED_WAIT_S)
+        retry_after = headers.get("Retry-After", "")
+        if retry_after.isdigit():
+            return min(float(retry_after), _LONGEST_ASKED_WAIT_S)
         wait_s = min(_FIRST_WAIT_S * 2.0**attempt, _LONGEST_WAIT_S)
         return wait_s * (1 + random.random() / 2)
 

@@ -70,13 +70,13 @@ class RemoteSignings:
     def __init__(
         self,
         catalog: str,
-        given: Mapping[str, str],
+        own_properties: Mapping[str, str],
         connection: Connection,
         sessions: TableSessions,
     ) -> None:
         """`given` are the properties that the user gave, and no server."""
         self._catalog = catalog
-        self._given = given
+        self._own_properties = own_properties
         self._connection = connection
         self._sessions = sessions
         self._name = uuid.uuid4().hex
@@ -95,23 +95,23 @@ class RemoteSignings:
             return table
         signed_by = next(p for p in all_properties if is_signed_remotely(p))
         token = tokens.get("token")
-        named = {**table.config, **signed_by, **config.addresses}
+        addresses = {**table.config, **signed_by, **config.addresses}
         register_signer(self._name, self)
         signing = RemoteSigning(
             source=self._name,
             namespace=table.identifier.namespace,
             name=table.identifier.name,
-            endpoint=self._endpoint(table.identifier, named),
+            endpoint=self._endpoint(table.identifier, addresses),
             for_tasks=token is not None or self._connection.is_anonymous,
             token=token,
             properties=config.properties,
             headers=config.headers,
         )
-        kept = {k: v for k, v in table.config.items() if k not in _UNSIGNED_KEYS}
+        table_config = {k: v for k, v in table.config.items() if k not in _UNSIGNED_KEYS}
         if not is_signed_remotely(table.config):
             # some prefixes only: others have keys
-            kept = dict(table.config)
-        return replace(table, config={**kept, SIGNING: signing.to_text()})
+            table_config = dict(table.config)
+        return replace(table, config={**table_config, SIGNING: signing.to_text()})
 
     def sign(self, signing: RemoteSigning, request: Mapping[str, Any]) -> SignerAnswer:
         """The server's answer, by the table's own session; raises `CatalogUnavailableError`."""
@@ -125,14 +125,14 @@ class RemoteSignings:
 
     def _endpoint(self, identifier: TableIdentifier, properties: Mapping[str, str]) -> str:
         uri = self._connection.session.uri
-        chosen = _first(self._given, _URIS)
-        base = (chosen or _first(properties, _URIS) or uri).rstrip("/")
-        path = _first(self._given, _ENDPOINTS) or _first(properties, _ENDPOINTS)
+        signer_uri = _first(self._own_properties, _URIS)
+        base = (signer_uri or _first(properties, _URIS) or uri).rstrip("/")
+        path = _first(self._own_properties, _ENDPOINTS) or _first(properties, _ENDPOINTS)
         if path is None:
             offers = e.SIGN_REQUEST in self._connection.endpoints
             path = self._connection.paths.sign(identifier) if offers else _OLD_ENDPOINT
         address = path if "://" in path else f"{base}/{path.lstrip('/')}"
-        trusted = {_origin(uri), *(() if chosen is None else (_origin(chosen),))}
+        trusted = {_origin(uri), *(() if signer_uri is None else (_origin(signer_uri),))}
         if _origin(address) not in trusted or urlsplit(address).username is not None:
             raise CatalogError(
                 f"catalog '{self._catalog}': its server has requests of table {identifier} signed "

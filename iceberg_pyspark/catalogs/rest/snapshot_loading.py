@@ -33,13 +33,13 @@ def with_snapshots_of_refs(table: LoadedTable, load: Callable[[], LoadedTable]) 
     They are those of this metadata: commits since then leave it as it is.
     """
     metadata = table.metadata
-    known = metadata.snapshots
+    ref_snapshots = metadata.snapshots
 
     def every() -> tuple[Snapshot, ...]:
         later = check_same_table(table, load()).metadata.snapshots
         own = {s.snapshot_id: s for s in later if not _is_newer(s)}
         # expired since, and still named by this metadata
-        missing = [s for s in known if s.snapshot_id not in own]
+        missing = [s for s in ref_snapshots if s.snapshot_id not in own]
         return (*missing, *own.values())
 
     def _is_newer(snapshot: Snapshot) -> bool:
@@ -47,4 +47,6 @@ def with_snapshots_of_refs(table: LoadedTable, load: Callable[[], LoadedTable]) 
             return snapshot.sequence_number > metadata.last_sequence_number
         return snapshot.timestamp_ms > metadata.last_updated_ms
 
-    return replace(table, metadata=replace(metadata, snapshots=SnapshotsOfRefs(known, every)))
+    return replace(
+        table, metadata=replace(metadata, snapshots=SnapshotsOfRefs(ref_snapshots, every))
+    )

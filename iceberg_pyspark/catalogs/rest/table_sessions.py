@@ -36,20 +36,20 @@ class TableSessions:
     def of(self, identifier: TableIdentifier) -> Session:
         """The session of a table's requests."""
         with self._lock:
-            known = self._sessions.get(identifier)
-        return self._connection.session if known is None else known[1]
+            tokens_and_session = self._sessions.get(identifier)
+        return self._connection.session if tokens_and_session is None else tokens_and_session[1]
 
     def token(self, identifier: TableIdentifier) -> str | None:
         """The token that the server gave for the table as it is."""
         with self._lock:
-            known = self._sessions.get(identifier)
-        return None if known is None else known[0].get("token")
+            tokens_and_session = self._sessions.get(identifier)
+        return None if tokens_and_session is None else tokens_and_session[0].get("token")
 
     def set_tokens(self, identifier: TableIdentifier, tokens: Mapping[str, str]) -> None:
         """Take the tokens of a load; a session that has these already stays."""
         with self._lock:
-            known = self._sessions.get(identifier)
-            if known is not None and known[0] == tokens:
+            tokens_and_session = self._sessions.get(identifier)
+            if tokens_and_session is not None and tokens_and_session[0] == tokens:
                 return
             self._sessions.pop(identifier, None)
             session = self._connection.table_session(tokens) if tokens else None

@@ -97,8 +97,8 @@ def _named_in(
         return question.namespace, question.name
     if isinstance(question, ViewChange):
         statement = question.statement
-        taken = statement.to if isinstance(error, ViewAlreadyExistsError) else ()
-        return question.namespace, taken[-1] if taken else statement.name
+        new_name = statement.to if isinstance(error, ViewAlreadyExistsError) else ()
+        return question.namespace, new_name[-1] if new_name else statement.name
     return (question.namespace if isinstance(question, NamespaceQuestion) else ()), None
 
 

@@ -35,14 +35,14 @@ def session_table_exists(spark: SparkSession, namespace: str, name: str) -> bool
 
 def set_table_type(spark: SparkSession, table: SessionTable, table_type: str) -> None:
     """Make a table MANAGED or EXTERNAL; raises `InvalidRequestError`."""
-    found = _catalog(spark).getTableMetadata(_identifier(spark, table.namespace, table.name))
+    entry = _catalog(spark).getTableMetadata(_identifier(spark, table.namespace, table.name))
     jvm: Any = spark._jvm
     types = jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType
     # a case class is copied by all its parameters, of which releases have more and more
-    parameters = [found.productElement(i) for i in range(found.productArity())]
+    parameters = [entry.productElement(i) for i in range(entry.productArity())]
     parameters[_TABLE_TYPE] = types.apply(table_type)
     try:
-        _catalog(spark).alterTable(found.copy(*parameters))
+        _catalog(spark).alterTable(entry.copy(*parameters))
     except Py4JJavaError as e:
         raise _refused(f"{table} cannot be made {table_type}", e) from e
 
@@ -104,11 +104,11 @@ def remove_empty_folder(spark: SparkSession, location: str) -> None:
 
 
 def _check_external(catalog: Any, table: SessionTable, identifier: Any) -> None:
-    found = catalog.getTableMetadata(identifier).tableType().name()
-    if found != EXTERNAL:
+    table_type = catalog.getTableMetadata(identifier).tableType().name()
+    if table_type != EXTERNAL:
         raise InvalidRequestError(
-            f"{table} is {found} now, and Spark moves and deletes the files of such a table with "
-            "its name; it was left as it is: try again"
+            f"{table} is {table_type} now, and Spark moves and deletes the files of such a table "
+            "with its name; it was left as it is: try again"
         )
 
 

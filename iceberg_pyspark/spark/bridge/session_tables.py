@@ -75,9 +75,9 @@ def session_table(spark: SparkSession, levels: Sequence[str]) -> SessionTable:
         raise NoSuchTableError(
             f"there is no table {SESSION_CATALOG}.{'.'.join(names)} in Spark's own catalog"
         )
-    found = catalog.getTableMetadata(identifier)
+    entry = catalog.getTableMetadata(identifier)
     java = jvm.scala.jdk.javaapi.CollectionConverters
-    columns = tuple(java.asJava(found.partitionColumnNames()))
+    columns = tuple(java.asJava(entry.partitionColumnNames()))
 
     def path(uri: Any) -> str:
         # a URI is encoded, and locations are not
@@ -88,20 +88,20 @@ def session_table(spark: SparkSession, levels: Sequence[str]) -> SessionTable:
         return TablePartition(values=values, location=path(one.location()))
 
     partitions = None
-    if columns and found.tracksPartitionsInCatalog():
+    if columns and entry.tracksPartitionsInCatalog():
         listed = catalog.listPartitions(identifier, jvm.scala.Option.empty())
         partitions = tuple(partition(one) for one in java.asJava(listed))
-    is_view = found.tableType().name() == "VIEW"
+    is_view = entry.tableType().name() == "VIEW"
     return SessionTable(
         name=names[1],
         namespace=names[0],
-        provider="" if is_view else _provider(found),
-        type=found.tableType().name(),
-        location="" if is_view else path(found.location()),
-        schema=spark_types.StructType.fromJson(json.loads(found.schema().json())),
+        provider="" if is_view else _provider(entry),
+        type=entry.tableType().name(),
+        location="" if is_view else path(entry.location()),
+        schema=spark_types.StructType.fromJson(json.loads(entry.schema().json())),
         partition_columns=columns,
-        is_bucketed=found.bucketSpec().isDefined(),
-        properties=dict(java.asJava(found.properties())),
+        is_bucketed=entry.bucketSpec().isDefined(),
+        properties=dict(java.asJava(entry.properties())),
         partitions=partitions,
     )
 

@@ -21,7 +21,7 @@ from iceberg_pyspark.spec.metadata_columns import (
 
 _TYPE = CHANGE_TYPE.name
 _ORDINAL = CHANGE_ORDINAL.name
-_SAID = frozenset(f.name for f in CHANGE_COLUMNS)
+_CHANGE_COLUMN_NAMES = frozenset(f.name for f in CHANGE_COLUMNS)
 
 
 def without_carry_overs(changes: DataFrame) -> DataFrame:
@@ -51,7 +51,7 @@ def with_update_images(
     of_key = Window.partitionBy(*identifiers, _ORDINAL)
     deletes, inserts = (F.count(kind).over(of_key) for kind in (_deleted(), _inserted()))
     helper = _helper(changes)
-    counted = changes.withColumn(
+    with_counts = changes.withColumn(
         helper, F.struct(deletes.alias("deletes"), inserts.alias("inserts"))
     )
     deletes, inserts = (F.col(helper).getField(name) for name in ("deletes", "inserts"))
@@ -69,7 +69,7 @@ def with_update_images(
         .when(F.col(_TYPE) == "DELETE", "UPDATE_BEFORE")
         .otherwise("UPDATE_AFTER")
     )
-    return counted.withColumn(_TYPE, image).drop(helper)
+    return with_counts.withColumn(_TYPE, image).drop(helper)
 
 
 def net_changes(changes: DataFrame) -> DataFrame:
@@ -83,7 +83,7 @@ def net_changes(changes: DataFrame) -> DataFrame:
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     sign = F.when(F.col(_TYPE) == "INSERT", 1).otherwise(-1)
     helper = _helper(changes)
-    counted = changes.withColumn(
+    with_counts = changes.withColumn(
         helper,
         F.struct(
             F.sum(sign).over(so_far).alias("count"),
@@ -93,10 +93,10 @@ def net_changes(changes: DataFrame) -> DataFrame:
     )
     count, total, place = (F.col(helper).getField(n) for n in ("count", "total", "place"))
     # a change remains that was the last to bring the count to a number on the way to the total
-    counted = counted.where((sign * count).between(1, sign * total))
+    with_counts = with_counts.where((sign * count).between(1, sign * total))
     last = helper + "_last"
-    counted = counted.withColumn(last, F.max(place).over(Window.partitionBy(*key, count)))
-    return counted.where(place == F.col(last)).drop(helper, last)
+    with_counts = with_counts.withColumn(last, F.max(place).over(Window.partitionBy(*key, count)))
+    return with_counts.where(place == F.col(last)).drop(helper, last)
 
 
 def _inserted() -> Column:
@@ -114,7 +114,7 @@ def _whole(window: WindowSpec) -> WindowSpec:
 
 
 def _row_key(changes: DataFrame) -> list[Column]:
-    return compared_by([f for f in changes.schema.fields if f.name not in _SAID])
+    return compared_by([f for f in changes.schema.fields if f.name not in _CHANGE_COLUMN_NAMES])
 
 
 def _helper(changes: DataFrame) -> str:

@@ -89,27 +89,27 @@ class Changelog:
             return tuple(_path(metadata, i) for i in schema.identifier_field_ids)
         paths = []
         for name in self.identifier_columns:
-            found = [f.name for f in schema.fields if f.name == name]
-            found = found or [f.name for f in schema.fields if f.name.lower() == name.lower()]
-            if len(found) != 1:
+            names = [f.name for f in schema.fields if f.name == name]
+            names = names or [f.name for f in schema.fields if f.name.lower() == name.lower()]
+            if len(names) != 1:
                 raise InvalidRequestError(
                     f"{PROCEDURE}: table {metadata.location} has no identifier column '{name}'; "
                     f"its columns are {', '.join(f.name for f in schema.fields)}"
                 )
-            paths.append((found[0],))
+            paths.append((names[0],))
         return tuple(paths)
 
 
-def view_name(given: str | None, table: str) -> str:
+def view_name(requested_name: str | None, table: str) -> str:
     """The name of the view as SQL writes it; that of Java's where none is given."""
-    if given is None:
+    if requested_name is None:
         return quoted(f"{table}_changes")
-    if len(parse_levels(given)) != 1:
+    if len(parse_levels(requested_name)) != 1:
         raise InvalidRequestError(
-            f"{PROCEDURE}: changelog_view {given} is a temporary view, whose name has one level; "
-            "leave catalog and namespace out"
+            f"{PROCEDURE}: changelog_view {requested_name} is a temporary view, whose name has "
+            "one level; leave catalog and namespace out"
         )
-    return given
+    return requested_name
 
 
 def _snapshots(metadata: TableMetadata, options: Mapping[str, Any]) -> Sequence[Snapshot]:

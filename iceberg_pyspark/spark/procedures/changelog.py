@@ -8,12 +8,12 @@ from iceberg_pyspark.spark.procedures.definition import Column, Procedure, Proce
 
 
 def _create_changelog_view(run: ProcedureRun) -> tuple[Row, ...]:
-    given = dict(run.given)
-    name = view_name(given.pop("changelog_view", None), run.identifier.name)
+    arguments = dict(run.given)
+    name = view_name(arguments.pop("changelog_view", None), run.identifier.name)
     identifier = run.identifier
     levels = (run.catalog.name, *identifier.namespace, identifier.name)
     read = changes_of_catalog(run.spark, levels)
-    changelog = Changelog(**given).of(str(identifier), run.table.metadata, read)
+    changelog = Changelog(**arguments).of(str(identifier), run.table.metadata, read)
     changelog.createOrReplaceTempView(name)
     return ((name,),)
 

@@ -26,21 +26,21 @@ _COUNTS = (
 
 
 def _expire_snapshots(run: ProcedureRun) -> tuple[Row, ...]:
-    done = run.maintenance.expire_snapshots(**run.given)
-    return (tuple(getattr(done, name) for name in _COUNTS),)
+    result = run.maintenance.expire_snapshots(**run.given)
+    return (tuple(getattr(result, name) for name in _COUNTS),)
 
 
 def _remove_orphan_files(run: ProcedureRun) -> tuple[Row, ...]:
-    given = dict(run.given)
-    if (view := given.pop("file_list_view", None)) is not None:
-        given["inventory"] = _inventory(run.spark, view)
+    arguments = dict(run.given)
+    if (view := arguments.pop("file_list_view", None)) is not None:
+        arguments["inventory"] = _inventory(run.spark, view)
     for name in ("prefix_listing", "stream_results"):
         # how files are listed and results kept, of which there is one way here
-        given.pop(name, None)
-    if "prefix_mismatch_mode" in given:
-        given["prefix_mismatch_mode"] = str(given["prefix_mismatch_mode"]).lower()
-    done = run.maintenance.remove_orphan_files(**given)
-    return tuple((location,) for location in done.orphan_file_locations)
+        arguments.pop(name, None)
+    if "prefix_mismatch_mode" in arguments:
+        arguments["prefix_mismatch_mode"] = str(arguments["prefix_mismatch_mode"]).lower()
+    result = run.maintenance.remove_orphan_files(**arguments)
+    return tuple((location,) for location in result.orphan_file_locations)
 
 
 def _inventory(spark: SparkSession, view: str) -> Inventory:
@@ -48,10 +48,10 @@ def _inventory(spark: SparkSession, view: str) -> Inventory:
     files = spark.table(view)
     types = {f.name: f.dataType.simpleString() for f in files.schema.fields}
     if types.get("file_path") != "string" or types.get("last_modified") != "timestamp":
-        shown = ", ".join(f"{name} {type_}" for name, type_ in types.items())
+        column_list = ", ".join(f"{name} {type_}" for name, type_ in types.items())
         raise InvalidRequestError(
             f"remove_orphan_files: file_list_view {view} must have the columns file_path STRING "
-            f"and last_modified TIMESTAMP; it has {shown}"
+            f"and last_modified TIMESTAMP; it has {column_list}"
         )
     listed = files.where("file_path IS NOT NULL").selectExpr(
         "file_path", "unix_millis(last_modified) AS modified_ms"

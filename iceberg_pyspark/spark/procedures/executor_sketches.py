@@ -49,12 +49,12 @@ def sketches_by_executors(
     try:
         parts = min(len(tasks), _TASKS_PER_CORE * context.defaultParallelism)
         sketch = partial(_sketches, scan.context, columns, scan.io)
-        found = context.parallelize(tasks, parts).mapPartitions(sketch).collect()
+        results = context.parallelize(tasks, parts).mapPartitions(sketch).collect()
     except (PySparkException, Py4JError) as e:
         raise _error_of(e, scan.context.table) from e
     finally:
         context.setJobDescription(None)  # type: ignore[arg-type]
-    for sketches in found:
+    for sketches in results:
         more = {i: ThetaSketch.from_bytes(data, "a task") for i, data in sketches.items()}
         unite_sketches(total, more)
     return total

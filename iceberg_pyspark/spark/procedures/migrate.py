@@ -59,18 +59,18 @@ _log = logging.getLogger(__name__)
 
 
 def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
-    spark, given = run.spark, run.given
-    if given.get("parallelism", 1) < 1:
+    spark, arguments = run.spark, run.given
+    if arguments.get("parallelism", 1) < 1:
         raise InvalidRequestError("migrate: parallelism must be larger than 0")
     identifier = _identifier(run)
     catalog = _session_catalog(run)
     _check_is_no_iceberg_table(catalog, identifier)
     source, _ = table_source(spark, (*identifier.namespace, identifier.name))
-    backup_name = given.get("backup_table_name", f"{source.name}{_BACKUP}")
+    backup_name = arguments.get("backup_table_name", f"{source.name}{_BACKUP}")
     _check_backup(spark, catalog, source, backup_name)
-    if given.get("drop_backup", False):
+    if arguments.get("drop_backup", False):
         check_can_be_forgotten(source)
-    properties = dict(given.get("properties", {}))
+    properties = dict(arguments.get("properties", {}))
     _check_provider(properties)
     location = properties.pop(_LOCATION, source.location)
     create_namespace_if_absent(catalog, identifier.namespace)
@@ -86,9 +86,9 @@ def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
     _check_place(planned.metadata.location, location)
     with _set_aside(spark, source, backup_name) as backup:
         added = _take_over(
-            spark, catalog, planned, backup, given.get("ignore_missing_files", False)
+            spark, catalog, planned, backup, arguments.get("ignore_missing_files", False)
         )
-    if given.get("drop_backup", False):
+    if arguments.get("drop_backup", False):
         _forget(spark, backup)
     return ((added.added_files_count,),)
 
@@ -219,12 +219,12 @@ def _take_over(
     ignores_missing: bool,
 ) -> AddedFiles:
     """Create the table with the files that the source has now, which nobody writes to any more."""
-    found, files = table_source(spark, (backup.namespace, backup.name))
-    if found.schema != backup.schema:
+    source, files = table_source(spark, (backup.namespace, backup.name))
+    if source.schema != backup.schema:
         raise InvalidRequestError(f"{backup}: its columns were changed meanwhile; migrate it again")
     creation = import_of(catalog, planned, files)
     if not ignores_missing:
-        check_folders(spark, found, creation.partitions_without_files)
+        check_folders(spark, source, creation.partitions_without_files)
     folder = f"{planned.metadata.location}/{_METADATA}"
     is_there = folder_exists(spark, folder)
     try:

@@ -28,8 +28,8 @@ _COUNTS = {
 
 
 def _rewrite_data_files(run: ProcedureRun) -> tuple[Row, ...]:
-    given = dict(run.given)
-    options = dict(given.pop("options", {}))
+    arguments = dict(run.given)
+    options = dict(arguments.pop("options", {}))
     context = SparkContext.getOrCreate()
     on_executors = options.pop(USE_EXECUTORS.name, None)
     if on_executors is None:
@@ -39,8 +39,8 @@ def _rewrite_data_files(run: ProcedureRun) -> tuple[Row, ...]:
             f"rewrite_data_files: {USE_EXECUTORS.name}={on_executors} {problem}"
         )
     runner = Executors(context) if USE_EXECUTORS.of({USE_EXECUTORS.name: on_executors}) else None
-    done = run.maintenance.rewrite_data_files(**given, options=options, runner=runner)
-    return (tuple(getattr(done, name) for name in _COUNTS),)
+    result = run.maintenance.rewrite_data_files(**arguments, options=options, runner=runner)
+    return (tuple(getattr(result, name) for name in _COUNTS),)
 
 
 REWRITE_DATA_FILES = Procedure(

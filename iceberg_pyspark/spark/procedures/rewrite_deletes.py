@@ -19,8 +19,8 @@ _COUNTS = {
 }
 
 
-def _row(done: RewrittenDeleteFiles) -> tuple[Row, ...]:
-    return (tuple(getattr(done, name) for name in _COUNTS),)
+def _row(result: RewrittenDeleteFiles) -> tuple[Row, ...]:
+    return (tuple(getattr(result, name) for name in _COUNTS),)
 
 
 def _rewrite_position_delete_files(run: ProcedureRun) -> tuple[Row, ...]:

@@ -14,8 +14,8 @@ _COUNTS = ("rewritten_manifests_count", "added_manifests_count")
 
 
 def _rewrite_manifests(run: ProcedureRun) -> tuple[Row, ...]:
-    done = run.maintenance.rewrite_manifests(**run.given)
-    return (tuple(getattr(done, name) for name in _COUNTS),)
+    result = run.maintenance.rewrite_manifests(**run.given)
+    return (tuple(getattr(result, name) for name in _COUNTS),)
 
 
 REWRITE_MANIFESTS = Procedure(

@@ -14,13 +14,13 @@ _NO_LIST = "N/A"
 
 
 def _rewrite_table_path(run: ProcedureRun) -> tuple[Row, ...]:
-    done = run.table.maintenance().rewrite_table_path(**run.given)
+    result = run.table.maintenance().rewrite_table_path(**run.given)
     return (
         (
-            done.latest_version,
-            done.file_list_location or _NO_LIST,
-            done.rewritten_manifest_file_paths_count,
-            done.rewritten_delete_file_paths_count,
+            result.latest_version,
+            result.file_list_location or _NO_LIST,
+            result.rewritten_manifest_file_paths_count,
+            result.rewritten_delete_file_paths_count,
         ),
     )
 

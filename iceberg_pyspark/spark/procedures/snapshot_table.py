@@ -24,15 +24,15 @@ def _snapshot(run: ProcedureRun) -> tuple[Row, ...]:
     spark = run.spark
     source, files = table_source(spark, parse_levels(run.required("source_table")))
     _check_name_is_free(run)
-    given = run.given.get("properties", {})
-    if GC_ENABLED.of({GC_ENABLED.name: "false", **given}):
+    new_properties = run.given.get("properties", {})
+    if GC_ENABLED.of({GC_ENABLED.name: "false", **new_properties}):
         raise InvalidRequestError(
             f"snapshot: {GC_ENABLED.name} of a snapshot is false, so that nothing deletes files of "
             f"{source}; set it later, once that table is gone"
         )
     properties = {
         **properties_of(source),
-        **given,
+        **new_properties,
         _SNAPSHOT: "true",
         GC_ENABLED.name: "false",
     }

@@ -17,13 +17,13 @@ from iceberg_pyspark.table.statistics.table_statistics import sketches_of_scan
 def _compute_table_stats(run: ProcedureRun) -> tuple[Row, ...]:
     context = SparkContext.getOrCreate()
     sketch = partial(sketches_by_executors, context) if has_executors(context) else sketches_of_scan
-    done = run.table.maintenance().compute_table_stats(**run.given, sketch_scan=sketch)
-    return () if done.statistics_file is None else ((done.statistics_file,),)
+    result = run.table.maintenance().compute_table_stats(**run.given, sketch_scan=sketch)
+    return () if result.statistics_file is None else ((result.statistics_file,),)
 
 
 def _compute_partition_stats(run: ProcedureRun) -> tuple[Row, ...]:
-    done = run.table.maintenance().compute_partition_stats(**run.given)
-    file = done.partition_statistics_file
+    result = run.table.maintenance().compute_partition_stats(**run.given)
+    file = result.partition_statistics_file
     return () if file is None else ((file,),)
 
 

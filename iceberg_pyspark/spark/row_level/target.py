@@ -1,7 +1,7 @@
 """The table that a row-level operation changes: one snapshot of one branch, pinned.
 
-Its rows come with their place (`_file`, `_pos`) and, since version 3, their lineage. What is really
-read of it is remembered: that is what a concurrent commit may not have changed.
+Its rows have the columns `_file` and `_pos` and, since version 3, those of row lineage. A target
+records the scans of an operation: a concurrent commit must not have changed what they read.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
@@ -21,10 +22,8 @@ from iceberg_pyspark.expressions.rewriting import or_
 from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.features import ROW_CHANGES
-from iceberg_pyspark.spark.bridge.protocol.tables import TableFacts
-from iceberg_pyspark.spark.native_read.partitioning import spark_grouping
+from iceberg_pyspark.spark.native_read.relation import UNKNOWN_TOTAL, relation_facts
 from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
-from iceberg_pyspark.spark.rows.types import shown_spark_schema
 from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads
 from iceberg_pyspark.spark.write.session_write import SessionWrite
 from iceberg_pyspark.spec.metadata_columns import FILE, LINEAGE, POS
@@ -41,9 +40,8 @@ from iceberg_pyspark.table.reading.whole_files import FileSelection
 ALIAS = "t"
 """What conditions call the table."""
 
-_UNKNOWN_TOTAL = 2**40
 _MOST_COMPARED_FILES = 1000
-"""More are worth a look at the other side of a join, whatever values they have."""
+"""A table of more files is always filtered by the keys of the other side of a join."""
 
 _LATE_FILTERS_OF_BROADCASTS = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
 
@@ -62,7 +60,7 @@ class RowLevelSession:
 
 
 class OperationReads:
-    """What one operation reads of its table, and what is known of it once it was read."""
+    """The scans of one operation on its table, and the predicates of those that are planned."""
 
     def __init__(self, states: TableStates) -> None:
         self._states = states
@@ -70,7 +68,7 @@ class OperationReads:
         self._reads: list[TargetReads] = []
 
     def register(self, state: TableState, only_files: frozenset[str] | None) -> str:
-        """Have queries read a state of the table, of some files at most; its handle."""
+        """Register a state for queries, limited to `only_files`; returns its handle."""
         reads = TargetReads(only_files=only_files)
         self._reads.append(reads)
         handle = self._states.register(replace(state, reads=reads))
@@ -78,7 +76,7 @@ class OperationReads:
         return handle
 
     def predicate(self) -> Predicate:
-        """A bound predicate of every row that was read so far, reads of some files left out."""
+        """A bound predicate that all rows read so far match, except in reads of chosen files."""
         scans = [s for r in self._reads if r.only_files is None for s in r.scans]
         return or_(*(s.context.predicate for s in scans)) if scans else AlwaysTrue()
 
@@ -88,7 +86,7 @@ class OperationReads:
         return or_(*(s.context.predicate for s in last)) if last else AlwaysTrue()
 
     def release(self) -> None:
-        """Let go of what queries refer to."""
+        """Release the handles of all reads."""
         for handle in self._handles:
             self._states.release(handle)
 
@@ -97,8 +95,8 @@ class OperationReads:
 class Target:
     """A pinned table and the write to it; made by `pin_table`.
 
-    `statement_columns` is the statement that knows its columns. With a `selection` only the files
-    are read of which it selects some rows.
+    `statement_columns` is Spark's plan of the statement, whose column ids the rows take. With a
+    `selection`, only files that have selected rows are read.
     """
 
     session: RowLevelSession
@@ -134,22 +132,22 @@ class Target:
 
     @property
     def snapshot_id(self) -> int | None:
-        """The snapshot that is read; None where the table has none."""
+        """The snapshot to read; None for a table without snapshots."""
         return None if self.write.base is None else self.write.base.snapshot_id
 
     @property
     def size_in_bytes(self) -> int:
-        """The size of its files, a lot where it is not known."""
+        """The size of its files; `UNKNOWN_TOTAL` if the snapshot's summary lacks it."""
         return self._total("total-files-size")
 
     @property
     def record_count(self) -> int:
-        """How many rows its files hold, a lot where it is not known."""
+        """The number of rows in its files; `UNKNOWN_TOTAL` if the summary lacks it."""
         return self._total("total-records")
 
     @property
     def file_count(self) -> int:
-        """How many data files it has, a lot where it is not known."""
+        """The number of its data files; `UNKNOWN_TOTAL` if the summary lacks it."""
         return self._total("total-data-files")
 
     @property
@@ -162,9 +160,9 @@ class Target:
 
     @cached_property
     def alike_columns(self) -> frozenset[str]:
-        """The partition and sort columns of which nearly any range is in nearly all files.
+        """The partition and sort columns whose values are spread over nearly all files.
 
-        A table by buckets of random keys has such a column.
+        A filter on such a column skips no file: for example a random key that is bucketed.
         """
         if self.file_count > _MOST_COMPARED_FILES:
             return frozenset()
@@ -177,7 +175,7 @@ class Target:
         return LINEAGE if self.metadata.format_version >= 3 else ()
 
     def narrow(self, selection: FileSelection | None) -> Target:
-        """The target, to read only the files of which some rows are selected."""
+        """The same target, limited to files in which `selection` has rows."""
         return replace(self, selection=selection)
 
     def rows(self, only_files: Collection[str] | None = None) -> DataFrame:
@@ -193,16 +191,15 @@ class Target:
         handle = self.reads.register(state, None if only_files is None else frozenset(only_files))
         hidden = (FILE, POS, *self.lineage)
         row_schema = Schema(fields=(*self.schema.fields, *hidden))
-        facts = TableFacts(
-            handle=handle,
-            name=self.name,
-            id=self.metadata.table_uuid,
-            version=str(self.snapshot_id),
-            schema=shown_spark_schema(row_schema).json(),
+        facts = relation_facts(
+            handle,
+            self.name,
+            self.metadata,
+            snapshot_id=self.snapshot_id,
+            schema=row_schema,
             size_in_bytes=self.size_in_bytes,
-            grouping=spark_grouping(self.metadata, self.schema),
-            filtered=self._filtered_late(),
         )
+        facts = msgspec.structs.replace(facts, filtered=self._runtime_filter_columns())
         frame: DataFrame = self.session.bridge.row_changes.table_frame(
             facts, self.statement_columns
         )
@@ -213,7 +210,7 @@ class Target:
         return scan_table(self.name, self.metadata, self.io, selector=self._selector())
 
     def files(self, paths: Collection[str]) -> dict[str, ScanTask]:
-        """What the snapshot says of data files that the last read had."""
+        """The scan tasks, by path, of data files of the last read."""
         if not paths:
             return {}
         scan = self.scan().of_files(frozenset(paths)).pruned_by(self.reads.last_predicate())
@@ -224,15 +221,14 @@ class Target:
         }
 
     def read_predicate(self) -> Predicate:
-        """A bound predicate that every row which was read so far fulfils."""
+        """A bound predicate that all rows read so far match."""
         return self.reads.predicate() if self.selection is None else self.selection.predicate
 
-    def _filtered_late(self) -> tuple[str, ...]:
-        """The columns that Spark may filter files by with the keys of a join's other side.
+    def _runtime_filter_columns(self) -> tuple[str, ...]:
+        """The columns for which Spark may skip files by the join keys of the other side.
 
-        With the very rows that it has broadcast for the join: a source that is read once more for
-        the filter may have others then. Spark reads the source once more even where no file is
-        left out by it.
+        Only with the rows that Spark has broadcast for the join: reading the source again for the
+        filter could give other rows, and takes time even where it skips no file.
         """
         conf = self.session.spark.conf
         if conf.get(_LATE_FILTERS_OF_BROADCASTS, "true") != "true":
@@ -242,11 +238,11 @@ class Target:
 
     def _total(self, name: str) -> int:
         total = 0 if self.write.base is None else self.write.base.number(name)
-        return _UNKNOWN_TOTAL if total is None else total
+        return UNKNOWN_TOTAL if total is None else total
 
     def _selector(self) -> SnapshotSelector:
         branch = self.write.settings.branch
-        # a branch that the commit will begin reads as main does
+        # a branch that the commit creates starts from main
         reads_main = branch == MAIN or branch not in self.metadata.refs
         return SnapshotSelector() if reads_main else SnapshotSelector(branch=branch)
 

@@ -1,14 +1,16 @@
-"""What Spark is told of a loaded table: columns, partitioning, size, properties, sort order.
+"""A loaded table as Spark sees it: columns, partitioning, size, properties, sort order.
 
-Names and forms are those that Iceberg's own catalog shows.
+Names and values are those of Iceberg's own catalog.
 """
 
 from __future__ import annotations
 
+import msgspec
+
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.spark.bridge.protocol.tables import PartitionTransform, TableFacts
-from iceberg_pyspark.spark.native_read.partitioning import spark_grouping, spark_partitioning
-from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
+from iceberg_pyspark.spark.native_read.partitioning import spark_partitioning
+from iceberg_pyspark.spark.native_read.relation import UNKNOWN_TOTAL, relation_facts
 from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
 from iceberg_pyspark.spark.rows.types import shown_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.table_states import TableState
@@ -25,9 +27,6 @@ from iceberg_pyspark.table.reading.column_statistics import distinct_counts
 from iceberg_pyspark.table.reading.snapshot_selection import SelectedSnapshot, select_snapshot
 from iceberg_pyspark.table.table_storage import table_io
 
-_UNKNOWN_SIZE = 2**40
-"""Too large to broadcast."""
-
 
 def table_facts(handle: str, catalog: str, state: TableState) -> TableFacts:
     """The facts of a table, or of one of its metadata tables, under a handle of the bridge's."""
@@ -43,7 +42,7 @@ def table_facts(handle: str, catalog: str, state: TableState) -> TableFacts:
         metadata_columns=to_spark_schema(rows.hidden).json(),
         properties={"provider": "iceberg", "location": loaded_table.metadata.location},
         partitioning=_partitioning_of_metadata_table(name, loaded_table.metadata),
-        size_in_bytes=_UNKNOWN_SIZE if name == "changes" else 2**20,
+        size_in_bytes=UNKNOWN_TOTAL if name == "changes" else 2**20,
     )
 
 
@@ -52,30 +51,31 @@ def facts_of_snapshot(
 ) -> TableFacts:
     """The facts of a table at a snapshot."""
     metadata, snapshot = loaded_table.metadata, selected_snapshot.snapshot
-    size = _total(selected_snapshot, "files-size")
-    return TableFacts(
-        handle=handle,
-        name=f"{catalog}.{loaded_table.identifier}",
-        id=metadata.table_uuid,
-        version=str(snapshot and snapshot.snapshot_id),
+    facts = relation_facts(
+        handle,
+        f"{catalog}.{loaded_table.identifier}",
+        metadata,
+        snapshot_id=None if snapshot is None else snapshot.snapshot_id,
+        schema=selected_snapshot.schema,
+        size_in_bytes=_total(selected_snapshot, "files-size"),
+    )
+    return msgspec.structs.replace(
+        facts,
         schema=with_shown_defaults(
             shown_spark_schema(selected_snapshot.schema), selected_snapshot.schema
         ).json(),
         metadata_columns=to_spark_schema(hidden_columns(metadata)).json(),
         properties=_shown_properties(metadata),
         partitioning=spark_partitioning(metadata),
-        size_in_bytes=_UNKNOWN_SIZE if size is None else size,
         rows=_total(selected_snapshot, "records") or 0,
         has_column_statistics=selected_snapshot.appends is None
         and bool(distinct_counts(metadata, snapshot)),
-        grouping=spark_grouping(metadata, selected_snapshot.schema),
-        filtered=tuple(f.name for f in columns_for_skipping(metadata)),
         accept_any_schema=ACCEPT_ANY_SCHEMA.of(metadata.properties),
     )
 
 
 def _total(selected_snapshot: SelectedSnapshot, of: str) -> int | None:
-    """How much there is of what is read, by the summaries of snapshots; None: one does not tell."""
+    """How much there is of what is read, by the summaries of snapshots; None: unknown."""
     snapshot, appends = selected_snapshot.snapshot, selected_snapshot.appends
     if appends is None:
         return 0 if snapshot is None else snapshot.number(f"total-{of}")

@@ -112,7 +112,7 @@ def _definition(
 ) -> NewDefinition:
     columns = _struct(query.schema)
     own_names = [field.name for field in columns.fields]
-    shown = _shown_columns(identifier, columns, statement)
+    display_columns = _shown_columns(identifier, columns, statement)
     properties = {
         **statement.properties,
         _QUERY_COLUMNS: ",".join(own_names),
@@ -122,7 +122,7 @@ def _definition(
         properties[_COMMENT] = statement.comment
     elsewhere = query.current_catalog != catalog.name
     return NewDefinition(
-        schema=from_spark_schema(shown),
+        schema=from_spark_schema(display_columns),
         query=SqlRepresentation(query.sql, DIALECT),
         default_catalog=query.current_catalog if elsewhere else None,
         default_namespace=query.current_namespace,
@@ -135,25 +135,26 @@ def _shown_columns(
     identifier: TableIdentifier, columns: spark_types.StructType, statement: ViewStatement
 ) -> spark_types.StructType:
     """The query's columns by the names and with the comments that the view has for them."""
-    shown = list(columns.fields)
+    display_columns = list(columns.fields)
     if statement.columns:
-        named = _struct(statement.columns).fields
-        if len(named) != len(shown):
+        column_names = _struct(statement.columns).fields
+        if len(column_names) != len(display_columns):
             raise InvalidRequestError(
-                f"view {identifier} names {len(named)} columns, and its query has {len(shown)}: "
-                f"{', '.join(f.name for f in shown)}; name as many"
+                f"view {identifier} names {len(column_names)} columns, and its query has "
+                f"{len(display_columns)}: "
+                f"{', '.join(f.name for f in display_columns)}; name as many"
             )
-        shown = [
+        display_columns = [
             spark_types.StructField(name.name, column.dataType, column.nullable, name.metadata)
-            for name, column in zip(named, shown, strict=True)
+            for name, column in zip(column_names, display_columns, strict=True)
         ]
-    counts = Counter(field.name.lower() for field in shown)
+    counts = Counter(field.name.lower() for field in display_columns)
     if twice := [name for name, count in counts.items() if count > 1]:
         raise InvalidRequestError(
             f"view {identifier} would have two columns of one name: {', '.join(twice)}; give "
             "others by AS in the query, or in parentheses after the view's name"
         )
-    return spark_types.StructType(shown)
+    return spark_types.StructType(display_columns)
 
 
 def _check_are_set(

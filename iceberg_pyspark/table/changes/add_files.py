@@ -120,7 +120,7 @@ class FileImport:
     @property
     def partitions_without_files(self) -> list[Mapping[str, str | None]]:
         """Those of `partitions` that no file is in."""
-        filled = {frozenset(texts.items()) for _, texts in self._found}
+        filled = {frozenset(texts.items()) for _, texts in self._listing}
         return [p for p in self.partitions or () if frozenset(p.items()) not in filled]
 
     def _name_mapping_changes(self) -> PropertyChanges:
@@ -130,7 +130,7 @@ class FileImport:
         return changes
 
     @cached_property
-    def _found(self) -> list[tuple[FileInfo, dict[str, str | None]]]:
+    def _listing(self) -> list[tuple[FileInfo, dict[str, str | None]]]:
         """The files, and what the folders of each say."""
         columns = [f.name for f in self.table.metadata.current_schema.fields]
         return [
@@ -144,19 +144,19 @@ class FileImport:
         schema = metadata.current_schema
         text = metadata.properties.get(NAME_MAPPING)
         mapping = self._default_mapping if text is None else name_mapping_from_text(text)
-        found = self._found
-        if not found and self.may_be_empty:
+        listed_file = self._listing
+        if not listed_file and self.may_be_empty:
             return []
-        if not found:
+        if not listed_file:
             raise InvalidRequestError(
                 f"{self.source}: there are no files; name the folder that has them, or one file"
             )
-        names = set(found[0][1])
-        for file, texts in found:
+        names = set(listed_file[0][1])
+        for file, texts in listed_file:
             if set(texts) != names:
                 raise InvalidRequestError(
                     f"{self.source}: not all files are in folders of the same partition columns: "
-                    f"{found[0][0].location} and {file.location}; add the folders one by one"
+                    f"{listed_file[0][0].location} and {file.location}; add the folders one by one"
                 )
         if unknown := set(self.partition_filter) - names:
             raise InvalidRequestError(
@@ -166,22 +166,26 @@ class FileImport:
         specs = [metadata.default_spec, *metadata.partition_specs]
         spec = spec_of_folders(names, specs, schema, self.source)
 
-        def entry(found: tuple[FileInfo, dict[str, str | None]]) -> DataFile:
-            file, texts = found
+        def entry(listed_file: tuple[FileInfo, dict[str, str | None]]) -> DataFile:
+            file, texts = listed_file
             partition = partition_of_texts(texts, spec, schema, file.location)
             return imported_file(
                 self.io, file, self.file_format, metadata, mapping, spec, partition
             )
 
-        chosen = [
+        selection = [
             (file, texts)
-            for file, texts in found
+            for file, texts in listed_file
             if all(texts[name] == value for name, value in self.partition_filter.items())
         ]
         if self.partitions is not None:
-            known = {frozenset(values.items()) for values in self.partitions}
-            chosen = [(file, texts) for file, texts in chosen if frozenset(texts.items()) in known]
-        return list(threaded_map(entry, chosen))
+            partition_values = {frozenset(values.items()) for values in self.partitions}
+            selection = [
+                (file, texts)
+                for file, texts in selection
+                if frozenset(texts.items()) in partition_values
+            ]
+        return list(threaded_map(entry, selection))
 
     @property
     def _default_mapping(self) -> NameMapping:

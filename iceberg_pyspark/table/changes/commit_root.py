@@ -137,8 +137,10 @@ class RootWriter:
         )
         known = WrittenRoot(entries=finished.entries, length=written.length)
         remember_root(self._io, location, known)
-        kept = [m for m, _ in root_plan.kept] + [m.leaf for m in root_plan.masked]
-        return RootResult(leaves=(*kept, *leaves.values()), added_rows=finished.added_rows)
+        manifests_kept = [m for m, _ in root_plan.kept] + [m.leaf for m in root_plan.masked]
+        return RootResult(
+            leaves=(*manifests_kept, *leaves.values()), added_rows=finished.added_rows
+        )
 
     def _with_all_known(self, leaf: ManifestFile, metadata: TableMetadata) -> ManifestFile:
         """A leaf with what lists of before version 4 leave out, or say of partitions alone."""

@@ -132,20 +132,20 @@ class SnapshotExpiry:
     def _changes(self, metadata: TableMetadata) -> Changes:
         check_may_delete(self._table, metadata, "expire snapshots")
         self._before = metadata
-        gone = expired(metadata, self._retention, self._now_ms)
+        expired_parts = expired(metadata, self._retention, self._now_ms)
         if not self._clean:
-            return expiry_changes(metadata, gone)
-        ids = set(gone.snapshot_ids)
-        kept = [s for s in metadata.snapshots if s.snapshot_id not in ids]
-        manifests = manifests_of(self._io, kept).values()
+            return expiry_changes(metadata, expired_parts)
+        ids = set(expired_parts.snapshot_ids)
+        remaining = [s for s in metadata.snapshots if s.snapshot_id not in ids]
+        manifests = manifests_of(self._io, remaining).values()
         spec_ids = {m.partition_spec_id for m in manifests} | {metadata.default_spec_id}
         return expiry_changes(
             metadata,
-            gone,
+            expired_parts,
             spec_ids=unused_specs(metadata, spec_ids),
             schema_ids=unused_schemas(
                 metadata,
-                gone,
+                expired_parts,
                 spec_ids,
                 has_deletes=any(m.content is ManifestContent.DELETES for m in manifests),
             ),
@@ -181,9 +181,11 @@ class SnapshotExpiry:
             )
 
     def _result(self, after: TableMetadata, counts: Counter[str]) -> ExpiredSnapshots:
-        gone = [s for s in self._before.snapshots if s.snapshot_id not in after.snapshot_by_id]
+        expired_snapshots = [
+            s for s in self._before.snapshots if s.snapshot_id not in after.snapshot_by_id
+        ]
         return ExpiredSnapshots(
-            expired_snapshots_count=len(gone),
+            expired_snapshots_count=len(expired_snapshots),
             expired_refs=tuple(name for name in self._before.refs if name not in after.refs),
             **counts,
         )
@@ -211,13 +213,13 @@ def _delete(
     counts: Counter[str],
     progress: Progress,
 ) -> None:
-    total, gone = files.counts().total(), 0
+    total, deleted_count = files.counts().total(), 0
     with FileDeletion(io, own, threads) as deletion:
         for kind, locations in files.batches():
-            progress("files deleted", gone, total)
-            done: Counter[DeletedFile] = deletion.delete(locations)
-            counts[_COUNTS[FileKind(kind)]] += done["deleted"]
-            counts["outside_files_count"] += done["outside"]
-            counts["failed_files_count"] += done["failed"]
-            gone += len(locations)
-            progress("files deleted", gone, total)
+            progress("files deleted", deleted_count, total)
+            outcomes: Counter[DeletedFile] = deletion.delete(locations)
+            counts[_COUNTS[FileKind(kind)]] += outcomes["deleted"]
+            counts["outside_files_count"] += outcomes["outside"]
+            counts["failed_files_count"] += outcomes["failed"]
+            deleted_count += len(locations)
+            progress("files deleted", deleted_count, total)

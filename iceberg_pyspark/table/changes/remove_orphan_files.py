@@ -33,7 +33,7 @@ from iceberg_pyspark.table.changes.expire_snapshots import check_may_delete
 PrefixMismatchMode = Literal["error", "ignore", "delete"]
 DEFAULT_AGE_MS = 3 * 86_400_000
 _LEAST_AGE_MS = 86_400_000
-_SHOWN = 5
+_MAX_EXAMPLES = 5
 _log = logging.getLogger(__name__)
 
 
@@ -74,24 +74,24 @@ class OrphanRemoval:
         current = self._newest()
         older_than_ms = self._older_than_ms()
         own = own_folders(self.catalog, current)
-        found: list[str] = []
+        orphans: list[str] = []
         counts: Counter[DeletedFile] = Counter()
         for folder in self._folders(own):
             with CandidateFiles() as files, FileDeletion(self.io, own, self.threads) as deletion:
                 self._find(
                     files, FolderListing(self.io, folder, older_than_ms, current, self.inventory)
                 )
-                total, gone = files.counts().total(), 0
+                total, deleted_count = files.counts().total(), 0
                 for _, locations in files.batches():
                     owned = [location for location in locations if own.owns(location)]
-                    found += owned
+                    orphans += owned
                     if not dry_run:
-                        self.progress("orphan files deleted", gone, total)
+                        self.progress("orphan files deleted", deleted_count, total)
                         counts += deletion.delete(owned)
-                        gone += len(locations)
-                        self.progress("orphan files deleted", gone, total)
+                        deleted_count += len(locations)
+                        self.progress("orphan files deleted", deleted_count, total)
         return OrphanFiles(
-            orphan_file_locations=tuple(found),
+            orphan_file_locations=tuple(orphans),
             deleted_files_count=counts["deleted"],
             failed_files_count=counts["failed"],
         )
@@ -143,9 +143,11 @@ class OrphanRemoval:
         location = None
         while (newest := self._newest()).metadata_location != location:
             location = newest.metadata_location
-            needed = referenced_files(self.io, newest, seen)
+            references = referenced_files(self.io, newest, seen)
             # some at a time, of which each manifest is one
-            for locations in with_progress(self.progress, "lists of needed files", needed, None):
+            for locations in with_progress(
+                self.progress, "lists of needed files", references, None
+            ):
                 files.need_in_store(
                     locations, lambda x: self.store_names.is_same(x, listing.folder)
                 )
@@ -156,12 +158,15 @@ class OrphanRemoval:
                 files.drop_elsewhere()
 
     def _check_one_store(self, files: CandidateFiles) -> None:
-        pairs = list(islice(files.elsewhere(), _SHOWN))
+        pairs = list(islice(files.elsewhere(), _MAX_EXAMPLES))
         if pairs:
-            shown = "; ".join(f"{found} and {needed}" for found, needed in pairs)
+            examples = "; ".join(
+                f"{listed_prefix} and {referenced_prefix}"
+                for listed_prefix, referenced_prefix in pairs
+            )
             raise InvalidRequestError(
                 f"table {self.table.identifier}: files that were found have the path of files that "
-                f"it needs in another store ({shown}), and may be the same; say so by "
+                f"it needs in another store ({examples}), and may be the same; say so by "
                 "equal_schemes or equal_authorities, or set prefix_mismatch_mode to ignore (they "
                 "stay) or delete (they go)"
             )

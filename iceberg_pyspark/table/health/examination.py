@@ -95,9 +95,9 @@ class Examination:
     def file_sizes(self) -> FileSizes:
         """The data files by size."""
         sizes = np.concatenate(self._sizes)
-        wanted = self._options.sizes
-        large = sizes[sizes > wanted.greatest]
-        small = sizes[sizes < wanted.least]
+        target_sizes = self._options.sizes
+        large = sizes[sizes > target_sizes.greatest]
+        small = sizes[sizes < target_sizes.least]
         return FileSizes(
             files=len(sizes),
             bytes=int(sizes.sum()),
@@ -105,9 +105,9 @@ class Examination:
             least=int(sizes.min()) if len(sizes) else None,
             median=_median(sizes),
             greatest=int(sizes.max()) if len(sizes) else None,
-            target=wanted.target,
-            wanted_least=wanted.least,
-            wanted_greatest=wanted.greatest,
+            target=target_sizes.target,
+            wanted_least=target_sizes.least,
+            wanted_greatest=target_sizes.greatest,
             small_files=len(small),
             small_bytes=int(small.sum()),
             large_files=len(large),
@@ -144,7 +144,7 @@ class Examination:
             return Partitions()
         by_size = present[np.argsort(-sizes[present], kind="stable")][:top]
         by_files = present[np.argsort(-files[present], kind="stable")][:top]
-        shown = self._shown({*by_size.tolist(), *by_files.tolist()})
+        largest = self._partitions_of({*by_size.tolist(), *by_files.tolist()})
         greatest, mean = int(sizes[present].max()), float(sizes[present].mean())
         return Partitions(
             count=len(present),
@@ -152,8 +152,8 @@ class Examination:
             mean_bytes=int(mean),
             greatest_bytes=greatest,
             skew=greatest / mean if mean > 0 else None,
-            largest=tuple(shown[n] for n in by_size.tolist()),
-            most_files=tuple(shown[n] for n in by_files.tolist()),
+            largest=tuple(largest[n] for n in by_size.tolist()),
+            most_files=tuple(largest[n] for n in by_files.tolist()),
         )
 
     def _add(self, planned_files: PlannedFiles) -> None:
@@ -206,19 +206,19 @@ class Examination:
     def _numbers_of(self, entries: pa.Table, spec_id: int) -> Numbers:
         return self._numbers.of(spec_id, entries["partition"].combine_chunks())
 
-    def _shown(self, numbers: set[int]) -> dict[int, PartitionHealth]:
+    def _partitions_of(self, numbers: set[int]) -> dict[int, PartitionHealth]:
         """Some partitions with their values, which are read again."""
-        found: dict[int, PartitionHealth] = {}
+        by_number: dict[int, PartitionHealth] = {}
         for spec_id, entries in self._entries_of(ManifestContent.DATA):
             partitions = self._numbers_of(entries, spec_id)
             distinct, rows = np.unique(partitions, return_index=True)
             for number, row in zip(distinct.tolist(), rows.tolist(), strict=True):
-                if number in numbers and number not in found:
+                if number in numbers and number not in by_number:
                     one = entries["partition"].combine_chunks().slice(row, 1)
-                    found[number] = self._partition(number, spec_id, one)
-            if len(found) == len(numbers):
+                    by_number[number] = self._partition(number, spec_id, one)
+            if len(by_number) == len(numbers):
                 break
-        return found
+        return by_number
 
     def _partition(self, number: int, spec_id: int, partition: pa.StructArray) -> PartitionHealth:
         metadata = self._metadata

@@ -177,8 +177,8 @@ def _options(catalog: Catalog) -> Iterator[str]:
     if catalog.name != default_name(os.environ):
         yield f"--catalog={catalog.name}"
     configured = configured_properties(catalog.name, os.environ)
-    shown = redacted(catalog.properties)
+    properties = redacted(catalog.properties)
     for key, value in catalog.properties.items():
-        if configured.get(key) == value or shown[key] != value:
+        if configured.get(key) == value or properties[key] != value:
             continue
         yield f"--{key}={value}" if key in _FLAGS else f"--property={key}={value}"

@@ -86,14 +86,14 @@ def sections(health: HealthFigures) -> Iterator[Section]:
     partitions = health.partitions
     yield Section(title="Partitions", rows=_partitions(health))
     if partitions.count > 1:
-        for title, shown in (
+        for title, lines in (
             ("Partitions with most bytes", partitions.largest),
             ("Partitions with most files", partitions.most_files),
         ):
             yield Section(
                 title=title,
                 header=("partition", "files", "small files", "bytes", "rows"),
-                rows=[_partition(p) for p in shown],
+                rows=[_partition(p) for p in lines],
                 numbers=frozenset({1, 2, 3, 4}),
             )
     yield Section(title="Snapshots and metadata", rows=_metadata(health))

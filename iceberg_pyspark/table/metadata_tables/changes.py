@@ -63,11 +63,11 @@ class ChangeTask:
 def changes_schema(metadata: TableMetadata) -> Schema:
     """The table's columns, then what is said of the change."""
     names = {f.name for f in CHANGE_COLUMNS}
-    taken = sorted(names.intersection(f.name for f in metadata.current_schema.fields))
-    if taken:
+    clashing_names = sorted(names.intersection(f.name for f in metadata.current_schema.fields))
+    if clashing_names:
         raise InvalidRequestError(
             f"table {metadata.location} has columns named as those of changes "
-            f"({', '.join(taken)}); rename them to read its changes"
+            f"({', '.join(clashing_names)}); rename them to read its changes"
         )
     return Schema(fields=(*metadata.current_schema.fields, *CHANGE_COLUMNS))
 
@@ -119,12 +119,12 @@ class ChangePlan:
             inserts, deletes = (
                 RowChange(type_, ordinal, snapshot.snapshot_id) for type_ in ("INSERT", "DELETE")
             )
-            wanted = [change for change in (inserts, deletes) if self._is_wanted(change)]
-            if not wanted:
+            tasks = [change for change in (inserts, deletes) if self._is_wanted(change)]
+            if not tasks:
                 continue
             compared = _Compared(self._sides_of(snapshot), inserts=inserts, deletes=deletes)
-            yield from (f for f in compared.whole_files() if f.change in wanted)
-            self.in_part += (t for t in compared.in_part() if t.task.change in wanted)
+            yield from (f for f in compared.whole_files() if f.change in tasks)
+            self.in_part += (t for t in compared.in_part() if t.task.change in tasks)
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
         """The files as tasks."""
@@ -137,12 +137,12 @@ class ChangePlan:
         return [*(ChangeTask(task=t) for t in self.tasks(split=None)), *self.in_part]
 
     def _is_wanted(self, change: RowChange) -> bool:
-        said = {
+        columns = {
             CHANGE_TYPE.field_id: change.type,
             CHANGE_ORDINAL.field_id: change.ordinal,
             COMMIT_SNAPSHOT_ID.field_id: change.snapshot_id,
         }
-        return bool(evaluate(self._of_changes, said))
+        return bool(evaluate(self._of_changes, columns))
 
     def _sides_of(self, snapshot: Snapshot) -> tuple[_Side, _Side]:
         """What a snapshot had before it and has after it, but for what cannot have changed."""
@@ -262,12 +262,12 @@ class ChangeRows:
         if task.kept is None:
             yield from read_task(self._of(projection.fields), task.task, io)
             return
-        kept = self._positions(io, task.kept)
+        positions = self._positions(io, task.kept)
         at = {f.field_id: i for i, f in enumerate(projection.fields)}
         extra = () if POS.field_id in at else (POS,)
         at.setdefault(POS.field_id, len(at))
         for batch in read_task(self._of((*projection.fields, *extra)), task.task, io):
-            rows = _without(batch, at[POS.field_id], kept)
+            rows = _without(batch, at[POS.field_id], positions)
 
             def column(f: NestedField, rows: pa.RecordBatch = rows) -> pa.Array:
                 return rows.column(at[f.field_id])

@@ -282,8 +282,10 @@ def plan_manifests(
     for snapshot in snapshots:
         for manifest in read_snapshot_manifests(io, snapshot):
             if content is None or manifest.content is content:
-                known = manifests.get(manifest.part)
+                same_manifest = manifests.get(manifest.part)
                 manifests[manifest.part] = (
-                    manifest if known is None else with_common_dead_positions(known, manifest)
+                    manifest
+                    if same_manifest is None
+                    else with_common_dead_positions(same_manifest, manifest)
                 )
     return list(manifests.values())

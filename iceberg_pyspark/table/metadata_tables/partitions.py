@@ -38,7 +38,7 @@ from iceberg_pyspark.table.metadata_tables.values import (
     partition_values,
 )
 
-_COUNTED = (
+_SUMMED_COLUMNS = (
     "spec_id",
     "snapshot_id",
     "content",
@@ -149,8 +149,8 @@ class PartitionRows:
         entries = read_entries(io, manifest, own)
         for batch in entries.to_batches():
             tuples = partition_tuples(batch)
-            counted = zip(*(batch.column(c).to_pylist() for c in _COUNTED), strict=True)
-            for own_values, counts in zip(tuples, counted, strict=True):
+            columns = zip(*(batch.column(c).to_pylist() for c in _SUMMED_COLUMNS), strict=True)
+            for own_values, counts in zip(tuples, columns, strict=True):
                 values = tuple(None if i is None else own_values[i] for i in places)
                 key = partition_key(values)
                 partition = partitions.get(key)

@@ -54,7 +54,7 @@ _NAMES = NameMapping(
         for f in (DELETE_FILE_PATH, DELETE_FILE_POS)
     )
 )
-_TAKEN = (
+_ENTRY_COLUMNS = (
     "content",
     "file_path",
     "file_format",
@@ -134,7 +134,7 @@ def plan_position_deletes(
         own = partition_type(spec, metadata.schemas_newest_first)
         for batch in read_entries(io, manifest, own).to_batches():
             tuples = partition_tuples(batch)
-            rows = batch.select(_TAKEN).to_pylist()
+            rows = batch.select(_ENTRY_COLUMNS).to_pylist()
             for row, values in zip(rows, tuples, strict=True):
                 if row.pop("content") == FileContent.POSITION_DELETES:
                     deletes.append(PositionDeleteFile(partition=values, **row))

@@ -166,7 +166,7 @@ class TableScan:
         """
         # lists of version 1 may leave it out; the entries say it too
         ids = {None, *(s.snapshot_id for s in appends)}
-        found: dict[Hashable, ManifestFile] = {}
+        manifest_by_part: dict[Hashable, ManifestFile] = {}
         read = threaded_map(partial(read_snapshot_manifests, self.io), appends)
         for snapshot, manifests in zip(appends, read, strict=True):
             if snapshot.root_manifest is not None:
@@ -177,8 +177,8 @@ class TableScan:
             for manifest in manifests:
                 added_by = manifest.added_snapshot_id
                 if manifest.content is ManifestContent.DATA and added_by in ids_here:
-                    found.setdefault(manifest.part, manifest)
-        return list(reversed(found.values()))
+                    manifest_by_part.setdefault(manifest.part, manifest)
+        return list(reversed(manifest_by_part.values()))
 
     def planned(self, metrics: Collection[int] = ()) -> tuple[TableScan, Plan]:
         """The plan, and the scan as its files are read: a server may give credentials for them."""

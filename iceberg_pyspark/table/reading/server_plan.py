@@ -62,12 +62,14 @@ class ServerPlan:
     def _files(self) -> Iterator[PlannedFiles]:
         if self._scan is None:
             return
-        with closing(self._planner(self._scan)) as answered:
-            for planned_files in answered:
-                kept = planned_files if self._only is None else _only(planned_files, self._only)
-                if kept.entries.num_rows:
-                    self._count(kept)
-                    yield kept
+        with closing(self._planner(self._scan)) as planner:
+            for planned_files in planner:
+                wanted_files = (
+                    planned_files if self._only is None else _only(planned_files, self._only)
+                )
+                if wanted_files.entries.num_rows:
+                    self._count(wanted_files)
+                    yield wanted_files
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
         """The files as tasks, large ones cut; without split options none is."""
@@ -79,11 +81,11 @@ class ServerPlan:
         # as floats: sizes that are wrong must not run over
         sizes = files.entries["file_size_in_bytes"].cast(pa.float64(), safe=False)
         self._deletes.update(d.file_path for refs in files.deletes.values() for d in refs)
-        kept = self.statistics.data_files_kept + files.entries.num_rows
+        files_count = self.statistics.data_files_kept + files.entries.num_rows
         self.statistics = replace(
             self.statistics,
-            data_files=kept,
-            data_files_kept=kept,
+            data_files=files_count,
+            data_files_kept=files_count,
             delete_files=len(self._deletes),
             bytes_kept=self.statistics.bytes_kept + int(pc.sum(sizes).as_py()),
         )

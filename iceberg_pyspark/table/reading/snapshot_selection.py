@@ -72,17 +72,17 @@ class SnapshotSelector:
             return
         if names not in ([], ["branch"]):
             raise InvalidRequestError(
-                f"{_shown(bounds[0])} asks for what was appended between snapshots, and "
-                f"{_shown(names[0])} for one snapshot; keep one of them"
+                f"{_option_name(bounds[0])} asks for what was appended between snapshots, and "
+                f"{_option_name(names[0])} for one snapshot; keep one of them"
             )
         self._check_bounds(bounds)
 
     def _bounds(self) -> list[str]:
         return [name for name in _BOUNDS if getattr(self, name) is not None]
 
-    def _check_bounds(self, given: Sequence[str]) -> None:
+    def _check_bounds(self, option_names: Sequence[str]) -> None:
         for bound in ("start", "end"):
-            both = [_shown(name) for name in given if name.startswith(bound)]
+            both = [_option_name(name) for name in option_names if name.startswith(bound)]
             if len(both) > 1:
                 raise InvalidRequestError(f"{both[0]} and {both[1]} are both given; keep one")
         start_ms, end_ms = self.start_timestamp_ms, self.end_timestamp_ms
@@ -92,7 +92,7 @@ class SnapshotSelector:
             )
 
 
-def _shown(name: str) -> str:
+def _option_name(name: str) -> str:
     """The option that a field of a selector is given by."""
     return name.removesuffix("_ms").replace("_", "-")
 
@@ -157,9 +157,9 @@ def _with_own_schema(metadata: TableMetadata, snapshot: Snapshot) -> SelectedSna
 def _between(metadata: TableMetadata, selector: SnapshotSelector) -> SelectedSnapshot:
     """What was appended after the start, up to the end; Java's readers want a start too."""
     if selector.start_snapshot_id is None and selector.start_timestamp_ms is None:
-        given = "end_timestamp" if selector.end_snapshot_id is None else "end_snapshot_id"
+        option_names = "end_timestamp" if selector.end_snapshot_id is None else "end_snapshot_id"
         raise InvalidRequestError(
-            f"{_shown(given)} is given without a start; give start-snapshot-id, whose own rows are "
+            f"{_option_name(option_names)} is given without a start; give start-snapshot-id, whose own rows are "
             "not read, or start-timestamp"
         )
     end, after = _range(metadata, selector)

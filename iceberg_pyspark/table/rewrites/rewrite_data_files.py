@@ -233,10 +233,10 @@ class DataFileRewrite:
 
     def _steps(self, groups: Sequence[FileGroup]) -> Iterator[None]:
         """Tells how many data files are dealt with, one group more each time it is asked."""
-        total, done = sum(len(g.tasks) for g in groups), 0
+        total, step = sum(len(g.tasks) for g in groups), 0
         for group in groups:
-            done += len(group.tasks)
-            self._progress(_STEP, done, total)
+            step += len(group.tasks)
+            self._progress(_STEP, step, total)
             yield
 
     def _without_dangling(
@@ -280,8 +280,8 @@ class DataFileRewrite:
         if where is None:
             return scan
         # a filtered scan would leave rows out, and deletes of rows that the filter does not match
-        chosen = scan_table(name, self._metadata, self._io, selector=selector, filter=where)
-        return scan.of_files(frozenset(t.file_path for t in chosen.plan_files()))
+        matching_scan = scan_table(name, self._metadata, self._io, selector=selector, filter=where)
+        return scan.of_files(frozenset(t.file_path for t in matching_scan.plan_files()))
 
     def _write_context(self) -> WriteContext:
         context = write_context_of(
@@ -311,14 +311,14 @@ class DataFileRewrite:
         most = min(self._options.max_concurrent, runner.most_at_once if runner else _CORES)
         at_once = min(most, len(groups))
         threads = max(most // at_once, 1)
-        done: list[FileGroup] = []
+        finished: list[FileGroup] = []
         files: list[DataFile] = []
         waiting: deque[tuple[FileGroup, Future[list[DataFile]]]] = deque()
 
         def take() -> None:
             group, future = waiting.popleft()
             try:
-                found = future.result()
+                outcome = future.result()
                 next(steps)
             except (IcebergError, OSError, pa.ArrowException) as e:
                 if not self._options.partial_progress:
@@ -326,9 +326,9 @@ class DataFileRewrite:
                 _log.warning("%d files were not rewritten: %s", len(group.tasks), e)
                 next(steps)
                 return
-            written.add(found)
-            files.extend(found)
-            done.append(group)
+            written.add(outcome)
+            files.extend(outcome)
+            finished.append(group)
 
         with ThreadPoolExecutor(at_once, thread_name_prefix="rewrite") as pool:
             try:
@@ -348,7 +348,7 @@ class DataFileRewrite:
                     if not future.cancel() and future.exception() is None:
                         written.add(future.result())
                 raise
-        return done, files
+        return finished, files
 
     def _commit(
         self, groups: Sequence[FileGroup], files: Sequence[DataFile], written: WrittenFiles

@@ -121,10 +121,10 @@ class DeleteFileRewrite:
             dangling = frozenset(i for i in considered if not deletes.paths_of(i))
         else:
             dangling = frozenset()
-            wanted = data_files_that_may_match(
+            may_match = data_files_that_may_match(
                 self._io, self._metadata, self._manifests, where(self._metadata)
             )
-            considered = [i for i in considered if deletes.paths_of(i) & wanted]
+            considered = [i for i in considered if deletes.paths_of(i) & may_match]
         files = [
             f
             for i in considered
@@ -165,10 +165,10 @@ class DeleteFileRewrite:
         tasks = [deletes.tasks[path] for path in sorted(paths)]
         rows = self._rows_by_path(tasks, self._positions, self._progress)
         written = self._deleted_by_position(rows)
-        done = frozenset(i for i, applied in deletes.paths.items() if applied <= paths)
+        applied_fully = frozenset(i for i, applied in deletes.paths.items() if applied <= paths)
         replaced = {
             i
-            for i in done
+            for i in applied_fully
             if (f := deletes.files[i]).content is FileContent.POSITION_DELETES
             and not f.is_deletion_vector
         }
@@ -221,8 +221,10 @@ class DeleteFileRewrite:
     ) -> dict[str, BitMap64]:
         """The deleted rows of those data files that have any."""
         with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-            found = zip(tasks, pool.map(rows_of, tasks), strict=True)
-            steps = with_progress(progress, "data files and their deletes", found, len(tasks))
+            rows_by_task = zip(tasks, pool.map(rows_of, tasks), strict=True)
+            steps = with_progress(
+                progress, "data files and their deletes", rows_by_task, len(tasks)
+            )
             return {task.file_path: rows for task, rows in steps if rows}
 
     def _positions(self, task: ScanTask) -> BitMap64:

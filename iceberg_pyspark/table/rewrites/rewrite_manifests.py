@@ -88,10 +88,10 @@ class ManifestRewrite:
     def _run_once(
         self, newest: LoadedTable, dry_run: bool
     ) -> tuple[LoadedTable, RewrittenManifests]:
-        with ExitStack() as stored:
+        with ExitStack() as batches_on_disk:
             replaced: list[ManifestFile] = []
             new: list[NewManifest] = []
-            for group, manifests in self._groups(newest.metadata, stored):
+            for group, manifests in self._groups(newest.metadata, batches_on_disk):
                 replaced += group
                 new += manifests
             result = RewrittenManifests(
@@ -105,7 +105,7 @@ class ManifestRewrite:
             return committed, result
 
     def _groups(
-        self, metadata: TableMetadata, stored: ExitStack
+        self, metadata: TableMetadata, batches_on_disk: ExitStack
     ) -> Iterator[tuple[list[ManifestFile], list[NewManifest]]]:
         """Manifests of data, then of deletes, and those to write in their place."""
         spec = self._spec(metadata)
@@ -124,7 +124,7 @@ class ManifestRewrite:
             ]
             if not group or (len(group) == 1 and group[0].manifest_length <= target):
                 continue
-            entries = stored.enter_context(
+            entries = batches_on_disk.enter_context(
                 ClusteredEntries(
                     self._io,
                     group,

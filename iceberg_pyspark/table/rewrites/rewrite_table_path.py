@@ -114,8 +114,10 @@ class TablePathRewrite:
         snapshots = [s for s in self._end.snapshots if s.snapshot_id not in self._known_ids]
         manifests = {
             m.manifest_path: m
-            for found in threaded_map(partial(read_snapshot_manifests, self._io), snapshots)
-            for m in found
+            for snapshot_manifests in threaded_map(
+                partial(read_snapshot_manifests, self._io), snapshots
+            )
+            for m in snapshot_manifests
         }
         new = [m for m in manifests.values() if m.added_snapshot_id not in self._known_ids]
         with CopyList() as copies:
@@ -158,14 +160,14 @@ class TablePathRewrite:
 
     def _version(self, name: str, argument: str, location: str, metadata: TableMetadata) -> str:
         logged = [e.metadata_file for e in metadata.metadata_log]
-        found = [file for file in logged if _file_name(file) == name]
-        if not found:
-            shown = ", ".join(map(_file_name, [*logged, location]))
+        matches = [file for file in logged if _file_name(file) == name]
+        if not matches:
+            names = ", ".join(map(_file_name, [*logged, location]))
             raise InvalidRequestError(
                 f"table {self._name}: {argument} {name} is not among the metadata files up to "
-                f"{_file_name(location)}; name one of {shown}"
+                f"{_file_name(location)}; name one of {names}"
             )
-        return found[-1]
+        return matches[-1]
 
     def _staged(self, path: str) -> str:
         return self._staging + self._paths.below(path)
@@ -183,7 +185,7 @@ class TablePathRewrite:
     ) -> tuple[Mapping[str, MovedDeletes], int]:
         """What became of each file with paths in it, by path, and how many deletes are new."""
         with_paths: dict[str, LiveFile] = {}
-        counted: set[tuple[str, int | None]] = set()
+        rewritten_paths: set[tuple[str, int | None]] = set()
         new_paths = {m.manifest_path for m in new}
 
         def files_of(manifest: ManifestFile) -> tuple[bool, list[LiveFile]]:
@@ -193,11 +195,11 @@ class TablePathRewrite:
         for is_new_manifest, files in threaded_map(files_of, manifests):
             for file in files:
                 if file.kind != "as it is":
-                    known = with_paths.get(file.path)
-                    if known is None or (file.is_new and not known.is_new):
+                    earlier = with_paths.get(file.path)
+                    if earlier is None or (file.is_new and not earlier.is_new):
                         with_paths[file.path] = file
                     if file.is_new:
-                        counted.add((file.path, file.content_offset))
+                        rewritten_paths.add((file.path, file.content_offset))
             if is_new_manifest:
                 copies.add(
                     (file.path, self._paths.moved(file.path))
@@ -209,7 +211,7 @@ class TablePathRewrite:
             deletes[file.path] = moved
             if file.is_new:
                 copies.add([(self._staged(file.path), self._paths.moved(file.path))])
-        return deletes, len(counted)
+        return deletes, len(rewritten_paths)
 
     def _moved_deletes(self, file: LiveFile) -> tuple[LiveFile, MovedDeletes]:
         """A delete file written with other paths; one that is not new is measured."""
@@ -276,8 +278,10 @@ class TablePathRewrite:
         copies.add(threaded_map(write, list(lists)))
 
     def _write_metadata(self, copies: CopyList) -> None:
-        known = set() if self._start is None else _statistics(self._start)
-        copies.add((path, self._paths.moved(path)) for path in _statistics(self._end) - known)
+        copied_statistics = set() if self._start is None else _statistics(self._start)
+        copies.add(
+            (path, self._paths.moved(path)) for path in _statistics(self._end) - copied_statistics
+        )
 
         def write(location: str) -> tuple[str, str]:
             try:

@@ -166,39 +166,39 @@ class TableStatisticsComputation:
 
 def _columns(table: str, schema: Schema, names: Sequence[str] | None) -> Sequence[SketchedColumn]:
     if names is None:
-        found = [
+        columns = [
             SketchedColumn(path=(f.name,), field=f) for f in schema.fields if is_hashable(f.type)
         ]
     else:
-        found = [_column(table, schema, name) for name in dict.fromkeys(names)]
-    if not found:
+        columns = [_column(table, schema, name) for name in dict.fromkeys(names)]
+    if not columns:
         raise InvalidRequestError(
             f"table {table}: no columns to compute statistics of; those of structs, lists and maps "
             "have none: name a child of a struct"
         )
-    return found
+    return columns
 
 
 def _column(table: str, schema: Schema, name: str) -> SketchedColumn:
     path = (name,) if any(f.name == name for f in schema.fields) else parse_levels(name)
     fields = {f.name: f for f in schema.fields}
-    found: types.NestedField | None = None
+    field: types.NestedField | None = None
     for level in path:
-        found = fields.get(level)
-        if found is None:
+        field = fields.get(level)
+        if field is None:
             raise InvalidRequestError(
                 f"table {table} has no column {name}; its columns are "
                 f"{', '.join(f.name for f in schema.fields)}"
             )
-        children = found.type.fields if isinstance(found.type, types.StructType) else ()
+        children = field.type.fields if isinstance(field.type, types.StructType) else ()
         fields = {f.name: f for f in children}
-    assert found is not None
-    if not is_hashable(found.type):
+    assert field is not None
+    if not is_hashable(field.type):
         raise InvalidRequestError(
-            f"table {table}: the column {name} is of type {found.type}, of which there are no "
+            f"table {table}: the column {name} is of type {field.type}, of which there are no "
             "statistics; leave it out, or name a child of a struct"
         )
-    return SketchedColumn(path=tuple(path), field=found)
+    return SketchedColumn(path=tuple(path), field=field)
 
 
 def _write(

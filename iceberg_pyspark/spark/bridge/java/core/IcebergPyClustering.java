@@ -32,7 +32,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
  * run-time filter leaves many without a file, and saves no shuffle.
  */
 class IcebergPyClustering {
-  private final Set wanted = new HashSet();
+  private final Set clusteringIds = new HashSet();
   /** The ids of columns by which rows may come in groups. */
   private final Set grouped = new HashSet();
   /** The id of a column, and the ids of what it is made of. */
@@ -47,11 +47,12 @@ class IcebergPyClustering {
   static Set of(LogicalPlan plan) {
     IcebergPyClustering clustering = new IcebergPyClustering(IcebergPyScan.shufflesToGroups());
     // Spark optimizes a subquery by itself, and joins its rows by their columns later
-    if (plan instanceof Subquery) clustering.wanted.addAll(IcebergPyRule.ids(plan.outputSet()));
+    if (plan instanceof Subquery)
+      clustering.clusteringIds.addAll(IcebergPyRule.ids(plan.outputSet()));
     clustering.collect(plan);
     clustering.joins();
-    clustering.follow(clustering.wanted, false);
-    return clustering.wanted;
+    clustering.follow(clustering.clusteringIds, false);
+    return clustering.clusteringIds;
   }
 
   private void collect(LogicalPlan plan) {
@@ -71,7 +72,7 @@ class IcebergPyClustering {
       subqueries((Expression) (Object) ((Filter) plan).condition());
     } else if (!plan.subqueries().isEmpty()
         || !(plan instanceof Sort || plan instanceof LocalLimit || plan instanceof GlobalLimit)) {
-      wanted.addAll(IcebergPyRule.ids(plan.references()));
+      clusteringIds.addAll(IcebergPyRule.ids(plan.references()));
     }
     scala.collection.Iterator children = plan.children().iterator();
     while (children.hasNext()) collect((LogicalPlan) children.next());
@@ -83,7 +84,7 @@ class IcebergPyClustering {
     for (int i = 0; i < all.size(); i++) {
       Expression e = (Expression) all.get(i);
       if (!(e instanceof DynamicPruning) && SubqueryExpression$.MODULE$.hasSubquery(e))
-        wanted.addAll(IcebergPyRule.ids(e.references()));
+        clusteringIds.addAll(IcebergPyRule.ids(e.references()));
     }
   }
 
@@ -119,7 +120,7 @@ class IcebergPyClustering {
     for (int i = 0; i < equations.size(); i++) {
       Set[] sides = (Set[]) equations.get(i);
       for (int side = 0; side < 2; side++)
-        if (!Collections.disjoint(grouped, sides[side])) wanted.addAll(sides[1 - side]);
+        if (!Collections.disjoint(grouped, sides[side])) clusteringIds.addAll(sides[1 - side]);
     }
   }
   /**
@@ -139,7 +140,8 @@ class IcebergPyClustering {
 
   private void references(scala.collection.immutable.Seq expressions) {
     scala.collection.Iterator it = expressions.iterator();
-    while (it.hasNext()) wanted.addAll(IcebergPyRule.ids(((Expression) it.next()).references()));
+    while (it.hasNext())
+      clusteringIds.addAll(IcebergPyRule.ids(((Expression) it.next()).references()));
   }
   private void names(scala.collection.immutable.Seq expressions) {
     scala.collection.Iterator it = expressions.iterator();

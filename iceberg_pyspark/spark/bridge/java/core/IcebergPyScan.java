@@ -37,17 +37,18 @@ public class IcebergPyScan
   /** Only where the session asks for what they are for: manifests are read for them. */
   Map columnStatistics() {
     org.apache.spark.sql.internal.SQLConf conf = IcebergPySessions.active().sessionState().conf();
-    boolean asked = conf.cboEnabled()
+    boolean usesStatistics = conf.cboEnabled()
         && IcebergPyReadOptions.flag(IcebergPyReadOptions.COLUMN_STATISTICS,
             conf.getConfString(IcebergPyReadOptions.COLUMN_STATISTICS, "true"));
-    return asked ? table.columnStatistics() : Collections.emptyMap();
+    return usesStatistics ? table.columnStatistics() : Collections.emptyMap();
   }
   /** The columns by whose values files can be skipped, as far as they are read. */
   public NamedReference[] filterAttributes() {
-    List known = table.filtered(), read = Arrays.asList(schema.fieldNames()), out = new ArrayList();
-    for (int i = 0; i < known.size(); i++)
-      if (read.contains(known.get(i)))
-        out.add(Expressions.column(IcebergPyBridge.quote((String) known.get(i))));
+    List skippable = table.filtered(), read = Arrays.asList(schema.fieldNames()),
+         out = new ArrayList();
+    for (int i = 0; i < skippable.size(); i++)
+      if (read.contains(skippable.get(i)))
+        out.add(Expressions.column(IcebergPyBridge.quote((String) skippable.get(i))));
     return (NamedReference[]) out.toArray(new NamedReference[0]);
   }
   /** A task for each group is what only joins of groups want: where that is asked for. */
@@ -74,9 +75,9 @@ public class IcebergPyScan
   /** Whether Spark shall be told what files are sorted by, which it takes on trust from them. */
   boolean isOrderWanted() { return isAsked(IcebergPyReadOptions.ORDERED); }
   private boolean isAsked(String name) {
-    Boolean asked = IcebergPyReadOptions.flag(options, name,
+    Boolean flag = IcebergPyReadOptions.flag(options, name,
         IcebergPySessions.active().sessionState().conf(), IcebergPyReadOptions.PLANNING + name);
-    return asked != null && asked.booleanValue();
+    return flag != null && flag.booleanValue();
   }
   /** Not called: Spark filters the scan that the rule puts in this place. */
   public void filter(Predicate[] predicates) {}

@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * How large the rows of a plan are that Python made over an RDD: Spark takes what it does not know
+ * How large the rows of a plan are that Python sized over an RDD: Spark takes what it does not know
  * for too large to broadcast.
  */
 public class IcebergPySizes {
@@ -27,11 +27,11 @@ public class IcebergPySizes {
     Object statistics = new org.apache.spark.sql.catalyst.plans.logical.Statistics(
         scala.math.BigInt.apply(estimate(count, top.schema())), scala.Option.empty(),
         AttributeMap$.MODULE$.empty(), false);
-    Object made = IcebergPyInternals.sizedRows(rows, statistics);
-    if (made == rows) return plan;
+    Object sizedRows = IcebergPyInternals.sizedRows(rows, statistics);
+    if (sizedRows == rows) return plan;
     // not by withNewChildren: an RDD equals itself, whatever its size
     List parts = new ArrayList(CollectionConverters.asJava(top.productIterator().toSeq()));
-    parts.set(parts.indexOf(rows), made);
+    parts.set(parts.indexOf(rows), sizedRows);
     return top.makeCopy(parts.toArray());
   }
 }

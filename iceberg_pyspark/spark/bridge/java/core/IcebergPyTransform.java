@@ -60,9 +60,9 @@ public class IcebergPyTransform implements ScalarFunction {
   }
   /** The number first, where there is one. */
   public DataType[] inputTypes() {
-    DataType[] taken = (DataType[]) types.clone();
-    if (taken.length == 2) taken[0] = IntegerType$.MODULE$;
-    return taken;
+    DataType[] argumentTypes = (DataType[]) types.clone();
+    if (argumentTypes.length == 2) argumentTypes[0] = IntegerType$.MODULE$;
+    return argumentTypes;
   }
   public DataType resultType() {
     if (name.equals("truncate")) return types[types.length - 1];
@@ -73,8 +73,9 @@ public class IcebergPyTransform implements ScalarFunction {
 
   public Object produceResult(InternalRow input) {
     List arguments = new ArrayList();
-    DataType[] taken = inputTypes();
-    for (int i = 0; i < taken.length; i++) arguments.add(new BoundReference(i, taken[i], true));
+    DataType[] argumentTypes = inputTypes();
+    for (int i = 0; i < argumentTypes.length; i++)
+      arguments.add(new BoundReference(i, argumentTypes[i], true));
     return expression(arguments).eval(input);
   }
 

@@ -17,18 +17,18 @@ class IcebergPyUncached {
             || plan instanceof MergeIntoTable))
       return plan;
     List children = new ArrayList(CollectionConverters.asJava(plan.children()));
-    LogicalPlan target = (LogicalPlan) children.get(0), found = table(target);
-    if (found == target) return plan;
-    children.set(0, found);
+    LogicalPlan target = (LogicalPlan) children.get(0), uncached = table(target);
+    if (uncached == target) return plan;
+    children.set(0, uncached);
     return (LogicalPlan) plan.withNewChildren(IcebergPyBridge.seq(children));
   }
 
   private static LogicalPlan table(LogicalPlan target) {
     if (target instanceof SubqueryAlias) {
-      LogicalPlan below = (LogicalPlan) target.children().head(), found = table(below);
-      if (found == below) return target;
+      LogicalPlan below = (LogicalPlan) target.children().head(), uncached = table(below);
+      if (uncached == below) return target;
       List one = new ArrayList();
-      one.add(found);
+      one.add(uncached);
       return (LogicalPlan) target.withNewChildren(IcebergPyBridge.seq(one));
     }
     if (!(target instanceof InMemoryRelation)) return target;

@@ -44,17 +44,18 @@ class IcebergPyDirectNames implements Serializable {
 
   /** Of Spark's folders, `p0=5/p1=x6162`, those that people know. */
   private String folders(String parts) {
-    String[] given = parts.isEmpty() ? new String[0] : parts.split("/");
+    String[] folders = parts.isEmpty() ? new String[0] : parts.split("/");
     StringBuilder out = new StringBuilder();
     int next = 0;
     for (int i = 0; i < fields.length; i++) {
       String value = null;
       if (!kinds[i].equals("void"))
         value = ExternalCatalogUtils.unescapePathName(
-            given[next].substring(given[next++].indexOf('=') + 1));
+            folders[next].substring(folders[next++].indexOf('=') + 1));
       boolean isNull = value == null || value.equals(ExternalCatalogUtils.DEFAULT_PARTITION_NAME());
       if (i > 0) out.append('/');
-      out.append(fields[i]).append('=').append(isNull ? "null" : encoded(shown(value, kinds[i])));
+      out.append(fields[i]).append('=').append(
+          isNull ? "null" : encoded(displayValue(value, kinds[i])));
     }
     return out.toString();
   }
@@ -66,7 +67,7 @@ class IcebergPyDirectNames implements Serializable {
     }
   }
 
-  private static String shown(String value, String kind) {
+  private static String displayValue(String value, String kind) {
     if (kind.equals("year")) return padded(1970 + Long.parseLong(value), 4);
     if (kind.equals("month")) {
       long months = Long.parseLong(value);

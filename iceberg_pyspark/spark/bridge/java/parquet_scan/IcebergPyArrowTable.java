@@ -72,10 +72,10 @@ class IcebergPyArrowTable {
   }
   /** Some of its columns, as Spark's rows. */
   InternalRow[] rows(List names) {
-    ColumnVector[] chosen = new ColumnVector[names.size()];
-    for (int i = 0; i < chosen.length; i++) chosen[i] = column((String) names.get(i));
+    ColumnVector[] vectors = new ColumnVector[names.size()];
+    for (int i = 0; i < vectors.length; i++) vectors[i] = column((String) names.get(i));
     // it owns nothing: the reader closes the columns
-    ColumnarBatch batch = new ColumnarBatch(chosen, size);
+    ColumnarBatch batch = new ColumnarBatch(vectors, size);
     InternalRow[] out = new InternalRow[size];
     for (int i = 0; i < size; i++) out[i] = batch.getRow(i).copy();
     return out;

@@ -105,7 +105,7 @@ class IcebergPyPositionRead implements Callable {
     int withPath = paths.getDescriptor().getMaxDefinitionLevel();
     int withNumber = numbers.getDescriptor().getMaxDefinitionLevel();
     // of a dictionary the same path is the same object
-    Binary last = null, known = null;
+    Binary last = null, lastPath = null;
     for (long i = 0; i < all && !file.isTooLarge; i++) {
       if (paths.getCurrentDefinitionLevel() < withPath
           || numbers.getCurrentDefinitionLevel() < withNumber)
@@ -113,10 +113,10 @@ class IcebergPyPositionRead implements Callable {
             + (paths.getCurrentDefinitionLevel() < withPath ? "file_path" : "pos")
             + ", which every row must have");
       Binary path = paths.getBinary();
-      if (path != last && !path.equals(known)) {
+      if (path != last && !path.equals(lastPath)) {
         flush();
-        known = Binary.fromConstantByteArray(path.getBytes());
-        rows = rowsOf(known);
+        lastPath = Binary.fromConstantByteArray(path.getBytes());
+        rows = rowsOf(lastPath);
       }
       last = path;
       add(columns.isLong ? numbers.getLong() : numbers.getInteger());

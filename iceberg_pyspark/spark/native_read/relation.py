@@ -1,0 +1,35 @@
+"""What every scan of a table tells Spark: its schema, size, grouping and filter columns."""
+
+from __future__ import annotations
+
+from iceberg_pyspark.spark.bridge.protocol.tables import TableFacts
+from iceberg_pyspark.spark.native_read.partitioning import spark_grouping
+from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
+from iceberg_pyspark.spark.rows.types import shown_spark_schema
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.table_metadata import TableMetadata
+
+UNKNOWN_TOTAL = 2**40
+"""Stands for an unknown size or number of rows: too large for Spark to broadcast."""
+
+
+def relation_facts(
+    handle: str,
+    name: str,
+    metadata: TableMetadata,
+    *,
+    snapshot_id: int | None,
+    schema: Schema,
+    size_in_bytes: int | None,
+) -> TableFacts:
+    """The facts that each scan of a table needs; a `size_in_bytes` of None is unknown."""
+    return TableFacts(
+        handle=handle,
+        name=name,
+        id=metadata.table_uuid,
+        version=str(snapshot_id),
+        schema=shown_spark_schema(schema).json(),
+        size_in_bytes=UNKNOWN_TOTAL if size_in_bytes is None else size_in_bytes,
+        grouping=spark_grouping(metadata, schema),
+        filtered=tuple(f.name for f in columns_for_skipping(metadata)),
+    )
