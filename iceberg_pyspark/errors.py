@@ -1,12 +1,12 @@
 """Every error this package raises, as one tree.
 
     IcebergError
-    ├─ InvalidMetadataError        what we read breaks the specification
-    ├─ UnsupportedFeatureError     valid Iceberg that is not done here yet
+    ├─ InvalidMetadataError        metadata or data that violates the specification
+    ├─ UnsupportedFeatureError     valid Iceberg that is not implemented yet
     ├─ InvalidRequestError         a schema, filter, option or change that cannot be carried out
     ├─ NotFoundError
     │  ├─ NoSuchTableError
-    │  │  └─ TableRecreatedError   another table has the name now: load that one, or stop
+    │  │  └─ TableRecreatedError   another table has the name now: load it again
     │  ├─ NoSuchViewError
     │  ├─ NoSuchNamespaceError
     │  └─ NoSuchSnapshotError
@@ -20,19 +20,19 @@
     │  └─ NotAuthorizedError
     ├─ StorageError                a file that is missing, short, damaged or refused
     │  ├─ LocationRefusedError     a table names a location that it may not use
-    │  ├─ FileAlreadyExistsError   an exclusive create found the name taken
-    │  └─ FileNotWrittenError      a create that took no effect and never will
+    │  ├─ FileAlreadyExistsError   an exclusive create of an existing file
+    │  └─ FileNotWrittenError      a create that had no effect and never will
     └─ CommitError
-       ├─ CommitConflictError      the metadata moved: refresh and retry
-       ├─ ConcurrentChangeError    a retry cannot help: the other commit touches what we read
-       └─ CommitStateUnknownError  may have succeeded: look, never retry blindly, never delete
+       ├─ CommitConflictError      the table's metadata has changed: refresh and retry
+       ├─ ConcurrentChangeError    another commit changed what was read: do not retry
+       └─ CommitStateUnknownError  may have succeeded: check, never delete its files
 
-Leaves differ only where the caller acts differently. Each takes one positional message, so that it
-survives pickling between Python workers; the message says what, where and what to do. No error says
-whether written files may be removed: that takes a value, see `commits/outcomes.py`. None of them is
-a `NotImplementedError`: Spark swallows that one while planning a read.
+Two classes differ only if callers handle them differently. Each takes one positional message, so it
+can be pickled between Python workers; the message says what is wrong, where, and what to do. Whether
+written files may be removed is not a matter of the error: see `commits/outcomes.py`. None is a
+`NotImplementedError`, which Spark ignores while it plans a read.
 
-No message has a secret in it (`redaction.py`), wherever its text came from.
+Messages are redacted (`redaction.py`), so they contain no secrets.
 """
 
 from iceberg_pyspark.redaction import redact_text
@@ -46,19 +46,19 @@ class IcebergError(Exception):
 
 
 class InvalidMetadataError(IcebergError):
-    """What was read breaks the specification; names the file, the place in it and the rule."""
+    """Metadata or data violates the specification; the message names file, place and rule."""
 
 
 class UnsupportedFeatureError(IcebergError):
-    """Valid Iceberg that this version does not implement; refused rather than read wrongly."""
+    """A valid feature of Iceberg that this version does not implement."""
 
 
 class InvalidRequestError(IcebergError):
-    """The caller asked for something that cannot be done: schema, filter, option, evolution."""
+    """An invalid schema, filter, option or change of a table."""
 
 
 class NotFoundError(IcebergError):
-    """A named thing does not exist."""
+    """A table, view, namespace or snapshot does not exist."""
 
 
 class NoSuchTableError(NotFoundError):
@@ -82,19 +82,19 @@ class NoSuchSnapshotError(NotFoundError):
 
 
 class AlreadyExistsError(IcebergError):
-    """A thing of that name is already there."""
+    """The name is already in use."""
 
 
 class TableAlreadyExistsError(AlreadyExistsError):
-    """The table is already there."""
+    """A table of that name already exists."""
 
 
 class ViewAlreadyExistsError(AlreadyExistsError):
-    """A view, or a table, of that name is already there."""
+    """A view or table of that name already exists."""
 
 
 class NamespaceAlreadyExistsError(AlreadyExistsError):
-    """The namespace is already there."""
+    """A namespace of that name already exists."""
 
 
 class NamespaceNotEmptyError(AlreadyExistsError):
@@ -106,7 +106,7 @@ class CatalogError(IcebergError):
 
 
 class CatalogUnavailableError(CatalogError):
-    """The catalog could not be reached or was busy; trying again may help."""
+    """The catalog could not be reached or was busy: try again."""
 
 
 class NotAuthorizedError(CatalogError):
@@ -118,15 +118,15 @@ class StorageError(IcebergError):
 
 
 class LocationRefusedError(StorageError):
-    """A table names a location that it may not use; who trusts the table can allow it."""
+    """A table refers to a location outside of those it may use; a setting can allow it."""
 
 
 class FileAlreadyExistsError(StorageError):
-    """An exclusive create found a file of that name."""
+    """A file of that name exists, so it cannot be created exclusively."""
 
 
 class FileNotWrittenError(StorageError):
-    """A file was not created, and no request that could still create it is under way."""
+    """A file was not created, and no pending request can still create it."""
 
 
 class CommitError(IcebergError):
@@ -134,12 +134,12 @@ class CommitError(IcebergError):
 
 
 class CommitConflictError(CommitError):
-    """The table's metadata moved; refresh and try again. Nothing was changed."""
+    """The table has changed since it was read; nothing was committed. Refresh and try again."""
 
 
 class ConcurrentChangeError(CommitError):
-    """Another commit touched what this operation read; run the operation again from the start."""
+    """Another commit changed what this operation read; run the whole operation again."""
 
 
 class CommitStateUnknownError(CommitError):
-    """The commit may have succeeded. Never retry blindly and never delete its files."""
+    """The commit may have succeeded. Check the table; do not delete the written files."""
