@@ -28,8 +28,8 @@
        └─ CommitStateUnknownError  may have succeeded: check, never delete its files
 
 Two classes differ only if callers handle them differently. Each takes one positional message, so it
-can be pickled between Python workers; the message says what is wrong, where, and what to do. Whether
-written files may be removed is not a matter of the error: see `commits/outcomes.py`. None is a
+can be pickled between Python workers; the message says what is wrong, where, and what to do. An
+error does not decide whether written files may be removed: see `commits/outcomes.py`. None is a
 `NotImplementedError`, which Spark ignores while it plans a read.
 
 Messages are redacted (`redaction.py`), so they contain no secrets.

@@ -408,7 +408,9 @@ def prepare_folder(folder: Path) -> None:
     configuration = folder / CONFIGURATION
     if folder.exists() and any(folder.iterdir()):
         if not (configuration.exists() and f"  {CATALOG}:\n" in configuration.read_text("utf-8")):
-            raise SystemExit(f"{folder} holds files of something else; name another --folder")
+            raise SystemExit(
+                f"{folder} has files that are not of an Iceberg table; name another --folder"
+            )
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     configure(folder, local_services(folder))

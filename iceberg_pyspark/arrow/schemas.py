@@ -135,7 +135,7 @@ def from_arrow_schema(arrow_schema: pa.Schema, *, schema_id: int = 0) -> Schema:
     with_ids = bool(ids) and None not in ids
     if not with_ids and any(i is not None for i in ids):
         raise InvalidRequestError(
-            f"some columns of the Arrow schema have a field id and some have none; give "
+            f"some columns of the Arrow schema have a field id and others have none; give "
             f"{FIELD_ID_KEY.decode()} to all fields, nested ones too, or to none"
         )
     fields = _Ids(with_ids=with_ids).struct_fields(list(arrow_schema), "")
@@ -281,5 +281,5 @@ def primitive_of_arrow(type_: pa.DataType, name: str) -> types.PrimitiveType:
     if t.is_integer(type_) and type_.bit_width <= 32:
         return types.IntegerType()
     raise InvalidRequestError(
-        f"column '{name}' has Arrow type {type_}, which no Iceberg type holds; cast it first"
+        f"column '{name}' has Arrow type {type_}, for which Iceberg has no type; cast it first"
     )

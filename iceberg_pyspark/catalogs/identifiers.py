@@ -30,9 +30,7 @@ def check_folder_name(level: str) -> None:
     """Refuse a level that cannot be the name of one folder in the place it belongs to."""
     check_level(level)
     if "/" in level or "\\" in level:
-        raise InvalidRequestError(
-            f"name {level!r}: slashes are not allowed where levels are folders"
-        )
+        raise InvalidRequestError(f"name {level!r}: slashes are not allowed in names of folders")
     if level.startswith("."):
         raise InvalidRequestError(
             f"name {level!r}: a leading dot is not allowed where levels are folders; it hides them"

@@ -71,8 +71,8 @@ class MemoryCatalog(MetastoreViewCatalog):
             views = self.list_views(namespace)
             if views or self.list_tables(namespace) or self.list_namespaces(namespace):
                 raise NamespaceNotEmptyError(
-                    f"namespace {'.'.join(namespace)} still holds tables, views or namespaces; "
-                    "drop them first"
+                    f"namespace {'.'.join(namespace)} still has tables, views or namespaces; drop "
+                    "them first"
                 )
             del self._namespaces[namespace]
 

@@ -138,7 +138,7 @@ def _type_of(name: str, properties: Mapping[str, str]) -> str:
         scheme = uri.partition(":")[0].partition("+")[0].lower()
         if scheme not in _TYPE_OF_SCHEME:
             raise InvalidRequestError(
-                f"catalog '{name}': its type cannot be told from uri '{redact_uri(uri)}'; set "
+                f"catalog '{name}': its type cannot be derived from uri '{redact_uri(uri)}'; set "
                 "'type' to one of "
                 f"{', '.join(_TYPES)}"
             )

@@ -116,7 +116,7 @@ def register(
         str, typer.Argument(help="The metadata file of the table: .../metadata/v3.metadata.json.")
     ],
 ) -> None:
-    """Make a table of a metadata file that is there already."""
+    """Make a table of a metadata file that already exists."""
     invocation = invocation_of(context)
     if is_path(table):
         raise InvalidRequestError(f"'{table}' is a path; a table is registered under a name")
@@ -128,5 +128,7 @@ def register(
 def _confirm(question: str) -> None:
     """Ask at a terminal; elsewhere nobody can answer."""
     if not sys.stdin.isatty():
-        raise InvalidRequestError(f"nobody is here to answer: {question}; --yes does")
+        raise InvalidRequestError(
+            f"there is no terminal to confirm: {question}; pass --yes to confirm"
+        )
     typer.confirm(question, abort=True, err=True)

@@ -47,8 +47,7 @@ def describe(
     except NoSuchNamespaceError:
         what = "namespace" if entity is Entity.NAMESPACE else "table or namespace"
         raise NotFoundError(
-            f"'{name}' is no {what} of catalog '{catalog.name}'; `iceberg-py list` shows what "
-            "there is"
+            f"'{name}' is no {what} of catalog '{catalog.name}'; `iceberg-py list` lists the names"
         ) from None
     invocation.output.facts(properties)
 

@@ -48,8 +48,8 @@ def _write_page(path: Path, report: TableHealth) -> None:
         path.write_text(page, encoding="utf-8", errors="backslashreplace")
     except OSError as e:
         raise InvalidRequestError(
-            f"the page cannot be written to {path} ({e.strerror}); give a file in a folder that is "
-            "there and can be written"
+            f"the page cannot be written to {path} ({e.strerror}); give a file in an existing "
+            "folder that can be written"
         ) from e
 
 

@@ -98,7 +98,7 @@ def _check_default() -> None:
     names = ", ".join(configured_names(environment)) or "none"
     raise InvalidRequestError(
         f"no catalog is named, and '{name}' is not configured (configured are: {names}); give "
-        "--catalog, --uri, or --warehouse with a folder, which gets a catalog of its own"
+        "--catalog, --uri, or --warehouse with a folder, which becomes a catalog of its own"
     )
 
 

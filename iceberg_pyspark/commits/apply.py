@@ -105,7 +105,7 @@ def _assign_uuid(builder: MetadataBuilder, uuid: str) -> None:
     current = builder.metadata.table_uuid
     if current is not None and current.lower() != uuid.lower():
         raise CommitConflictError(
-            f"the table has UUID {current} by now; it cannot become {uuid}; refresh and retry"
+            f"the table now has UUID {current} and cannot get {uuid}; refresh and retry"
         )
     if current is None:
         builder.metadata = replace(builder.metadata, table_uuid=uuid)

@@ -135,5 +135,5 @@ def _last_added(id_: int, last_added: int | None, what: str) -> int:
     if id_ != LAST_ADDED:
         return id_
     if last_added is None:
-        raise InvalidRequestError(f"the last added {what} is asked for, and none was added")
+        raise InvalidRequestError(f"the last added {what} is referenced, but none was added")
     return last_added

@@ -34,7 +34,7 @@ def add_snapshot(builder: MetadataBuilder, snapshot: Snapshot) -> None:
     next_row_id = m.next_row_id
     if m.format_version >= 2:
         if snapshot.manifest_list is None and snapshot.root_manifest is None:
-            raise InvalidRequestError("a snapshot needs a manifest list since format version 2")
+            raise InvalidRequestError("a snapshot needs a manifest list from format version 2 on")
         if snapshot.root_manifest is not None and m.format_version < RELATIVE_PATHS_VERSION:
             raise InvalidRequestError(
                 f"snapshot {snapshot.snapshot_id} has a root manifest, which tables of format "

@@ -52,7 +52,7 @@ def check_cherry_pick(metadata: TableMetadata, source: Snapshot) -> None:
     wap_id = source.summary.get(WAP_ID)
     for ancestor in ancestors:
         if ancestor.snapshot_id == source.snapshot_id:
-            raise InvalidRequestError(f"{name} is an ancestor of the current snapshot already")
+            raise InvalidRequestError(f"{name} is already an ancestor of the current snapshot")
         if ancestor.summary.get(SOURCE_SNAPSHOT_ID) == str(source.snapshot_id):
             raise InvalidRequestError(
                 f"{name} was cherry-picked before, to snapshot {ancestor.snapshot_id}"

@@ -82,8 +82,8 @@ def snapshots_since(
         current = metadata.snapshot_by_id.get(parent_id)
         if current is None and parent_id != base_snapshot_id:
             raise ConcurrentChangeError(
-                f"table {metadata.location}: snapshot {parent_id} is gone, so what changed since "
-                f"snapshot {base_snapshot_id} cannot be told; run the operation again"
+                f"table {metadata.location}: snapshot {parent_id} no longer exists, so the "
+                f"changes since snapshot {base_snapshot_id} are unknown; run the operation again"
             )
         if current is None:
             return

@@ -64,7 +64,7 @@ def _pairs(literal: Any) -> list[tuple[Any, Any]]:
         raise TypeError("give a dict, or a list of keys and values")
     for pair in literal:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
-            raise TypeError(f"{pair!r} is no pair of a key and a value")
+            raise TypeError(f"{pair!r} is not a pair of a key and a value")
     return [(k, v) for k, v in literal]
 
 
@@ -87,5 +87,5 @@ def _primitive(type_: Type, literal: Any) -> Any:
             return literal
     bound_value = place_literal(type_, literal)
     if bound_value.where != "at":
-        raise ValueError(f"{literal!r} is no value of type {type_}")
+        raise ValueError(f"{literal!r} is not a value of type {type_}")
     return bound_value.value

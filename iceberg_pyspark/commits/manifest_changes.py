@@ -292,7 +292,7 @@ def _check_all_found(
     missing |= {path for path, _ in removal.delete_files - {delete_file_id(f) for f in deletes}}
     if missing:
         raise ConcurrentChangeError(
-            f"{len(missing)} of the files to remove are not in the table any more, among them "
+            f"{len(missing)} of the files to remove are no longer in the table, among them "
             f"{min(missing)}; another commit removed them: run the operation again"
         )
 

@@ -30,9 +30,9 @@ def plan_manifest_rewrite(action: RewriteManifests, base: SnapshotBase) -> Snaps
     missing = [m.manifest_path for m in action.replaced if present.get(m.part) != _content_of(m)]
     if missing:
         raise ConcurrentChangeError(
-            f"table {base.metadata.location}: {len(missing)} of the manifests to rewrite are not "
-            "in "
-            f"it any more as they were, among them {min(missing)}; another commit replaced them: "
+            f"table {base.metadata.location}: {len(missing)} of the manifests to rewrite have "
+            "changed or are no longer in it, among them "
+            f"{min(missing)}; another commit replaced them: "
             "run the operation again"
         )
     replaced = {m.part for m in action.replaced}

@@ -92,8 +92,8 @@ def unknown(what: str, cause: BaseException) -> Unknown:
     """
     text = str(cause) or type(cause).__name__
     error = CommitStateUnknownError(
-        f"{what}: {text}; the commit may have succeeded, look at the table before trying again and "
-        "delete nothing"
+        f"{what}: {text}; the commit may have succeeded; check the table before trying again, and "
+        "delete no file"
     )
     error.__cause__ = cause
     return Unknown(error)
@@ -105,4 +105,6 @@ def after_commit(what: str) -> Iterator[None]:
     try:
         yield
     except Exception as e:  # noqa: BLE001 - no error can undo the commit
-        _log.warning("the commit is done, but this is not: %s (%s: %s)", what, type(e).__name__, e)
+        _log.warning(
+            "the commit succeeded, but a later step failed: %s (%s: %s)", what, type(e).__name__, e
+        )

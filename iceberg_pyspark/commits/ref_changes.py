@@ -127,7 +127,7 @@ def rollback_to(metadata: TableMetadata, snapshot_id: int) -> Changes:
     }:
         raise InvalidRequestError(
             f"snapshot {snapshot_id} is not an ancestor of the current snapshot "
-            f"{metadata.current_snapshot_id}; use set_current_snapshot to go anywhere"
+            f"{metadata.current_snapshot_id}; use set_current_snapshot for other snapshots"
         )
     return set_current_snapshot(metadata, snapshot_id)
 

@@ -90,7 +90,7 @@ def check_requirement(requirement: TableRequirement, metadata: TableMetadata | N
     """Raise `CommitConflictError` unless the requirement holds; `metadata` None: no such table."""
     if metadata is None:
         if not isinstance(requirement, AssertCreate):
-            raise CommitConflictError(f"the table is gone; required: {requirement}")
+            raise CommitConflictError(f"the table no longer exists; required: {requirement}")
         return
     m = metadata
     match requirement:
@@ -99,8 +99,8 @@ def check_requirement(requirement: TableRequirement, metadata: TableMetadata | N
         case AssertTableUUID(uuid=uuid):
             if (m.table_uuid or "").lower() != uuid.lower():
                 raise CommitConflictError(
-                    f"table {m.location} is another one now: its table-uuid is {m.table_uuid}, "
-                    f"expected {uuid}; load the table again by its name"
+                    f"table {m.location} was replaced by another table: its table-uuid is "
+                    f"{m.table_uuid}, expected {uuid}; load the table again by its name"
                 )
         case AssertRefSnapshotId(ref=name, snapshot_id=snapshot_id):
             ref = m.refs.get(name)

@@ -430,8 +430,8 @@ class _Numbering:
         self.next_row_id += count
         if not 0 <= self.next_row_id <= MAX_INT64:
             raise InvalidMetadataError(
-                f"{where}: its rows would get ids up to {self.next_row_id}, which no table has; "
-                "the table's metadata or the manifest is damaged"
+                f"{where}: the ids of its rows would reach {self.next_row_id}, beyond the largest "
+                "id; the table's metadata or the manifest is damaged"
             )
 
 

@@ -87,13 +87,13 @@ class SchemaChanges:
     ) -> Self:
         if required and default is None and not self._allow_incompatible:
             raise InvalidRequestError(
-                f"cannot add the required column '{name}' without a default: rows that are "
-                "there have no value for it"
+                f"cannot add the required column '{name}' without a default: existing rows have "
+                "no value for it"
             )
         parent_id = None if parent is None else self._struct_of(parent)
         siblings = self._siblings(parent_id)
         if any(f.name == name for f in siblings):
-            raise InvalidRequestError(f"column '{_dotted_name(parent, name)}' is there already")
+            raise InvalidRequestError(f"column '{_dotted_name(parent, name)}' already exists")
         field_id = self._next_id()
         fresh = type_with_fresh_ids(type_, self._fresh_ids())
         default = renumbered(default_from_literal(name, type_, default), type_, fresh)
@@ -134,7 +134,7 @@ class SchemaChanges:
             raise InvalidRequestError(f"'{name}' is part of a list or map and has no own name")
         siblings = self._siblings(self._schema.parent_by_id.get(f.field_id))
         if any(c.name == new_name and c.field_id != f.field_id for c in siblings):
-            raise InvalidRequestError(f"cannot rename '{name}': '{new_name}' is there already")
+            raise InvalidRequestError(f"cannot rename '{name}': '{new_name}' already exists")
         return self._edit_field(f.field_id, lambda c: replace(c, name=new_name))
 
     def update_type(self: Self, name: str, type_: types.PrimitiveType | str) -> Self:
@@ -184,8 +184,8 @@ class SchemaChanges:
             return self
         if not self._allow_incompatible:
             raise InvalidRequestError(
-                f"cannot make '{name}' required: there may be nulls; "
-                "allow incompatible changes if you know that there are none"
+                f"cannot make '{name}' required: existing rows may have nulls; allow incompatible "
+                "changes if you know that they have none"
             )
         return self._edit_field(f.field_id, lambda c: replace(c, required=True))
 
@@ -325,7 +325,7 @@ class SchemaChanges:
                 if f.field_id in p.source_ids and not isinstance(p.transform, same):
                     raise InvalidRequestError(
                         f"cannot change '{f.name}' from {f.type} to {new}: partition field "
-                        f"'{p.name}' ({p.transform}) would get other values"
+                        f"'{p.name}' ({p.transform}) would change its values"
                     )
 
     def _union(self, struct: types.StructType, parent: str | None) -> None:

@@ -244,7 +244,7 @@ def _refuse_live(paths: Set[str], base: SnapshotBase) -> None:
     if paths:
         raise InvalidRequestError(
             f"{len(paths)} of the files to add are in table {base.metadata.location} already, "
-            f"among them {min(paths)}; added again, their rows would be there twice: leave them "
+            f"among them {min(paths)}; adding them again would duplicate their rows: leave them "
             "out, or remove them in the same commit"
         )
 

@@ -114,7 +114,7 @@ def _check_not_referenced(refs: dict[str, SnapshotRef], snapshot_ids: Collection
         if ref.snapshot_id in snapshot_ids:
             raise InvalidRequestError(
                 f"snapshot {ref.snapshot_id} cannot expire, because {ref.type} '{name}' points at "
-                "it; move or remove that first"
+                "it; move or remove it first"
             )
 
 
@@ -176,8 +176,8 @@ def check_no_ref_lost(metadata: TableMetadata, updates: Sequence[TableUpdate]) -
     for name, ref in metadata.refs.items():
         if ref.snapshot_id in removed and name not in removed_refs:
             raise CommitConflictError(
-                f"table {metadata.location}: {ref.type} '{name}' points at snapshot "
-                f"{ref.snapshot_id} by now, which was to be removed; refresh and retry"
+                f"table {metadata.location}: {ref.type} '{name}' now points at snapshot "
+                f"{ref.snapshot_id}, which this commit removes; refresh and retry"
             )
 
 

@@ -186,5 +186,5 @@ class SpecChanges:
             if f.name != name:
                 continue
             if not isinstance(f.transform, VoidTransform):
-                raise InvalidRequestError(f"partition field '{name}' is there already")
+                raise InvalidRequestError(f"partition field '{name}' already exists")
             self._fields[i] = replace(f, name=f"{f.name}_{f.field_id}")

@@ -1,7 +1,7 @@
 """Changes of views: updates and requirements as values, and what they make of view metadata.
 
 View specification, "View Metadata" and "Versions"; the updates are those of the REST catalog. What
-Java does beside: a version that is there already is used again, versions beyond
+Java does beside: a version that already exists is used again, versions beyond
 `version.history.num-entries` go, and a dialect is lost only where `replace.drop-dialect.allowed`
 says so.
 """
@@ -113,8 +113,8 @@ def check_view_requirement(requirement: AssertViewUUID, view: ViewMetadata) -> N
     """Raise `CommitConflictError` unless the requirement holds."""
     if view.view_uuid.lower() != requirement.uuid.lower():
         raise CommitConflictError(
-            f"view {view.location} is another one now: its view-uuid is {view.view_uuid}, expected "
-            f"{requirement.uuid}; load the view again by its name"
+            f"view {view.location} was replaced by another view: its view-uuid is "
+            f"{view.view_uuid}, expected {requirement.uuid}; load the view again by its name"
         )
 
 
@@ -157,7 +157,7 @@ class _ViewBuilder:
             case AssignUUID(uuid):
                 if view.view_uuid and view.view_uuid.lower() != uuid.lower():
                     raise InvalidRequestError(
-                        f"view {view.location} has the UUID {view.view_uuid}, and it stays"
+                        f"view {view.location} has the UUID {view.view_uuid}, which cannot change"
                     )
                 self._view = replace(view, view_uuid=view.view_uuid or uuid)
             case UpgradeFormatVersion(version):
@@ -193,7 +193,7 @@ class _ViewBuilder:
             schema_id = _last(self._last_schema_id, "schema")
         if schema_id not in {s.schema_id for s in self._view.schemas}:
             raise InvalidRequestError(
-                f"a view version asks for schema {schema_id}, which is not there"
+                f"a view version asks for schema {schema_id}, which does not exist"
             )
         _check_dialects(version)
         versions = self._view.versions
@@ -247,7 +247,7 @@ class _ViewBuilder:
 
 def _last(added: int | None, what: str) -> int:
     if added is None:
-        raise InvalidRequestError(f"no {what} was added before one was asked for as the last added")
+        raise InvalidRequestError(f"the last added {what} is referenced, but none was added")
     return added
 
 

@@ -71,7 +71,7 @@ def bind_column(
         if isinstance(parent.type, types.ListType | types.MapType):
             raise InvalidRequestError(
                 f"column '{name}' lies inside '{schema.name_by_id[parent_id]}', a {parent.type}; "
-                "a filter can only look at columns outside lists and maps"
+                "a filter can only use columns outside lists and maps"
             )
         required = required and parent.required
         field_id = parent_id

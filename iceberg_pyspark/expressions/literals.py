@@ -249,7 +249,7 @@ def _place_nanos(nanos: int, per_unit: int, limits: tuple[int, int]) -> BoundLit
 def _micros_of_day(literal: str | clock_time) -> int:
     if isinstance(literal, str):
         if len(literal.partition(".")[2]) > 6:
-            raise ValueError(f"{literal!r} is finer than microseconds")
+            raise ValueError(f"{literal!r} has a higher precision than microseconds")
         micros: int = value_from_json(types.TimeType(), literal.strip())
         return micros
     if literal.tzinfo is not None:

@@ -183,8 +183,8 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
         others = pa.concat_tables([t.drop_columns("partition") for t in tables]).combine_chunks()
     except pa.ArrowException as e:
         raise InvalidRequestError(
-            f"the manifests store the values of one partition field as different types ({e}), and "
-            "nothing tells which is right; manifests of that spec cannot be rewritten"
+            f"the manifests store the values of one partition field as different types ({e}), so "
+            "the right type is unknown; manifests of that spec cannot be rewritten"
         ) from e
     count = others.num_rows
     partition = (

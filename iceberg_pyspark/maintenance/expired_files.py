@@ -152,7 +152,9 @@ def _read_list(
     except IcebergError as e:
         if strict:
             raise
-        _log.warning("what snapshot %d alone had is not known: %s", snapshot.snapshot_id, e)
+        _log.warning(
+            "the files that only snapshot %d needs are unknown: %s", snapshot.snapshot_id, e
+        )
         return []
 
 
@@ -172,7 +174,9 @@ def _live_entries_if_readable(io: FileIO, manifest: ManifestFile) -> pa.Table | 
     try:
         return _live_entries(io, manifest)
     except IcebergError as e:
-        _log.warning("what manifest %s alone had is not known: %s", manifest.manifest_path, e)
+        _log.warning(
+            "the files that only manifest %s lists are unknown: %s", manifest.manifest_path, e
+        )
         return None
 
 

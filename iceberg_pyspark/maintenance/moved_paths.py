@@ -60,8 +60,8 @@ class MovedPaths:
         if not path.startswith(source) or any(step in _STEPS for step in below.split("/")):
             raise InvalidRequestError(
                 f"{path}: it is not below the source prefix {self.source_prefix}, and the table "
-                "needs it; paths are compared as they are written, so give the prefix that all of "
-                "them have, or bring the file into the table with rewrite_data_files first"
+                "needs it; paths are compared as text, so give the prefix that all of them have"
+                ", or bring the file into the table with rewrite_data_files first"
             )
         return below
 
@@ -79,8 +79,8 @@ def move_metadata(data: dict[str, Any], paths: MovedPaths, location: str) -> Non
     for key, values in unknown_keys(data).by_object.items():
         if _mentions(values, _folder(paths.source_prefix)):
             raise UnsupportedFeatureError(
-                f"{location}: one of the keys {', '.join(values)} ({key or 'of the table'}) holds "
-                "a path, and what it means is not known; use a newer version of this package"
+                f"{location}: one of the keys {', '.join(values)} ({key or 'of the table'}) has a "
+                "path of unknown meaning; use a newer version of this package"
             )
     data["location"] = paths.moved(data["location"])
     properties = data.get("properties") or {}

@@ -51,7 +51,8 @@ class RewriteStrategy:
         if name == "binpack":
             if sort_order is not None:
                 raise InvalidRequestError(
-                    f"{_PROCEDURE}: sort_order is of strategy sort, binpack keeps rows as they are"
+                    f"{_PROCEDURE}: sort_order requires strategy sort, because binpack does not "
+                    "sort rows"
                 )
             return RewriteStrategy()
         if sort_order is None:
@@ -71,7 +72,7 @@ class RewriteStrategy:
         if len(terms) > 1:
             raise InvalidRequestError(
                 f"{_PROCEDURE}: sort_order '{sort_order}' has a curve among other terms; a curve "
-                "stands alone"
+                "must be the only term"
             )
         return _along(curves[0], _texts(sort_order, _arguments(terms[0])), metadata)
 
@@ -104,7 +105,7 @@ def _along(curve: Curve, columns: Sequence[str], metadata: TableMetadata) -> Rew
     )
     if not 1 <= len(source_ids) <= _MOST_COLUMNS:
         raise InvalidRequestError(
-            f"{_PROCEDURE}: {curve} needs 1 to {_MOST_COLUMNS} columns that are no identity "
+            f"{_PROCEDURE}: {curve} needs 1 to {_MOST_COLUMNS} columns that are not identity "
             f"partition columns, not {len(source_ids)}"
         )
     return RewriteStrategy(

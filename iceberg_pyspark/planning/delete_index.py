@@ -205,7 +205,7 @@ class DeleteIndex:
             data_row, delete_row = int(data_rows[wrong[0]]), int(delete_rows[wrong[0]])
             raise InvalidMetadataError(
                 f"{self._describe(delete_row)} names {data['file_path'][data_row].as_py()}, "
-                "which is of another partition or spec; the table's deletes are damaged"
+                "which has another partition or spec; the table's deletes are damaged"
             )
         return data_rows[same], delete_rows[same]
 

@@ -229,7 +229,7 @@ def snapshot_from_json(data: JsonObject, format_version: int) -> Snapshot:
         )
     if root_manifest is not None and data.has("manifest-list"):
         raise InvalidMetadataError(
-            f"{data.path_of('root-manifest')}: beside manifest-list it is not known which counts"
+            f"{data.path_of('root-manifest')}: not allowed together with manifest-list"
         )
     # a v1 snapshot may stay behind in an upgraded table, so v2's requirements are not enforced on
     # it

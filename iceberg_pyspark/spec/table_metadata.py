@@ -190,8 +190,8 @@ class TableMetadata:
         if snapshot is None:
             latest_ids = ", ".join(str(s.snapshot_id) for s in self.snapshots[-5:]) or "none"
             raise NoSuchSnapshotError(
-                f"table {self.location} has no snapshot {snapshot_id} (expired or never there); "
-                f"latest snapshots: {latest_ids}"
+                f"table {self.location} has no snapshot {snapshot_id} (it has expired or never "
+                f"existed); latest snapshots: {latest_ids}"
             )
         return snapshot
 

@@ -134,7 +134,7 @@ def value_from_bytes(type_: types.Type, data: bytes) -> Any:
                 return float(struct.unpack("<f" if size == 4 else "<d", data)[0])
             case types.DecimalType(precision=precision, scale=scale):
                 if not data:
-                    raise ValueError("no bytes, where zero has one")
+                    raise ValueError("no bytes, but zero has one byte")
                 unscaled = int.from_bytes(data, "big", signed=True)
                 if abs(unscaled) >= 10**precision:
                     raise ValueError(f"more than {precision} digits")
@@ -374,7 +374,7 @@ def _pad_fraction(text: str) -> tuple[str, int]:
     digits = len(tail) - len(tail.lstrip("0123456789"))
     fraction, rest = tail[:digits], tail[digits:]
     if digits > 9:
-        raise ValueError(f"{text!r} is finer than nanoseconds")
+        raise ValueError(f"{text!r} has a higher precision than nanoseconds")
     padded = fraction.ljust(9, "0")
     return f"{head}.{padded[:6]}{rest}", int(padded[6:])
 

@@ -241,4 +241,4 @@ def _check_ids(o: JsonObject, key: str, name: str, ids: list[int]) -> None:
         raise o.wrong(key, "must not be empty")
     for i, value in enumerate(ids):
         if value in ids[:i]:
-            raise InvalidMetadataError(f"{key}[{i}].{name}: {value} is there twice")
+            raise InvalidMetadataError(f"{key}[{i}].{name}: {value} occurs twice")

@@ -78,7 +78,7 @@ def parse_partitioning(terms: Sequence[str], schema: Schema) -> PartitionSpec:
     for name in names:
         if names.count(name) > 1:
             raise InvalidRequestError(
-                f"partition field '{name}' is there twice; give one of them another name with AS"
+                f"partition field '{name}' occurs twice; give one of them another name with AS"
             )
     return PartitionSpec(spec_id=0, fields=tuple(fields))
 

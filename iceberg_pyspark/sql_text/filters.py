@@ -278,7 +278,9 @@ def _cast(node: exp.Expression, literal: exp.Literal) -> Any:
         raise _not_understood(node)
     nanos, has_clock, has_zone = parse_timestamp(text)
     if nanos % 1000:
-        raise ValueError("it is finer than microseconds; compare with a plain string instead")
+        raise ValueError(
+            "it has a higher precision than microseconds; compare with a plain string instead"
+        )
     moment = _EPOCH + timedelta(microseconds=nanos // 1000)
     if name == "DATE":
         if has_clock:

@@ -99,7 +99,7 @@ def _fields(
     seen: set[str] = set()
     for f in fields:
         if f.name in seen:
-            raise InvalidRequestError(f"column '{f.name}' is there twice")
+            raise InvalidRequestError(f"column '{f.name}' occurs twice")
         seen.add(f.name)
     return fields
 

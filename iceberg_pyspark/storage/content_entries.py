@@ -180,7 +180,9 @@ class ContentEntries:
         """
         if spec_id is None:
             if self.of_types(*_OF_ROOT_MANIFESTS).any():
-                raise self._damaged("a leaf manifest with an entry that only a root may have")
+                raise self._damaged(
+                    "a leaf manifest with an entry that is allowed only in a root manifest"
+                )
             of_spec = np.ones(self.row_count, np.bool_)
         else:
             of_spec = _numpy(self.spec_ids) == spec_id
@@ -196,8 +198,8 @@ class ContentEntries:
         spec_ids = self["spec_id"]
         if spec_ids.null_count and self._at("partition") is not None:
             raise UnsupportedFeatureError(
-                f"{self._location}: entries without a partition spec beside partitions are not "
-                "supported; read the table with what has written it"
+                f"{self._location}: entries with a partition but without a partition spec are not "
+                "supported; read the table with the engine that wrote it"
             )
         return pc.fill_null(spec_ids, 0)
 

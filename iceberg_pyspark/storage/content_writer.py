@@ -307,8 +307,8 @@ class _Entries:
         if isinstance(field.type, UnknownType):
             if any(value is not None for value in values):
                 raise InvalidRequestError(
-                    f"{self._location}: partition field '{field.name}' has values, whose type "
-                    "nothing tells: its transform is not known, or its source column is gone"
+                    f"{self._location}: partition field '{field.name}' has values of unknown "
+                    "type: its transform is not known, or its source column was dropped"
                 )
             return None
         try:

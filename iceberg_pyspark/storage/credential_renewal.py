@@ -101,7 +101,7 @@ def _source(text: str) -> CredentialSource | None:
     except (ValueError, TypeError):
         # not chained: it may hold a token
         raise InvalidMetadataError(
-            f"{RENEWAL} is set by catalogs, and no value of theirs; leave it out"
+            f"{RENEWAL} is set by catalogs only, and this value is not one of theirs; remove it"
         ) from None
     source = _sources.get((os.getpid(), renewal.source))
     if source is not None or renewal.endpoint is None:
@@ -147,7 +147,7 @@ def lasting_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
     except IcebergError as e:
         if _now_s() >= end_s:
             raise
-        _log.warning("credentials that end soon could not be renewed: %s", e)
+        _log.warning("expiring credentials could not be renewed: %s", e)
         return properties
 
 
@@ -190,12 +190,11 @@ class RenewedCredentials:
         except IcebergError as e:
             if _now_s() >= self._end_s:
                 raise StorageError(
-                    f"the credentials for {self._location} have ended and could not be renewed: {e}"
+                    f"the credentials for {self._location} have expired and could not be renewed: "
+                    f"{e}"
                 ) from None
             self._next_s = _now_s() + _PAUSE_S
-            _log.warning(
-                "credentials for %s end soon and could not be renewed: %s", self._location, e
-            )
+            _log.warning("expiring credentials for %s could not be renewed: %s", self._location, e)
 
     def _take(self, properties: Mapping[str, str]) -> None:
         values = self._read(properties_at(self._location, properties))

@@ -36,7 +36,7 @@ def too_large(where: str, file_size: int) -> InvalidMetadataError:
     """The error for a file that decodes to more; `where` begins with its location."""
     return InvalidMetadataError(
         f"{where}: decoding it would take more than {memory_limit(file_size):,} bytes of memory, "
-        f"the limit for a file of {file_size:,} bytes; it is damaged or made to do harm"
+        f"the limit for a file of {file_size:,} bytes; it is damaged or malicious"
     )
 
 

@@ -58,7 +58,7 @@ def local_path(location: str) -> str:
             path = slash + rest
     if not path.startswith("/"):
         raise StorageError(
-            f"{location}: not an absolute path; say where it starts, as /a/b or file:/a/b"
+            f"{location}: not an absolute path; write an absolute path, such as /a/b or file:/a/b"
         )
     return path
 

@@ -126,7 +126,7 @@ def _raw_entries(
     profile = profile_of(raw)
     if profile is None:
         if manifest.is_root:
-            raise encoded.damaged("it is named as a root manifest and has other columns")
+            raise encoded.damaged("it is referenced as a root manifest, but has other columns")
         return raw
     entries = ContentEntries(raw, profile, encoded.location, encoded.damaged)
     return entries.entries_of(
@@ -279,8 +279,8 @@ class _EntryReader:
         for path in columns["file_path"].filter(is_refused).to_pylist():
             raise UnsupportedFeatureError(
                 f"{self._location}: the position deletes of {path} name data files by paths that "
-                "may have no scheme, which version 4 takes for relative; rewrite them as deletion "
-                "vectors by the engine that has upgraded the table"
+                "may have no scheme, which version 4 treats as relative; rewrite them as deletion "
+                "vectors with the engine that upgraded the table"
             )
 
     def _partition(self, partition_type: StructType) -> pa.Array:

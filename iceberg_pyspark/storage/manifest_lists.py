@@ -178,8 +178,8 @@ def _with_first_row_ids(
             next_row_id += (m.added_rows_count or 0) + (m.existing_rows_count or 0)
             if not 0 <= next_row_id <= MAX_INT64:
                 raise InvalidMetadataError(
-                    f"{m.manifest_path}: its rows would get ids up to {next_row_id}, which no "
-                    "table has; the table's metadata or the manifest is damaged"
+                    f"{m.manifest_path}: the ids of its rows would reach {next_row_id}, beyond "
+                    "the largest id; the table's metadata or the manifest is damaged"
                 )
     return assigned, next_row_id
 

@@ -104,8 +104,8 @@ def _check_types(
             if e.data_file.partition[i] is not None:
                 raise InvalidRequestError(
                     f"{location}: {e.data_file.file_path} has a value of partition field "
-                    f"'{spec.fields[i].name}', whose type nothing tells: its transform is not "
-                    "known, or its source column is gone"
+                    f"'{spec.fields[i].name}', of unknown type: its transform is not known, or "
+                    "its source column was dropped"
                 )
         yield e
 

@@ -213,5 +213,5 @@ def _gunzip(data: bytes, location: str, max_bytes: int) -> bytes:
 def _too_large(location: str, max_bytes: int) -> InvalidMetadataError:
     return InvalidMetadataError(
         f"{location}: table metadata of more than {max_bytes:,} bytes is refused; "
-        "expire snapshots with the tool that wrote it"
+        "expire snapshots with the engine that wrote it"
     )

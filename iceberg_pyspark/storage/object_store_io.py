@@ -212,7 +212,7 @@ def _put_if_absent(store: Any, name: str, data: bytes) -> None:
         try:
             store.head(name)
         except FileNotFoundError:
-            raise StorageError(f"{name}: a create of that name is under way") from None
+            raise StorageError(f"{name}: another create of that file is in progress") from None
         raise FileExistsError(name) from e
 
 

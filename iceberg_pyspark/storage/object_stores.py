@@ -72,8 +72,8 @@ def open_object_store(location: str, properties: Mapping[str, str]) -> tuple[Any
     if name and (_NO_NAME.search(name) or (kind in ("abfs", "az") and "\\" in name)):
         raise StorageError(
             f"{location}: names with an empty folder ('//'), '.', '..' or a control character are "
-            "not served in object stores, nor those with a backslash in Azure; write the table's "
-            "files under plain names"
+            "not supported in object stores, nor a backslash in Azure; use other names for the "
+            "table's files"
         )
     own_properties = properties_at(location, properties)
     own = tuple(sorted((k, v) for k, v in own_properties.items() if k.startswith(_PREFIXES[kind])))

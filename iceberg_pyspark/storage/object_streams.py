@@ -197,7 +197,9 @@ class ObjectInput(io.RawIOBase):
             data = [memoryview(piece) for piece in fetched]
             for (start, end), piece in zip(ranges, data, strict=True):
                 if len(piece) != end - start:
-                    raise StorageError(f"bytes {start} to {end} came back as {len(piece)} bytes")
+                    raise StorageError(
+                        f"bytes {start} to {end} were returned as {len(piece)} bytes"
+                    )
             return data
 
 

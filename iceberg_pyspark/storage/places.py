@@ -61,8 +61,8 @@ def check_scheme(location: str, more_schemes: Sequence[str] = ()) -> None:
     if "://" not in location or scheme.lower() not in (*REMOTE_SCHEMES, *more_schemes):
         _split(location)
         raise StorageError(
-            f"{location}: refused, because scheme '{scheme}' is none of those that locations may "
-            f"have: file, {', '.join(sorted(REMOTE_SCHEMES))}"
+            f"{location}: refused, because scheme '{scheme}' is not supported; supported are"
+            f": file, {', '.join(sorted(REMOTE_SCHEMES))}"
         )
 
 

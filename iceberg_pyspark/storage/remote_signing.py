@@ -107,7 +107,7 @@ def signing_of(properties: Mapping[str, str]) -> RemoteSigning:
     except (ValueError, TypeError):
         # not chained: it may hold a token
         raise InvalidMetadataError(
-            f"{SIGNING} is set by catalogs, and no value of theirs; leave it out"
+            f"{SIGNING} is set by catalogs only, and this value is not one of theirs; remove it"
         ) from None
 
 
@@ -131,10 +131,11 @@ def _check_may_sign(signing: RemoteSigning) -> None:
     if not signing.for_tasks:
         raise UnsupportedFeatureError(
             f"table {signing.table}: its server signs each request to the store "
-            f"({REMOTE_SIGNING_ENABLED}) and gave the table no token of its own, so tasks of "
-            "Spark, which get no secret of the catalog, cannot ask it to; read and write the table "
-            "without Spark (iceberg_pyspark.load_table), have the server send a token with the "
-            "table, or have it vend credentials "
+            f"({REMOTE_SIGNING_ENABLED}) and issued no token for the table, so Spark's tasks, "
+            "which get no secret of the catalog, cannot request signatures"
+            "; read and write the table "
+            "without Spark (iceberg_pyspark.load_table), configure the server to send a token "
+            "with the table, or have it vend credentials "
             "(header.X-Iceberg-Access-Delegation = vended-credentials)"
         )
 

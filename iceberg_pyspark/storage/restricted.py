@@ -112,14 +112,14 @@ class RestrictedFileIO:
                 f"{location}: refused, because {self.hint} may only write files under "
                 f"{self._folder_texts()}; keep its location, write.data.path and "
                 f"write.metadata.path in one store, or, {self._remedy()}; {RESTRICT_LOCATIONS} "
-                "is of reads"
+                "applies to reads"
             )
 
     def _check_delete(self, location: str) -> None:
         if not self.own.owns(location):
             folders = ", ".join(self.own.folders) or "none that its catalog knows"
             raise StorageError(
-                f"{location}: not deleted, because it is not in the own folder of {self.hint} "
+                f"{location}: not deleted, because it is outside of the folder of {self.hint} "
                 f"({folders})"
             )
 

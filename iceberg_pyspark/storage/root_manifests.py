@@ -77,7 +77,7 @@ def read_root_manifest(io: FileIO, location: str, snapshot: Snapshot) -> list[Ma
     raw = encoded.raw_entries()
     profile = profile_of(raw)
     if profile is None:
-        raise encoded.damaged("it is named as a root manifest and has other columns")
+        raise encoded.damaged("it is referenced as a root manifest, but has other columns")
     entries = ContentEntries(raw, profile, location, encoded.damaged)
     return list(_Root(io, encoded, entries, snapshot).manifests())
 
@@ -101,8 +101,8 @@ def _read_base_root(io: FileIO, location: str, snapshot: Snapshot) -> RootVector
     profile = profile_of(raw)
     if profile is not SINGLE_FILE_COMMITS:
         raise UnsupportedFeatureError(
-            f"{location}: a root manifest of entries as Java's class TrackedFile has them is read "
-            "and not written here; change the table with what has written it"
+            f"{location}: a root manifest of entries as Java's class TrackedFile has them can be "
+            "read but not written; change the table with the engine that wrote it"
         )
     entries = ContentEntries(raw, profile, location, encoded.damaged)
     return _Root(io, encoded, entries, snapshot).vectors()

@@ -206,8 +206,7 @@ def _signed_from_json(answer: SignerAnswer, uri: str, table: str) -> _Signed:
         ) from None
     if not same:
         raise StorageError(
-            f"the signer of table {table} signed another request than the one it was asked to; "
-            "nothing was sent"
+            f"the signer of table {table} signed a different request; nothing was sent"
         )
     return _Signed(theirs, {name.lower(): value for name, value in headers.items()})
 

@@ -182,7 +182,7 @@ class SignedS3Store:
         _check(answer)
         upload = _xml(answer).findtext("{*}UploadId")
         if not upload:
-            raise RequestError("the store began an upload without an id")
+            raise RequestError("the store started an upload without an id")
         return upload
 
     def put_part(self, name: str, upload: str, number: int, data: bytes) -> str:
@@ -192,7 +192,7 @@ class SignedS3Store:
         _check(answer)
         tag = answer.headers.get("ETag")
         if not tag:
-            raise RequestError("the store took a part and gave it no tag")
+            raise RequestError("the store accepted a part without returning its tag")
         return str(tag)
 
     def complete_upload(self, name: str, upload: str, tags: Sequence[str]) -> None:
@@ -341,8 +341,8 @@ def _error(answer: StoreAnswer) -> Exception:
         return FileNotFoundError()
     if 300 <= answer.status < 400:
         return RequestError(
-            f"the store answered with {answer.status}: the bucket is elsewhere; have the catalog's "
-            "server send the right s3.region and s3.endpoint"
+            f"the store answered with {answer.status}: the bucket is in another region; configure "
+            "the right s3.region and s3.endpoint on the catalog's server"
         )
     return RequestError(f"the store answered with {answer.status}{error_code(answer.body)}")
 

@@ -111,14 +111,14 @@ class ThetaSketch:
         if (version, family) != (_SERIAL_VERSION, _COMPACT) or flags & 1:
             raise UnsupportedFeatureError(
                 f"{where}: a theta sketch of serial version {version}, family {family} and flags "
-                f"{flags:#x} is not read; have it written as a compact one of version 3"
+                f"{flags:#x} is not supported; only compact sketches of version 3 are"
             )
         out = cls()
         if flags & _EMPTY:
             return out
         if int.from_bytes(data[6:8], "little") != _SEED_HASH:
             raise UnsupportedFeatureError(
-                f"{where}: the theta sketch has another seed than {SEED}: it cannot be united"
+                f"{where}: the theta sketch has another seed than {SEED}: it cannot be merged"
             )
         if not 1 <= longs <= 3 or len(data) < 8 * longs:
             raise InvalidMetadataError(f"{where}: a theta sketch of {longs} preamble longs")
@@ -130,7 +130,9 @@ class ThetaSketch:
         if longs == 3:
             out._theta = int.from_bytes(data[16:24], "little")
             if not 0 < out._theta <= _MAX_THETA:
-                raise InvalidMetadataError(f"{where}: theta {out._theta} is not of a theta sketch")
+                raise InvalidMetadataError(
+                    f"{where}: theta {out._theta} is not valid in a theta sketch"
+                )
         hashes = np.frombuffer(data, "<u8", count, 8 * longs).astype(np.uint64)
         if ((hashes == 0) | (hashes >= out._theta)).any():
             raise InvalidMetadataError(f"{where}: hashes of a theta sketch lie outside of theta")

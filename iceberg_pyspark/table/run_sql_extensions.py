@@ -127,7 +127,7 @@ def _snapshot_to_point_at(table: Table, clause: CreateRef) -> int:
     if current is None:
         raise InvalidRequestError(
             f"{table.identifier} has no snapshot yet that {clause.type} '{clause.name}' could "
-            "point at; write to it first, or say AS OF VERSION"
+            "point at; write to it first, or add AS OF VERSION"
         )
     return current.snapshot_id
 

@@ -31,7 +31,7 @@ def resolve_table(
     if is_path(name):
         if catalog is not None or properties:
             raise InvalidRequestError(
-                f"'{name}' is a path, which belongs to no catalog; drop the catalog options or "
+                f"'{name}' is a path, which belongs to no catalog; remove the catalog options, or "
                 "name the table as db.table"
             )
         return PathCatalog(storage), path_identifier(name)

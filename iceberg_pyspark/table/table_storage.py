@@ -58,8 +58,9 @@ def check_new_location(table: LoadedTable, location: str) -> None:
     known_location = table.store_location or table.metadata_location or table.metadata.location
     if not is_in_store(location, known_location):
         raise InvalidRequestError(
-            f"table {table.identifier}: its files are in {store_of(known_location)}, and a commit "
-            f"writes to one store, so its location cannot be {location}; choose one in that store"
+            f"table {table.identifier}: its files are in {store_of(known_location)}, but a commit "
+            "writes to one store only, so its location cannot be "
+            f"{location}; choose one in that store"
         )
 
 
@@ -68,5 +69,5 @@ def check_not_encrypted(table: LoadedTable) -> None:
     if table.metadata.encryption_keys or _ENCRYPTION_KEY in table.metadata.properties:
         raise UnsupportedFeatureError(
             f"table {table.identifier} is encrypted, and encrypted files can be neither read nor "
-            "written yet; use the engine that holds its keys"
+            "written yet; use an engine that has its keys"
         )

@@ -209,7 +209,7 @@ def test_a_rename_into_which_a_commit_comes_keeps_the_commit(
 
     glue.after = overtake
     target = TableIdentifier(namespace=("db",), name="renamed")
-    with pytest.raises(CatalogError, match="while it was renamed"):
+    with pytest.raises(CatalogError, match="during the rename"):
         catalog.rename_table(EVENTS, target)
     assert catalog.list_tables(("db",)) == [EVENTS]
     assert catalog.load_table(EVENTS).metadata.properties["winner"] == "1"

@@ -147,7 +147,7 @@ def rows_of(catalog: Catalog) -> Rows:
     table = Table(catalog, catalog.load_table(EVENTS))
     scanned_rows = table.scan(columns=["id", "v"]).to_arrow().to_pylist()
     rows = {(r["id"], r["v"]) for r in scanned_rows}
-    assert len({id_ for id_, _ in rows}) == len(scanned_rows), "a row is there twice"
+    assert len({id_ for id_, _ in rows}) == len(scanned_rows), "a row occurs twice"
     return rows
 
 

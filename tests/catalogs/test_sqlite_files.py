@@ -106,7 +106,7 @@ def test_what_can_only_be_read_is_read(folder: tuple[Path, ReadOnly], theirs: bo
             partial(reader.rename_table, "db.t", "db.u"),
         ]
         for change in changes:
-            with pytest.raises(CatalogError, match=r"can only be read here, nothing .* writable"):
+            with pytest.raises(CatalogError, match=r"is read-only here, and nothing .* writable"):
                 change()
     assert opened(place).load_table("db.t").scan().count() == 2
 

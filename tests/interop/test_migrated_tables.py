@@ -217,7 +217,7 @@ def test_what_java_refuses_is_refused(sides: dict[str, SparkSession], tmp_path: 
     for arguments, message in (
         (f"'{DB}.text'", "of the format csv|source provider: 'csv'"),
         (f"'{DB}.buckets'", "bucketed"),
-        (f"'{DB}.gone'", "is there already|already exists"),
+        (f"'{DB}.gone'", "already exists|already exists"),
         (f"'{DB}.folderless'", "none is not there|Unable to list files"),
         (f"'{DB}.ice'", "is an Iceberg table|non-v1 table"),
         (f"'{DB}.missing'", "there is no table|Cannot find source table"),

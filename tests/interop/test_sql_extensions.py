@@ -200,7 +200,7 @@ def test_branches_and_tags(lake: Oracle) -> None:
     [
         ("add partition field nothing(id)", "transform nothing is not known"),
         ("add partition field days(nowhere)", "nowhere"),
-        ("add partition field part", "'part' is there already"),
+        ("add partition field part", "'part' already exists"),
         ("drop partition field nothing", "no partition field 'nothing'"),
         ("drop partition field days(ts)", "not partitioned by day of 'ts'"),
         ("set identifier fields v", "cannot be an identifier field"),

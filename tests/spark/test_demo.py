@@ -81,7 +81,7 @@ def no_spark_block(shown: str) -> str:
 
 def test_a_folder_of_something_else_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("precious", encoding="utf-8")
-    with pytest.raises(SystemExit, match="holds files of something else"):
+    with pytest.raises(SystemExit, match="has files that are not of an Iceberg table"):
         demo.prepare_folder(tmp_path)
     assert (tmp_path / "thesis.txt").exists()
 

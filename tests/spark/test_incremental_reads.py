@@ -208,7 +208,7 @@ def test_changes_of_a_range(session: IcebergSession, table: str) -> None:
     for native in ("true", "false"):
         source = session.spark.read.format("iceberg-py").options(native=native, **options)
         assert source.load(f"{location}#changes").collect() == by_option.collect()
-    with pytest.raises(PySparkException, match="changes are between snapshots"):
+    with pytest.raises(PySparkException, match="changes are read between two snapshots"):
         session.spark.read.option("versionAsOf", ids_of[0]).table(f"{table}.changes").collect()
 
 

@@ -236,9 +236,9 @@ def test_whatever_step_fails_the_table_is_as_it_was(
                 patched.setattr(FileImport, "create", _fails)
                 with pytest.raises(PySparkException, match="has failed") as e:
                     call(session, f"'{db}.t', drop_backup => true")
-            if "could not be put back" in str(e.value):
+            if "could not be restored" in str(e.value):
                 # the step that puts it back is what fails: the error says how to do it by hand
-                assert "all its files are where they were" in str(e.value)
+                assert "no file was moved or deleted" in str(e.value)
                 assert files(place) == before[-1]
                 if "t" not in tables(session, db):
                     session.sql(f"ALTER TABLE {db}.t_BACKUP_ RENAME TO {db}.t")
@@ -286,7 +286,7 @@ def test_another_writer_takes_the_name_meanwhile(
         ours.create_table(f"{db}.t", "id BIGINT")
 
     monkeypatch.setattr(migrate, "check_folders", races)
-    with pytest.raises(PySparkException, match="was created by another writer meanwhile"):
+    with pytest.raises(PySparkException, match="was created by another writer in the meantime"):
         call(session, f"'{db}.t'")
     assert files(place) == before
     assert not (place / "metadata").exists()
@@ -333,8 +333,8 @@ def test_what_is_refused(session: SparkSession, db: str, tmp_path: Path) -> None
         (f"'{db}.v'", "is a view"),
         (f"'{db}.b'", "is bucketed"),
         (f"'{db}.t', parallelism => 0", "parallelism must be larger than 0"),
-        (f"'{db}.t', backup_table_name => 'p'", "p is there already"),
-        (f"'{db}.t', backup_table_name => 'ice'", "ice is there already"),
+        (f"'{db}.t', backup_table_name => 'p'", "p already exists"),
+        (f"'{db}.t', backup_table_name => 'ice'", "ice already exists"),
         (f"'{db}.t', backup_table_name => 'x.y'", "not a valid name"),
         (f"'{db}.t', map('provider', 'orc')", "not one of the format orc"),
         (f"'{db}.t', map('format-version', '9')", "cannot write format version 9"),

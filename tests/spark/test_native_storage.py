@@ -176,4 +176,4 @@ def test_a_scheme_that_the_jvm_knows_and_no_table_may_name_is_refused(
     assert "IcebergPyParquetScan" not in plan_of(frame)
     error, text = refusal(frame.collect)
     assert error == "StorageError"
-    assert "scheme 'ftp' is none of those that locations may have" in text
+    assert "scheme 'ftp' is not supported" in text

@@ -326,7 +326,7 @@ def test_sources_that_are_refused(spark: SparkSession, folder: Path, plain: str)
         ("snapshot('plain.at', 'db.x')", "columns of times in ORC"),
         ("snapshot('plain.ntz', 'db.x')", "columns of times in ORC"),
         ("snapshot('plain.far', 'db.x')", "not in the folder below"),
-        (f"snapshot('plain.p', 'db.x', '{inside}')", "give a location apart from it"),
+        (f"snapshot('plain.p', 'db.x', '{inside}')", "give a location outside of it"),
         ("snapshot('plain.p', 'db.x', properties => map('gc.enabled', 'true'))", "is false"),
         ("add_files('db.x', 'plain.p')", "db.x"),
     ):

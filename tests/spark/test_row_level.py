@@ -73,7 +73,7 @@ def table(session: IcebergSession, request: pytest.FixtureRequest) -> Callable[.
 def contents(table: SparkTable) -> dict[int, str]:
     table.refresh()
     found = table.to_df().select("id", "s").collect()
-    assert len({r.id for r in found}) == len(found), "a row is there twice"
+    assert len({r.id for r in found}) == len(found), "a row occurs twice"
     return {r.id: r.s for r in found}
 
 

@@ -86,7 +86,7 @@ def test_a_location_is_kept(spark: SparkSession, lake: IcebergSession, tmp_path:
 def test_defaults_need_version_3_and_a_literal(spark: SparkSession, lake: IcebergSession) -> None:
     with pytest.raises(PySparkException, match="default values need format version 3"):
         spark.sql("create table lake.db.defaults (id int default 1)")
-    with pytest.raises(PySparkException, match="is no literal"):
+    with pytest.raises(PySparkException, match="is not a literal"):
         spark.sql(
             "create table lake.db.defaults (d date default current_date()) "
             "tblproperties ('format-version'='3')"

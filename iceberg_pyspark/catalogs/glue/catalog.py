@@ -77,7 +77,7 @@ class GlueCatalog(MetastoreCatalog):
         check_namespace(namespace)
         if len(namespace) > 1:
             raise UnsupportedFeatureError(
-                f"namespace {'.'.join(namespace)}: Glue has databases, and no levels below them"
+                f"namespace {'.'.join(namespace)}: Glue has no nested namespaces"
             )
         check_name(namespace[0])
         try:
@@ -186,7 +186,7 @@ class GlueCatalog(MetastoreCatalog):
     def _pointer_of(self, identifier: TableIdentifier, table: Mapping[str, Any]) -> str:
         if not is_iceberg(table):
             raise NoSuchTableError(
-                f"{identifier} is in catalog '{self._name}' and is no Iceberg table"
+                f"{identifier} is in catalog '{self._name}' but is not an Iceberg table"
             )
         pointer = table["Parameters"].get(METADATA_LOCATION)
         if not isinstance(pointer, str):
@@ -233,8 +233,8 @@ class GlueCatalog(MetastoreCatalog):
             version = table.get("VersionId")
             if not version:
                 raise CatalogError(
-                    f"Glue gives no version of table {identifier}, without which two commits "
-                    "could overwrite each other; use a service that has versions"
+                    f"Glue returned no version of table {identifier}, so two commits could "
+                    "overwrite each other; use a service that returns versions"
                 )
         except IcebergError as e:
             return Refused(e)
@@ -298,7 +298,7 @@ class GlueCatalog(MetastoreCatalog):
             # a commit came between: it is in the source, and not in the copy
             self._glue.call("delete_table", DatabaseName=target.namespace[0], Name=target.name)
             raise CatalogUnavailableError(
-                f"table {source} was changed while it was renamed; it keeps its name, try again"
+                f"table {source} changed during the rename, so it was not renamed; try again"
             )
         self._glue.call("delete_table", DatabaseName=source.namespace[0], Name=source.name)
         return True

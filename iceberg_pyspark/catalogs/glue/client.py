@@ -79,7 +79,7 @@ class GlueClient:
             return getattr(self._client_here(), operation)(**arguments)
         except ParamValidationError as e:
             raise InvalidRequestError(
-                f"catalog '{self._catalog}': Glue takes no such request: {self._text(e)}"
+                f"catalog '{self._catalog}': Glue refused the request as invalid: {self._text(e)}"
             ) from harmless_cause(e, self._secrets)
         except ClientError as e:
             raise self._answer(operation, e) from harmless_cause(e, self._secrets)

@@ -55,7 +55,7 @@ def check_name(name: str) -> None:
     """Refuse a name that Glue would change, or that its other clients could not read."""
     if _DATABASE_NAME.fullmatch(name) is None:
         raise InvalidRequestError(
-            f"name {name!r}: in Glue a name has 1 to 252 small letters a to z, digits and _"
+            f"name {name!r}: a name in Glue has 1 to 252 lower-case letters a to z, digits and _"
         )
 
 

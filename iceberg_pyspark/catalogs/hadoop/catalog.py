@@ -194,8 +194,8 @@ class FilesystemCatalog(CommittingCatalog):
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
         """Refused: the folder is the table, and its metadata holds absolute locations."""
         raise UnsupportedFeatureError(
-            f"catalog '{self._name}' of type hadoop cannot rename table {source}: its folder is "
-            "its name"
+            f"catalog '{self._name}' of type hadoop cannot rename table {source}: its name is its "
+            "folder"
         )
 
     def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:

@@ -196,12 +196,12 @@ class PathCatalog(CommittingCatalog):
 
 def _location(identifier: TableIdentifier) -> str:
     if identifier.namespace:
-        raise InvalidRequestError(f"{identifier} is no path; give it to the catalog that has it")
+        raise InvalidRequestError(f"{identifier} is not a path; load it from its catalog")
     return absolute_location(identifier.name)
 
 
 def _no_namespaces() -> UnsupportedFeatureError:
-    return UnsupportedFeatureError("tables named by a path have no namespaces; use a catalog")
+    return UnsupportedFeatureError("tables named by their path have no namespaces; use a catalog")
 
 
 def _metastore_file(io: FileIO, location: str) -> str | None:
@@ -220,8 +220,8 @@ def _metastore_file(io: FileIO, location: str) -> str | None:
         newest.append(info.location)
     if len(newest) > 1:
         raise InvalidRequestError(
-            f"folder {location} holds a catalog's table, and which metadata file is current only "
-            "the catalog knows: "
+            f"folder {location} holds a catalog's table, and only the catalog knows which "
+            "metadata file is current: "
             f"{', '.join(sorted(newest))}; load the table through it, or one of these files by "
             "its path"
         )
@@ -233,7 +233,6 @@ def _refuse_foreign_files(location: str) -> None:
     foreign = [n for n in (*folders, *files) if n not in _OWN_FOLDERS]
     if foreign:
         raise InvalidRequestError(
-            f"folder {location} holds files of something else ({', '.join(foreign[:3])}); a new "
-            "table needs "
-            "a folder that is empty or not there yet"
+            f"folder {location} has files that are not of an Iceberg table "
+            f"({', '.join(foreign[:3])}); a new table needs an empty or new folder"
         )

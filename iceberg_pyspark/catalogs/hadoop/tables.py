@@ -218,7 +218,7 @@ def _outcome_after_publish(
             return Done(new)
         current = load_version(io, location)
         if current is None:
-            return unknown(f"table {location}", NoSuchTableError("it was dropped meanwhile"))
+            return unknown(f"table {location}", NoSuchTableError("it was dropped in the meantime"))
         if base_is_there and current.metadata_location == new.metadata_location:
             # the hint is nonsense
             return Done(new)

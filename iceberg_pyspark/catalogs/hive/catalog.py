@@ -214,7 +214,7 @@ class HiveCatalog(MetastoreViewCatalog):
             return None
         if not is_iceberg(table):
             raise NoSuchTableError(
-                f"{identifier} is in catalog '{self._name}' and is no Iceberg table"
+                f"{identifier} is in catalog '{self._name}' but is not an Iceberg table"
             )
         return self._pointer_in(identifier, table)
 

@@ -93,8 +93,8 @@ class HiveClient:
         for name in _KERBEROS:
             if (hive_property(properties, name) or "").lower() == "true":
                 raise UnsupportedFeatureError(
-                    f"catalog '{catalog}': {name} is not supported; a Hive metastore is reached "
-                    "by plain Thrift, without Kerberos or TLS"
+                    f"catalog '{catalog}': {name} is not supported; only plain Thrift is "
+                    "supported, without Kerberos or TLS"
                 )
         self._reset()
 
@@ -262,8 +262,8 @@ def _addresses(catalog: str, properties: Mapping[str, str]) -> list[tuple[str, i
             host, port, parts = None, None, urlsplit("")
         if parts.scheme.lower() != "thrift" or not host or parts.username is not None:
             raise InvalidRequestError(
-                f"catalog '{catalog}': uri '{redact_uri(uri.strip())}' is no address of a Hive "
-                "metastore; write thrift://host:port, several with commas between them"
+                f"catalog '{catalog}': uri '{redact_uri(uri.strip())}' is not the address of a "
+                "Hive metastore; write thrift://host:port, or several of them separated by commas"
             )
         addresses.append((host, port or _DEFAULT_PORT))
     return addresses

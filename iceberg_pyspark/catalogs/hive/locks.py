@@ -133,7 +133,7 @@ class TableLock:
             state = answer.get("state")
         if state != _ACQUIRED:
             raise CommitConflictError(
-                f"the Hive metastore gave no lock of {self._name} (state {state}); try again"
+                f"the Hive metastore granted no lock of {self._name} (state {state}); try again"
             )
 
     def _request(self) -> int | None:
@@ -189,8 +189,8 @@ class TableLock:
     def _too_late(self) -> CommitConflictError:
         return CommitConflictError(
             f"the lock of {self._name} in the Hive metastore was not free within "
-            f"{self._settings.timeout:g} s (iceberg.hive.lock-timeout-ms); try again, or see who "
-            "holds it by Hive's SHOW LOCKS"
+            f"{self._settings.timeout:g} s (iceberg.hive.lock-timeout-ms); try again, or list the "
+            "locks with Hive's SHOW LOCKS"
         )
 
 

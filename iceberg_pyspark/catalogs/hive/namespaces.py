@@ -39,8 +39,7 @@ class HiveNamespaces:
         check_namespace(namespace)
         if len(namespace) > 1:
             raise UnsupportedFeatureError(
-                f"namespace {'.'.join(namespace)}: a Hive metastore has databases, and no levels "
-                "below them"
+                f"namespace {'.'.join(namespace)}: a Hive metastore has no nested namespaces"
             )
         check_name(namespace[0])
         all_properties = dict(properties)
@@ -62,8 +61,8 @@ class HiveNamespaces:
         check_namespace(namespace)
         self._required(namespace)
         full = NamespaceNotEmptyError(
-            f"namespace {namespace[0]} still holds tables, views or functions, of Iceberg or of "
-            "others; drop them first"
+            f"namespace {namespace[0]} still has tables, views or functions; drop all of them "
+            "first, not only Iceberg's"
         )
         if self._hive.call("get_all_tables", db_name=namespace[0]):
             raise full

@@ -96,8 +96,8 @@ def check_name(name: str) -> None:
     """Refuse a name that Hive would change, or refuse itself."""
     if _NAME.fullmatch(name) is None:
         raise InvalidRequestError(
-            f"name {name!r}: in a Hive metastore a name has 1 to 128 small letters a to z, digits "
-            "and _"
+            f"name {name!r}: a name in a Hive metastore has 1 to 128 lower-case letters a to z, "
+            "digits and _"
         )
 
 

@@ -108,5 +108,5 @@ class Paths:
             if separator in level:
                 raise InvalidRequestError(
                     f"namespace {namespace}: the level {level!r} holds {separator!r}, which the "
-                    "catalog's server takes for the end of a level; choose another name"
+                    "catalog's server treats as the end of a level; choose another name"
                 )

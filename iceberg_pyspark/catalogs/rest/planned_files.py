@@ -191,7 +191,7 @@ class PlannedFilesReader:
         try:
             server_filter = predicate_from_json(task.value("residual-filter"), self._scan.schema)
         except InvalidRequestError as e:
-            raise UnsupportedFeatureError(f"{path}: a filter that is not understood: {e}") from e
+            raise UnsupportedFeatureError(f"{path}: an unsupported filter: {e}") from e
         residual = push_not(server_filter)
         # made of parts of the scan's predicate, which is asked of every row in full
         is_own = self._leaves.issuperset(leaves_of(residual))

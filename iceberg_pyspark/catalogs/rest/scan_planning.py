@@ -150,8 +150,8 @@ class ScanPlanning:
             if _now() >= end:
                 raise CatalogUnavailableError(
                     f"catalog '{self._catalog}': the server did not plan a scan of table "
-                    f"{self._identifier} within {timeout_ms} ms; try again, with a filter or with "
-                    f"a greater {_POLL_TIMEOUT_MS}"
+                    f"{self._identifier} within {timeout_ms} ms; try again with a filter or a "
+                    f"larger {_POLL_TIMEOUT_MS}"
                 )
             _sleep(min(wait_s, max(end - _now(), 0)))
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
@@ -229,5 +229,5 @@ class _PlannedElsewhere:
         """Refuse."""
         raise CatalogError(
             f"catalog '{self._catalog}': scans of table {self._table} are planned by its server, "
-            "and this process got no connection to it; load the table here"
+            "and this process has no connection to the server; load the table in this process"
         )

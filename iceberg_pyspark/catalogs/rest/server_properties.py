@@ -53,14 +53,14 @@ def _check_address(catalog: str, catalog_uri: str, key: str, value: str) -> None
             raise CatalogError(
                 f"catalog '{catalog}': its server sets '{key}' to another server, "
                 f"{redact_uri(value)}, which would get the catalog's credentials; set '{key}' "
-                "yourself if that server is to be trusted"
+                "yourself if you trust that server"
             )
         return
     if _is_inner(own.hostname or "") or not any(map(_is_inner, _hosts(key, value))):
         return
     raise CatalogError(
         f"catalog '{catalog}': its server sets '{key}' to {redact_uri(value)}, an address of this "
-        "machine or its network's own; set it yourself if that is right"
+        "machine or its network's own; set the property yourself if the address is correct"
     )
 
 

@@ -137,7 +137,7 @@ class RemoteSignings:
             raise CatalogError(
                 f"catalog '{self._catalog}': its server has requests of table {identifier} signed "
                 f"by another server, {redact_uri(address)}, which would get the catalog's "
-                "credentials; set s3.signer.uri yourself if that server is to be trusted"
+                "credentials; set s3.signer.uri yourself if you trust that server"
             )
         return address
 

@@ -156,7 +156,7 @@ class SqlCatalog(MetastoreViewCatalog):
             raise UnsupportedFeatureError(
                 f"catalog '{self._name}' cannot hold view {identifier}: the tables of its database "
                 f"{self._database.redacted_url} are of schema V0, which has no views; set "
-                "jdbc.schema-version to V1 once all who use the database know it"
+                "jdbc.schema-version to V1 once all clients of the database support it"
             )
         return super().create_view(identifier, metadata)
 

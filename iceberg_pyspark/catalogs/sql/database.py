@@ -68,7 +68,9 @@ def database_url(uri: str, properties: Mapping[str, str]) -> sa.URL:
     'sqlite:////data/catalog.db'
     """
     if not is_text(uri) or "\0" in uri:
-        raise InvalidRequestError("the catalog uri holds characters that no file or host name can")
+        raise InvalidRequestError(
+            "the catalog uri has characters that are not allowed in file and host names"
+        )
     try:
         if uri.startswith("jdbc:sqlite:"):
             path, question_mark, query = uri.removeprefix("jdbc:sqlite:").partition("?")
@@ -289,12 +291,12 @@ class Database:
         except (ArgumentError, ValueError):
             # not chained: the text of that error may hold the password
             raise InvalidRequestError(
-                f"catalog uri {self.redacted_url} is not one its database driver understands"
+                f"catalog uri {self.redacted_url} is not valid for its database driver"
             ) from None
         if not engine.dialect.supports_sane_rowcount:
             raise UnsupportedFeatureError(
-                f"database {self.redacted_url} does not tell how many rows an UPDATE changed; "
-                "a catalog cannot swap pointers safely in it"
+                f"database {self.redacted_url} does not report how many rows an UPDATE changed, "
+                "so commits are not safe in it; use another database"
             )
         redact_logs_of("sqlalchemy", engine.dialect.driver)
         if self._is_sqlite:
@@ -312,7 +314,7 @@ class Database:
             )
         if is_read_only(e.orig):
             return CatalogError(
-                f"database {self.redacted_url} can only be read here, nothing was changed; make "
+                f"database {self.redacted_url} is read-only here, and nothing was changed; make "
                 "its file and its folder writable, or give the catalog another uri"
             )
         if e.connection_invalidated or isinstance(e, sa.exc.OperationalError):

@@ -82,7 +82,7 @@ class SqlNamespaces:
             )
             if has_children or connection.execute(tables.limit(1)).first() is not None:
                 raise NamespaceNotEmptyError(
-                    f"namespace {text} still holds tables, views or namespaces; drop them first"
+                    f"namespace {text} still has tables, views or namespaces; drop them first"
                 )
             connection.execute(
                 sa.delete(NAMESPACE_PROPERTIES).where(
@@ -129,7 +129,7 @@ class SqlNamespaces:
                 # another client has set the property first, and so it is there to be changed now
                 continue
         raise CatalogUnavailableError(
-            f"the properties of namespace {text} changed all the time; nothing was done, try again"
+            f"the properties of namespace {text} kept changing; nothing was done, try again"
         )
 
     def _set_property(

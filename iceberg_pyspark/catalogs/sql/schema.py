@@ -53,8 +53,8 @@ def prepare_tables(database: Database, name: str, properties: Mapping[str, str])
     if database.read(_missing_tables):
         if not all(bool_property(properties, key, True) for key in _INIT_KEYS):
             raise CatalogError(
-                f"database {database.redacted_url} has no catalog tables, and the properties "
-                "forbid to create them"
+                f"database {database.redacted_url} has no catalog tables, and the catalog's "
+                "properties forbid creating them"
             )
         _create_tables(database)
     is_v1 = database.read(_has_type_column)
@@ -81,7 +81,7 @@ def _create_tables(database: Database) -> None:
             if attempt == _ATTEMPTS - 1:
                 raise CatalogError(
                     f"database {database.redacted_url}: the tables of a catalog could not be "
-                    "created; give its user the right to, or create them by another client"
+                    "created; grant its user the permission, or create them with another client"
                 ) from e
             time.sleep(0.05)
 

@@ -1,7 +1,7 @@
 """Opening the file of an SQLite catalog, also one that others use or that can only be read.
 
 A database that begins with us keeps a write-ahead log, so that readers and a writer do not wait for
-each other. One that is there already stays as it is: its journal mode is its owner's choice, and
+each other. One that already exists stays as it is: its journal mode is its owner's choice, and
 other programs, on other machines perhaps, rely on it.
 """
 

@@ -72,7 +72,7 @@ def answer(sessions: AskingSessions, operation: str, argument: Any) -> Any:
 def _failure(error: BaseException, question: Question | None) -> Failure:
     ours = _ours_in(error)
     if ours is None:
-        _log.error("a question of Spark's could not be answered", exc_info=error)
+        _log.error("a question of Spark could not be answered", exc_info=error)
         return Failure(error="", message=f"{type(error).__name__}: {error}")
     namespace, name = _named_in(question, error)
     return Failure(error=ours[0], message=ours[1], namespace=namespace, name=name)

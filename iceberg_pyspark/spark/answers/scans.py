@@ -114,7 +114,7 @@ def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> Remai
         location = NativeStorage(session.bridge.has_file_system, loaded_table.config).location
         return RemainingFiles(locations=remaining_locations(_prune(scan, all_conditions), location))
     except IcebergError as e:
-        _log.info("no file is skipped by a filter of the running query: %s", e)
+        _log.info("run-time filters skip no files: %s", e)
         return _ALL
 
 
@@ -127,7 +127,9 @@ def scan_statistics(sessions: AskingSessions, q: ScanStatistics) -> KnownStatist
         scan = _whole_scan(session, state, nothing, q.table.locations)
         return KnownStatistics(columns=spark_column_statistics(scan))
     except IcebergError as e:
-        _log.info("table %s is planned without statistics: %s", state.loaded_table.identifier, e)
+        _log.info(
+            "table %s is planned without column statistics: %s", state.loaded_table.identifier, e
+        )
         return KnownStatistics(columns=())
 
 
@@ -277,7 +279,7 @@ def _left_to_portable(answer: Callable[[], T], otherwise: T) -> T:
     except LocationRefusedError:
         raise
     except IcebergError as e:
-        _log.info("a scan of iceberg-py is left to the portable path: %s", e)
+        _log.info("a scan of iceberg-py uses the portable reader: %s", e)
         return otherwise
 
 

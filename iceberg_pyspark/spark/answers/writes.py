@@ -52,8 +52,8 @@ def source_write(sessions: AskingSessions, q: SourceWrite) -> Acknowledgement:
     prepared_write = prepare_write(options, frame.schema, overwrite=q.overwrite)
     if q.creates and prepared_write.new_table is None:
         raise TableAlreadyExistsError(
-            f"table {prepared_write.table.table} was created by somebody else meanwhile: nothing "
-            "was written; choose another mode or name"
+            f"table {prepared_write.table.table} was created by another writer in the meantime, "
+            "and nothing was written; choose another mode or name"
         )
     context, distribution = with_distribution(prepared_write.context, prepared_write.sort_order)
     files = write_files(session.bridge, frame, context, distribution, prepared_write.io)

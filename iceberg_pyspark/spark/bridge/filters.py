@@ -110,7 +110,7 @@ def _exact(node: Expression, schema: Schema) -> Predicate:
             return AlwaysTrue() if value else AlwaysFalse()
         case Operator(op=op, args=args):
             return _exact_operator(op, args, schema)
-    raise _NotUnderstoodError("a value that is no condition")
+    raise _NotUnderstoodError("a value that is not a condition")
 
 
 def _exact_operator(op: str, args: Sequence[Expression], schema: Schema) -> Predicate:
@@ -148,7 +148,9 @@ def _comparison(column: Expression, literal: Expression, schema: Schema) -> tupl
     field_id = schema.id_by_name.get(name)
     is_uuid = field_id is not None and isinstance(schema.field_by_id[field_id].type, UUIDType)
     if is_uuid and value is not None and not _CANONICAL_UUID.fullmatch(value):
-        raise _NotUnderstoodError("Spark compares uuids as texts, where this is another one")
+        raise _NotUnderstoodError(
+            "Spark compares uuids as strings, and this string is not in the same form"
+        )
     return name, value
 
 

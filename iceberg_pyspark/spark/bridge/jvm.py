@@ -154,7 +154,7 @@ class Bridge:
     def install(self) -> None:
         """Put rule, strategy and parser into the session, and into those that Spark makes of it.
 
-        What the release cannot do is left out; what is there already is not put in again.
+        What the release cannot do is left out; what already exists is not put in again.
         """
         session, parser = self._java.session, None
         self._plans.install(session)

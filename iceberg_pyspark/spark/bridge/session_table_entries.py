@@ -100,7 +100,9 @@ def remove_empty_folder(spark: SparkSession, location: str) -> None:
         if files.exists(path) and not len(files.listStatus(path)):
             files.delete(path, False)
     except Py4JJavaError as e:
-        _log.warning("the empty folder %s stays: %s", location, e.java_exception.getMessage())
+        _log.warning(
+            "the empty folder %s could not be removed: %s", location, e.java_exception.getMessage()
+        )
 
 
 def _check_external(catalog: Any, table: SessionTable, identifier: Any) -> None:
@@ -108,7 +110,7 @@ def _check_external(catalog: Any, table: SessionTable, identifier: Any) -> None:
     if table_type != EXTERNAL:
         raise InvalidRequestError(
             f"{table} is {table_type} now, and Spark moves and deletes the files of such a table "
-            "with its name; it was left as it is: try again"
+            "with its name; it was not changed: try again"
         )
 
 
@@ -127,7 +129,7 @@ def _refused(what: str, error: Py4JJavaError) -> IcebergError:
     kind = error.java_exception.getClass().getSimpleName()
     text = str(error.java_exception.getMessage()).partition("\n")[0]
     if "NoSuchTable" in kind:
-        return NoSuchTableError(f"{what}: there is no such table in {SESSION_CATALOG} any more")
+        return NoSuchTableError(f"{what}: the table no longer exists in {SESSION_CATALOG}")
     if "AlreadyExists" in kind:
         return TableAlreadyExistsError(f"{what}: {text}")
     return InvalidRequestError(f"{what}: {text}")

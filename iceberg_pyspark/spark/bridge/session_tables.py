@@ -65,8 +65,8 @@ def session_table(spark: SparkSession, levels: Sequence[str]) -> SessionTable:
         names = (current_namespace(spark), *names)
     if len(names) != 2:
         raise InvalidRequestError(
-            f"{'.'.join(levels)}: files come from tables of Spark's own catalog, by names such as "
-            f"{SESSION_CATALOG}.db.table"
+            f"{'.'.join(levels)}: files are taken from tables of Spark's own catalog, with names "
+            f"such as {SESSION_CATALOG}.db.table"
         )
     identifier = jvm.org.apache.spark.sql.catalyst.TableIdentifier(
         names[1], jvm.scala.Option.apply(names[0])

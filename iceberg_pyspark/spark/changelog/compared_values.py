@@ -93,6 +93,6 @@ def _is_plain(type_: DataType, name: str) -> bool:
         return True
     raise UnsupportedFeatureError(
         f"column {name} is of type {type_.simpleString()}, whose values Spark cannot compare, so "
-        "that rows which were only written anew cannot be told from changed ones; read the "
-        "metadata table changes, which shows both"
+        "copied rows cannot be told from changed rows; read the metadata table changes, which "
+        "shows both"
     )

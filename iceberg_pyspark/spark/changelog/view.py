@@ -138,7 +138,7 @@ def _check_lineage(table: str, metadata: TableMetadata, snapshots: Sequence[Snap
     """Refuse updates by row lineage where rows have none."""
     if metadata.format_version < 3:
         raise InvalidRequestError(
-            f"{PROCEDURE}: table {table} has no identifier columns by which updates could be told; "
+            f"{PROCEDURE}: table {table} has no identifier columns to match updated rows by; "
             "give identifier_columns, set identifier fields of the table, or upgrade it to "
             "format version 3, which has row lineage"
         )
@@ -149,7 +149,8 @@ def _check_lineage(table: str, metadata: TableMetadata, snapshots: Sequence[Snap
         if snapshot.first_row_id is None or parent.first_row_id is None:
             raise InvalidRequestError(
                 f"{PROCEDURE}: snapshot {snapshot.snapshot_id} changed rows of table {table} that "
-                "had no row lineage yet, so that updates cannot be told; give identifier_columns, "
+                "had no row lineage yet, so updated rows cannot be matched"
+                "; give identifier_columns, "
                 f"or start-snapshot-id {snapshot.snapshot_id} or a later one"
             )
 

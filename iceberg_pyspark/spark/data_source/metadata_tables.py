@@ -82,8 +82,8 @@ def _with_columns(table: MetadataTable, options: ReadOptions) -> Schema:
         if not fields:
             names = ", ".join(f.name for f in table.schema.fields)
             raise InvalidRequestError(
-                f"{table.name} has no column '{name}'; it has: {names}. Fields of structs are "
-                "taken by .select(...) on the DataFrame"
+                f"{table.name} has no column '{name}'; it has: {names}. To read fields of "
+                "structs, use .select(...) on the DataFrame"
             )
         projection.extend(fields)
     return Schema(fields=tuple(dict.fromkeys(projection)))

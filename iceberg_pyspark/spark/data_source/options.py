@@ -177,8 +177,8 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
     values = lower_names(options)
     for name in sorted(_CHOOSING_ROWS & values.keys()):
         raise InvalidRequestError(
-            f"option '{name}' chooses what is read, and a write takes whole tables; leave it out, "
-            "or insert through another view"
+            f"option '{name}' selects rows or columns to read, but a write needs the whole table; "
+            "leave it out, or insert through another view"
         )
     _refuse_unknown(
         values, "unknown write option", _WRITE, PREFIXES["portable"], also=_ALL_OF_READS

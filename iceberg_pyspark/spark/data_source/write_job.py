@@ -122,8 +122,8 @@ def _table_to_commit_to(prepared_write: PreparedWrite) -> tuple[Catalog, LoadedT
         # a table of version 1 may have had none yet
         if prepared_write.table_uuid not in (None, loaded_table.metadata.table_uuid):
             raise ConcurrentChangeError(
-                f"table {prepared_write.table.table} was dropped and created anew while this job "
-                "ran; run the job again to write into the new table"
+                f"table {prepared_write.table.table} was dropped and created again while this job "
+                "ran; run the job again to write to the new table"
             )
         return catalog, loaded_table
     try:
@@ -134,7 +134,7 @@ def _table_to_commit_to(prepared_write: PreparedWrite) -> tuple[Catalog, LoadedT
     if not takes_files_of(loaded_table.metadata, prepared_write.new_table):
         raise ConcurrentChangeError(
             f"table {prepared_write.table.table} was created by another writer while this job "
-            "ran, with another schema, partitioning or location; run the job again to write into "
+            "ran, with another schema, partitioning or location; run the job again to write to "
             "that table"
         )
     return catalog, loaded_table

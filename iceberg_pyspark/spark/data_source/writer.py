@@ -71,7 +71,7 @@ class IcebergWriter(DataSourceArrowWriter):
         with worker_step():
             if self._is_for_tasks:
                 raise UnsupportedFeatureError(
-                    "this release of Spark asks what it gave to tasks to commit the write, and "
+                    "this release of Spark calls commit on the tasks' copy of the writer, so "
                     "nothing was committed; write in a session that has Iceberg installed"
                 )
             from iceberg_pyspark.spark.data_source.write_job import commit_write  # noqa: PLC0415

@@ -142,7 +142,7 @@ def native_columns(
             in_files = [f for f in fields if f.field_id not in constants]
             reason = why_not_by_name(scan.metadata.schemas, in_files, orc)
     if reason is not None:
-        _log.info("%s of %s are read portably: %s", file_format, scan.context.table, reason)
+        _log.info("%s of %s are read by Python: %s", file_format, scan.context.table, reason)
         return None
     assert further is not None, "that was a reason"
     read_fields: list[spark_types.StructField] = []

@@ -140,8 +140,8 @@ def _check_backup(spark: SparkSession, catalog: Catalog, source: SessionTable, n
     hidden = TableIdentifier(namespace=(source.namespace,), name=name)
     if session_table_exists(spark, source.namespace, name) or catalog.table_exists(hidden):
         raise TableAlreadyExistsError(
-            f"migrate: {source} cannot be renamed to {name}, since {SESSION_CATALOG}.{hidden} is "
-            "there already; give another backup_table_name, or drop that one"
+            f"migrate: {source} cannot be renamed to {name}, since {SESSION_CATALOG}.{hidden} "
+            "already exists; give another backup_table_name, or drop that one"
         )
 
 
@@ -205,9 +205,9 @@ def _restore(
             set_table_type(spark, source, source.type)
     except (IcebergError, Py4JError) as e:
         raise InvalidRequestError(
-            f"{source} was not migrated ({cause}), and could not be put back as it was ({e}): it "
-            f"may be named {backup} now, as a table of type {EXTERNAL}; all its files are where "
-            "they were"
+            f"{source} was not migrated ({cause}), and could not be restored ({e}): it "
+            f"may be named {backup} now, as a table of type {EXTERNAL}; no file was moved or "
+            "deleted"
         ) from cause
 
 
@@ -221,7 +221,9 @@ def _take_over(
     """Create the table with the files that the source has now, which nobody writes to any more."""
     source, files = table_source(spark, (backup.namespace, backup.name))
     if source.schema != backup.schema:
-        raise InvalidRequestError(f"{backup}: its columns were changed meanwhile; migrate it again")
+        raise InvalidRequestError(
+            f"{backup}: its columns have changed in the meantime; migrate it again"
+        )
     creation = import_of(catalog, planned, files)
     if not ignores_missing:
         check_folders(spark, source, creation.partitions_without_files)
@@ -243,7 +245,7 @@ def _forget(spark: SparkSession, backup: SessionTable) -> None:
     try:
         drop_table(spark, backup)
     except IcebergError as e:
-        _log.warning("migrated, and the backup %s is still there: %s", backup, e)
+        _log.warning("migrated, but the backup %s could not be dropped: %s", backup, e)
 
 
 MIGRATE = Procedure(

@@ -41,7 +41,7 @@ def _snapshot(run: ProcedureRun) -> tuple[Row, ...]:
     if is_below(location, source.location) or is_below(source.location, location):
         raise InvalidRequestError(
             f"snapshot: the table would lie at {location}, and the files of {source} at "
-            f"{source.location}; give a location apart from it"
+            f"{source.location}; give a location outside of it"
         )
     creation = import_of(run.catalog, planned, files)
     if not run.given.get("ignore_missing_files", False):
@@ -57,7 +57,7 @@ def _check_name_is_free(run: ProcedureRun) -> None:
     levels = (*run.identifier.namespace, run.identifier.name)
     catalog = run.spark.catalog
     if catalog.tableExists(".".join(quoted(level) for level in (SESSION_CATALOG, *levels))):
-        raise TableAlreadyExistsError(f"{SESSION_CATALOG}.{run.identifier} is there already")
+        raise TableAlreadyExistsError(f"{SESSION_CATALOG}.{run.identifier} already exists")
     create_namespace_if_absent(run.catalog, run.identifier.namespace)
 
 

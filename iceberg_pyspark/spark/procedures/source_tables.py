@@ -46,8 +46,8 @@ def table_source(spark: SparkSession, levels: Sequence[str]) -> tuple[SessionTab
         )
     if table.provider == "orc" and _TIME.search(table.schema.json()):
         raise UnsupportedFeatureError(
-            f"{table} has columns of times in ORC, where Spark stores what a clock showed in the "
-            "zone of its process, which Iceberg takes for another moment; copy the rows by CREATE "
+            f"{table} has columns of times in ORC, which Spark stores in the time zone of its "
+            "process and Iceberg would read as other times; copy the rows by CREATE "
             "TABLE ... USING iceberg AS SELECT"
         )
     for partition in table.partitions or ():

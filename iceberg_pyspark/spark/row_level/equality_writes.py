@@ -158,6 +158,6 @@ def _keys(
     if absent:
         raise InvalidRequestError(
             f"files of table {table} are partitioned by {', '.join(absent)}, and an equality "
-            "delete holds in its own partition: name these columns too"
+            "delete applies to its own partition: name these columns too"
         )
     return tuple(fields[c] for c in dict.fromkeys(columns))

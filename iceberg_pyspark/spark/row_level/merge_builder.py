@@ -104,8 +104,8 @@ class MergeBuilder:
         for clause in drafts[:-1]:
             if clause.condition is None:
                 raise InvalidRequestError(
-                    "only the last clause of its kind may go without a condition: those after it "
-                    "would never be reached"
+                    "only the last clause of its kind may have no condition: later clauses would "
+                    "never apply"
                 )
         return tuple(
             Clause(op=g.op, condition=g.condition, values=self._values(g, source)) for g in drafts

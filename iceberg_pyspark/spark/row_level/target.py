@@ -255,15 +255,16 @@ def pin_table(
     if write.loaded_table.plan_scan is not None:
         raise UnsupportedFeatureError(
             f"table {write.loaded_table.identifier} is planned by its catalog's server, which may "
-            "leave out rows that a change of rows would have to keep; have the server, or the "
-            "catalog's own property, say scan-planning-mode = client to change rows of it"
+            "leave out rows that a rewrite must keep; set scan-planning-mode to client on the "
+            "server or for the catalog to change its rows"
         )
     hidden = {f.name for f in (FILE, POS, *LINEAGE)}
     conflicting = hidden & {f.name for f in write.metadata.current_schema.fields}
     if conflicting:
         raise UnsupportedFeatureError(
             f"table {write.loaded_table.identifier} has columns named like metadata columns "
-            f"({', '.join(sorted(conflicting))}), so its rows cannot be told apart; rename them"
+            f"({', '.join(sorted(conflicting))}), so its rows have no unique position; rename "
+            "these columns"
         )
     reads = OperationReads(session.states)
     try:

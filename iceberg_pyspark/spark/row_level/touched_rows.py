@@ -31,7 +31,7 @@ class TouchedRows:
         if self.duplicate_match is not None:
             raise InvalidRequestError(
                 f"MERGE into {table}: several rows of the source match one row of the table (in "
-                f"{self.duplicate_match}), so which of them changes it is open; make the source's "
+                f"{self.duplicate_match}), so the result is ambiguous; make the source's "
                 "keys unique, or the condition more precise"
             )
 

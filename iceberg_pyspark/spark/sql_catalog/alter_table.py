@@ -66,8 +66,7 @@ def _change_properties(transaction: Transaction, changes: Sequence[TableChange],
         any_change = True
         if c.key in _SHOWN_ONLY:
             raise UnsupportedFeatureError(
-                f"table {name}: '{c.key}' is shown as a property and cannot be changed as one; "
-                f"{_SHOWN_ONLY[c.key]}"
+                f"table {name}: '{c.key}' is a read-only property; {_SHOWN_ONLY[c.key]}"
             )
         if isinstance(c, SetProperty):
             update.set({c.key: c.value})

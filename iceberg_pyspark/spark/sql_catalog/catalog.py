@@ -209,7 +209,7 @@ class CatalogCallbacks:
         if catalog is None:
             raise InvalidRequestError(
                 f"catalog {handle.partition('/')[2]} was opened before iceberg_pyspark was "
-                "installed again: make the DataFrame anew"
+                "installed again: create the DataFrame again"
             )
         return catalog
 
@@ -393,7 +393,7 @@ def _at_branch(state: TableState, branch: str) -> SnapshotSelector:
     by_name = selector != SnapshotSelector() and not state.by_session
     if by_name and branch not in (selector.branch, selector.version):
         raise InvalidRequestError(
-            f"the option branch is '{branch}', and a name, version or time has chosen another "
+            f"the option branch is '{branch}', but a name, version or time selects another "
             f"snapshot of {name} to be read; keep one of them"
         )
     if branch == MAIN:
@@ -435,7 +435,7 @@ def _stored_properties(catalog: Catalog, table_properties: Mapping[str, str]) ->
         properties.setdefault("write.format.default", provider)
     elif provider not in ("iceberg", "iceberg-py"):
         raise UnsupportedFeatureError(
-            f"catalog {catalog.name} makes Iceberg tables of Parquet files only; write USING "
+            f"catalog {catalog.name} creates Iceberg tables with Parquet files only; write USING "
             f"iceberg, not USING {provider}"
         )
     return properties
@@ -447,7 +447,8 @@ def _check_can_be_emptied(catalog: Catalog, namespace: tuple[str, ...]) -> None:
         return
     if tables := _tables_below(catalog, namespace):
         raise NamespaceNotEmptyError(
-            f"namespace {'.'.join(namespace)} was not dropped, nor anything in it: in catalog "
+            f"namespace {'.'.join(namespace)} was not dropped, and neither was anything in it: in "
+            "catalog "
             f"'{catalog.name}' of type hadoop the files of a dropped table stay in the folder of "
             f"its namespace; first DROP TABLE ... PURGE: {', '.join(map(str, tables))}"
         )

@@ -34,8 +34,8 @@ def default_value(column: str, type_: object, default: ColumnDefault | None) -> 
         return None
     if default.value is None:
         raise UnsupportedFeatureError(
-            f"column '{column}': DEFAULT {default.sql} is no literal; Iceberg keeps a value, not "
-            "an expression"
+            f"column '{column}': DEFAULT {default.sql} is not a literal; Iceberg stores a value, "
+            "not an expression"
         )
     if not isinstance(type_, PrimitiveType):
         if isinstance(default.value, LiteralValue) and default.value.value is None:
@@ -65,5 +65,5 @@ def default_value(column: str, type_: object, default: ColumnDefault | None) -> 
 
 def _no_value(column: str, type_: object, default: ColumnDefault) -> InvalidRequestError:
     return InvalidRequestError(
-        f"column '{column}': DEFAULT {default.sql} is no value of type {type_}"
+        f"column '{column}': DEFAULT {default.sql} is not a value of type {type_}"
     )

@@ -55,7 +55,7 @@ def run_write(bridge: Bridge, catalog: Catalog, state: TableState, command: Writ
     """Write the rows and commit them as one snapshot."""
     write, table = _resolve(catalog, state, command.options, command.environment)
     if write.is_committed:
-        _log.info("%s has the write of %s already", table, write.settings.options.transaction)
+        _log.info("%s already has the write of %s", table, write.settings.options.transaction)
         return
     mode = _overwrite_mode(command, write)
     schema_change, metadata = _with_schema_of(command, write, table)

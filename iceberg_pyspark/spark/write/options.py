@@ -203,5 +203,5 @@ def _overwrite_mode(values: Mapping[str, str]) -> Literal["static", "dynamic", "
 def _transaction(values: Mapping[str, str]) -> tuple[str, int] | None:
     app, version = values.get("txn-app-id"), _TXN_VERSION.of(values)
     if (app is None) != (version is None):
-        raise InvalidRequestError("options txn-app-id and txn-version are given together or not")
+        raise InvalidRequestError("options txn-app-id and txn-version must be given together")
     return None if app is None or version is None else (app, version)

@@ -90,7 +90,7 @@ class FileImport:
         return loaded_table, _added(files)
 
     def create(self) -> tuple[LoadedTable, AddedFiles]:
-        """The planned table, which is not there yet, created with the files in one commit."""
+        """The planned table, which does not exist yet, created with the files in one commit."""
         files = self._data_files
         metadata = replace(
             self.table.metadata,
@@ -149,7 +149,7 @@ class FileImport:
             return []
         if not listed_file:
             raise InvalidRequestError(
-                f"{self.source}: there are no files; name the folder that has them, or one file"
+                f"{self.source}: there are no files; name a folder with files, or one file"
             )
         names = set(listed_file[0][1])
         for file, texts in listed_file:

@@ -231,8 +231,8 @@ def _commit(
         )
         if wait_ms is None:
             error = CommitConflictError(
-                f"table {current.identifier}: gave up after {retry} attempts, each overtaken "
-                f"by another commit; the last: {outcome.error}"
+                f"table {current.identifier}: gave up after {retry} attempts, because other "
+                f"commits came first each time; the last: {outcome.error}"
             )
             return Refused(caused_by(error, outcome.error))
         clock.sleep_ms(wait_ms)
@@ -359,7 +359,7 @@ def _check_pinned(pinned: Sequence[TableRequirement], metadata: TableMetadata) -
             check_requirement(requirement, metadata)
         except CommitConflictError as e:
             raise ConcurrentChangeError(
-                f"{e} (another commit changed what this one builds on)"
+                f"{e} (another commit changed what this commit is based on)"
             ) from e
 
 
@@ -392,7 +392,7 @@ def find_after_unknown(
             # absent now is no proof: the catalog may still carry it out
             error = CommitStateUnknownError(
                 f"table {identifier}: the commit may have succeeded ({outcome.error}); the table "
-                f"{state}; look at its history before writing again, and delete no file"
+                f"{state}; check its history before writing again, and delete no file"
             )
             caused_by(error, outcome.error)
             return Unknown(error)

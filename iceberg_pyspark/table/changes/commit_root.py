@@ -255,8 +255,8 @@ class _PartitionTypes:
         if type_ is None:
             raise InvalidRequestError(
                 f"table {self._base.metadata.location}: manifests of partition spec {spec_id} "
-                "store the values of one field as different types, and nothing tells which is "
-                "right; files of that spec cannot be added"
+                "store the values of one field as different types, so the right type is unknown; "
+                "files of that spec cannot be added"
             )
         return type_
 

@@ -245,8 +245,8 @@ class SnapshotStep:
         if type_ is None:
             raise InvalidRequestError(
                 f"table {metadata.location}: manifests of partition spec {new_manifest.spec_id} "
-                "store the values of one field as different types, and nothing tells which is "
-                "right; files of that spec cannot be added"
+                "store the values of one field as different types, so the right type is unknown; "
+                "files of that spec cannot be added"
             )
         provider = location_provider(metadata.location, metadata.properties)
         location = provider.new_metadata_location(
@@ -300,7 +300,7 @@ class SnapshotStep:
             snapshot_id=self._snapshot_id,
             parent_snapshot_id=parent_id,
             sequence_number=sequence_number,
-            # never before what is there already, even where clocks disagree
+            # never before what already exists, even where clocks disagree
             timestamp_ms=max(self._clock.now_ms(), m.last_updated_ms),
             manifest_list=location,
             summary=self._summary(plan, base, manifests),

@@ -139,7 +139,7 @@ def create_table_with(
             written_files.remove(outcome)
         if isinstance(outcome.error, CommitConflictError):
             raise TableAlreadyExistsError(
-                f"table {identifier} was created by another writer meanwhile"
+                f"table {identifier} was created by another writer in the meantime"
             ) from outcome.error
     return outcome.result()
 

@@ -166,8 +166,8 @@ def _commit(
         if wait_ms is None:
             raise caused_by(
                 CommitConflictError(
-                    f"view {identifier}: gave up after {retry} attempts, each overtaken by "
-                    f"another commit; the last: {outcome.error}"
+                    f"view {identifier}: gave up after {retry} attempts, because other commits "
+                    f"came first each time; the last: {outcome.error}"
                 ),
                 outcome.error,
             )

@@ -66,7 +66,7 @@ def _delete(io: FileIO, own: OwnFolders, locations: Sequence[str]) -> Counter[De
         try:
             io.delete(location)
         except StorageError as e:
-            _log.warning("a file that nothing needs could not be deleted: %s", e)
+            _log.warning("an unneeded file could not be deleted: %s", e)
             counts["failed"] += 1
         else:
             counts["deleted"] += 1

@@ -197,7 +197,7 @@ def check_may_delete(table: LoadedTable, metadata: TableMetadata, what: str) -> 
     if not GC_ENABLED.of(metadata.properties):
         raise InvalidRequestError(
             f"table {table.identifier}: cannot {what}, because its property {GC_ENABLED.name} is "
-            "false, as its files may belong to other tables too"
+            "false, because its files may belong to other tables too"
         )
 
 

@@ -88,7 +88,7 @@ def _check_files_are_its_own(loaded_table: LoadedTable) -> None:
     if not GC_ENABLED.of(loaded_table.metadata.properties):
         raise InvalidRequestError(
             f"table {loaded_table.identifier} cannot be purged: its property {GC_ENABLED.name} is "
-            "false, as its files may belong to other tables too; drop it without purging"
+            "false, because its files may belong to other tables too; drop it without purging"
         )
 
 

@@ -107,8 +107,8 @@ class OrphanRemoval:
         if self.now_ms - self.older_than_ms < _LEAST_AGE_MS and not self.is_forced:
             raise InvalidRequestError(
                 f"table {self.table.identifier}: files of the last 24 hours may be those of a "
-                "writer that has not committed yet, which would lose its rows; give an older_than "
-                "that is longer ago, or force it where you know that nobody writes"
+                "writer that has not committed yet, which would lose its rows; give an earlier "
+                "older_than, or set force if nobody writes to the table"
             )
         return self.older_than_ms
 
@@ -118,14 +118,14 @@ class OrphanRemoval:
             if not own.owns(f"{location}/x"):
                 raise InvalidRequestError(
                     f"table {self.table.identifier}: {self.location} is not in its own folder "
-                    f"({', '.join(own.folders) or 'none that its catalog knows'}), so the files "
-                    "there may be others'; leave location out"
+                    f"({', '.join(own.folders) or 'none that its catalog knows'}), so its files "
+                    "may belong to other tables; leave location out"
                 )
             return [location]
         if not any(own.owns(f"{folder}/x") for folder in own.folders):
             raise InvalidRequestError(
-                f"table {self.table.identifier}: it has no folder that its catalog knows to be its "
-                "own, so it is not known which files are orphans"
+                f"table {self.table.identifier}: its catalog knows no folder of its own for it, "
+                "so its orphan files cannot be determined"
             )
         return [
             folder
@@ -137,7 +137,7 @@ class OrphanRemoval:
     def _find(self, files: CandidateFiles, listing: FolderListing) -> None:
         files.add(with_progress(self.progress, "files listed", listing.files(), None))
         for folder in listing.foreign_folders:
-            _log.warning("%s is another table's, and stays as it is", folder)
+            _log.warning("%s belongs to another table, and is kept", folder)
             files.drop_below(folder)
         seen: set[Hashable] = set()
         location = None

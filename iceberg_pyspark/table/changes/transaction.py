@@ -132,5 +132,5 @@ class Transaction(EditableTable):
     def _refuse_after_commit(self) -> None:
         if self._begun:
             raise InvalidRequestError(
-                f"the transaction on {self._loaded.identifier} is over; begin another one"
+                f"the transaction on {self._loaded.identifier} has ended; begin another one"
             )

@@ -171,8 +171,8 @@ def _changing(loaded_table: LoadedTable, selector: SnapshotSelector | None) -> t
     if loaded_table.plan_scan is not None:
         raise UnsupportedFeatureError(
             f"{loaded_table.identifier}.{CHANGES}: the catalog's server plans scans of the table, "
-            "and may leave out rows that its files have; have the server, or the catalog's own "
-            "property, say scan-planning-mode = client to read changes"
+            "and may leave out rows of its files; set scan-planning-mode to client on the server "
+            "or for the catalog to read changes"
         )
     return snapshots_between(loaded_table.metadata, selector or SnapshotSelector())
 

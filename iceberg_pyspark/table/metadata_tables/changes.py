@@ -66,7 +66,7 @@ def changes_schema(metadata: TableMetadata) -> Schema:
     clashing_names = sorted(names.intersection(f.name for f in metadata.current_schema.fields))
     if clashing_names:
         raise InvalidRequestError(
-            f"table {metadata.location} has columns named as those of changes "
+            f"table {metadata.location} has columns with the names of columns of changes "
             f"({', '.join(clashing_names)}); rename them to read its changes"
         )
     return Schema(fields=(*metadata.current_schema.fields, *CHANGE_COLUMNS))

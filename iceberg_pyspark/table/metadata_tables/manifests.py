@@ -111,7 +111,7 @@ class ManifestRows:
         if len(spec.fields) != len(m.partitions):
             raise InvalidMetadataError(
                 f"{m.manifest_path}: its manifest list has {len(m.partitions)} partition summaries "
-                f"for it, which do not fit partition spec {m.partition_spec_id} of the table"
+                f"for it, which do not match partition spec {m.partition_spec_id} of the table"
             )
         types = partition_type(spec, self.schemas)
         summaries = []

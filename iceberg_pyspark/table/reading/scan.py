@@ -330,9 +330,9 @@ def scan_table(
     selected_snapshot = select_snapshot(metadata, selector or SnapshotSelector())
     if selected_snapshot.appends is not None and planner is not None:
         raise UnsupportedFeatureError(
-            f"table {table}: its catalog's server plans its scans, and is asked for whole "
-            "snapshots alone; read one, or have the server or the catalog's own property say "
-            "scan-planning-mode = client"
+            f"table {table}: its catalog's server plans its scans, and only for whole snapshots; "
+            "read a whole snapshot, or set scan-planning-mode to client on the server or for the "
+            "catalog"
         )
     schema = selected_snapshot.schema
     projected = schema

@@ -72,7 +72,7 @@ class SnapshotSelector:
             return
         if names not in ([], ["branch"]):
             raise InvalidRequestError(
-                f"{_option_name(bounds[0])} asks for what was appended between snapshots, and "
+                f"{_option_name(bounds[0])} reads the appends between snapshots, and "
                 f"{_option_name(names[0])} for one snapshot; keep one of them"
             )
         self._check_bounds(bounds)
@@ -88,7 +88,7 @@ class SnapshotSelector:
         start_ms, end_ms = self.start_timestamp_ms, self.end_timestamp_ms
         if start_ms is not None and end_ms is not None and start_ms > end_ms:
             raise InvalidRequestError(
-                f"start-timestamp {start_ms} is after end-timestamp {end_ms}; exchange them"
+                f"start-timestamp {start_ms} is after end-timestamp {end_ms}; swap them"
             )
 
 
@@ -179,8 +179,8 @@ def snapshots_between(metadata: TableMetadata, selector: SnapshotSelector) -> tu
         return tuple(_range(metadata, selector)[1])
     if selector != SnapshotSelector(branch=selector.branch):
         raise InvalidRequestError(
-            f"table {metadata.location}: changes are between snapshots, and one is chosen; use "
-            "start-snapshot-id and end-snapshot-id"
+            f"table {metadata.location}: changes are read between two snapshots, but one snapshot "
+            "is selected; use start-snapshot-id and end-snapshot-id"
         )
     return tuple(ancestors_of(metadata, select_snapshot(metadata, selector).snapshot))
 
@@ -237,8 +237,8 @@ def _after(
     end = f"snapshot {lineage[0].snapshot_id}" if lineage else "any snapshot"
     raise NoSuchSnapshotError(
         f"table {metadata.location}: snapshot {start_id}, the start of an incremental read, is no "
-        f"ancestor of {end}, the end, or has expired; the metadata table snapshots has those that "
-        "there are, with their parents"
+        f"ancestor of {end}, the end, or has expired; the metadata table snapshots lists the "
+        "snapshots and their parents"
     )
 
 
@@ -250,17 +250,17 @@ def _check_complete(
         oldest = lineage[-1]
         raise NoSuchSnapshotError(
             f"table {metadata.location}: {name} {_text(timestamp_ms)} is before the oldest "
-            f"snapshot that has not expired, of {_text(oldest.timestamp_ms)}, so that what was "
-            "appended before it is not known; choose that time or a later one, or "
-            f"start-snapshot-id {oldest.parent_snapshot_id} for all that is known"
+            f"snapshot that has not expired, of {_text(oldest.timestamp_ms)}, so earlier appends "
+            "are unknown; use that time or a later one, or start-snapshot-id "
+            f"{oldest.parent_snapshot_id} for all known appends"
         )
 
 
 def _appends(metadata: TableMetadata, snapshot: Snapshot) -> bool:
     if snapshot.operation is None:
         raise UnsupportedFeatureError(
-            f"table {metadata.location}: snapshot {snapshot.snapshot_id} does not say which "
-            "operation made it, so that its appended rows cannot be told; choose a start after it"
+            f"table {metadata.location}: snapshot {snapshot.snapshot_id} does not record its "
+            "operation, so its appended rows are unknown; choose a later start"
         )
     return snapshot.operation == "append"
 

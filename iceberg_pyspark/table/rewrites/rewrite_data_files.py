@@ -139,9 +139,9 @@ class DataFileRewrite:
         )
         if self._table.plan_scan is not None:
             raise UnsupportedFeatureError(
-                f"table {table.identifier}: its catalog's server plans its scans and does not tell "
-                "the ages of files, without which they cannot be replaced; rewrite it with an "
-                "engine of the server's"
+                f"table {table.identifier}: its catalog's server plans its scans and does not "
+                "send the sequence numbers of files, which a rewrite needs; rewrite it with an "
+                "engine of the server"
             )
         spec_id = self._options.output_spec_id
         if spec_id is None:

@@ -197,8 +197,8 @@ class ManifestRewrite:
         if type_ is None:
             raise InvalidRequestError(
                 f"table {self._table.identifier}: manifests of partition spec {spec.spec_id} store "
-                "the values of one field as different types, and nothing tells which is right; "
-                "they cannot be rewritten"
+                "the values of one field as different types, so the right type is unknown; they "
+                "cannot be rewritten"
             )
 
         def size_of(count: int) -> int:

@@ -289,7 +289,7 @@ class TablePathRewrite:
             except StorageError as e:
                 raise InvalidRequestError(
                     f"table {self._name}: its metadata log names {location}, which cannot be read "
-                    f"({e}); give a start_version after it that was copied before"
+                    f"({e}); give a later start_version that has already been copied"
                 ) from e
             move_metadata(content, self._paths, location)
             return self._write(location, metadata_json_bytes(content, location))

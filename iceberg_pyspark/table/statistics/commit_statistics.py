@@ -57,8 +57,8 @@ class _StatisticsStep:
     def _changes(self, metadata: TableMetadata) -> Changes:
         if self._file.snapshot_id not in metadata.snapshot_by_id:
             raise ConcurrentChangeError(
-                f"table {self._table.identifier}: snapshot {self._file.snapshot_id} has expired "
-                "while its statistics were computed; compute those of the current one"
+                f"table {self._table.identifier}: snapshot {self._file.snapshot_id} expired while "
+                "its statistics were computed; compute the statistics of the current snapshot"
             )
         update: TableUpdate = (
             SetStatistics(self._file)

@@ -107,7 +107,7 @@ class PartitionStatisticsComputation:
             except IcebergError as e:
                 # statistics are informational: a damaged file must not stand in the way
                 _log.warning(
-                    "table %s: the partition statistics %s cannot be built on (%s); all manifests "
+                    "table %s: the partition statistics %s cannot be reused (%s); all manifests "
                     "are read instead",
                     self._name,
                     file.statistics_path,
@@ -206,8 +206,8 @@ def _read(
     formats = [f for f in _FORMATS if path.lower().endswith(f".{f}")]
     if not formats:
         raise InvalidMetadataError(
-            f"table {table}: the partition statistics {path} are in a format that their name does "
-            f"not say; those that are read end in {', '.join(f'.{f}' for f in _FORMATS)}"
+            f"table {table}: the partition statistics {path} have an unsupported file name "
+            f"extension; supported are {', '.join(f'.{f}' for f in _FORMATS)}"
         )
     context = ScanContext(
         table=table,
@@ -245,7 +245,7 @@ def _add_rows(
     partitions = rows["partition"]
     for partition, row in zip(partitions, rows.drop(["partition"]).to_pylist(), strict=True):
         if not partition.is_valid or row["spec_id"] is None:
-            raise InvalidMetadataError(f"{file.statistics_path}: a row names no partition")
+            raise InvalidMetadataError(f"{file.statistics_path}: a row has no partition")
         values = value_of(type_, partition)
         physical = [_physical(values[f.field_id]) for f in type_.fields]
         counts.add_row(row["spec_id"], physical, row)

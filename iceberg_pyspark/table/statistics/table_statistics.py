@@ -173,8 +173,8 @@ def _columns(table: str, schema: Schema, names: Sequence[str] | None) -> Sequenc
         columns = [_column(table, schema, name) for name in dict.fromkeys(names)]
     if not columns:
         raise InvalidRequestError(
-            f"table {table}: no columns to compute statistics of; those of structs, lists and maps "
-            "have none: name a child of a struct"
+            f"table {table}: no columns to compute statistics of; structs, lists and maps have no "
+            "statistics: name a field of a struct"
         )
     return columns
 
@@ -195,8 +195,8 @@ def _column(table: str, schema: Schema, name: str) -> SketchedColumn:
     assert field is not None
     if not is_hashable(field.type):
         raise InvalidRequestError(
-            f"table {table}: the column {name} is of type {field.type}, of which there are no "
-            "statistics; leave it out, or name a child of a struct"
+            f"table {table}: the column {name} is of type {field.type}, which has no statistics; "
+            "leave it out, or name a field of a struct"
         )
     return SketchedColumn(path=tuple(path), field=field)
 

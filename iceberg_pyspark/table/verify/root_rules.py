@@ -82,7 +82,7 @@ class RootRules:
             encoded = open_manifest(self.io, location)
             stored = stored_entries(encoded, snapshot.table_location)
             if stored is None:
-                raise encoded.damaged("it is named as a root manifest and has other columns")
+                raise encoded.damaged("it is referenced as a root manifest, but has other columns")
             self.report.add_problems(_content_problems(stored, "root"), here, location)
             entries = tuple(stored)
             for e in entries:

@@ -196,7 +196,7 @@ def test_old_ones_are_used_to_their_end_where_no_new_ones_come(
         assert io.read_range(location, 0, 4) == b"PAR1"
         assert "could not be renewed" in caplog.text
         catalog.pass_time(0.5)
-        with pytest.raises(StorageError, match="have ended and could not be renewed"):
+        with pytest.raises(StorageError, match="have expired and could not be renewed"):
             io.read_range(location, 0, 4)
         catalog.works = True
         catalog.pass_time(0)

@@ -140,7 +140,7 @@ def test_ids_on_some_fields_only_are_refused() -> None:
     mixed = pa.schema(
         [pa.field("a", pa.int32(), metadata={b"PARQUET:field_id": b"1"}), ("b", pa.int32())]
     )
-    with pytest.raises(InvalidRequestError, match="some have none"):
+    with pytest.raises(InvalidRequestError, match="others have none"):
         from_arrow_schema(mixed)
 
 

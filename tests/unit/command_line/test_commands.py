@@ -109,7 +109,7 @@ def test_what_was_appended_or_changed_is_scanned(run: Run, table: ice.Table) -> 
     assert run("scan", "db.t", *every, "--count").lines == ["2"]
     changed = run("scan", "db.t.changes", *start, "--columns", "_change_type")
     assert changed.lines == ["_change_type", *["INSERT"] * int(added)]
-    assert "without a start" in run("scan", "db.t", *end).errors
+    assert "needs a start" in run("scan", "db.t", *end).errors
     assert run("scan", "db.t", *start, "--as-of", "2000-01-01").code == 1
 
 

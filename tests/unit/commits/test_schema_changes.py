@@ -457,7 +457,7 @@ def test_union_by_name_adds_widens_and_relaxes() -> None:
     assert after.find("id").type == LongType()
     assert after.find("id").optional
     assert after.find("p.x").type == DoubleType(), "a narrower type fits in"
-    assert after.find("p.z").optional, "rows that are there have no value"
+    assert after.find("p.z").optional, "existing rows have no value"
     assert after.find("l.element.f").field_id > 13
     assert after.find("d").field_id == 3, "what the other lacks stays"
     assert after.find("a.b") in after.fields, "a dot in a name is a dot"

@@ -915,7 +915,7 @@ def test_a_partition_value_of_unknown_type_is_refused() -> None:
     file = a_file(f"{TABLE}/a", partition=(None,))
     (entry,) = written_and_read(added(file, **NUMBERS), partition_types=types)
     assert entry.data_file.partition == (None,)
-    with pytest.raises(InvalidRequestError, match="'p1000' has values, whose type nothing tells"):
+    with pytest.raises(InvalidRequestError, match="'p1000' has values of unknown type"):
         written_and_read(added(replace(file, partition=(1,)), **NUMBERS), partition_types=types)
 
 

@@ -129,7 +129,7 @@ def test_what_has_no_changes() -> None:
     table.append(rows(1))
     snapshot_id = table.snapshots[0].snapshot_id
     for selector in ({"snapshot_id": snapshot_id}, {"version": "main"}):
-        with pytest.raises(InvalidRequestError, match="changes are between snapshots"):
+        with pytest.raises(InvalidRequestError, match="changes are read between two snapshots"):
             changes(table, **selector)
 
     def plan_scan(scan: ScanToPlan) -> Generator[PlannedFiles, None, None]:
@@ -137,10 +137,10 @@ def test_what_has_no_changes() -> None:
         yield from ()
 
     planned = replace(t.loaded, plan_scan=plan_scan)
-    with pytest.raises(UnsupportedFeatureError, match="scan-planning-mode = client"):
+    with pytest.raises(UnsupportedFeatureError, match="set scan-planning-mode to client"):
         changes(Table(t.catalog, planned, io=t.io))
     table.update_schema().add_column("_change_type", "string").commit()
-    with pytest.raises(InvalidRequestError, match="named as those of changes"):
+    with pytest.raises(InvalidRequestError, match="with the names of columns of changes"):
         changes(users(t))
 
 

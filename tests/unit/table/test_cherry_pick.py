@@ -133,7 +133,7 @@ def test_nothing_is_picked_twice() -> None:
     staged = stage(table, rows("b", 2))
     table.append(rows("c", 3))
     first = table.refresh().snapshots[0]
-    with pytest.raises(InvalidRequestError, match="an ancestor of the current snapshot already"):
+    with pytest.raises(InvalidRequestError, match="already an ancestor of the current snapshot"):
         pick(table, first)
     picked = pick(table, staged)
     with pytest.raises(

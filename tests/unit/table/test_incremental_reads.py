@@ -329,7 +329,7 @@ def test_a_server_that_plans_is_asked_for_whole_snapshots_alone() -> None:
 
     table = Table(t.catalog, replace(t.loaded, plan_scan=plan_scan), io=t.io)
     assert table.scan().to_arrow().num_rows == 0
-    with pytest.raises(UnsupportedFeatureError, match="asked for whole snapshots alone"):
+    with pytest.raises(UnsupportedFeatureError, match="only for whole snapshots"):
         ids(table, start_timestamp_ms=0)
 
 

@@ -147,7 +147,7 @@ def test_a_damaged_file_is_counted_anew(tmp_path: Path, caplog: pytest.LogCaptur
     add(table, "b")
     Path(file).write_bytes(b"PAR1 and nothing else")
     compute(table)
-    assert "cannot be built on" in caplog.text
+    assert "cannot be reused" in caplog.text
     assert [r["data_record_count"] for r in rows(table)] == [1, 2]
 
 

@@ -479,9 +479,9 @@ def test_sorted_within_each_partition(tmp_path: Path) -> None:
     [
         ({"strategy": "shuffle"}, "no strategy 'shuffle'"),
         ({"strategy": "sort"}, "has no sort order; give one with sort_order"),
-        ({"strategy": "binpack", "sort_order": "a"}, "sort_order is of strategy sort"),
+        ({"strategy": "binpack", "sort_order": "a"}, "sort_order requires strategy sort"),
         ({"sort_order": "nothing"}, "nothing"),
-        ({"sort_order": "zorder(a), b"}, "a curve stands alone"),
+        ({"sort_order": "zorder(a), b"}, "a curve must be the only term"),
         ({"sort_order": "zorder(a DESC)"}, "takes columns, not 'a DESC'"),
         ({"sort_order": "zorder(bucket(2, a))"}, "takes columns, not 'bucket"),
         ({"sort_order": "hilbert(c)"}, "needs 1 to 16 columns that are no identity"),

@@ -267,7 +267,7 @@ def test_first_row_ids_given_meanwhile_are_a_conflict() -> None:
     appends(t, 3)
     users(t).update_properties().set({"format-version": "3"}).commit()
     table = meanwhile(t, lambda: append(t, data_file("late", "z")))
-    with pytest.raises(ConcurrentChangeError, match="not in it any more as they were"):
+    with pytest.raises(ConcurrentChangeError, match="have changed or are no longer in it"):
         table.maintenance().rewrite_manifests()
 
 

@@ -179,8 +179,8 @@ def test_what_a_snapshot_removes_is_not_in_it() -> None:
 @pytest.mark.parametrize(
     ("root", "leaf", "message"),
     [
-        ([LEAF], [LEAF, DATA], "only a root may have"),
-        ([LEAF], [VECTOR, DATA], "only a root may have"),
+        ([LEAF], [LEAF, DATA], "allowed only in a root manifest"),
+        ([LEAF], [VECTOR, DATA], "allowed only in a root manifest"),
         ([LEAF], [INHERITING], "1 entries where its manifest list says 2"),
         ([VECTOR], [], "which it has no live entry of"),
         ([{**LEAF, "location": None}], [], "a manifest without location"),
@@ -208,7 +208,7 @@ def test_a_manifest_of_older_columns_is_no_root() -> None:
     io = MemoryFileIO()
     manifest = listed(io, [added(a_file())], format_version=3)
     snapshot = Snapshot(snapshot_id=1, timestamp_ms=0, root_manifest=manifest.manifest_path)
-    with pytest.raises(InvalidMetadataError, match="named as a root manifest"):
+    with pytest.raises(InvalidMetadataError, match="referenced as a root manifest"):
         read_snapshot_manifests(io, snapshot)
 
 

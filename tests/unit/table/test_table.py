@@ -396,7 +396,7 @@ def test_a_recreated_table_is_not_taken_for_the_one_that_was_loaded() -> None:
         lambda: users.append(rows((1, "a"))),
     )
     for change in changes:
-        with pytest.raises(ConcurrentChangeError, match="another one now"):
+        with pytest.raises(ConcurrentChangeError, match="replaced by another table"):
             change()
     now = t.loaded.metadata
     assert now.properties == first.properties

@@ -117,7 +117,7 @@ def of_spec(t: CommitTable, spec_id: int) -> list[ManifestFile]:
 
 @pytest.mark.parametrize(("type_", "one", "other"), VALUES, ids=str)
 @pytest.mark.parametrize(
-    "column_is_gone", [True, False], ids=["column is gone", "unknown transform"]
+    "column_is_gone", [True, False], ids=["column was dropped", "unknown transform"]
 )
 def test_values_of_merged_and_rewritten_manifests_stay_as_they_are(
     type_: PrimitiveType, one: Any, other: Any, column_is_gone: bool

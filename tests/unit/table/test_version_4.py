@@ -151,7 +151,7 @@ def test_a_manifest_list_is_no_root_manifest(tmp_path: Path) -> None:
     content = json.loads(file.read_text())
     content["snapshots"][-1]["root-manifest"] = content["snapshots"][-1].pop("manifest-list")
     file.write_text(json.dumps(content))
-    with pytest.raises(InvalidMetadataError, match="named as a root manifest"):
+    with pytest.raises(InvalidMetadataError, match="referenced as a root manifest"):
         load_table(str(file)).scan().to_arrow()
 
 
