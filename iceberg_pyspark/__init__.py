@@ -1,7 +1,6 @@
-"""Apache Iceberg for PySpark, with `pip install` and nothing else.
+"""Apache Iceberg for PySpark in pure Python.
 
-Names are loaded on first use, so that the package also serves where pyspark is
-not installed.
+Names are imported on first use, so the package also works without pyspark.
 """
 
 from __future__ import annotations

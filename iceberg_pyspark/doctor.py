@@ -1,7 +1,8 @@
-"""`python -m iceberg_pyspark.doctor`: what Iceberg has in a Spark session made here, and why.
+"""`python -m iceberg_pyspark.doctor`: shows which features a new Spark session has, and why.
 
-Run it with the Python, the environment and the settings of the application (`spark-submit --conf
-... doctor.py` takes them too): it makes a session as they say, installs Iceberg and describes it.
+Run it with the Python, the environment and the settings of the application (also by `spark-submit
+--conf ... doctor.py`): it creates a session with these settings, installs Iceberg and prints
+`IcebergSession.describe()`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Rows: files to and from Arrow record batches."""
+"""Conversion between data files and Arrow record batches."""

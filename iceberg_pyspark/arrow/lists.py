@@ -1,4 +1,4 @@
-"""Lists and maps over other children: offsets and nulls are shared, slices stay slices."""
+"""Builds lists and maps over other children, with shared offsets and nulls; slices stay slices."""
 
 from __future__ import annotations
 

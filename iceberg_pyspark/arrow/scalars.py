@@ -1,6 +1,6 @@
-"""Single values of Iceberg types as Arrow scalars, and back.
+"""Converts single values of Iceberg types to Arrow scalars and back.
 
-Constants (partition values, defaults) enter batches here. Values are represented as in
+Used for constants in batches: partition values and defaults. Values are represented as in
 `spec/values.py`.
 """
 

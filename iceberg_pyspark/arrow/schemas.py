@@ -1,9 +1,9 @@
-"""Iceberg schemas as Arrow schemas, and back.
+"""Converts Iceberg schemas to Arrow schemas and back.
 
-Decides which Arrow type every reader yields and every writer takes for an Iceberg type: one
-canonical type each (specification, "Primitive Types"; small offsets, microseconds, no
-dictionaries), because Spark takes a batch only with exactly the declared schema. Field ids travel
-as Parquet's do, in field metadata. Single values are `scalars.py`.
+Each Iceberg type has one canonical Arrow type for all readers and writers (specification,
+"Primitive Types"; small offsets, microseconds, no dictionaries), because Spark accepts a batch only
+with exactly the declared schema. Field ids are in the metadata of fields, as for Parquet. Single
+values are converted by `scalars.py`.
 """
 
 from __future__ import annotations

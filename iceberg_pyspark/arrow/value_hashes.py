@@ -1,8 +1,8 @@
-"""Hashes of the values of a column, as theta sketches take them.
+"""Hashes the values of a column for theta sketches.
 
 A value is hashed in its binary single-value form (specification, Appendix D) by the first half of
-MurmurHash3_x64_128, without its lowest bit: what Java's `UpdateSketch.update` makes of the bytes,
-so that sketches of both can be united. A value of no bytes, such as an empty text, has no hash.
+MurmurHash3_x64_128 without its lowest bit. Java's `UpdateSketch.update` computes the same hash, so
+sketches of both libraries can be merged. An empty value, such as an empty string, has no hash.
 """
 
 from __future__ import annotations

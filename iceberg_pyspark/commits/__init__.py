@@ -1,1 +1,1 @@
-"""From changes to metadata: updates, requirements, conflicts; pure."""
+"""Computes new table metadata: updates, requirements, conflicts. Pure functions."""

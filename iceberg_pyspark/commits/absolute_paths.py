@@ -1,8 +1,8 @@
-"""Locations and paths of tables of version 4, which must say their scheme.
+"""Requires schemes in the locations and paths of tables of version 4.
 
 Specification of version 4, "Paths in Metadata": a path without a scheme is relative to the table's
-location, also one that begins with a slash. Those of before the upgrade get the scheme of local
-files, the only ones that have names without.
+location, even if it begins with a slash. An upgrade adds the scheme of local files to existing
+paths without one, because only local paths lack a scheme.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Apply updates to table metadata: the one place where a change becomes the next metadata.
+"""Applies updates to table metadata.
 
-Specification, "Table Metadata" and its parts: `apply_schemas.py`, `apply_snapshots.py`. Every
-update sees what the ones before it did. Whether the changes may be applied to this metadata at all
-is `requirements.py`; which changes an operation needs is decided by its own module
-(`schema_changes.py`, `snapshot_changes.py`, ...). Catalogs that own their metadata call
+Specification, "Table Metadata" and its parts: `apply_schemas.py`, `apply_snapshots.py`. Each update
+sees the result of the earlier ones. `requirements.py` checks whether the updates may be applied;
+`schema_changes.py`, `snapshot_changes.py` and others create them. Catalogs that write metadata call
 `apply_updates`.
 """
 

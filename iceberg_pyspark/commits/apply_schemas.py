@@ -1,7 +1,7 @@
-"""Updates of what new data is written with: schemas, partition specs and sort orders.
+"""Applies updates of schemas, partition specs and sort orders.
 
-Specification, "Schemas and Data Types", "Partitioning", "Sorting". One that is in the metadata
-already is not added again: its id is the one that `LAST_ADDED` stands for.
+Specification, "Schemas and Data Types", "Partitioning", "Sorting". An equal existing one is not
+added again: `LAST_ADDED` then refers to its id.
 """
 
 from __future__ import annotations

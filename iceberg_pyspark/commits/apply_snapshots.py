@@ -1,4 +1,4 @@
-"""Updates of snapshots, of the branches and tags that name them, and of their statistics.
+"""Applies updates of snapshots, branches, tags and statistics files.
 
 Specification, "Snapshots", "Snapshot References", "Table Statistics", "Partition Statistics".
 """

@@ -1,4 +1,4 @@
-"""What one operation asks of a commit: updates, and what must hold for them to make sense."""
+"""The changes of one operation: updates, and the requirements under which they are valid."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which snapshots can be cherry-picked onto `main`, and how.
+"""Decides which snapshots can be cherry-picked onto `main`, and how.
 
-Specification, "Snapshots" and Appendix F; the rules are Java's: a child of the current snapshot
-becomes the current one as it is; of others an append or a dynamic overwrite is carried out once
-more. A staged snapshot (`wap.id`) is published once.
+Specification, "Snapshots" and Appendix F; the rules are Java's. A child of the current snapshot
+becomes the current snapshot itself. Of other snapshots, an append or a dynamic overwrite is applied
+again. A staged snapshot (`wap.id`) can be published once.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Table properties that name columns follow a change of the schema, as in Java.
+"""Updates table properties that contain column names after a schema change, as Java does.
 
-The name mapping (specification, "Column Projection") gets a renamed column's new name beside the
-old ones, which files still have, and a mapping for every new column; a name that is given to
-another column is taken from the one that had it. Properties of single columns move with a renamed
-column and go with a dropped one.
+The name mapping (specification, "Column Projection") gets the new name of a renamed column in
+addition to the old names, which existing files use, and a mapping for every new column. A name that
+moves to another column is removed from the column that had it. Properties of a single column are
+renamed or dropped with the column.
 """
 
 from __future__ import annotations

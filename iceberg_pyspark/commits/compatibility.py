@@ -1,8 +1,8 @@
-"""Which tables may be changed, and what a schema, partition spec or sort order must satisfy.
+"""The rules for tables that may be changed, and for valid schemas, partition specs and sort orders.
 
 Specification, "Schemas and Data Types" (types per version, identifier fields, reserved ids),
-"Default Values", "Partitioning" and "Sorting". Reading is lenient with what older writers left
-behind; this is the strict side.
+"Default Values", "Partitioning" and "Sorting". Reading is lenient with the output of older writers;
+these checks for new metadata are strict.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Whether commits made since an operation read the table touch what it read.
+"""Checks whether later commits conflict with what an operation has read.
 
-Specification, "Optimistic Concurrency", "Commit Conflict Resolution and Retry". Isolation is a
-choice of the writer: `serializable` also refuses new data that the operation would have read,
-`snapshot` does not. A conflict is a `ConcurrentChangeError`: trying again with the same files
-cannot help.
+Specification, "Optimistic Concurrency", "Commit Conflict Resolution and Retry". The writer chooses
+the isolation level: `serializable` also refuses new data that the operation would have read,
+`snapshot` does not. A conflict is a `ConcurrentChangeError`: a retry with the same files cannot
+succeed.
 """
 
 from __future__ import annotations

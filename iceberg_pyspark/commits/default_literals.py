@@ -1,7 +1,7 @@
-"""A column's default as a user of Python gives it, as a value of the column's type.
+"""Converts a default value given in Python to a value of the column's type.
 
-Specification, "Default Values". Values that are of the type already stay as they are; whether they
-are is `spec/default_values.py`.
+Specification, "Default Values". Values that already have the type stay as they are; they are
+checked by `spec/default_values.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How a filter applies to whole data files: all their rows match, some may, none can.
+"""Decides whether all, some or no rows of a data file match a filter.
 
-Specification, "Scan Planning": partition values first, then metrics. The planner does this for
-columns of entries at once; a commit asks for the few files it looks at one by one.
+Specification, "Scan Planning": first by partition values, then by metrics. The planner does this
+for columns of entries at once; a commit does it for a few files, one at a time.
 """
 
 from __future__ import annotations

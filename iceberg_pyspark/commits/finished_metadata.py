@@ -1,4 +1,4 @@
-"""The last step of a commit: what its metadata must be as a whole, its time and its logs."""
+"""The last step of building metadata: checks it as a whole, and sets its time and logs."""
 
 from __future__ import annotations
 

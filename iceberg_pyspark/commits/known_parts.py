@@ -1,8 +1,8 @@
-"""Updates that name a schema, partition spec, sort order or view version by the id it has.
+"""Replaces updates that add an existing schema, spec, sort order or view version by its id.
 
-An update adds one that may be in the table already, and the next makes current "the last added". A
-REST catalog's server need not take one that it did not add for that (Java's does not), so what is
-there is named and not added again.
+Usually an update adds one, and the next sets "the last added" as current. A REST server may refuse
+"the last added" if the first update added nothing new (Java's does), so an existing one is
+referenced by its id and not added again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The change of a table's location, where new files go; those that are there stay."""
+"""Changes the location of a table, which applies to new files only."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What a commit does to manifests: which stay, which are written anew, and with which entries.
+"""Plans which manifests a commit keeps, rewrites and writes, and with which entries.
 
-Specification, "Manifests", "Manifest Entry Fields" and "Sequence Number Inheritance". Everything
-here is planned before a byte is written; `table/changes/commit_snapshot.py` writes what the plan
-says. A planned manifest has a key that says what it is made of: a retry that plans the same key
-reuses the file.
+Specification, "Manifests", "Manifest Entry Fields" and "Sequence Number Inheritance". The whole
+plan is made before anything is written; `table/changes/commit_snapshot.py` carries it out. Each
+planned manifest has a key that describes its content: a retry that plans an equal key reuses the
+file.
 """
 
 from __future__ import annotations

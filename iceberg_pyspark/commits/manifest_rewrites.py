@@ -1,4 +1,4 @@
-"""Manifests in place of others, with the same entries: no file comes or goes.
+"""Replaces manifests by others with the same entries: no data file is added or removed.
 
 Specification, "Manifests" and "Snapshots" (operation `replace`).
 """

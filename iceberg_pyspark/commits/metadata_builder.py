@@ -1,7 +1,4 @@
-"""The metadata that a commit builds, update by update.
-
-What each update does to it: `apply.py`.
-"""
+"""The table metadata under construction during a commit. `apply.py` applies the updates."""
 
 from __future__ import annotations
 

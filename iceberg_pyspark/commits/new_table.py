@@ -1,6 +1,6 @@
-"""The first metadata of a new table, and a snapshot-free table's metadata as updates.
+"""The first metadata of a new table, and the updates that create it.
 
-Specification, "Column IDs" and "Partition Field IDs": whatever ids the given schema, spec and
+Specification, "Column IDs" and "Partition Field IDs": whatever ids the given schema, spec and sort
 order have, a new table numbers its columns from 1 and its partition fields from 1000.
 """
 

@@ -1,9 +1,9 @@
-"""What became of a commit, as a value: done, refused or unknown.
+"""The outcome of a commit as a value: done, refused or unknown.
 
-Only a `Refused` lets anybody remove what was written for the commit, and only the one who swaps the
-pointer can make it. An exception never does: from the moment the swap is sent it may come after
-the table has moved. Specification, "Optimistic Concurrency"; apache/iceberg calls the third outcome
-"commit state unknown".
+Files written for a commit may be removed only with a `Refused` value, which only the code that
+swaps the pointer creates. An exception is no proof: after the swap was sent, it may be raised
+although the table has changed. Specification, "Optimistic Concurrency"; apache/iceberg calls the
+third outcome "commit state unknown".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Changes of branches and tags: create, move, replace, remove, roll back, retention settings.
 
-Specification, "Snapshot References" and "Snapshot Retention Policy". Each function gives updates
-that hold only while the reference is where it was.
+Specification, "Snapshot References" and "Snapshot Retention Policy". Each function returns updates
+that require that the reference has not moved.
 """
 
 from __future__ import annotations

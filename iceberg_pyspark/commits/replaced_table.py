@@ -1,9 +1,9 @@
-"""A table replaced by another of the same name: REPLACE TABLE, CREATE OR REPLACE TABLE.
+"""Replaces a table by another of the same name: REPLACE TABLE, CREATE OR REPLACE TABLE.
 
-The history stays, and so do branches other than main and tags; schema, spec and sort order make way
-for new ones, and `main` begins anew. Columns of the same name keep their field ids, partition
-fields of the same source and transform theirs, as in the reference implementation; properties are
-laid over those there were.
+The history, tags and branches other than main are kept. Schema, spec and sort order are replaced,
+and `main` starts without a parent. Columns keep the field ids of existing columns of the same name,
+partition fields those of the same source and transform, as in the reference implementation. New
+properties are added to the existing ones.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""What must still be true of the current metadata for a commit to go ahead: the REST catalog's
-requirements.
+"""Requirements on the current metadata under which a commit may proceed, as in the REST catalog.
 
-A requirement that fails raises `CommitConflictError`: the writer refreshes, decides anew and
-retries.
+A failed requirement raises `CommitConflictError`: the writer refreshes, plans again and retries.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How long to wait between attempts, as numbers: `commit.retry.*` and `commit.status-check.*`.
+"""Computes the waits between attempts: `commit.retry.*` and `commit.status-check.*`.
 
-The waiting itself, the clock and the random number are the caller's.
+The caller waits, and supplies the clock and the random numbers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Which snapshots, branches and tags expire, and the changes that remove them.
+"""Decides which snapshots, branches and tags expire, and creates the updates that remove them.
 
 Specification, "Snapshot Retention Policy". A branch keeps its newest snapshots and those younger
-than an age, a tag its snapshot, both as long as they are not too old themselves; `main` stays for
-ever. What a reference leaves open, the table's `history.expire.*` properties say, or the caller.
-A snapshot that no branch or tag has behind it is kept by age alone, as Java keeps it.
+than an age; a tag keeps its snapshot. Both are removed when they exceed their own maximum age;
+`main` never is. Settings that a reference lacks come from the caller or from the table's
+`history.expire.*` properties. Snapshots that no branch or tag contains are kept by age only, as in
+Java.
 """
 
 from __future__ import annotations

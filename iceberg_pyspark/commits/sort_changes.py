@@ -1,4 +1,4 @@
-"""Changes of the sort order: new fields in place of the old. Specification, "Sorting"."""
+"""Changes of the sort order: new fields replace the old ones. Specification, "Sorting"."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Snapshot summaries. Specification, Appendix F; keys and their conditions are Java's.
+"""Snapshot summaries. Specification, Appendix F; the keys and their conditions are Java's.
 
-Values are strings. A total is written only where the parent's summary has it: a wrong total is
+Values are strings. A total is written only if the parent's summary has it, because a wrong total is
 worse than none.
 """
 

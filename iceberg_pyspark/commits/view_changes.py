@@ -1,9 +1,9 @@
-"""Changes of views: updates and requirements as values, and what they make of view metadata.
+"""Changes of views: updates and requirements as values, and their application to view metadata.
 
-View specification, "View Metadata" and "Versions"; the updates are those of the REST catalog. What
-Java does beside: a version that already exists is used again, versions beyond
-`version.history.num-entries` go, and a dialect is lost only where `replace.drop-dialect.allowed`
-says so.
+View specification, "View Metadata" and "Versions"; the updates are those of the REST catalog.
+Java's rules beyond the specification: an equal existing version is reused, versions beyond
+`version.history.num-entries` are dropped, and a dialect may be dropped only if `replace.drop-
+dialect.allowed` is true.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What is left of a predicate for the rows of one partition.
+"""The residual of a predicate for the rows of one partition.
 
-Specification, "Scan Planning", note 1: a part the strict projection proves for the partition is
-true, one the inclusive projection rules out is false, the rest must be asked of every row.
+Specification, "Scan Planning", note 1: parts that the strict projection proves for the partition
+are true, parts that the inclusive projection rules out are false, and the rest is evaluated for
+every row.
 """
 
 from __future__ import annotations

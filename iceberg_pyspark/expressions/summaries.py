@@ -1,7 +1,7 @@
-"""Filtering manifests by the partition summaries their manifest list carries.
+"""Filters manifests by the partition summaries in their manifest list.
 
-Specification, "Manifest Lists" (`field_summary`). The predicate is one over partition fields, as
-`projection.project_inclusive` makes it for the manifest's own spec.
+Specification, "Manifest Lists" (`field_summary`). The predicate is on partition fields, as
+`projection.project_inclusive` creates it for the manifest's own spec.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A table's snapshots, of which those of branches and tags are known until others are asked for.
+"""The snapshots of a table, of which only those of branches and tags are loaded at first.
 
-Open API specification of the REST catalog, `loadTable` with `snapshots=refs`. Whoever asks for a
-snapshot that is not known, or for all, has them loaded, once.
+Open API specification of the REST catalog, `loadTable` with `snapshots=refs`. A request for another
+snapshot, or for all of them, loads the rest once.
 """
 
 from __future__ import annotations

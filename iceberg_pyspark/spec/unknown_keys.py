@@ -1,11 +1,11 @@
-"""Keys of the metadata JSON that this version does not know: they stay where they are.
+"""Keeps unknown keys of the metadata JSON in their objects.
 
-A later version of the specification, or another writer, may have put them there. Java drops them at
-its next commit; here a commit hands them on with the object they are in. An object is found again
-by what identifies it (a snapshot by its id, a reference by its name), a new schema takes what the
-current one said of the same fields. What a key means is not known, nor therefore whether a change
-made it untrue; what the specification wants to be obeyed comes with a new format version, which is
-refused. Specification, Appendix C.
+A later version of the specification, or another writer, may have added them. Java drops them at its
+next commit; here a commit copies them with the object that contains them. Objects are matched by
+their identity (a snapshot by its id, a reference by its name); a new schema takes the keys of the
+same fields of the current schema. Because the meaning of such a key is unknown, a change may make
+it outdated; keys that readers must respect come with a new format version, which is refused.
+Specification, Appendix C.
 """
 
 from __future__ import annotations

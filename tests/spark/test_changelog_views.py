@@ -266,7 +266,9 @@ def test_views_of_all_kinds(session: IcebergSession, version: int, mode: str) ->
         assert Counter(r.id for r in rows.collect())[4] == 2
         assert len({r["_row_id"] for r in rows.collect() if r.id == 4}) == 1
     else:
-        with pytest.raises(PySparkException, match="no identifier columns to match updated rows by"):
+        with pytest.raises(
+            PySparkException, match="no identifier columns to match updated rows by"
+        ):
             call(session, name, ", compute_updates => true")
     portable = session.table(session.table(table).location)
     assert shown(portable.create_changelog_view("by_path")) == [*APPENDED, *CHANGED]

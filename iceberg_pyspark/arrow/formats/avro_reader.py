@@ -1,7 +1,7 @@
-"""Avro data files as record batches with their file positions, in bounded memory.
+"""Reads Avro data files as record batches with row positions, in bounded memory.
 
-Specification, Appendix A "Avro". Records are decoded one by one, whole: slow, and right. Columns
-are named `_<field id>`, as `storage/avro.py` makes records. A file is never split.
+Specification, Appendix A "Avro". Records are decoded one at a time as a whole, which is slow but
+exact. Columns are named `_<field id>`, as in `storage/avro.py`. Avro files are never split.
 """
 
 from __future__ import annotations

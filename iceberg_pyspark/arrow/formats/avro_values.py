@@ -1,7 +1,7 @@
-"""Record batches as the records an Avro encoder takes, made column by column.
+"""Converts record batches to records for an Avro encoder, column by column.
 
-Specification, Appendix A "Avro". Values are those under the logical types: days, microseconds,
-bytes of decimals.
+Specification, Appendix A "Avro". Values have the physical types below Avro's logical types: days,
+microseconds, bytes of decimals.
 """
 
 from __future__ import annotations

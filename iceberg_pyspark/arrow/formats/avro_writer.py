@@ -1,8 +1,7 @@
-"""The writer of one Avro data file, and the table properties that shape it.
+"""Writes one Avro data file, according to the table properties `write.avro.*`.
 
-Specification, Appendix A "Avro"; the properties are Java's `write.avro.*`. Rows become records
-column by column (`arrow/formats/avro_values.py`), some thousand at a time, each time one block or a
-few.
+Specification, Appendix A "Avro"; the properties are Java's. Rows are converted to records column by
+column (`arrow/formats/avro_values.py`), some thousand rows at a time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An open data file as record batches with their file positions, whatever its format."""
+"""The interface of data file readers: record batches with row positions, for every format."""
 
 from __future__ import annotations
 

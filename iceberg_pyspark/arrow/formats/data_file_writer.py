@@ -1,4 +1,4 @@
-"""What the writers of all formats share: rows in, then a closed file with metrics, or none."""
+"""The interface of data file writers: rows in, a closed file with metrics out."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Which field ids a data file's columns have.
+"""Assigns field ids to the columns of a data file.
 
-A file's own ids win; a file without any is resolved by the table's name mapping (specification,
-"Column Projection"). Where the table has none either, which the specification leaves open, it is as
-in Java: the columns of a Parquet file have the ids 1, 2, ... in their order, those of other formats
-the ids of the columns with their names. List elements and map keys and values belong to their
-column by position in the type, so that a missing id there hides nothing. What has no id is
-invisible.
+The ids in the file take precedence; a file without ids is resolved by the table's name mapping
+(specification, "Column Projection"). For tables without a name mapping, which the specification
+leaves open, the rule is Java's: columns of a Parquet file have the ids 1, 2, ... in their order,
+columns of other formats the ids of the table's columns of the same name. List elements, map keys
+and map values are matched by their position in the type, so they need no id. Columns without an id
+are ignored.
 """
 
 from __future__ import annotations

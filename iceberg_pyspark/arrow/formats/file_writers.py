@@ -1,7 +1,7 @@
-"""The writers of a data file format, with the table properties that shape its files.
+"""Chooses the writer of a data file format, with its table properties.
 
-The counterpart of `arrow/formats/open_data_file.py`. The module of a format says what its
-properties mean.
+The counterpart for reading is `arrow/formats/open_data_file.py`. Each format's module documents its
+properties.
 """
 
 from __future__ import annotations

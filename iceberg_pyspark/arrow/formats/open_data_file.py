@@ -1,4 +1,4 @@
-"""The reader for a file's format."""
+"""Chooses the reader of a data file format."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""ORC data files as record batches with their file positions, a stripe at a time.
+"""Reads ORC data files as record batches with row positions, one stripe at a time.
 
-Specification, Appendix A "ORC": field ids are the attribute `iceberg.id`. Arrow reads whole
-top-level columns and whole stripes and tells no stripe's offset, so a file is never split and
-nothing in it is skipped. It holds timestamps as nanoseconds: beyond the years 1677 to 2262 they are
-refused.
+Specification, Appendix A "ORC": field ids are the attribute `iceberg.id`. Arrow reads whole top-
+level columns and whole stripes, and does not report the offsets of stripes, so files are not split
+and nothing is skipped. Arrow holds timestamps as nanoseconds: times outside of the years 1677 to
+2262 are refused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The writer of one ORC data file, and the table properties that shape it.
+"""Writes one ORC data file, according to the table properties `write.orc.*`.
 
-Specification, Appendix A "ORC": field ids and what ORC's types do not tell are attributes of its
-types. The properties are Java's `write.orc.*`. Where stripes begin is not known here, so entries
-have no split offsets.
+Specification, Appendix A "ORC": field ids, and properties of types that ORC lacks, are attributes
+of ORC types. The properties are Java's. Offsets of stripes are unknown, so manifest entries have no
+split offsets.
 """
 
 from __future__ import annotations

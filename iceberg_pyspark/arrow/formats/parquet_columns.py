@@ -1,7 +1,8 @@
-"""Table properties of single Parquet columns: Bloom filters, statistics, encoding.
+"""Table properties of single Parquet columns: Bloom filters, statistics, dictionary encoding.
 
-The properties are Java's, `write.parquet.<setting>.column.<name>`. Names are the table's; Parquet's
-own paths differ from them in lists and maps. A property may outlive its column.
+The properties are Java's, `write.parquet.<setting>.column.<name>`. They use the column names of the
+table, which differ from Parquet's paths in lists and maps. A property for a dropped column has no
+effect.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Parquet data files as record batches with their file positions, in bounded memory.
+"""Reads Parquet data files as record batches with row positions, in bounded memory.
 
-Only leaf columns asked for are decoded; a row group belongs to the byte range that holds its first
-byte; row groups that a predicate rules out are skipped without moving any row's position. Large
-row groups are read through small buffers instead of whole column chunks; an object store is told
-beforehand which ranges will be read. Field ids are in the schema's metadata.
+Only the projected leaf columns are decoded. A row group belongs to the byte range that contains its
+first byte. Row groups that a predicate rules out are skipped; the positions of other rows stay the
+same. Large row groups are read through small buffers instead of whole column chunks, and an object
+store gets the ranges in advance. Field ids are in the metadata of the schema.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The writer of one Parquet data file, and the table properties that shape it.
+"""Writes one Parquet data file, according to the table properties `write.parquet.*`.
 
-Specification, Appendix A "Parquet". The properties are Java's `write.parquet.*`; what they say of
-single columns is `arrow/formats/parquet_columns.py`.
+Specification, Appendix A "Parquet". The properties are Java's; those of single columns are in
+`arrow/formats/parquet_columns.py`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Row groups that hold no matching row, by Parquet statistics.
+"""Skips row groups without matching rows, by their Parquet statistics.
 
-Inclusive: a row group is skipped only when its statistics prove that no row can match; whatever is
-missing or doubtful keeps it. Only columns stored in exactly the column's type take part, so that
-raw statistics compare as the specification orders values.
+Inclusive: a row group is skipped only if its statistics prove that no row can match; missing or
+doubtful statistics keep it. Only columns that are stored in exactly the column's type are used,
+because their raw statistics compare as the specification orders values.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Metrics of a Parquet data file, as its manifest entry carries them.
+"""Metrics of a Parquet data file for its manifest entry.
 
-Specification, "Data File Fields" and Appendix D "Binary single-value serialization". Most
-come from the footer once the file is written; what it lacks is taken from the rows while they pass:
-NaN counts, and bounds of texts too long for its statistics. Which columns get which is
-`arrow/metrics/modes.py`.
+Specification, "Data File Fields" and Appendix D "Binary single-value serialization". Most metrics
+come from the footer of the written file. Two come from the rows during the write: NaN counts, and
+bounds of strings that are too long for Parquet's statistics. `arrow/metrics/modes.py` chooses the
+metrics of each column.
 """
 
 from __future__ import annotations

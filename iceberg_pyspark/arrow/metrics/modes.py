@@ -1,4 +1,4 @@
-"""Which metrics a column gets in its files' entries: the `write.metadata.metrics.*` properties.
+"""Chooses the metrics of each column, by the properties `write.metadata.metrics.*`.
 
 The properties are Java's; the specification leaves the choice to the writer ("Data File Fields").
 """

@@ -1,7 +1,7 @@
-"""Metrics of a data file from its rows while they are written: formats whose footer has none.
+"""Metrics of a data file from its rows, for formats without metrics in the footer.
 
-The same metrics, of the same columns and by the same rules, as `arrow/metrics/column_metrics.py`
-takes from Parquet's footers; only sizes of columns and places to split at are not known here.
+The metrics and rules are those of `arrow/metrics/column_metrics.py` for Parquet footers, except
+that column sizes and split offsets are unknown.
 """
 
 from __future__ import annotations

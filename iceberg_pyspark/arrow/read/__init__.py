@@ -1,1 +1,1 @@
-"""From the files of a scan task to batches of its rows."""
+"""Reads the rows of scan tasks."""

@@ -1,9 +1,9 @@
-"""Metadata columns of a batch: what a file, a position or a manifest entry says of each row.
+"""Adds metadata columns to a batch, from the file, the row position or the manifest entry.
 
-Specification, "Reserved Field IDs" and "Row Lineage". `_row_id` and `_last_updated_sequence_number`
-may be stored in the file; where they are null they are inherited. A file without `first_row_id`
-belongs to a snapshot from before row lineage: both are null then, whatever is
-stored (`docs/conformance.md`, 15).
+Specification, "Reserved Field IDs" and "Row Lineage". A file may store `_row_id` and
+`_last_updated_sequence_number`; their nulls are replaced by inherited values. A file without
+`first_row_id` belongs to a snapshot from before row lineage: both columns are null then, whatever
+the file stores (`docs/conformance.md`, 15).
 """
 
 from __future__ import annotations

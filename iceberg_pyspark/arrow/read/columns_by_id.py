@@ -1,6 +1,6 @@
-"""Single columns by field id, also nested ones, for predicates and equality deletes.
+"""Finds single columns, also nested ones, by field id, for predicates and equality deletes.
 
-A column below a struct is null where the struct is.
+A column below a struct is null where the struct is null.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Rows deleted by the values of some of their columns.
+"""Applies equality deletes to the rows of a task.
 
-Specification, "Equality Delete Files". Which delete files apply is decided by the planner; here all
-of a task's apply. Files with the same equality ids become one set of keys. Columns are found by
-field id, in the table's type, so promoted, reordered, renamed and dropped columns compare as values
-(`docs/conformance.md`, 27 to 30).
+Specification, "Equality Delete Files". The planner decides which delete files apply to a data file;
+all delete files of a task apply to all of its rows. Delete files with the same equality ids become
+one set of keys. Columns are found by field id and compared in the table's type, so promoted,
+reordered, renamed and dropped columns compare correctly (`docs/conformance.md`, 27 to 30).
 """
 
 from __future__ import annotations

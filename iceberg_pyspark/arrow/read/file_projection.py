@@ -1,11 +1,11 @@
-"""A file's columns as the table's columns: matched by field id, at every depth.
+"""Projects the columns of a file to the table's columns, matched by field id at every depth.
 
-Specification, "Column Projection" and "Schema Evolution". Matching (`match_columns`) says what must
-be read; compiling (`compile_column`) gives a function from the array read to an array of exactly
-`arrow_type`. A field the file lacks is, in this order: its identity partition value, its
-initial-default, null; a required field without any of them is refused by name, as in Java, because
-Spark would read a null in a NOT NULL column as a zero. Row positions and other metadata columns
-are `arrow/read/add_metadata_columns.py`.
+Specification, "Column Projection" and "Schema Evolution". `match_columns` determines which columns
+to read; `compile_column` returns a function from the array of the file to an array of exactly
+`arrow_type`. A field that the file lacks gets, in this order: its identity partition value, its
+initial-default, null. A required field without any of them is an error, as in Java, because Spark
+would read a null in a NOT NULL column as zero. Metadata columns, such as row positions, are added
+by `arrow/read/add_metadata_columns.py`.
 """
 
 from __future__ import annotations

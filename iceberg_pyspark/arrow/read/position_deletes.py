@@ -1,8 +1,8 @@
-"""Deleted row positions of one data file, from a deletion vector or from position delete files.
+"""The deleted row positions of one data file, from a deletion vector or position delete files.
 
-Specification, "Position Delete Files" and "Deletion Vectors". A deletion vector replaces every
-position delete file of its data file. Paths match as exact strings (`docs/conformance.md`, 32 and
-37).
+Specification, "Position Delete Files" and "Deletion Vectors". A deletion vector replaces all
+position delete files of its data file. Paths are compared as exact strings (`docs/conformance.md`,
+32 and 37).
 """
 
 from __future__ import annotations

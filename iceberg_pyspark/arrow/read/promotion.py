@@ -1,8 +1,8 @@
-"""Primitive arrays of a file as arrays of a table column's type.
+"""Casts primitive arrays of a file to the type of a table column.
 
-Specification, "Schema Evolution" (promotions) and Appendix A "Parquet" (physical types). Exact
-widenings only: a value that does not fit raises, nothing is rounded. Whether a timestamp is in UTC
-is the table's word, as in Java: INT96 and old converted types do not tell.
+Specification, "Schema Evolution" (promotions) and Appendix A "Parquet" (physical types). Only exact
+widening is allowed: a value that does not fit is an error, and nothing is rounded. As in Java, the
+table's type decides whether a timestamp is in UTC, because INT96 and old converted types do not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The rows of a scan task, as record batches of exactly the projected schema.
+"""Reads the rows of a scan task as record batches of exactly the projected schema.
 
-Order of work per batch: first rows deleted by position or by value are marked by their position in
-the file, then the row filter is evaluated, then the other rows alone are converted. All of it works
-on whole columns; memory is a few batches and the deletes.
+For each batch, deleted rows are marked first, by position and by value; then the row filter is
+evaluated; then the remaining rows are converted. All steps work on whole columns. Memory use is a
+few batches and the deletes.
 """
 
 from __future__ import annotations

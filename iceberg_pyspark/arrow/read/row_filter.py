@@ -1,9 +1,9 @@
-"""Evaluating a bound predicate on Arrow columns.
+"""Evaluates a bound predicate on Arrow columns.
 
-The mask equals `expressions/partition_values.py` on every row. Columns are first brought to the
-values `spec/values.py` describes (a timestamp is its number, a uuid its bytes); NaN, which Arrow
-holds unequal to everything, is put where Spark has it, above all other values; 0.0 and -0.0 are
-kept equal in sets.
+The mask equals `expressions/partition_values.py` on every row. Columns are first converted to the
+values that `spec/values.py` describes (a timestamp is an integer, a uuid bytes). Arrow compares NaN
+as unequal to everything; here NaN is greater than all other values, as in Spark. 0.0 and -0.0 are
+equal in sets.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Variant columns of Parquet and Avro files as structs of metadata and value.
+"""Reads variant columns of Parquet and Avro files as structs of metadata and value.
 
-Parquet's "Variant Encoding" and "Variant Shredding". A shredded column keeps parts of its values in
-typed columns; they are put back together here, value by value, so that what is returned is always
-whole. The field names of a value stay those of its metadata.
+Parquet's "Variant Encoding" and "Variant Shredding". A shredded column stores parts of its values
+in typed columns. These are merged here, value by value, so the result always has whole values. The
+field names of a value stay those of its metadata.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""From batches of rows to data and delete files."""
+"""Writes batches of rows to data files and delete files."""

@@ -1,9 +1,9 @@
-"""Rows of callers, checked and cast to the table's schema by column name.
+"""Checks rows of callers and casts them to the table's schema, by column name.
 
-Decides what a write accepts: columns in any order, missing optional ones (write-default,
-else null; specification, "Default Values"), types that widen without loss, and the several ways in
-which Arrow holds one type. Everything else is refused before a file is opened. The result has the
-schema of rows to be written (`arrow/file_schema.py`).
+Accepted are columns in any order, missing optional columns (filled with the write-default or null;
+specification, "Default Values"), types that widen without loss, and all Arrow representations of a
+type. Everything else is refused before a file is opened. The result has the schema of rows to write
+(`arrow/file_schema.py`).
 """
 
 from __future__ import annotations

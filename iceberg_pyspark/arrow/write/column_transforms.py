@@ -1,8 +1,8 @@
-"""Partition transforms over whole columns of rows.
+"""Applies partition transforms to whole columns of rows.
 
-Gives for every row what `spec.transforms.apply_transform` gives for its value (specification,
-"Partition Transforms" and Appendix B): numbers are computed with numpy, what hashes bytes or cuts
-decimals runs once per distinct value.
+Returns for each row the result of `spec.transforms.apply_transform` for its value (specification,
+"Partition Transforms" and Appendix B). Numbers are computed with numpy; hashing bytes and
+truncating decimals runs once per distinct value.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The manifest entry of a file that was written without the table, and is to be a part of it.
+"""Creates the manifest entry of an existing file that is added to a table.
 
-A file has its own columns, in its own order, by field id, or by name if it has none
-(specification, "Column Projection"). What cannot be read as the table's columns is refused before
-it is in the table. Metrics are of Parquet files, from the footer: of columns stored in the table's
-very type; not of floats, since not every writer tells of NaNs.
+The file has its own columns in its own order, matched by field id, or by name if it has no ids
+(specification, "Column Projection"). A file that cannot be read with the table's schema is refused.
+Metrics come from Parquet footers, for columns that are stored in exactly the table's type; not for
+floating-point columns, because not every writer records NaNs.
 """
 
 from __future__ import annotations

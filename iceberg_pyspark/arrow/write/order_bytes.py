@@ -1,8 +1,8 @@
-"""Columns as bytes whose order is that of the values, a row of as many bytes for each value.
+"""Encodes columns as byte strings of equal length whose order is the order of the values.
 
-Specification, "Sorting": NaN is the greatest number, -0.0 is less than 0.0, decimals and the bytes
-of texts compare as they are. Texts are told apart by their first bytes alone, so that values with
-the same bytes may differ; values with different bytes are in the order of the bytes.
+Specification, "Sorting": NaN is the greatest number, -0.0 is less than 0.0, decimals compare by
+value and strings by their bytes. Only a prefix of a string is encoded, so different values may have
+equal bytes; values with different bytes are ordered as their bytes.
 """
 
 from __future__ import annotations

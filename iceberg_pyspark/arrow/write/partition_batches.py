@@ -1,7 +1,7 @@
-"""Rows split by partition tuple.
+"""Splits rows by partition tuple.
 
-Specification, "Partitioning" (tuples, and when two of them are equal). The transforms are
-`arrow/write/column_transforms.py`; where the pieces go is `arrow/write/write_files.py`.
+Specification, "Partitioning" (tuples and their equality). `arrow/write/column_transforms.py`
+computes the transforms; `arrow/write/write_files.py` writes the pieces.
 """
 
 from __future__ import annotations

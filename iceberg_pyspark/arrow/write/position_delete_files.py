@@ -1,8 +1,8 @@
-"""A position delete file: which rows of which data files are deleted.
+"""Writes a position delete file: the deleted rows of one or more data files.
 
 Specification, "Position Delete Files": columns `file_path` and `pos` with reserved ids, sorted by
-both. The file's bounds of `file_path` are exact, so that readers find a file of
-one data file by them too.
+both. The bounds of `file_path` are exact, so readers can use them to match the file with a single
+data file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Rows of many files in one order, in bounded memory.
+"""Sorts the rows of many files in bounded memory.
 
-Rows that fit into memory are sorted there. Of more, a sample of the values that decide tells the
-bounds of ranges; the rows of each range wait in a temporary file, and one range after the other is
-sorted. A range that is too large is cut again, by longer pieces of its texts and by what is not the
-same in all of its rows, until it fits or nothing tells its rows apart.
+Rows that fit into memory are sorted there. Otherwise a sample of the sort keys determines the
+bounds of ranges; the rows of each range are written to a temporary file, and the ranges are sorted
+one after another. A range that does not fit is split again, by longer prefixes of strings and by
+the keys that differ within it, until it fits or all of its keys are equal.
 """
 
 from __future__ import annotations

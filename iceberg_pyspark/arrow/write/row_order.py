@@ -1,7 +1,7 @@
-"""The order of rows in new files: sorted by columns, or by their place on a curve through several.
+"""The order of rows in new files: by sort columns, or along a space-filling curve.
 
-Specification, "Sorting". Where rows go is decided in two steps, so that more of them can be ordered
-than fit into memory: `Ranges` tells which part of the order a row is in, `sort` orders one part.
+Specification, "Sorting". Ordering has two steps, so that more rows than fit into memory can be
+ordered: `Ranges` assigns each row to a range of the order, `sort` orders the rows of one range.
 """
 
 from __future__ import annotations

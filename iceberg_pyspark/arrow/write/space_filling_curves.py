@@ -1,8 +1,9 @@
-"""Places in a space of several columns as numbers of one line, near each other where rows are.
+"""Maps rows to positions on a space-filling curve over several columns.
 
-A file of rows that are neighbours on such a line has a narrow range of each of the columns, so that
-filters on any of them skip files. The z-order curve mixes the bits of all columns; Hilbert's curve
-(by Skilling's transformation) also never jumps, for some more work.
+Rows that are close on the curve are close in each column, so a file of neighbouring rows has a
+narrow range of each column, and filters on any of them skip files. The z-order curve interleaves
+the bits of all columns. The Hilbert curve (by Skilling's transformation) has no jumps, and takes
+more time.
 """
 
 from __future__ import annotations

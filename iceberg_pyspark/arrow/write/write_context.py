@@ -1,6 +1,6 @@
-"""What every writing task must know, fixed on the driver before the first task runs.
+"""The context of writing tasks, fixed on the driver before the first task runs.
 
-Plain data that pickles small: the counterpart of `planning/scan_tasks.py` for writes.
+Plain data that is small when pickled: the counterpart of `planning/scan_tasks.py` for writes.
 """
 
 from __future__ import annotations

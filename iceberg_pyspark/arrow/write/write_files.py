@@ -1,9 +1,9 @@
-"""Record batches into the data files of one writing task.
+"""Writes record batches to the data files of one task.
 
-Decides when a file begins and ends: one per partition, of about the target size on disk, with
-bounded memory and a bounded number of files open at once. How rows are checked is
-`arrow/write/cast_to_table_schema.py`, how they are split `arrow/write/partition_batches.py`, how a
-file is laid out its format's writer (`arrow/formats/file_writers.py`).
+Each partition has its own files, of about the target size on disk. Memory and the number of open
+files are bounded. `arrow/write/cast_to_table_schema.py` checks rows,
+`arrow/write/partition_batches.py` splits them, and the writer of the format
+(`arrow/formats/file_writers.py`) encodes them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The manifest entry of a Parquet file that another writer has made of a table's rows.
+"""Creates the manifest entry of a Parquet file of table rows that another writer has written.
 
-Its metrics come from its footer alone. NaNs are not counted there: where its statistics rule them
-out there are none, else neither count nor bounds are known. Its partition tuple is that of its
-first row, whatever the folder it lies in is called.
+Its metrics come from the footer, which does not count NaNs: if the statistics rule NaNs out, the
+count is 0, else count and bounds are unknown. The partition tuple is computed from the first row,
+not from the name of the folder.
 """
 
 from __future__ import annotations

@@ -36,7 +36,9 @@ def test_options_of_reads_of_a_view_disturb_no_insert() -> None:
     "name", ["filter", "columns", "snapshot-id", "tag", "timestampAsOf", "start-timestamp"]
 )
 def test_a_view_of_a_part_of_the_table_takes_no_inserts(name: str) -> None:
-    with pytest.raises(InvalidRequestError, match=f"option '{name.lower()}' selects rows or columns to read"):
+    with pytest.raises(
+        InvalidRequestError, match=f"option '{name.lower()}' selects rows or columns to read"
+    ):
         parse_write_options({name: "1"})
 
 
