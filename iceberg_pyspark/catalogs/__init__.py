@@ -1,1 +1,1 @@
-"""Where the pointer to a table's current metadata lives."""
+"""Catalogs: they find and replace the current metadata of tables by name."""

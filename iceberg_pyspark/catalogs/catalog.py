@@ -1,7 +1,7 @@
-"""What a catalog is: names to metadata, and one atomic swap.
+"""The interface of catalogs: names, metadata, and one atomic commit.
 
-A catalog returns values, never a `Table`. Commits are the REST catalog's: requirements that must
-hold and updates to apply, so that all catalogs have the same interface.
+A catalog returns values, never a `Table`. Commits are those of the REST catalog, requirements and
+updates, so all catalogs have the same interface.
 """
 
 from __future__ import annotations

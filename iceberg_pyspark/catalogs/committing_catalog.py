@@ -1,8 +1,8 @@
-"""Catalogs that commit by themselves: what is the same however a table's current metadata is found.
+"""The common part of catalogs that commit themselves, however they find a table's metadata.
 
-A commit has two halves. Preparing it fails with an error while nothing has happened yet, so that
-every `IcebergError` of it is `Refused`. Of the second half, which ends in the swap, only the swap
-knows the outcome (`pointer_swap.py`, `hadoop/tables.py`). A REST catalog's server does all this.
+A commit has two parts. In the first, which prepares it, every `IcebergError` means `Refused`,
+because nothing has been changed yet. The outcome of the second part is known only to the swap
+(`pointer_swap.py`, `hadoop/tables.py`). For a REST catalog, the server does all this.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A table's columns in Hive's words, for Glue and the Hive metastore: what other tools show.
+"""Hive's type names for a table's columns, which other tools show in Glue and the Hive metastore.
 
-Nothing is read by them: Iceberg's own schema is in the metadata file. The words are those that
-Java's connectors write.
+Iceberg does not read them: its schema is in the metadata file. The names are those that Java
+writes.
 """
 
 from __future__ import annotations

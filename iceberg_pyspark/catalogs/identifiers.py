@@ -1,7 +1,7 @@
-"""Names of tables and namespaces: their catalog, and which names are refused.
+"""Names of tables and namespaces, and checks of names.
 
-Which names a store cannot hold is that store's own check (`check_folder_name` for those that make
-folders of them).
+Names that a particular store cannot hold are checked by that store's catalog (`check_folder_name`
+for catalogs that use folders).
 """
 
 from __future__ import annotations

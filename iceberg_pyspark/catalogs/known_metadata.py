@@ -1,9 +1,9 @@
-"""Metadata that somebody in this process holds, by the location of its file, to be not read again.
+"""Finds table metadata that this process already holds, by the location of its file.
 
-A file of metadata never changes (specification, "Overview"), so whoever asks for the one that a
-table is at already has what it says. That holds for names with a UUID, which nobody gives twice: a
-`v1.metadata.json` may be another table's by now. Nothing is kept for that: an entry goes with the
-last table that has the metadata.
+Metadata files never change (specification, "Overview"), so a file need not be read again while some
+table holds its metadata. This applies to file names with a UUID, which are unique: a
+`v1.metadata.json` may belong to another table later. Entries are weak: they end with the last table
+that holds them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A catalog in the memory of this process, for tests and for tables of one session.
 
-The pointers are a dict behind a lock; metadata and data are files of the warehouse, as everywhere.
+The pointers are a dict behind a lock; metadata and data are files of the warehouse.
 """
 
 from __future__ import annotations

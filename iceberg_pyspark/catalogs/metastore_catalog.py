@@ -1,6 +1,6 @@
-"""Catalogs that keep a pointer to each table's metadata file: what they do around the swap of it.
+"""The common part of catalogs that store a pointer to each table's metadata file.
 
-Specification, "Metastore Tables". A backend stores pointers and namespaces, and swaps one pointer.
+Specification, "Metastore Tables". A backend stores pointers and namespaces, and swaps a pointer.
 """
 
 from __future__ import annotations

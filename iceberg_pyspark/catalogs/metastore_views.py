@@ -1,7 +1,7 @@
-"""Views of catalogs that keep a pointer to each view's metadata file.
+"""Views of catalogs that store a pointer to each view's metadata file.
 
-What is done around the swap is as with tables (`pointer_swap.py`), but for the files: a view has no
-log of them, and none is deleted.
+The steps around the swap are those of tables (`pointer_swap.py`), except for files: a view has no
+metadata log, and none of its files is deleted.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The folders that a catalog knows as a table's: the only ones in which a deletion may happen.
+"""The folders that a catalog knows as a table's own: files are deleted only in these.
 
-The pointer's own place is known: a metadata file at `<folder>/metadata/<file>` makes `<folder>` the
-table's. The location that metadata claims counts where that is the folder, or where the catalog
-would have put a table of that name; any other claim (`/`, a folder above, another table's) does
-not.
+A metadata file at `<folder>/metadata/<file>`, to which the pointer refers, makes `<folder>` the
+table's. The location in the metadata counts only if it is this folder, or the catalog's default
+location for the table's name; any other location (`/`, a parent folder, another table's) does not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A commit of a catalog that points at metadata files: write the next file, swap the pointer.
+"""Commits of catalogs with pointers to metadata files: write the next file, swap the pointer.
 
-For catalogs with metastore-style names, `00003-<uuid>.metadata.json`. The swap is the catalog's
-own, and what it returns decides over the new file: a refused swap removes it, an unknown outcome
-keeps everything. Specification, "Optimistic Concurrency" and "Metastore Tables".
+For catalogs with metastore-style names, `00003-<uuid>.metadata.json`. The catalog implements the
+swap, and its outcome decides about the new file: a refused swap removes it, an unknown outcome
+keeps it. Specification, "Optimistic Concurrency" and "Metastore Tables".
 """
 
 from __future__ import annotations

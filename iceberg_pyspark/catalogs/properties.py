@@ -1,4 +1,4 @@
-"""A catalog's configuration: a mapping that hides its secrets, and the part storage may see."""
+"""The properties of a catalog: a mapping that hides secrets, and the subset for storage."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""From a name and properties to a catalog.
+"""Creates a catalog from its name and properties.
 
-Types are a closed list: a class named in properties is never imported. With nothing configured at
-all there is the embedded catalog: an SQLite file beside its tables in the folder
-`iceberg-warehouse` of the working folder (`sql/open_catalog.py`). Where properties come from is
-`configuration.py`.
+The types are a closed list: a class named in properties is never imported. Without any
+configuration there is the embedded catalog: an SQLite file beside its tables in the folder
+`iceberg-warehouse` of the working folder (`sql/open_catalog.py`). `configuration.py` finds the
+properties.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Catalogs that have views: names to view metadata, beside the tables and in the same namespaces.
+"""The interface of catalogs with views, which share the namespaces of tables.
 
-A view and a table cannot have one name. Commits are the REST catalog's, as those of tables are.
+A view and a table cannot have the same name. Commits are those of the REST catalog, as for tables.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where new tables go: the warehouse folder, and a table's default location in it."""
+"""The warehouse folder, and the default locations of tables in it."""
 
 from __future__ import annotations
 

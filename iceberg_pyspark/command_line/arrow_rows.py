@@ -1,4 +1,4 @@
-"""Arrow rows as values of Python that `output.py` prints."""
+"""Converts Arrow rows to the Python values that `output.py` prints."""
 
 from __future__ import annotations
 

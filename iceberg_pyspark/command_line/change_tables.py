@@ -1,4 +1,4 @@
-"""Tables and namespaces made, renamed and removed: `create`, `drop`, `rename`, `register`."""
+"""Creates, renames and removes tables and namespaces: `create`, `drop`, `rename`, `register`."""
 
 from __future__ import annotations
 

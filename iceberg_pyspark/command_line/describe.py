@@ -1,4 +1,4 @@
-"""What a table or a namespace is: `describe`, `schema`, `spec`, `location`, `uuid`."""
+"""Shows a table or a namespace: `describe`, `schema`, `spec`, `location`, `uuid`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command ends with: one number for each thing that a script does differently."""
+"""The exit codes of the command."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How arguments reach the commands, and how errors leave them.
+"""Parses the command line, and prints errors.
 
-Options of `iceberg-py` itself, such as `--catalog` and `--json`, may stand before or after the
+Options of `iceberg-py` itself, such as `--catalog` and `--json`, may be before or after the
 command. Every error is one line on standard error.
 """
 

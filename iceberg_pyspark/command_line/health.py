@@ -1,4 +1,4 @@
-"""What state a table is in, and what maintenance would gain: `health`."""
+"""`health`: the state of a table, and the gain of maintenance."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A health report as one page of HTML, which asks no network for anything.
+"""A health report as one HTML page without external resources.
 
-Every name and value comes from metadata that somebody else may have written, and is escaped.
+Names and values come from metadata of possibly untrusted writers, and are escaped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The plots of a health report, as SVG that stands in a page.
+"""The plots of a health report, as inline SVG.
 
-Drawn by matplotlib, whose SVG needs no script; texts stay texts, in the fonts of the page. What is
-drawn takes its colours from the page's style, so that one page suits light and dark.
+matplotlib draws them; its SVG needs no script, and text stays text, in the fonts of the page.
+Colours come from the style of the page, so one page suits light and dark themes.
 """
 
 from __future__ import annotations

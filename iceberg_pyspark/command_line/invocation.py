@@ -1,7 +1,7 @@
-"""What every command is given: the catalog that was asked for, and where the answer goes.
+"""What all commands share: the catalog, and the output.
 
-The catalog of a name is the one of `--catalog`, else the configured one that the name starts with,
-else the default one. A path needs none.
+The catalog of a name is that of `--catalog`, else the configured catalog with which the name
+starts, else the default catalog. A path needs none.
 """
 
 from __future__ import annotations

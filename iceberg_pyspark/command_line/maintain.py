@@ -1,4 +1,4 @@
-"""What keeps a table healthy: `maintain` and the procedures of `table.maintenance()`."""
+"""`maintain`: the procedures of `table.maintenance()`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""How answers are printed: tables for people, one JSON document for machines.
+"""Prints results: tables for people, one JSON document for programs.
 
-On a terminal a long value is folded; elsewhere every row is one line, however long. Names and
-values come from metadata that somebody else may have written: control characters are shown as
-escapes.
+On a terminal long values are wrapped; elsewhere each row is one line of any length. Names and
+values come from metadata of possibly untrusted writers: control characters are printed as escapes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Progress of long work on a terminal as a bar, elsewhere as lines of the log."""
+"""Shows the progress of long work: a bar on a terminal, otherwise log lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`properties get|set|remove`, each of a table or of a namespace."""
+"""`properties get|set|remove` of tables and namespaces."""
 
 from __future__ import annotations
 

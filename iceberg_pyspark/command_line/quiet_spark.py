@@ -1,4 +1,4 @@
-"""A Spark session for a terminal: its JVM is quiet, and its errors are one line each."""
+"""A Spark session for a terminal: the JVM logs nothing, and errors are single lines."""
 
 from __future__ import annotations
 

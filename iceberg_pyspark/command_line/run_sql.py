@@ -1,7 +1,7 @@
-"""`sql`: statements in a Spark session that has the catalogs.
+"""`sql`: statements in a Spark session with the configured catalogs.
 
-The only command that needs pyspark and Java. Catalogs' properties are set once Spark runs, and not
-on the command line of its JVM, which other users of the machine can see.
+The only command that needs pyspark and Java. Catalog properties are set after Spark has started,
+not on the command line of its JVM, which other users of the machine can see.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a table is what the specification says: `verify`."""
+"""`verify`: checks a table against the specification."""
 
 from __future__ import annotations
 

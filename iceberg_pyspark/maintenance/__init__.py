@@ -1,1 +1,1 @@
-"""Plans of maintenance: what would be removed and why it may be, what would be written anew."""
+"""Plans maintenance: files to delete, files to rewrite, and the order of manifest entries."""

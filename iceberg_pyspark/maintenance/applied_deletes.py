@@ -1,7 +1,7 @@
-"""Which delete files a snapshot has, and to which data files each applies.
+"""The delete files of a snapshot, and the data files to which each applies.
 
-Specification, "Scan Planning". What applies to no data file deletes nothing: its data files are
-gone, or have deletion vectors, which hold all that it says.
+Specification, "Scan Planning". A delete file that applies to no data file deletes nothing: its data
+files were removed, or have deletion vectors, which include its positions.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Files that may be deleted, until something turns out to need them.
+"""Files that may be deleted unless something needs them.
 
-A table of a million files has paths for hundreds of megabytes, so they are kept in a temporary
-SQLite database that has no name: in memory up to a fixed size, on disk beyond it, and gone with
-the process. A file is known by the digest of its path, so that `file:/x` and `/x`, `s3a` and
-`s3` are one.
+The paths of a table with a million files take hundreds of megabytes, so they are stored in an
+unnamed temporary SQLite database: in memory up to a fixed size, on disk beyond it, removed with the
+process. Files are identified by a digest of the path, in which `file:/x` and `/x`, or `s3a` and
+`s3`, are equal.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The live entries of many manifests in a new order: those of one partition side by side.
+"""Sorts the live entries of many manifests by partition.
 
-Specification, "Manifests" and "Scan Planning": a scan skips the manifests whose partitions it does
-not need, so the narrower their ranges, the fewer it reads. A million entries are too many for
-objects, so that they wait as Arrow data in a temporary file. In memory are their sort keys, and the
-entries of one new manifest.
+Specification, "Manifests" and "Scan Planning": a scan skips manifests by their partition ranges, so
+narrow ranges mean fewer manifests to read. A million entries are too many for Python objects, so
+they are stored as Arrow data in a temporary file. Only their sort keys, and the entries of one new
+manifest, are in memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Which file is to be copied to which place, in bounded memory.
+"""The list of files to copy and their targets, in bounded memory.
 
-A table of a million files has paths for hundreds of megabytes, and a file may be in many manifests,
-so the pairs are kept in a temporary SQLite database that is gone with the process.
+The paths of a table with a million files take hundreds of megabytes, and a file may be in many
+manifests, so the pairs are stored in a temporary SQLite database, which is removed with the
+process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which position delete files are worth writing anew, by the JVM connector's options.
+"""Chooses the position delete files to rewrite, by the options of the JVM connector.
 
-Files of a size outside of the wanted range are candidates; those of one partition are written
-together where they are many or large enough.
+Files outside of the size range are candidates. The candidates of one partition are rewritten
+together if they are numerous or large enough.
 """
 
 from __future__ import annotations

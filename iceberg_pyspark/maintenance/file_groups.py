@@ -1,9 +1,9 @@
-"""Which data files are worth writing anew, in groups that are written together.
+"""Chooses the data files to rewrite, and groups those that are written together.
 
 The rules, names and defaults are those of the JVM connector's bin-pack rewrite: a file is a
-candidate if its size is far from the target or many of its rows are deleted; a group of candidates
-of one partition is rewritten if that gains something. What a rewrite leaves is no candidate, or
-stays alone, so that a second run does nothing.
+candidate if its size is far from the target or if many of its rows are deleted; a group of
+candidates of one partition is rewritten if that improves it. The output of a rewrite is never
+rewritten again, so a second run does nothing.
 """
 
 from __future__ import annotations

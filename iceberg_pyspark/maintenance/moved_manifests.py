@@ -1,9 +1,8 @@
-"""Manifest lists and manifests of a table that is to live elsewhere, with other paths.
+"""Rewrites manifest lists and manifests with the paths of a copied table.
 
-Records keep every field, known or not, but for paths, and for what depends on them: the sizes and
-metrics of position delete files, which hold paths themselves, and the lengths of manifests. So
-sequence numbers, row ids and key metadata are what they were. Specification, "Manifests" and
-"Manifest Lists".
+All fields are kept, including unknown ones, except paths and values that depend on them: the sizes
+and metrics of position delete files, which contain paths, and the lengths of manifests. Sequence
+numbers, row ids and key metadata do not change. Specification, "Manifests" and "Manifest Lists".
 """
 
 from __future__ import annotations

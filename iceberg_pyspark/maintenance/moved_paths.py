@@ -1,8 +1,8 @@
-"""The paths of a table that is to live elsewhere: one prefix in place of another.
+"""Maps the paths of a table to those of its copy: one prefix replaces another.
 
-A table names each of its files by a whole path, in table metadata, manifest lists, manifests,
-position delete files and deletion vectors. All of them must begin with the prefix that is replaced:
-the copy would otherwise need the original.
+Table metadata, manifest lists, manifests, position delete files and deletion vectors contain
+absolute paths. Each must begin with the source prefix, because otherwise the copy would depend on
+the original.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Folders that name the partition of the files in them: `day=2026-01-01/country=de/x.parquet`.
+"""Reads partition values from folder names: `day=2026-01-01/country=de/x.parquet`.
 
-The layout is Hive's: a folder for each column, `%XX` for what a path cannot hold,
+The layout is Hive's: one folder per column, `%XX` for characters that a path cannot contain,
 `__HIVE_DEFAULT_PARTITION__` for null.
 """
 

@@ -1,7 +1,7 @@
-"""The partitions of a table as small numbers, and what is counted of each, for millions of files.
+"""Numbers the partitions of a table, and counts values per partition, for millions of files.
 
-Manifests are gone through one at a time, and what is kept of a partition is a few integers; its
-values are looked up again for the few that are shown.
+Manifests are read one at a time, and a few integers are kept per partition; the partition values
+are looked up again for the few partitions that are shown.
 """
 
 from __future__ import annotations

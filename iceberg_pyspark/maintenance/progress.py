@@ -1,7 +1,7 @@
-"""How far a long procedure is, for whoever shows it.
+"""The progress callback of long procedures.
 
-What is told is what has been done, never what will be; a procedure is the same whether anybody
-listens. Whoever listens decides how often it shows something: it is called for every step.
+It is called after every step with the work done so far. The receiver decides how often it shows
+something; procedures behave the same with or without a receiver.
 """
 
 from __future__ import annotations

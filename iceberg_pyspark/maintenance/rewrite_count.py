@@ -1,7 +1,7 @@
-"""How many data files a rewrite would take, counted as columns, without an object for each file.
+"""Counts the data files that a rewrite would take, on columns, without an object per file.
 
-The rules are those of `file_groups.py`, and so are the counts: this is for tables of millions of
-files, of which only the numbers are asked for.
+Rules and counts are those of `file_groups.py`; this serves tables with millions of files if only
+the numbers are needed.
 """
 
 from __future__ import annotations

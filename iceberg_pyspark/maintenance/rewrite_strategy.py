@@ -1,6 +1,7 @@
-"""In what order a rewrite of data files writes the rows: as they are, sorted, or along a curve.
+"""The order of rows that a rewrite of data files writes: unchanged, sorted, or along a curve.
 
-`strategy` and `sort_order` are those of the JVM connector's procedure; `hilbert(...)` is ours.
+`strategy` and `sort_order` are those of the JVM connector's procedure; `hilbert(...)` is an
+addition.
 """
 
 from __future__ import annotations

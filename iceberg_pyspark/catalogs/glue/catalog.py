@@ -1,8 +1,8 @@
-"""A catalog in AWS Glue, in the tables of Java's GlueCatalog and PyIceberg's.
+"""A catalog in AWS Glue, compatible with Java's GlueCatalog and PyIceberg's.
 
-A commit is an UpdateTable with the version that was read: Glue refuses it where another one came
-between. Names have one namespace level, which is a database. What tables look like there is
-`tables.py`, requests and their errors `client.py`.
+A commit is an UpdateTable with the table version that was read, which Glue refuses if the version
+has changed. Names have one namespace level, a Glue database. `tables.py` has the entries of tables,
+`client.py` the requests and their errors.
 """
 
 from __future__ import annotations

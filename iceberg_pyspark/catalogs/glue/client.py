@@ -1,8 +1,8 @@
-"""Calls of AWS Glue through botocore: which settings, and what its errors mean.
+"""Calls of AWS Glue through botocore: settings and errors.
 
-A change has three outcomes. Glue's own word that nothing was done is a refusal where botocore has
-sent the request once; a server's error, a lost connection, or a refusal of a request that was sent
-again leaves open whether the first one was carried out.
+A change has three outcomes. Glue's answer that nothing was done is a refusal if botocore has sent
+the request only once. After a server error, a lost connection, or a refusal of a repeated request,
+it is unknown whether the first request took effect.
 """
 
 from __future__ import annotations

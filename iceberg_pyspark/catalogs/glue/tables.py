@@ -1,4 +1,4 @@
-"""Databases and tables as Glue has them: which are Iceberg's, and what is written into them.
+"""Databases and tables in Glue: which are Iceberg's, and their entries.
 
 The keys are those of Java's GlueCatalog and of PyIceberg's.
 """

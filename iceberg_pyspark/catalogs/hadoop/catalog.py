@@ -1,9 +1,9 @@
 """A catalog that is a folder tree: Java HadoopCatalog's `<warehouse>/<namespace>/<table>`.
 
-For local file systems and object stores: there a name can be taken exclusively. How a table is read
-and committed is `tables.py`. A folder is a table if its `metadata` folder holds a
-version; with other files in that folder it is what a dropped table or an interrupted create left;
-every other folder is a namespace.
+For local file systems and object stores with exclusive creation of files. `tables.py` reads and
+commits tables. A folder is a table if its `metadata` folder has a version; a `metadata` folder with
+other files is left from a dropped table or an interrupted create; every other folder is a
+namespace.
 """
 
 from __future__ import annotations

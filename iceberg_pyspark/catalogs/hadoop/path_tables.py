@@ -1,8 +1,8 @@
-"""Tables named by a path: a folder with a table in it, or one metadata file.
+"""Tables that are named by a path: a table's folder, or one metadata file.
 
-A folder of versions (`versions.py`) can be read and written, and is created by the first
-write. A folder whose metadata is another catalog's (`00003-<uuid>.metadata.json`) and a single
-metadata file are read-only, because who owns the pointer does not learn of a commit made here.
+A folder with versions (`versions.py`) can be read and written; the first write creates it. A folder
+whose metadata belongs to another catalog (`00003-<uuid>.metadata.json`) and a single metadata file
+are read-only, because that catalog would not see a commit made here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Tables without a catalog: how their versions are created, committed and dropped.
+"""Tables without a catalog: creates, commits and drops their versions.
 
-Specification, "File System Tables"; Java's HadoopTableOperations. A commit creates the next
-version under a name nobody may overwrite, so of racing writers one wins; creating the file is the
-swap. Which version is current is `versions.py`, which folder a table's name means
-`catalog.py` and `path_tables.py`.
+Specification, "File System Tables"; Java's HadoopTableOperations. A commit creates the file of the
+next version exclusively, so only one of several concurrent writers succeeds; creating the file is
+the swap. `versions.py` finds the current version, `catalog.py` and `path_tables.py` the folder of a
+table's name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The versions of a table without a catalog: `metadata/v<N>.metadata.json`, the highest is current.
 
 Specification, "File System Tables"; Java's HadoopTableOperations. `version-hint.text` only saves a
-listing: it may be missing, stale or nonsense. How versions come and go is `tables.py`.
+listing: it may be missing, outdated or invalid. `tables.py` creates and deletes versions.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""A catalog in a Hive metastore, in the tables of Java's HiveCatalog and PyIceberg's.
+"""A catalog in a Hive metastore, compatible with Java's HiveCatalog and PyIceberg's.
 
-A commit changes the parameter `metadata_location` of a table under the metastore's lock of it
-(`locks.py`), or, with `engine.hive.lock-enabled=false`, by a request that says which location
-it replaces, which not every metastore checks. Names have one namespace level, which is a database.
-Those are `namespaces.py`, what tables look like there is `tables.py`, calls and their
-errors `client.py`.
+A commit changes the parameter `metadata_location` of a table while it holds the metastore's lock of
+the table (`locks.py`); with `engine.hive.lock-enabled=false` the request contains the location that
+it replaces, which not every metastore checks. Names have one namespace level, a Hive database
+(`namespaces.py`). `tables.py` has the entries of tables, `client.py` the calls and their errors.
 """
 
 from __future__ import annotations

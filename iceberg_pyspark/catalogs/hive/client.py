@@ -1,7 +1,7 @@
-"""Calls of a Hive metastore: connections, which settings, and what its errors mean.
+"""Calls of a Hive metastore: connections, settings and errors.
 
-A change is sent once. What the metastore answers, be it an error, ends it; where the connection
-breaks after the request was sent, nobody knows.
+A change is sent once. Any answer of the metastore, even an error, is final; if the connection
+breaks after the request was sent, the outcome is unknown.
 """
 
 from __future__ import annotations

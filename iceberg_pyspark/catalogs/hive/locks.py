@@ -1,8 +1,8 @@
-"""Locks of the Hive metastore: one writer of a table at a time, Java's and PyIceberg's included.
+"""Locks of the Hive metastore: one writer of a table at a time, including Java's and PyIceberg's.
 
-A lock that nobody keeps alive ends by itself, so that a heartbeat runs while it is held. Giving it
-back is always tried, and fails nothing. The threads of a process wait for each other first, and ask
-the metastore one after the other.
+A lock without heartbeats expires, so a heartbeat runs while it is held. A release is always tried;
+if it fails, nothing else does. Threads of one process wait for each other first, and only one of
+them asks the metastore.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Namespaces of a Hive catalog: the metastore's databases, which have no levels below them."""
+"""Namespaces of a Hive catalog: the metastore's databases, which are not nested."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Databases, tables and views as a Hive metastore has them: which are Iceberg's, what is written.
+"""Databases, tables and views in a Hive metastore: which are Iceberg's, and their entries.
 
-The parameters are those of Java's HiveCatalog, so that Hive, Trino and Java's catalog show and read
-what is made here. Iceberg itself reads `table_type` and `metadata_location` alone.
+The parameters are those of Java's HiveCatalog, so Hive, Trino and Java's catalog can show and read
+them. Iceberg itself reads only `table_type` and `metadata_location`.
 """
 
 from __future__ import annotations

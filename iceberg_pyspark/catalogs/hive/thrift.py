@@ -1,8 +1,8 @@
-"""The part of the Hive metastore's Thrift interface that is used here: structs, calls, field ids.
+"""The subset of the Hive metastore's Thrift interface that is used here: structs, calls, field ids.
 
-The names and numbers are those of Hive's hive_metastore.thrift. A struct is a dict by field names;
-fields that are not declared here stay in it under their numbers as they came, and are sent back: a
-newer metastore has more of them, and changing a table must not lose any.
+The names and numbers are those of Hive's hive_metastore.thrift. A struct is a dict by field name.
+Undeclared fields keep their numbers and values and are sent back, because a newer metastore has
+more fields, and a change of a table must not lose them.
 """
 
 from __future__ import annotations

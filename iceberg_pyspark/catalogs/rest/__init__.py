@@ -1,1 +1,1 @@
-"""The REST catalog: a server keeps names, metadata and commits, and is asked over HTTP."""
+"""The REST catalog: a server stores names and metadata, and commits, over HTTP."""

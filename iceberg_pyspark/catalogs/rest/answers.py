@@ -1,7 +1,8 @@
-"""What a server answered: a status, headers and JSON, and which of our errors an answer is.
+"""An answer of the server: status, headers and JSON, and its error class.
 
 Open API specification of the REST catalog, `IcebergErrorResponse`: `error.type` is the name of a
-Java exception, `error.code` repeats the status. What an error means for a commit is `commits.py`.
+Java exception, `error.code` repeats the status. `commits.py` decides what an error means for a
+commit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Who a REST catalog's client is: what it adds to each request.
+"""Authentication of a REST catalog's client: the headers that it adds to each request.
 
-Which one a catalog's properties ask for is `configured_authentication.py`. One of the user's own is
-an object given from Python, never a class named in properties.
+`configured_authentication.py` chooses one by the catalog's properties. An authentication of the
+user's own is a Python object, never a class named in properties.
 """
 
 from __future__ import annotations

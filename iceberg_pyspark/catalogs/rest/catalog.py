@@ -1,7 +1,7 @@
 """A catalog behind Iceberg's REST interface.
 
 Open API specification of the REST catalog. The server writes metadata files and swaps pointers; the
-client sends what must hold and what changes (`commits.py`). Views are `views.py`.
+client sends requirements and updates (`commits.py`). Views are in `views.py`.
 """
 
 from __future__ import annotations

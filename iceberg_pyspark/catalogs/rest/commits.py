@@ -1,9 +1,9 @@
-"""A commit over REST, and which of the three outcomes the server's answer is.
+"""Commits over REST: maps the server's answer to one of the three outcomes.
 
-Open API specification of the REST catalog, `updateTable` and `commitTransaction`. A client's error
-(4xx) is a refusal: the server says that it did nothing. A broken connection, a server's error (5xx)
-and an answer that cannot be read leave the table unknown, and whoever commits looks it up. So does
-a refusal of a repetition, whose first attempt may have been carried out.
+Open API specification of the REST catalog, `updateTable` and `commitTransaction`. A client error
+(4xx) is a refusal: the server states that it did nothing. After a broken connection, a server error
+(5xx) or an unreadable answer the outcome is unknown, and the caller looks it up. The same holds for
+a refusal of a repeated request, whose first attempt may have succeeded.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The authentication that a catalog's properties ask for, and that of one table's requests.
+"""Creates the authentication that a catalog's properties ask for, and that of single tables.
 
-`rest.auth.type` chooses, as in Java; without it `token` or `credential` mean OAuth2. A server may
-give a token for one table, or one to exchange for it (Open API specification of the REST catalog,
-`LoadTableResult`).
+`rest.auth.type` chooses, as in Java; without it, `token` or `credential` mean OAuth2. A server may
+issue a token for one table, or a token to exchange for it (Open API specification of the REST
+catalog, `LoadTableResult`).
 """
 
 from __future__ import annotations

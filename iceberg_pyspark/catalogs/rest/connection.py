@@ -1,7 +1,7 @@
-"""A catalog's connection to its server: the configuration that the two agree on, and requests.
+"""A catalog's connection to its server: the merged configuration, and requests.
 
-Open API specification of the REST catalog, `GET /v1/config`: the server's defaults, over them the
-catalog's properties, over them the server's overrides; and which endpoints there are.
+Open API specification of the REST catalog, `GET /v1/config`: the catalog's properties replace the
+server's defaults, and the server's overrides replace both; the answer also lists the endpoints.
 """
 
 from __future__ import annotations

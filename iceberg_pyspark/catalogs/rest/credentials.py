@@ -1,8 +1,8 @@
-"""Storage properties of one table: the catalog's, those in the server's answer, vended credentials.
+"""Storage properties of a table: the catalog's, then the server's, then vended credentials.
 
-Open API specification of the REST catalog, `LoadTableResult` and `StorageCredential`. Each goes
-over the ones before. Credentials are for prefixes of locations; which counts for a location is
-`storage/vended_credentials.py`.
+Open API specification of the REST catalog, `LoadTableResult` and `StorageCredential`. Later ones
+replace earlier ones. Credentials apply to prefixes of locations: `storage/vended_credentials.py`
+chooses the ones for a location.
 """
 
 from __future__ import annotations

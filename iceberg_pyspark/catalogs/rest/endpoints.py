@@ -1,4 +1,4 @@
-"""What a server offers: the list in its configuration, or the one that the specification assumes.
+"""The endpoints that a server supports: those of its configuration, or the standard ones.
 
 Open API specification of the REST catalog, `GET /v1/config`: `endpoints`.
 """

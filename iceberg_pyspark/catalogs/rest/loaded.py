@@ -1,7 +1,7 @@
-"""A table as the server's answer describes it, and the cache of such answers by their ETag.
+"""A table in the server's answer, and the cache of such answers by ETag.
 
-Open API specification of the REST catalog, `LoadTableResult`. Its storage properties are
-`credentials.py`.
+Open API specification of the REST catalog, `LoadTableResult`. `credentials.py` has the storage
+properties.
 """
 
 from __future__ import annotations

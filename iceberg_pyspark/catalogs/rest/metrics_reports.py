@@ -1,8 +1,7 @@
-"""Reports of scans and commits to the server, which nothing waits for and nothing fails by.
+"""Reports of scans and commits to the server, in the background; failures are ignored.
 
 Open API specification of the REST catalog, `reportMetrics`: `ScanReport` and `CommitReport`. The
-names of the metrics are Java's. Values of a filter are left out of its report, as they are a user's
-data.
+names of metrics are Java's. Values in filters are user data, and are left out of reports.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Paths and queries of the REST catalog's requests: the names in them are percent-encoded.
+"""Paths and queries of requests to the server; names in them are percent-encoded.
 
-Open API specification of the REST catalog, "parameters": the levels of a namespace are joined by a
-separator, which the server may name in its configuration.
+Open API specification of the REST catalog, "parameters": namespace levels are joined by a
+separator, which the server may set in its configuration.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""New credentials for a table's storage before the old ones end.
+"""Renews the storage credentials of a table before they expire.
 
 Open API specification of the REST catalog, `loadCredentials` and, in a table's `config`,
-`client.refresh-credentials-endpoint` and `client.refresh-credentials-enabled` (of Google and Azure
-with the prefixes `gcs.oauth2.` and `adls.`). A server without that endpoint sends them with the
-table. What goes to other processes is `storage/credential_renewal.py`.
+`client.refresh-credentials-endpoint` and `client.refresh-credentials-enabled` (for Google and Azure
+with the prefixes `gcs.oauth2.` and `adls.`). A server without that endpoint sends credentials with
+the table. Renewal in other processes is in `storage/credential_renewal.py`.
 """
 
 from __future__ import annotations

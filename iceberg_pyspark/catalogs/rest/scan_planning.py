@@ -1,7 +1,7 @@
-"""Scans that a REST catalog's server plans: submitted, waited for, fetched, cancelled.
+"""Scans that a REST catalog's server plans: submit, poll, fetch, cancel.
 
-Open API specification of the REST catalog, `planTableScan`, `fetchPlanningResult`,
-`fetchScanTasks` and `cancelPlanning`. The request is `scan_requests.py`, the files in an answer are
+Open API specification of the REST catalog, `planTableScan`, `fetchPlanningResult`, `fetchScanTasks`
+and `cancelPlanning`. The request is in `scan_requests.py`, the files of an answer in
 `planned_files.py`.
 """
 

@@ -1,8 +1,8 @@
-"""A scan as a server is asked to plan it.
+"""The request to the server to plan a scan.
 
-Open API specification of the REST catalog, `PlanTableScanRequest`. The snapshot is always named, so
-that all reads of a statement see one. What a limit wants (`min-rows-requested`) is kept back: a
-server may count rows that deletes or the reader leave out.
+Open API specification of the REST catalog, `PlanTableScanRequest`. The snapshot is always given, so
+all reads of a statement see the same one. `min-rows-requested` of a limit is not sent, because a
+server may count rows that deletes or the reader remove.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Properties that come from the server: what is taken of them, and what is not.
+"""Decides which of the server's properties are accepted.
 
-A server may set how a table's storage is reached. It may not choose code (names of classes are
-left out: a class named in properties is never loaded), nor say where a table may read, nor change
-how the client reaches and trusts it. An address that only this machine or its cloud's metadata
-service answers is refused, unless the catalog itself is on this machine.
+A server may set how the storage of a table is reached. It may not choose code (class names are left
+out: a class named in properties is never loaded), the locations that a table may read, or how the
+client reaches and trusts the server. Addresses of this machine or of its cloud's metadata service
+are refused, unless the catalog itself is on this machine.
 """
 
 from __future__ import annotations

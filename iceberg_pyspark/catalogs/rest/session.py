@@ -1,8 +1,8 @@
-"""HTTP requests of one REST catalog: headers, retries, and what a lost answer leaves open.
+"""HTTP requests of one REST catalog: headers, retries, and lost answers.
 
-A request is repeated where that cannot do harm: it only asks or deletes, it never left, the server
-refused it as one too many, or it has a key by which the server knows a repetition. Redirects are
-not followed: credentials would go along.
+A request is repeated if that is safe: it only reads or deletes, it was never sent, the server
+refused it because of its rate limit, or it has an idempotency key. Redirects are not followed,
+because they would forward credentials.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a REST catalog is reached: the properties of its HTTP client, with Java's names.
+"""The properties of the HTTP client of a REST catalog, with Java's names.
 
 TLS properties are PyIceberg's `ssl.*`, written flat. Times are in milliseconds, as in Java.
 """

@@ -1,9 +1,9 @@
-"""Tables whose requests to the store the server signs: where, and who asks it.
+"""Tables whose requests to the store the server signs: the signer's address, and who may ask it.
 
 Open API specification of the REST catalog, `signRequest` and `LoadTableResult`, "Remote Signing":
-`s3.remote-signing-enabled` of a table's `config`, with `remote-signing-config`, and of servers
-before it `signer.uri` and `signer.endpoint` (also as `s3.signer.uri`, `s3.signer.endpoint`). What
-goes to other processes is `storage/remote_signing.py`.
+`s3.remote-signing-enabled` of a table's `config`, with `remote-signing-config`; older servers send
+`signer.uri` and `signer.endpoint` (also as `s3.signer.uri`, `s3.signer.endpoint`). Signing in other
+processes is in `storage/remote_signing.py`.
 """
 
 from __future__ import annotations

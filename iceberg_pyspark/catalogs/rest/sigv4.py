@@ -1,7 +1,7 @@
-"""Requests signed with AWS's Signature Version 4, by botocore: Glue, S3 Tables, API Gateway.
+"""Signs requests with AWS's Signature Version 4, by botocore: Glue, S3 Tables, API Gateway.
 
-Properties are Java's `rest.signing-*` and `rest.access-key-id`; without keys they come from where
-AWS's own tools find them.
+The properties are Java's `rest.signing-*` and `rest.access-key-id`; without keys, the credentials
+are those that AWS's own tools find.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Loads of tables without the snapshots that no branch or tag names, and of those once needed.
+"""Loads tables with the snapshots of branches and tags only, and the other snapshots when needed.
 
-Open API specification of the REST catalog, `loadTable`, the query's `snapshots`;
-`snapshot-loading-mode` is Java's property.
+Open API specification of the REST catalog, `loadTable`, the query parameter `snapshots`; `snapshot-
+loading-mode` is Java's property.
 """
 
 from __future__ import annotations

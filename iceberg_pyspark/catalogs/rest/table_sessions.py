@@ -1,7 +1,7 @@
-"""The requests of one table, with the token that the server gave for it.
+"""The requests of one table, with the token that the server has issued for it.
 
 Open API specification of the REST catalog, `LoadTableResult`: `token` of a table's `config` is for
-the requests of that table. Loads by name are the catalog's own requests.
+the requests of that table. Loads by name are requests of the catalog.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Views of a REST catalog, where its server has them.
+"""Views of a REST catalog, if its server supports them.
 
-Open API specification of the REST catalog, the paths below `views`. A server without views lists
-none, and refuses new ones by name.
+Open API specification of the REST catalog, the paths below `views`. For a server without views,
+lists are empty and new views are refused.
 """
 
 from __future__ import annotations

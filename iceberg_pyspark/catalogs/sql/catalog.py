@@ -1,8 +1,8 @@
-"""A catalog in a SQL database, in the tables of Java's JdbcCatalog and PyIceberg's SqlCatalog.
+"""A catalog in a SQL database, compatible with Java's JdbcCatalog and PyIceberg's SqlCatalog.
 
-A commit is one UPDATE that asks for the old metadata location. The tables are `schema.py`, the
-rows of tables and views `pointers.py`, those of namespaces `namespaces.py`, connections and
-transactions `database.py`.
+A commit is one UPDATE with the old metadata location in its condition. `schema.py` has the database
+tables, `pointers.py` the rows of tables and views, `namespaces.py` those of namespaces,
+`database.py` connections and transactions.
 """
 
 from __future__ import annotations

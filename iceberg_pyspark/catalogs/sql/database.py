@@ -1,9 +1,8 @@
-"""The database of a SQL catalog: URL, connections, transactions that end in one of three ways.
+"""The database of a SQL catalog: URL, connections, and transactions with three outcomes.
 
-A transaction is done, refused (rolled back, nothing happened) or unknown: the connection broke
-while COMMIT was under way. A busy SQLite database, a deadlock or a serialization failure is rolled
-back and tried again, a bounded number of times. No statement, parameter or password reaches an
-error message.
+A transaction is done, refused (rolled back) or unknown: the connection broke during COMMIT. A busy
+SQLite database, a deadlock or a serialization failure is rolled back and retried a bounded number
+of times. Error messages contain no statement, parameter or password.
 """
 
 from __future__ import annotations

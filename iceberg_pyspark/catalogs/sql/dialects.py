@@ -1,7 +1,7 @@
-"""What differs between databases that a SQL catalog can be in: drivers, comparisons, refusals.
+"""Differences between the databases of SQL catalogs: drivers, comparisons, refusals.
 
-MySQL and MariaDB compare texts without case, and without blanks at their ends, unless told
-otherwise: tables that are created here are told, and what other clients created is asked so.
+MySQL and MariaDB compare strings without case and without trailing blanks by default: tables
+created here set another collation, and queries on tables of other clients ask for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The namespaces of a SQL catalog: rows of properties, and what tables lie in.
+"""The namespaces of a SQL catalog: rows of properties.
 
-A namespace is its levels joined by dots; it exists by a marker row, or because something lies in
-it.
+A namespace is its levels joined by dots. It exists if it has a marker row, or contains a table or
+view.
 """
 
 from __future__ import annotations

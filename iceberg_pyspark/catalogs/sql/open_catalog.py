@@ -1,4 +1,4 @@
-"""From properties to a SQL catalog; without a URI it is an SQLite file in its warehouse folder."""
+"""Opens a SQL catalog by its properties; by default an SQLite file in the warehouse folder."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The rows of a SQL catalog's tables, or of its views: a name and the location of its metadata.
+"""The rows of tables and views of a SQL catalog: a name and the location of its metadata.
 
-Tables and views share `iceberg_tables` and its key, so that no two of them have one name.
+Tables and views share `iceberg_tables` and its key, so their names are unique together.
 """
 
 from __future__ import annotations

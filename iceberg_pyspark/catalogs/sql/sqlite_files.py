@@ -1,8 +1,8 @@
-"""Opening the file of an SQLite catalog, also one that others use or that can only be read.
+"""Opens the file of an SQLite catalog, including shared and read-only files.
 
-A database that begins with us keeps a write-ahead log, so that readers and a writer do not wait for
-each other. One that already exists stays as it is: its journal mode is its owner's choice, and
-other programs, on other machines perhaps, rely on it.
+A new database gets a write-ahead log, so readers and a writer do not wait for each other. The
+journal mode of an existing database is not changed: other programs, perhaps on other machines, rely
+on it.
 """
 
 from __future__ import annotations
