@@ -1,10 +1,10 @@
-"""What is secret, and how text is shown without it: the one list of credential-like keys and URIs.
+"""Removes secrets from texts: the one list of secret keys and patterns.
 
-A key is secret by a word in it (`s3.sse.key`, `adls.sas-token.<account>`), whatever stands around
-it. A text is searched for such keys with a value behind them, in each spelling that libraries and
-Spark print, and for URIs with a password. Every error of ours passes here (`errors.py`), so does
-texts of other libraries before they go into one; loggers do by `storage/library_logs.py`, Spark by
-`spark/bridge/hidden_secrets.py`. Redacting twice changes nothing more.
+A key is secret if it contains certain words (`s3.sse.key`, `adls.sas-token.<account>`). Texts are
+searched for such keys followed by a value, in all spellings that libraries and Spark print, and for
+URIs with a password. All errors of this package are redacted (`errors.py`), including texts of
+other libraries in them; log records by `storage/library_logs.py`, Spark's output by
+`spark/bridge/hidden_secrets.py`. Redaction is idempotent.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""From a snapshot to scan tasks: pruning, matching deletes, splitting, packing."""
+"""Plans scans: prunes manifests and files, matches deletes, splits and packs tasks."""

@@ -1,7 +1,7 @@
-"""Deletes of one kind, matched with data files on one key and on their data sequence numbers.
+"""Matches deletes of one kind with data files, by a key and by data sequence numbers.
 
-The key is whatever scopes the kind: a path, a partition, or nothing. Within a key, deletes are
-sorted by data sequence number, so that those for a data file are a range, found by binary search.
+The key is the scope of the kind: a path, a partition, or nothing. The deletes of a key are sorted
+by data sequence number, so those that apply to a data file are a range, found by binary search.
 """
 
 from __future__ import annotations

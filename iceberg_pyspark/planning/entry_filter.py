@@ -1,8 +1,8 @@
-"""Filtering manifest entries, a manifest at a time: by partition tuple, and by metrics.
+"""Filters the entries of a manifest by partition tuple and by metrics, as columns.
 
-Specification, "Scan Planning". The vectorised twin of `expressions/partition_values.py` and
-`expressions/metrics_filter.py`, and tested to agree with them: an entry goes only when no row of
-its file can match.
+Specification, "Scan Planning". Tests compare it with `expressions/partition_values.py` and
+`expressions/metrics_filter.py`, which evaluate single entries. An entry is dropped only if no row
+of its file can match.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Pruning manifests by their summaries, with a row predicate projected through each one's spec.
+"""Prunes manifests by their partition summaries.
 
-Specification, "Scan Planning": the conversion uses the spec a manifest was written with, whatever
-the current one is. Of leaves of root manifests, what is known of columns is asked as of files.
+Specification, "Scan Planning": the row predicate is projected through the partition spec of each
+manifest, not through the current one. Leaves of root manifests are also pruned by their column
+statistics, with the rules for files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Partition tuples as integers, so that equality of tuples is equality of numbers.
+"""Encodes partition tuples as integers, equal for equal tuples.
 
 Specification, "Scan Planning", notes 3 and 4: nulls are equal, NaNs are equal, -0.0 and 0.0 are
-not, and values of unknown transforms count like any other.
+not, and values of unknown transforms are compared like any others.
 """
 
 from __future__ import annotations

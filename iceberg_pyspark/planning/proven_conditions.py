@@ -1,6 +1,6 @@
-"""Conditions that no row of the planned files can fail: by partitions, or by bounds of columns.
+"""Finds conditions that hold for every row of the planned files, by partitions or column bounds.
 
-The strict counterpart of pruning. What is proven for all files needs no evaluation per row.
+The strict counterpart of pruning. Such conditions need not be evaluated per row.
 """
 
 from __future__ import annotations

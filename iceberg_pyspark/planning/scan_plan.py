@@ -1,8 +1,8 @@
-"""Planning a scan: from the manifests of a snapshot to the files that must be read.
+"""Plans a scan: from the manifests of a snapshot to the files to read.
 
-Specification, "Scan Planning". Manifests are pruned, then read a few at a time, their entries
-filtered as columns, matched with deletes, and only what survives becomes objects. Nothing is read
-here: `read_entries` is handed in.
+Specification, "Scan Planning". Manifests are pruned and read a few at a time; their entries are
+filtered as columns and matched with deletes, and only the remaining ones become objects. The caller
+supplies `read_entries`, which reads a manifest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What travels from the planner to the readers: one context, many small tasks.
+"""The data that the planner sends to readers: one context, and many small tasks.
 
-The context is complete before planning starts and is shipped once; a task carries no metrics
-Everything here is plain data and pickles small.
+The context is complete before planning starts and is sent once; tasks carry no metrics. All of it
+is plain data that is small when pickled.
 """
 
 from __future__ import annotations

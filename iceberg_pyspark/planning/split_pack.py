@@ -1,9 +1,9 @@
-"""Cutting files into tasks of about the target size, and packing tasks into groups.
+"""Splits files into tasks of about the target size, and packs tasks into groups.
 
-The table properties `read.split.*` and their meaning are Java's. A Parquet file is cut where a row
-group begins, known from its split offsets, and otherwise anywhere: a row group belongs to the range
-with its first byte. Files of other formats stay whole. What a manifest says of a file's size may be
-wrong, so that how many ranges come of it has bounds: per file, and per scan.
+The table properties `read.split.*` are Java's. A Parquet file is split at its row groups if its
+split offsets are known, and otherwise anywhere: a row group belongs to the range with its first
+byte. Files of other formats are not split. File sizes in manifests may be wrong, so the number of
+ranges is limited per file and per scan.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A map in threads with its results in order, for reads that wait for a store."""
+"""A map over threads that keeps the order of results, for reads that wait for a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that make many objects at once, with Python's cyclic garbage collector at rest."""
+"""Runs functions that create many objects with Python's cyclic garbage collector disabled."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Glue to pyspark: translates and delegates; no Iceberg rule lives here."""
+"""The layer that knows pyspark: it translates and delegates, and has no rules of Iceberg."""

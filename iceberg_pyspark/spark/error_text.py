@@ -1,8 +1,8 @@
-"""Our own error inside the text of a Spark exception.
+"""Finds an error of this package in the text of a Spark exception.
 
-Errors raised in Spark's Python workers reach the driver as text only, as Python shows them:
-`package.module.ClassName: message`, perhaps after a traceback. Where the bridge raises one, or
-pyspark on its behalf, the message comes first, and the class on a line of its own.
+Errors in Spark's Python workers reach the driver as text only, in Python's form
+`package.module.ClassName: message`, perhaps after a traceback. For errors of the bridge, or of
+pyspark on its behalf, the message comes first, and the class on its own line.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Options of reads and writes: each is declared once, with its name, its default and its values.
+"""Declares options of reads and writes, with name, default and values.
 
-A value that is none of these is an error that names the option, and so is an unknown option: a
-misspelt one must not be without effect.
+An invalid value is an error that names the option. An unknown option is an error too, because a
+misspelt option must not be ignored.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A progress bar over Spark's own task counts, for jobs that talk to a person.
+"""A progress bar of Spark's task counts, for interactive jobs.
 
-Works on classic Spark, where the driver can ask for the tasks of a job; under Connect there is a
-bar without counts. Where the output is no terminal there is only the line that says what was done
-and how long it took.
+On classic Spark the driver can query the tasks of a job; under Connect the bar has no counts. If
+the output is not a terminal, one line reports the work and its time.
 """
 
 from __future__ import annotations

@@ -244,8 +244,8 @@ def test_a_source_of_a_merge(session: IcebergSession) -> None:
     [
         ("", {"start-snapshot-id": "x"}, "start-snapshot-id is a whole number, got 'x'"),
         ("", {"start-snapshot-id": "7"}, "snapshot 7, the start of an incremental read, is no"),
-        ("", {"end-snapshot-id": "7"}, "end-snapshot-id is given without a start"),
-        ("", {"end-timestamp": "7"}, "end-timestamp is given without a start"),
+        ("", {"end-snapshot-id": "7"}, "end-snapshot-id needs a start"),
+        ("", {"end-timestamp": "7"}, "end-timestamp needs a start"),
         ("", {"start-timestamp": "7", "start-snapshot-id": "7"}, "are both given; keep one"),
         ("", {"start-timestamp": "7", "versionAsOf": "main"}, "version for one snapshot"),
         ("", {"start-timestamp": "7", "timestampAsOf": "2999-01-01"}, "as-of-timestamp for one"),

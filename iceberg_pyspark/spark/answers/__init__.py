@@ -1,1 +1,1 @@
-"""Answers to what the JVM asks, a file for each subject; questions: `spark/bridge/protocol/`."""
+"""Answers to the JVM's questions, which are in `spark/bridge/protocol/`."""

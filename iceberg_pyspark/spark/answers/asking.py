@@ -1,4 +1,4 @@
-"""The sessions that ask, and what their handles stand for."""
+"""The sessions that ask questions, and the objects behind their handles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who answers which operation, and how answers and errors go back to the JVM."""
+"""Maps each operation to its answering function, and encodes answers and errors for the JVM."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Scans: the parts of one, aggregates that metadata tell, files that are left by late filters.
+"""Answers about scans: their plans, aggregates from metadata, and run-time filters.
 
-A scan is of a catalog's table or of a relation of the format `iceberg-py`, whose own reader serves
-where we have no answer.
+A scan reads a table of a catalog, or a relation of the format `iceberg-py`, for which Spark falls
+back to the portable reader if there is no native plan.
 """
 
 from __future__ import annotations

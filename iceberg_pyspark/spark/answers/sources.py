@@ -1,7 +1,7 @@
-"""The format `iceberg-py` in a session: names of tables in its options, and hidden columns.
+"""Answers about the format `iceberg-py`: table names in its options, and hidden columns.
 
-The data source runs in processes that know no session. What `spark.sql.catalog.<name>` says of the
-catalog that a name begins with, or lies in, goes there with the options.
+The data source runs in processes without a session, so the settings `spark.sql.catalog.<name>` of
+the table's catalog are passed to it as options.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes and changes of rows: what Spark planned as a command, carried out."""
+"""Carries out writes and row-level changes that Spark has planned as commands."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The way into Spark's JVM: one Java source compiled at run time, and Python that answers it."""
+"""The bridge to Spark's JVM: Java sources compiled at run time, and their Python side."""

@@ -1,8 +1,8 @@
-"""The port on which the JVM asks Python: it takes whoever knows its token, and has one function.
+"""The port on which the JVM calls Python: it requires a token, and has one function.
 
-The callback server that pyspark starts for itself takes whoever connects, and lets it call every
-method of every object it holds. Ours is another one, beside it, on the loopback interface. What
-the JVM must know comes in a file: values in calls of py4j's are in its log.
+pyspark's own callback server accepts any connection, and lets it call every method of every
+registered object. This is a separate server on the loopback interface. The JVM reads its parameters
+from a file, because values in py4j calls appear in py4j's log.
 """
 
 from __future__ import annotations

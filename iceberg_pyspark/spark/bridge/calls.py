@@ -1,7 +1,7 @@
-"""The arguments of calls to the JVM: one JSON document for each call.
+"""Encodes the arguments of a call to the JVM as one JSON document.
 
-In a document objects of the JVM's stand by the ids that py4j has for them, so that many of them
-take one call. Tables of files go beside it as Arrow IPC streams.
+JVM objects in a document are represented by their py4j ids, so one call can pass many of them.
+Tables of files are passed separately, as Arrow IPC streams.
 """
 
 from __future__ import annotations

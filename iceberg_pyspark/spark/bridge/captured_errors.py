@@ -1,8 +1,8 @@
-"""Our errors inside the exceptions of the JVM that pyspark captures: their text comes first, alone.
+"""Extracts this package's errors from JVM exceptions that pyspark captures.
 
-What fails in a task or in a Python data source comes wrapped: by Spark in the words for a failed
-job or data source, by py4j in the name of the Java method that was called. While Iceberg is
-installed pyspark's own conversion of such exceptions is followed by this one.
+An error in a task or in a Python data source is wrapped: by Spark in the text of the failed job or
+data source, by py4j in the name of the called Java method. While Iceberg is installed, this
+conversion runs after pyspark's own.
 """
 
 from __future__ import annotations

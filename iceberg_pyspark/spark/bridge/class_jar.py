@@ -1,8 +1,8 @@
-"""Compiled classes in a jar, kept for the next session of the same user: compiling takes a second.
+"""Caches compiled classes in jars, for later sessions of the same user.
 
-A jar's name says what its classes were made of and what its bytes are: one that is cut short,
-damaged or has a class too many is not the one it says it is, and is made anew. Jars that nobody
-has used for long are removed; a JVM that has one open keeps it.
+The name of a jar contains digests of its sources and of its bytes, so truncated, damaged or
+extended jars are detected and compiled again. Jars that were unused for long are removed; a JVM
+that has one open keeps it.
 """
 
 from __future__ import annotations

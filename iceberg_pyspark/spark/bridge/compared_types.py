@@ -1,4 +1,4 @@
-"""Types whose values Spark and Iceberg order alike, and take for equal alike."""
+"""The types for which Spark and Iceberg agree on order and equality."""
 
 from iceberg_pyspark.spec.types import (
     BooleanType,

@@ -1,11 +1,10 @@
-"""Compiles the Java sources of this folder with the Janino inside Spark, once on a machine.
+"""Compiles the Java sources with Spark's Janino, once per machine.
 
-Janino knows the Java of long ago: raw types, casts and no lambdas. The sources pass questions on
-and hold no rule of Iceberg's.
-
-The classes go to jars, one for each lot, that are added to the class loader Spark's driver resolves
-names with, so that the catalog class is found by its name however late a catalog is configured. All
-lots are compiled when Iceberg is installed: what a release cannot do is known from then on.
+Janino compiles an old dialect of Java: raw types, casts, no lambdas. The sources pass questions on
+and contain no rule of Iceberg. The classes of each lot are stored in a jar, which is added to the
+class loader of Spark's driver, so Spark finds the catalog class by name whenever a catalog is
+configured. All lots are compiled when Iceberg is installed, so missing features are known from then
+on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a session has of Iceberg, in words for people: `IcebergSession.describe()`."""
+"""The text of `IcebergSession.describe()`: the features of Iceberg in a session."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What `install()` brings, feature by feature, and what serves where a release cannot have one.
+"""The features of `install()`, and their replacements on releases of Spark that lack them.
 
-A feature needs lots that compile (`lots.py`) and internals that the release has, by the names that
-`IcebergPyInternals` knows them by. Which are missing is found once for a JVM, when Iceberg is first
-installed in it, and logged then; users of a feature ask `Bridge.has`.
+A feature needs lots of Java sources that compile (`lots.py`) and internals of Spark, by the names
+in `IcebergPyInternals`. Missing ones are determined and logged once per JVM, when Iceberg is first
+installed; users of a feature ask `Bridge.has`.
 """
 
 from __future__ import annotations

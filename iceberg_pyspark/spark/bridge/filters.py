@@ -1,7 +1,7 @@
-"""Spark's filter conditions, as the bridge describes them, into predicates.
+"""Converts Spark's filter conditions, as the bridge describes them, to predicates.
 
-A predicate made here may keep more rows than the condition and never fewer: what is not understood
-prunes nothing, and Spark applies the whole condition to the rows all the same.
+A predicate may keep more rows than the condition, never fewer: unsupported parts prune nothing, and
+Spark still evaluates the whole condition on the rows.
 """
 
 from __future__ import annotations

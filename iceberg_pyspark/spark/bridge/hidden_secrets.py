@@ -1,10 +1,10 @@
-"""What Spark and py4j show of a session, without the secrets of catalogs and of options.
+"""Hides secrets of catalogs and options in the output of Spark and py4j.
 
-Spark hides by its settings: of properties in plans, in `SET` and in the SQL tab by
-`spark.sql.redaction.options.regex`, in the text of plans by `spark.sql.redaction.string.regex`, in
-events and on the environment page by `spark.redaction.regex`. Their defaults know few of the names
-that catalogs and stores use; here ours are added (`redaction.py`), and nothing else changes. py4j
-logs, at DEBUG, all that goes to the JVM and comes from it.
+Spark hides values by its settings: `spark.sql.redaction.options.regex` for properties in plans, in
+`SET` and in the SQL tab, `spark.sql.redaction.string.regex` for the text of plans, and
+`spark.redaction.regex` for events and the environment page. Their defaults lack many names that
+catalogs and stores use: those of `redaction.py` are added, and nothing else changes. py4j logs, at
+DEBUG, everything that is sent to the JVM and received from it.
 """
 
 from __future__ import annotations

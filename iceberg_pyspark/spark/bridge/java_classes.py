@@ -1,4 +1,4 @@
-"""The compiled classes of a session, and what a call of one takes besides its arguments."""
+"""The compiled classes of a session, and the calls of their methods."""
 
 from __future__ import annotations
 

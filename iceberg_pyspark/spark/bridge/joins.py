@@ -1,4 +1,4 @@
-"""Joins of a table's rows with those of a statement's source, and properties of their plans."""
+"""Joins between a table's rows and the source of a statement, and properties of their plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sessions of a JVM, by the handles that it asks with."""
+"""The sessions of a JVM, by the handles in their questions."""
 
 from __future__ import annotations
 

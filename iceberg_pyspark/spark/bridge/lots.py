@@ -1,7 +1,7 @@
-"""The lots of Java sources: folders of `java/`, each compiled by itself.
+"""The lots of Java sources: folders of `java/`, each compiled separately.
 
-A lot that a release of Spark's has no classes for leaves the others as they are; what its features
-fall back to says `features.py`.
+If a release of Spark lacks classes for one lot, the others still compile; `features.py` has the
+replacements.
 """
 
 from __future__ import annotations

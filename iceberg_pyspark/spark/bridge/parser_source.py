@@ -1,8 +1,9 @@
-"""The Java class that stands in front of a session's parser, written for the release at hand.
+"""Generates the Java class in front of a session's parser for the installed release.
 
-A parser's methods are others in every release. So the class has those that the release's interface
-has, and all but the ones that parse statements only hand on. A `java.lang.reflect.Proxy` would not
-do: parsers throw checked exceptions that no method of the interface declares.
+The methods of the parser interface differ between releases, so the class is generated with those of
+the installed release; all methods delegate, except the ones that parse statements. A
+`java.lang.reflect.Proxy` cannot be used: parsers throw checked exceptions that the interface does
+not declare.
 """
 
 from __future__ import annotations

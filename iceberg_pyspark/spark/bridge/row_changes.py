@@ -1,4 +1,4 @@
-"""Statements that change rows, as Spark has analysed them, and their changes as expressions."""
+"""Row-level statements that Spark has analysed, and their changes as expressions."""
 
 from __future__ import annotations
 

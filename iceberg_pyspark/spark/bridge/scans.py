@@ -1,4 +1,4 @@
-"""Scans by Spark's own readers: relations over chosen files, and conditions on deleted rows."""
+"""Scans by Spark's own readers: relations over given files, and conditions for deleted rows."""
 
 from __future__ import annotations
 

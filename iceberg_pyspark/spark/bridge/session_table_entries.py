@@ -1,7 +1,7 @@
-"""Changes of what Spark's own catalog says of a table, none of which touches the table's files.
+"""Changes entries of Spark's own catalog, without touching the files of tables.
 
-Spark moves the files of a MANAGED table when it is renamed and deletes them when it is dropped;
-those of an EXTERNAL one it leaves alone. Only EXTERNAL tables are renamed and dropped here.
+Spark moves the files of a MANAGED table on a rename and deletes them on a drop, but not those of an
+EXTERNAL table. Only EXTERNAL tables are renamed and dropped here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tables of Spark's own catalog that are no Iceberg tables: where their files are, and of what.
+"""Tables of Spark's own catalog that are not Iceberg tables: their files and formats.
 
-Spark's session catalog is asked itself, and not the catalog `spark_catalog` in front of it, so that
-the answer is the same whatever that is.
+Spark's session catalog is asked directly, not the catalog `spark_catalog` in front of it, so the
+answer does not depend on that catalog.
 """
 
 from __future__ import annotations

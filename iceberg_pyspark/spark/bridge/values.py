@@ -1,7 +1,7 @@
-"""The values of changed rows as the JVM gets them: it makes all expressions in one call.
+"""The values of changed rows for the JVM, which creates all expressions in one call.
 
-To make them from here, expression by expression, takes longer than a small change's job.
-`IcebergPyRowValues` knows the same kinds.
+One call per expression would take longer than the job of a small change. `IcebergPyRowValues` has
+the same kinds of values.
 """
 
 from __future__ import annotations

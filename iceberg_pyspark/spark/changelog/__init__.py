@@ -1,1 +1,1 @@
-"""Changelogs: the metadata table `changes` with what means nothing taken out, as plans of Spark."""
+"""Changelogs: the net effect of the rows of the metadata table `changes`, as Spark plans."""

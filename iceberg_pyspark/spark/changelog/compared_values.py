@@ -1,4 +1,4 @@
-"""By what Spark tells values apart that it cannot order, or takes for one though they are two."""
+"""Expressions by which Spark compares values that it cannot order, or that it treats as equal."""
 
 from __future__ import annotations
 

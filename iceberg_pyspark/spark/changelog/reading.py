@@ -1,4 +1,4 @@
-"""How a session reads the metadata table `changes`."""
+"""Reads the metadata table `changes` in a session."""
 
 from __future__ import annotations
 

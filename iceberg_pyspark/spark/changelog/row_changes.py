@@ -1,7 +1,8 @@
-"""What rows of the metadata table `changes` amount to, by window functions of Spark.
+"""Reduces the rows of the metadata table `changes`, by Spark's window functions.
 
-A carry-over is a row that a snapshot deleted and added again as it was: copy-on-write does so with
-the rows of a file that it keeps. Nothing here collects rows: Spark sorts them, and spills.
+A carry-over is a row that a snapshot deleted and added again unchanged: copy-on-write does this
+with the remaining rows of a rewritten file. No rows are collected: Spark sorts them, and spills to
+disk.
 """
 
 from __future__ import annotations

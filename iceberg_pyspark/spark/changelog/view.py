@@ -1,4 +1,4 @@
-"""`create_changelog_view`: a temporary view of what changed, by the JVM connector's names."""
+"""`create_changelog_view`: a temporary view of changes, with the JVM connector's arguments."""
 
 from __future__ import annotations
 

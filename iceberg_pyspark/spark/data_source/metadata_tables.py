@@ -1,4 +1,4 @@
-"""Metadata tables in Spark: as a data source's read, and as a plan made of their tasks."""
+"""Metadata tables in Spark: as a read of the data source, and as a plan of their tasks."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Options of the format `iceberg-py`: its table and its reads.
 
-Names and defaults are Iceberg's (`SparkReadOptions`); those of writes are
-`spark/write/options.py`. Catalog and storage settings travel as
-`catalog`, `catalog.<key>`, or storage keys by their own name (`s3.endpoint`, ...). A temporary view
-carries the options of its reads and of the inserts into it, so each action takes the other's
-options too, but for those that choose rows: what they leave out cannot be written.
+Names and defaults are Iceberg's (`SparkReadOptions`); options of writes are in
+`spark/write/options.py`. Catalog and storage settings are given as `catalog`, `catalog.<key>`, or
+by their own storage keys (`s3.endpoint`, ...). A temporary view passes its options to both its
+reads and its inserts, so each accepts the options of the other, except those that select rows: rows
+that a read leaves out cannot be written.
 """
 
 from __future__ import annotations

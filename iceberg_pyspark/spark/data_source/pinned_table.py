@@ -1,4 +1,4 @@
-"""What the steps of one read hand on, so that all of them see the same snapshot and schema."""
+"""The state that the steps of one read share, so that all see the same snapshot and schema."""
 
 from __future__ import annotations
 

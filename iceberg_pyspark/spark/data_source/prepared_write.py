@@ -1,4 +1,4 @@
-"""What driver and tasks of one write job share; made by `spark/data_source/write_job.py`."""
+"""The state that the driver and the tasks of a write job share; `write_job.py` creates it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A read on the driver: from options to the schema and the reader of one pinned snapshot."""
+"""The driver's part of a read: from options to the schema and the reader of one pinned snapshot."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The portable read: tasks planned in one process, rows read in others.
+"""The portable reader: one process plans the tasks, others read the rows.
 
-Spark pickles this reader before it calls `partitions()`, so all that tasks need is here from the
-start. `pushFilters` is left out on purpose: Spark keeps pushed filters on the relation and drops
-rows of later queries on the same DataFrame.
+Spark pickles the reader before it calls `partitions()`, so it has everything that tasks need from
+the start. `pushFilters` is not implemented: Spark keeps pushed filters in the relation, and later
+queries on the same DataFrame would miss rows.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """The data source `iceberg-py`: `spark.read.format("iceberg-py")`, `df.write.format("iceberg-py")`.
 
-Spark makes and pickles this object in processes that have no SparkSession; each step may be a new
-one (`schema`, `reader`, `partitions`, `read`, `commit`). What must stay the same from step to
-step, the snapshot above all, is kept on the object.
-
-Executors get the object too. Importing is most of what a short step costs, so this module imports
-little, and each step its own part once it runs.
+Spark creates and pickles this object in processes without a SparkSession; each step (`schema`,
+`reader`, `partitions`, `read`, `commit`) may run in a new process. State that must not change
+between steps, above all the snapshot, is stored in the object. Executors get the object too.
+Imports dominate the time of a short step, so this module imports little, and each step imports its
+own part.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table that a set of options names, and its catalog."""
+"""Loads the table and the catalog that a set of options names."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A write job on the driver: checked and fixed before its tasks run, committed after them.
+"""The driver's part of a write job: checks it before its tasks run, and commits after them.
 
-All files come into one snapshot, or none of them. The tasks' part is `spark/data_source/writer.py`.
+One snapshot gets all files, or none. The tasks' part is in `spark/data_source/writer.py`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""The write: files made by tasks on executors, collected and committed once on the driver.
+"""The portable writer: tasks on executors write files, the driver commits them once.
 
-Only the messages of the attempts that Spark chose reach `commit`, so a retried or speculative task
-never doubles rows; file names carry the task attempt, so that attempts do not meet. Spark asks
-nobody how rows should be distributed: each task fans out by partition with a bound on open files.
-
-Executors import this module, so what only the driver does, before the tasks and after them, is
-elsewhere: `spark/data_source/write_job.py`.
+Spark passes only the messages of successful attempts to `commit`, so retried or speculative tasks
+never duplicate rows; file names contain the attempt, so attempts do not collide. The data source
+API has no distribution of rows: each task writes one file per partition, with a bound on open
+files. Executors import this module, so the driver's part is elsewhere:
+`spark/data_source/write_job.py`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Scans of Spark's own readers: what they read, and what of it is deleted."""
+"""Scans by Spark's own readers: their columns, files and deletes."""

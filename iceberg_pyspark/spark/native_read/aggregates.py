@@ -1,7 +1,6 @@
-"""Aggregates that Spark asks of a scan, answered from metadata as the bridge takes rows.
+"""Aggregates of scans that are answered from metadata.
 
-Only columns that Spark sees as they are in the table are answered for, and only conditions that
-have a predicate of just their rows.
+Only columns that Spark sees unchanged are supported, and only conditions with an exact predicate.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The metadata table `changes` as plans of Spark: its readers read files that changed as a whole.
+"""The metadata table `changes` as Spark plans.
 
-What a snapshot did with a file's rows are constants of the file. Files with deletes, of which rows
-must be compared with those of the snapshot before, are read by Python.
+Spark's readers read files that a snapshot added or removed as a whole; the changes of a snapshot
+are constants of these files. Python reads files with deletes, whose rows must be compared with
+those of the previous snapshot.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """The names by which Spark's Parquet reader reads columns.
 
-It finds columns by field id, but it skips row groups by the names of columns, in any case, and in
-structs whose fields a file all lacks it takes one that has the name. A name that a file may have
-for another field is therefore given up for one that no file has. So is that of a column with
-floats, since Parquet's bounds leave NaN out, which Spark holds above all other values, and that of
-a decimal that was narrower: Spark cuts off what it compares with to the bits that the file's
-numbers have.
+It finds columns by field id, but skips row groups by column name (ignoring case), and in structs
+whose fields a file lacks it uses a field of the same name. So a name that a file may use for
+another field is replaced by one that no file has. The same is done for columns with floats, because
+Parquet's bounds exclude NaN, which Spark orders above all other values, and for decimals that had a
+lower precision: Spark truncates the literal of a comparison to the width of the file's numbers.
 """
 
 from __future__ import annotations

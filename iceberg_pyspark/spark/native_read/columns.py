@@ -1,9 +1,9 @@
-"""The columns that Spark's own readers read, and those that they must not read.
+"""Decides which columns Spark's own readers can read.
 
-Of Parquet files Spark finds columns by field id, fills missing ones with `EXISTS_DEFAULT`, widens
-promoted types; what it does by name is `spark/native_read/column_names.py`. Of ORC files it finds
-all by name (`spark/native_read/misread_orc.py`). Anything beyond that makes the scan portable:
-`native_columns` gives None then, with the reason in the log.
+Of Parquet files Spark finds columns by field id, fills in missing ones with `EXISTS_DEFAULT` and
+widens promoted types; its uses of names are handled in `spark/native_read/column_names.py`. Of ORC
+files it finds all columns by name (`spark/native_read/misread_orc.py`). For all other columns the
+scan is portable: `native_columns` returns None, and the log has the reason.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Identity partition values as columns: constants of a file, which its rows need not hold.
+"""Identity partition values as constant columns of a file.
 
-Specification, "Column Projection": a field that a file lacks is its identity partition value first
-of all. Files of migrated tables lack every partition column, other files hold the same value, so
-that as in Java the column is not read at all.
+Specification, "Column Projection": a field that a file lacks has its identity partition value.
+Files of migrated tables lack partition columns; other files store the same value, so as in Java the
+column is not read at all.
 """
 
 from __future__ import annotations

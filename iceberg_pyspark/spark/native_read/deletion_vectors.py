@@ -1,8 +1,8 @@
-"""Deletion vectors that executors read: their locations, and their entries in manifests.
+"""Deletion vectors that executors read: their locations, and their manifest entries.
 
-Where a scan has few of them the driver reads and broadcasts them
-(`spark/native_read/position_deletes.py`), which saves every executor the way to the store. Many of
-them would make the driver read for seconds before a query begins, and hold them all.
+If a scan has few of them, the driver reads and broadcasts them
+(`spark/native_read/position_deletes.py`), which saves requests of executors to the store. With many
+of them the driver would need seconds before the query starts, and much memory.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The files of a scan by the way in which Spark reads them.
+"""Groups the files of a scan by the way in which Spark reads them.
 
-Planned files fall into groups by what they need: nothing, bitmaps of deleted rows, deleted keys
-(`spark/native_read/equality_deletes.py`) with or without bitmaps, or the portable reader. Files
-that Spark's readers might read wrong go to the portable group, and so do ORC files with deleted
-positions: Spark's ORC reader has no positions.
+The groups are: files without deletes, files with bitmaps of deleted rows, files with deleted keys
+(`spark/native_read/equality_deletes.py`), with or without bitmaps, and portable files. Files that
+Spark's readers may misread are portable, and so are ORC files with deleted positions, because
+Spark's ORC reader does not return row positions.
 """
 
 from __future__ import annotations

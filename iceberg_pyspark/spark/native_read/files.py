@@ -1,8 +1,7 @@
-"""The files of a part as one table: where they are, how large, and the constants of each.
+"""The files of a part as a table: location, size and constants of each file.
 
-A constant is the same for all rows of its file, and Spark's reader gives it as a column beside
-those that it reads. Constants have Arrow types here and Spark's types in the JVM, as Spark itself
-relates the two.
+A constant has the same value for all rows of a file; Spark's reader returns it beside the columns
+that it reads. Constants have Arrow types here and the corresponding Spark types in the JVM.
 """
 
 from __future__ import annotations

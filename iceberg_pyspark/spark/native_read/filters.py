@@ -1,8 +1,8 @@
-"""A bound predicate as a condition of Spark's, exact in three-valued logic.
+"""Converts a bound predicate to an equivalent Spark condition, exact in three-valued logic.
 
-Predicates select rows as SQL does, NaN above all other values (`arrow/read/row_filter.py`), so each
-leaf has one counterpart. A column or type without an exact one has no condition, and the scan is
-read portably.
+Predicates select rows as SQL does, with NaN above all other values (`arrow/read/row_filter.py`), so
+each leaf has one counterpart. A column or type without an exact counterpart makes the scan
+portable.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Files by the values of their partitions, for joins that need no shuffle.
+"""Groups files by partition values, for joins without a shuffle.
 
-Spark gets the partition fields that all specs of a table share, each by a transform whose
-function the catalog has. Two tables are joined bucket by bucket where their keys are the same
-functions of the columns they are joined on, so a key must be the very value of its function: where
-that is not certain the files are not grouped.
+Spark gets the partition fields that all specs of a table share, each as a transform for which the
+catalog has a function. Two tables are joined bucket by bucket if their keys are the same functions
+of the join columns. So a key must equal the value of its function exactly; otherwise the files are
+not grouped.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""Where a session lets tables read: `spark.sql.iceberg.read.allow-outside-locations` and its twin.
+"""Session settings for the locations that tables may read.
 
-The session's setting wins over the catalog's property, an option of one read over both.
+These are `spark.sql.iceberg.read.allow-outside-locations` and `spark.sql.iceberg.read.restrict-
+locations`. The session's setting takes precedence over the catalog's property, an option of a read
+over both.
 """
 
 from __future__ import annotations

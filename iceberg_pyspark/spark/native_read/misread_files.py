@@ -1,13 +1,11 @@
-"""Which files Spark's readers would not read right, by what their entries say.
+"""Finds files that Spark's readers would misread, by their manifest entries.
 
-Spark finds columns of Parquet files by field id and fails where a file has none. Whoever writes for
-Iceberg notes where the row groups of a file begin; files that others wrote, added as they are, have
-entries without that, and only their footers tell. Of ORC files see
-`spark/native_read/misread_orc.py`.
-
-Spark cuts a file by the size in its entry, in memory, and leaves out what lies beyond: a size
-that is too large takes all memory, and one that is too small loses rows of Parquet files. Of ORC
-files the file system is asked, and sizes that cannot be are kept out of plans.
+Spark finds columns of Parquet files by field id, and fails for a file without ids. Writers of
+Iceberg record split offsets; files of other writers, added by `add_files`, have none, so their
+footers are read. For ORC files see `spark/native_read/misread_orc.py`. Spark splits a file by the
+size in its entry, in memory, and ignores data beyond that size: if the size is too large, memory is
+exhausted; if it is too small, rows of Parquet files are lost. For ORC files the file system is
+asked instead.
 """
 
 from __future__ import annotations

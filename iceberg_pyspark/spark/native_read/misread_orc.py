@@ -1,10 +1,9 @@
-"""What Spark's own ORC reader would read otherwise than Iceberg does: columns, and files.
+"""Finds ORC columns and files that Spark's own reader would read differently from Iceberg.
 
-Iceberg finds ORC columns by the field ids in a file, Spark by their names. Both find the same where
-a name has meant one field in every schema that the table ever had, and files are named by one of
-these. Spark before 4.2 opens no file that has a time with a zone; it takes times for those of the
-zone of the JVM, which may lack them, and the days of dates before October 1582 for those of another
-calendar.
+Iceberg finds ORC columns by field id, Spark by name. Both find the same column if its name has
+meant one field in every schema that the table ever had, and the file uses one of these schemas.
+Spark before 4.2 cannot open a file with a timestamp with time zone. It reads timestamps in the time
+zone of the JVM, which may skip some of them, and dates before October 1582 in another calendar.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The sort order of data files, as far as Spark orders values alike.
+"""The sort order of data files, as far as Spark orders values in the same way.
 
-Each file names the sort order of its rows. The fields that all files share, from the first on, are
-an ordering for Spark. It ends before a field of a transform, and before floats, of which the two
-have different ideas: -0.0 is below 0.0 for Iceberg.
+Each file has the id of its sort order. The leading fields that all files share are an ordering for
+Spark. It ends before a field with a transform, and before floats, which the two order differently:
+-0.0 is less than 0.0 in Iceberg.
 """
 
 from __future__ import annotations

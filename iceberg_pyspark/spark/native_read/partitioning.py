@@ -1,6 +1,6 @@
-"""A table's partitioning, and the grouping of its files, as transforms of Spark's.
+"""A table's partitioning, and the grouping of its files, as Spark transforms.
 
-Names and forms are those that Iceberg's own catalog shows.
+Names and forms are those of Iceberg's own catalog.
 """
 
 from __future__ import annotations

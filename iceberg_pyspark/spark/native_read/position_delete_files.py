@@ -1,9 +1,9 @@
 """Position delete files that executors read: their locations, and the data files of their rows.
 
-Where a scan has few of them the driver reads and broadcasts them
-(`spark/native_read/position_deletes.py`), as it does with deletion vectors
-(`spark/native_read/deletion_vectors.py`). Those of other formats than Parquet it reads however many
-there are.
+If a scan has few of them, the driver reads and broadcasts them
+(`spark/native_read/position_deletes.py`), as with deletion vectors
+(`spark/native_read/deletion_vectors.py`). Files of other formats than Parquet are always read by
+the driver.
 """
 
 from __future__ import annotations

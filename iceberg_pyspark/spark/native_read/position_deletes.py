@@ -1,8 +1,8 @@
-"""Deleted rows on their way into a plan of Spark's: bitmaps, one for each data file, in broadcasts.
+"""Broadcasts deleted rows to a Spark plan: one bitmap per data file.
 
-A broadcast costs the driver 35 ms for each MiB (measured), and 1 MiB marks 5 % of 10 million rows,
-whose scan takes seconds. What it costs in truth is memory: bitmaps travel in chunks, of which the
-executors hold those they are at, and beyond `MAX_TOTAL_BYTES` in sum they are not made here at all.
+A broadcast takes the driver 35 ms per MiB (measured); 1 MiB marks 5 % of 10 million rows, whose
+scan takes seconds. The real cost is memory: bitmaps are sent in chunks, of which executors hold the
+current ones; above `MAX_TOTAL_BYTES` in total, no broadcast is created.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The columns that Spark's readers read for one scan, by the format and the constants of files."""
+"""The columns that Spark's readers read in one scan, by file format and constants."""
 
 from __future__ import annotations
 

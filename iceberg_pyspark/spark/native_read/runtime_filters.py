@@ -1,8 +1,8 @@
-"""Filters that are known only while a query runs: the values that the other side of a join has.
+"""Run-time filters: skips files by the join keys of the other side of a join.
 
-Spark asks which columns it may find such values for, and gives them as conditions. A file that
-cannot have any of them is skipped: by its partition, whatever the transforms, or by the bounds of
-its columns. This is only a matter of speed; the join still decides about rows.
+Spark asks which columns support such filters, and passes the values as conditions. A file is
+skipped if no row can match: by its partition, whatever the transform, or by its column bounds. This
+only affects speed, because the join still compares the rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A scan as a plan of Spark's own: its readers read, our deletes are conditions on rows.
+"""A scan as a Spark plan: Spark's readers read the files, and deletes are conditions on rows.
 
-Each group of files (`spark/native_read/file_groups.py`) becomes parts, which are relations of files
-of one format with the same constants, so that only files with deletes pay for them.
+Each group of files (`spark/native_read/file_groups.py`) becomes parts: relations of files of one
+format with the same constants. Only files with deletes need the conditions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The request of a query for a scan, besides its files and columns."""
+"""The request of a query for a scan, apart from its files and columns."""
 
 from __future__ import annotations
 

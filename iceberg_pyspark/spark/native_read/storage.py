@@ -1,7 +1,7 @@
-"""Whether the JVM reaches a table's files, by which location and with which options.
+"""Decides whether the JVM can access a table's files, by which location and with which options.
 
-Where it has no file system for a scheme (hadoop-aws, for one, does not come with pyspark), or a
-storage property has no option of Hadoop's, Python reads and writes the files.
+If the JVM has no file system for the scheme (pyspark lacks hadoop-aws, for example), or a storage
+property has no Hadoop option, Python reads and writes the files.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class SnapshotSelector:
             return
         if names not in ([], ["branch"]):
             raise InvalidRequestError(
-                f"{_option_name(bounds[0])} reads the appends between snapshots, and "
+                f"{_option_name(bounds[0])} asks for the appends between snapshots, and "
                 f"{_option_name(names[0])} for one snapshot; keep one of them"
             )
         self._check_bounds(bounds)
@@ -157,10 +157,10 @@ def _with_own_schema(metadata: TableMetadata, snapshot: Snapshot) -> SelectedSna
 def _between(metadata: TableMetadata, selector: SnapshotSelector) -> SelectedSnapshot:
     """What was appended after the start, up to the end; Java's readers want a start too."""
     if selector.start_snapshot_id is None and selector.start_timestamp_ms is None:
-        option_names = "end_timestamp" if selector.end_snapshot_id is None else "end_snapshot_id"
+        bound = "end_timestamp" if selector.end_snapshot_id is None else "end_snapshot_id"
         raise InvalidRequestError(
-            f"{_option_name(option_names)} is given without a start; give start-snapshot-id, whose own rows are "
-            "not read, or start-timestamp"
+            f"{_option_name(bound)} needs a start; give start-snapshot-id, whose own rows are not "
+            "read, or start-timestamp"
         )
     end, after = _range(metadata, selector)
     return SelectedSnapshot(

@@ -163,7 +163,7 @@ def test_an_end_without_a_start_is_for_changes_alone(end: str) -> None:
     found = snapshots_between(m, SnapshotSelector(**bound))
     assert [s.snapshot_id for s in found] == [2, 1]
     option = end.removesuffix("_ms").replace("_", "-")
-    with pytest.raises(InvalidRequestError, match=f"{option} is given without a start"):
+    with pytest.raises(InvalidRequestError, match=f"{option} needs a start"):
         appended(m, **bound)
 
 

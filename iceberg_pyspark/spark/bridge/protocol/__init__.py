@@ -1,1 +1,1 @@
-"""What the JVM asks Python: the messages by subject, and one table of them, `operations.py`."""
+"""The JVM's questions to Python: the messages by subject, and their table `operations.py`."""

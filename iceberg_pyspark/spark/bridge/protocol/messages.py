@@ -1,4 +1,4 @@
-"""Questions of the JVM and answers to them: what all of them are."""
+"""Base classes of the JVM's questions and of the answers."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""The one table of what the JVM asks Python, and how questions and answers travel.
+"""The table of the JVM's questions to Python, and their encoding.
 
-A question and its answer travel as JSON. A plan of Spark's, which has none, comes beside its
-question as an object of the JVM's, and the parts of a scan go beside their answer. What does not
-fit the class of its operation is refused: a field too many or too few, a value of another type.
-
-Java has these names by `IcebergPyQuestions.java` and a class for each answer. They are written from
-the modules beside this one by `make protocol`, and a test compares them.
+A question and its answer are sent as JSON. Plans of Spark, which have no JSON form, are passed
+beside the question as JVM objects, and the parts of a scan beside the answer. A message with
+missing or unknown fields, or with a value of another type, is refused. `make protocol` generates
+the Java counterparts (`IcebergPyQuestions.java` and a class for each answer) from the modules of
+this folder, and a test compares them.
 """
 
 from __future__ import annotations

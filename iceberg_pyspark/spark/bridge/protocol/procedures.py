@@ -1,4 +1,4 @@
-"""Procedures of a catalog: what CALL runs."""
+"""Procedures of a catalog, for CALL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The format `iceberg-py`, and statements of Iceberg's that Spark's parser does not know."""
+"""The format `iceberg-py`, and Iceberg's statements that Spark's parser does not support."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A DELETE, UPDATE or MERGE that Spark has analysed.
 
-It answers no question: Python asks for it while it carries one out (`bridge/jvm.py`).
+It is not an answer: Python asks for it while it carries out the statement (`bridge/jvm.py`).
 """
 
 from __future__ import annotations

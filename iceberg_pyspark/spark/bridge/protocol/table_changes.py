@@ -1,4 +1,4 @@
-"""The changes of an ALTER TABLE, and the DEFAULT that a column may have."""
+"""The changes of an ALTER TABLE, and the DEFAULT of a column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of a catalog: found, loaded, created, altered, dropped."""
+"""Tables of a catalog: list, load, create, alter and drop."""
 
 from __future__ import annotations
 

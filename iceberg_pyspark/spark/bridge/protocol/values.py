@@ -1,4 +1,4 @@
-"""Values and expressions of Spark's as they cross to Python."""
+"""Values and expressions of Spark in the protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes, and statements that change rows."""
+"""Writes and row-level changes."""
 
 from __future__ import annotations
 
