@@ -465,7 +465,7 @@ def test_a_publish_whose_outcome_cannot_be_seen_is_unknown(
         if fails:
             raise StorageError("EIO")
 
-    with pytest.raises(CommitStateUnknownError, match="delete nothing"):
+    with pytest.raises(CommitStateUnknownError, match="delete no file"):
         set_property(open_catalog(tmp_path, hooked(hook)), EVENTS, "n", "3")
     assert current_n(catalog) == ("2" if moment == "before" else "3")
 

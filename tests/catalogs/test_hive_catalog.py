@@ -221,7 +221,7 @@ def test_a_commit_whose_answer_is_lost_is_looked_up(
     done = set_property(far, events, "a", "1")
     assert catalog.load_table(events) == done
     cut(monkeypatch, proxy, ALTER, "request")
-    with pytest.raises(CommitStateUnknownError, match="delete nothing"):
+    with pytest.raises(CommitStateUnknownError, match="delete no file"):
         set_property(far, events, "b", "1")
     assert catalog.load_table(events) == done
     assert metadata_files(tmp_path) == 4

@@ -153,7 +153,7 @@ def test_paths_have_no_namespaces(catalog: PathCatalog, tmp_path: Path) -> None:
         catalog.create_namespace(("db",))
     with pytest.raises(UnsupportedFeatureError):
         catalog.list_tables(())
-    with pytest.raises(InvalidRequestError, match="no path"):
+    with pytest.raises(InvalidRequestError, match="is not a path"):
         catalog.load_table(TableIdentifier(namespace=("db",), name="events"))
     with pytest.raises(UnsupportedFeatureError):
         catalog.rename_table(path_identifier("/a"), path_identifier("/b"))

@@ -85,7 +85,7 @@ def test_a_commit_that_may_still_come_is_unknown_and_its_file_stays(
     through, direct = catalog_of_proxy(server, uri, proxy, tmp_path)
     created = create(through, EVENTS)
     proxy.cut_next("before")
-    with pytest.raises(CommitStateUnknownError, match="delete nothing"):
+    with pytest.raises(CommitStateUnknownError, match="delete no file"):
         set_property(through, EVENTS, "a", "1")
     assert direct.load_table(EVENTS) == created
     assert len(list((tmp_path / "warehouse").rglob("*.metadata.json"))) == 2

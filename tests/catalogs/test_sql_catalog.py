@@ -445,7 +445,7 @@ def test_a_commit_that_may_still_come_is_unknown_and_keeps_its_file(
 ) -> None:
     created = create(catalog, EVENTS)
     LostAnswer(monkeypatch).after(applied=False)
-    with pytest.raises(CommitStateUnknownError, match="delete nothing"):
+    with pytest.raises(CommitStateUnknownError, match="delete no file"):
         set_property(catalog, EVENTS, "a", "1")
     assert len(metadata_files(database)) == 2
     assert catalog.load_table(EVENTS) == created

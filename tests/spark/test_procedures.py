@@ -196,7 +196,7 @@ def test_files_are_added(spark: SparkSession, folder: Path, tmp_path: Path) -> N
     assert call(spark, f"add_files(table => 'db.f', {source}, {only})") == [(1, 1)]
     found = spark.table("kept.db.f")
     assert sorted(row.id for row in found.collect()) == [1, 4, 7]
-    with pytest.raises(PySparkException, match="rows would be there twice"):
+    with pytest.raises(PySparkException, match="duplicate their rows"):
         call(spark, f"add_files(table => 'db.f', {source}, check_duplicate_files => false)")
     with pytest.raises(PySparkException, match=r"no table spark_catalog\.db\.other in"):
         call(spark, "add_files('db.f', 'db.other')")

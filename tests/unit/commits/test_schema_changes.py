@@ -396,12 +396,12 @@ def test_the_key_of_a_map_never_changes_73(change: Change) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.add_column("d", "int"), "there already"),
+        (lambda c: c.add_column("d", "int"), "already exists"),
         (lambda c: c.add_column("z", "int", parent="id"), "no struct"),
         (lambda c: c.drop_column("nope"), "no column 'nope'"),
         (lambda c: c.drop_column("l.element"), "list or map"),
         (lambda c: c.rename_column("m.value", "x"), "no own name"),
-        (lambda c: c.rename_column("d", "id"), "there already"),
+        (lambda c: c.rename_column("d", "id"), "already exists"),
         (lambda c: c.update_type("id", "string"), "cannot change 'id'"),
         (lambda c: c.move_after("d", "p.x"), "different structs"),
         (lambda c: c.move_after("d", "d"), "relative to itself"),

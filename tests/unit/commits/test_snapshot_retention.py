@@ -196,7 +196,7 @@ def test_changes_hold_while_every_reference_stays() -> None:
 
 def test_a_new_reference_is_not_lost() -> None:
     metadata = table(FIVE, {"new": branch(2)})
-    with pytest.raises(CommitConflictError, match="branch 'new' points at snapshot 2 by now"):
+    with pytest.raises(CommitConflictError, match="branch 'new' now points at snapshot 2"):
         check_no_ref_lost(metadata, [RemoveSnapshots((1, 2))])
     check_no_ref_lost(metadata, [RemoveSnapshots((1,))])
     check_no_ref_lost(metadata, [RemoveSnapshotRef("new"), RemoveSnapshots((1, 2))])

@@ -130,7 +130,7 @@ def test_fields_are_renamed_and_removed_by_what_they_are() -> None:
 @pytest.mark.parametrize(
     ("source", "transform", "message"),
     [
-        ("c", "identity", "there already"),
+        ("c", "identity", "already exists"),
         ("c", "hour", "does not take"),
         ("c", "zorder", "unknown partition transform"),
         ("nope", "identity", "no column"),

@@ -110,7 +110,7 @@ def test_what_does_not_fit_is_refused() -> None:
         )
     with pytest.raises(InvalidRequestError, match="no version 9"):
         apply_view_updates(new_view(), (SetCurrentViewVersion(9),), now_ms=9)
-    with pytest.raises(InvalidRequestError, match="no version was added"):
+    with pytest.raises(InvalidRequestError, match="the last added version is referenced"):
         apply_view_updates(new_view(), (SetCurrentViewVersion(LAST_ADDED),), now_ms=9)
     with pytest.raises(InvalidRequestError, match="UUID"):
         apply_view_updates(new_view(), (AssignUUID("other"),), now_ms=9)
@@ -120,5 +120,5 @@ def test_what_does_not_fit_is_refused() -> None:
 
 def test_requirements() -> None:
     check_view_requirement(AssertViewUUID(UUID.upper()), new_view())
-    with pytest.raises(CommitConflictError, match="another one"):
+    with pytest.raises(CommitConflictError, match="replaced by another view"):
         check_view_requirement(AssertViewUUID("other"), new_view())

@@ -222,7 +222,7 @@ def test_partitions_are_equal_as_the_specification_says() -> None:
 def test_a_delete_that_names_a_file_elsewhere_is_damage(delete: DataFile) -> None:
     """docs/conformance.md 25."""
     data = [at(1, a_file("d", partition=(1,)))]
-    with pytest.raises(InvalidMetadataError, match=r"v.* names d, which is of another partition"):
+    with pytest.raises(InvalidMetadataError, match=r"v.* names d, which has another partition"):
         partitioned(LongType()).match(data, [at(2, delete)])
 
 

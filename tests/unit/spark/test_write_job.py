@@ -99,7 +99,7 @@ def test_a_table_dropped_and_made_again_is_not_written_to(tmp_path: Path) -> Non
     job = prepared(table)
     shutil.rmtree(table)
     append(table, 2)
-    with pytest.raises(ConcurrentChangeError, match="created anew"):
+    with pytest.raises(ConcurrentChangeError, match="created again"):
         IcebergWriter(job).commit([task(job, 3)])
     assert ids_of(table) == [2]
     assert len(data_files(table)) == 1

@@ -145,7 +145,7 @@ def test_deleted_is_what_the_catalog_calls_the_tables_own(rule: ReadRule) -> Non
     io = with_rule(rule)
     io.delete("s3a://b/wh/t/data/f")
     for location in ("s3://b/data/f", *BESIDE, *ELSEWHERE):
-        with pytest.raises(StorageError, match=r"not in the own folder of table db\.t"):
+        with pytest.raises(StorageError, match=r"outside of the folder of table db\.t"):
             io.delete(location)
     with pytest.raises(StorageError, match="none that its catalog knows"):
         replace(io, own=OwnFolders()).delete("s3://b/wh/t/data/f")

@@ -120,7 +120,7 @@ def test_two_do_not_add_one_file_by_two_names(table: Table, tmp_path: Path) -> N
     pq.write_table(rows(1), file)
     other = path_table(tmp_path / "t")
     table.add_files(str(file))
-    with pytest.raises(InvalidRequestError, match="rows would be there twice"):
+    with pytest.raises(InvalidRequestError, match="duplicate their rows"):
         other.add_files(f"file:{file}")
     assert ids(other.refresh()) == [1]
 

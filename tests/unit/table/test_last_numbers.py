@@ -45,7 +45,7 @@ def _last_spec(data: dict[str, Any]) -> None:
         (
             lambda data: data.update({"next-row-id": _INT64}),
             _append,
-            "ids up to 9223372036854775808",
+            "would reach 9223372036854775808",
         ),
         (lambda data: data.update({"last-column-id": _INT32}), _add_column, "field id 2147483648"),
         (

@@ -276,7 +276,7 @@ def test_a_transaction_is_one_commit() -> None:
         users.metadata.current_snapshot_id
     ]
     assert users.scan(filter="n = 7").to_arrow().column("id").to_pylist() == [1]
-    with pytest.raises(InvalidRequestError, match="is over"):
+    with pytest.raises(InvalidRequestError, match="has ended"):
         transaction.append(rows((3, "c")))
 
 
