@@ -170,7 +170,7 @@ def test_an_end_without_a_start_is_for_changes_alone(end: str) -> None:
 def test_a_snapshot_that_names_no_operation_is_not_guessed_at() -> None:
     m = history("a?a")
     assert appended(m, start_snapshot_id=2) == [3]
-    with pytest.raises(UnsupportedFeatureError, match="snapshot 2 does not say which operation"):
+    with pytest.raises(UnsupportedFeatureError, match="snapshot 2 does not record its operation"):
         appended(m, start_snapshot_id=1)
 
 

@@ -163,7 +163,7 @@ def test_a_file_that_the_winner_masks_cannot_be_removed_again() -> None:
     t = commit_table(format_version=4, properties=LEAVES_ONLY)
     append(t, *files("a", "b", "c"))
     overtaken_by(t, lambda: remove(t, *files("a")))
-    with pytest.raises(ConcurrentChangeError, match="not in the table any more"):
+    with pytest.raises(ConcurrentChangeError, match="no longer in the table"):
         remove(t, *files("a", "b"))
     assert t.live() == ["mem://t/data/b", "mem://t/data/c"]
     overtaken_by(t, lambda: remove(t, *files("b")))
