@@ -56,12 +56,12 @@ class Case:
 
 def left_out(cases: Iterable[Case]) -> list[Case]:
     """Return the cases that are not needed for any line, branch or test, by their node ids."""
-    kept: list[Case] = []
+    remaining: list[Case] = []
     rest: list[Case] = []
     for case in cases:
-        (kept if case.seconds < QUICK_SECONDS else rest).append(case)
-    covered = {arc for case in kept for arc in case.arcs}
-    tests = {case.test for case in kept}
+        (remaining if case.seconds < QUICK_SECONDS else rest).append(case)
+    covered = {arc for case in remaining for arc in case.arcs}
+    tests = {case.test for case in remaining}
     groups: dict[tuple[str, str], list[Case]] = defaultdict(list)
     for case in rest:
         groups[case.test].append(case)

@@ -101,7 +101,7 @@ def _source(text: str) -> CredentialSource | None:
     except (ValueError, TypeError):
         # not chained: it may hold a token
         raise InvalidMetadataError(
-            f"{RENEWAL} is set by catalogs only, and this value is not one of theirs; remove it"
+            f"{RENEWAL} is set by catalogs only, and this value is not one of theirs; leave it out"
         ) from None
     source = _sources.get((os.getpid(), renewal.source))
     if source is not None or renewal.endpoint is None:

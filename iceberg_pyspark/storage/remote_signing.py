@@ -107,7 +107,7 @@ def signing_of(properties: Mapping[str, str]) -> RemoteSigning:
     except (ValueError, TypeError):
         # not chained: it may hold a token
         raise InvalidMetadataError(
-            f"{SIGNING} is set by catalogs only, and this value is not one of theirs; remove it"
+            f"{SIGNING} is set by catalogs only, and this value is not one of theirs; leave it out"
         ) from None
 
 

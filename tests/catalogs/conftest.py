@@ -61,9 +61,9 @@ def known_metadata_is_what_the_file_says(monkeypatch: pytest.MonkeyPatch) -> Non
     def checked(
         known: KnownMetadata, location: str, read: Callable[[], TableMetadata]
     ) -> TableMetadata:
-        found = get_or_read(known, location, read)
+        result = get_or_read(known, location, read)
         with contextlib.suppress(IcebergError):
-            assert found == read()
-        return found
+            assert result == read()
+        return result
 
     monkeypatch.setattr(KnownMetadata, "get_or_read", checked)

@@ -40,10 +40,10 @@ def _mutated(choose: Random) -> tuple[SeedTable, bytes, int]:
     return seed, json_bytes(changed, choose), choose.getrandbits(32)
 
 
-def _parse(given: tuple[SeedTable, bytes, int]) -> None:
-    read_fast = metadata_with_long_history(given[1], "mutated.metadata.json")
+def _parse(arguments: tuple[SeedTable, bytes, int]) -> None:
+    read_fast = metadata_with_long_history(arguments[1], "mutated.metadata.json")
     try:
-        metadata = metadata_from_bytes(given[1], "mutated.metadata.json")
+        metadata = metadata_from_bytes(arguments[1], "mutated.metadata.json")
     except IcebergError as e:
         if read_fast is not None:
             raise WrongAnswerError("a long history is read where a short one is refused") from e
@@ -54,8 +54,8 @@ def _parse(given: tuple[SeedTable, bytes, int]) -> None:
         raise WrongAnswerError("metadata changes by being written and read")
 
 
-def _scan(given: tuple[SeedTable, bytes, int]) -> None:
-    seed, data, number = given
+def _scan(arguments: tuple[SeedTable, bytes, int]) -> None:
+    seed, data, number = arguments
     scan(seed.opened(data), Random(number))
 
 
@@ -84,8 +84,8 @@ def _tolerate(step: Callable[[], object]) -> None:
 
 
 def _append(table: Table) -> None:
-    given = rows(table.schema, 100, 2).select([f.name for f in table.schema.fields])
-    table.append(given)
+    arguments = rows(table.schema, 100, 2).select([f.name for f in table.schema.fields])
+    table.append(arguments)
 
 
 def _append_what_is_there(table: Table) -> None:
@@ -134,8 +134,8 @@ _CHANGES: Sequence[Callable[[Table], object]] = (
 )
 
 
-def _commit(given: tuple[SeedTable, bytes, int]) -> None:
-    seed, data, number = given
+def _commit(arguments: tuple[SeedTable, bytes, int]) -> None:
+    seed, data, number = arguments
     table = seed.opened(data)
     Random(number).choice(_CHANGES)(table)
     try:
@@ -147,8 +147,8 @@ def _commit(given: tuple[SeedTable, bytes, int]) -> None:
         raise WrongAnswerError("the commit is not what was read again")
 
 
-def _name_mapping(given: str) -> None:
-    mapping = name_mapping_from_text(given)
+def _name_mapping(arguments: str) -> None:
+    mapping = name_mapping_from_text(arguments)
     if name_mapping_from_text(name_mapping_to_text(mapping)) != mapping:
         raise WrongAnswerError("a name mapping changes by being written and read")
 
@@ -212,8 +212,8 @@ def _mutated_single_value(choose: Random) -> tuple[Type, Any]:
     return type_, mutate_bytes(b"\x00\x01\x02\x03\x04\x05\x06\x07", choose)
 
 
-def _single_value(given: tuple[Type, Any]) -> None:
-    type_, data = given
+def _single_value(arguments: tuple[Type, Any]) -> None:
+    type_, data = arguments
     if isinstance(data, bytes):
         value = value_from_bytes(type_, data)
         if value is not None and value == value and isinstance(type_, PrimitiveType):
@@ -241,9 +241,9 @@ _EXPRESSION = {
 }
 
 
-def _expression(given: Any) -> None:
+def _expression(arguments: Any) -> None:
     schema = seed_tables()[0].opened(_plain()).schema
-    predicate_to_json(predicate_from_json(given, schema))
+    predicate_to_json(predicate_from_json(arguments, schema))
 
 
 METADATA_TARGETS = (

@@ -66,7 +66,7 @@ def _scan_and_answer() -> tuple[ScanToPlan, dict[str, Any]]:
             keys: dict[str, Any] = {"content": "equality-deletes", "equality-ids": [1]}
             kind = keys if len(deletes) % 2 else {"content": "position-deletes", **vector}
             deletes.append({**common, **kind})
-    asked = ScanToPlan(
+    request = ScanToPlan(
         metadata=scan.metadata,
         snapshot_id=scan.snapshot.snapshot_id,
         schema=scan.context.schemas[0],
@@ -75,15 +75,15 @@ def _scan_and_answer() -> tuple[ScanToPlan, dict[str, Any]]:
         metrics=frozenset((1, 2)),
         take_credentials=lambda _: None,
     )
-    return asked, {"file-scan-tasks": files, "delete-files": deletes}
+    return request, {"file-scan-tasks": files, "delete-files": deletes}
 
 
 def _mutated(choose: Random) -> Any:
     return mutate_json(_scan_and_answer()[1], choose)
 
 
-def _parse(given: Any) -> None:
-    for files in PlannedFilesReader(_scan_and_answer()[0]).read(JsonObject(given)):
+def _parse(arguments: Any) -> None:
+    for files in PlannedFilesReader(_scan_and_answer()[0]).read(JsonObject(arguments)):
         files.least_live_rows()
         assert len(tasks_of(files, Splitter(1000))) >= files.entries.num_rows
 

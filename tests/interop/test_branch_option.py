@@ -71,14 +71,14 @@ def test_the_same_queries(lake: Oracle, table: str) -> None:
         "select id from {b} except select id from {main}",
         "select h, count(*) from {b} group by h union all select h, count(*) from {c} group by h",
     ):
-        found = []
+        actual = []
         for catalog in ("lake", "java_hadoop"):
             for name in ("b", "c", "main"):
                 read(lake, catalog, table, {"branch": name}).createOrReplaceTempView(f"v_{name}")
             frame = lake.sql(query.format(b="v_b", c="v_c", main="v_main"))
-            found.append(spark_rows(frame.collect()))
-        assert found[0] == found[1]
-        assert found[0]
+            actual.append(spark_rows(frame.collect()))
+        assert actual[0] == actual[1]
+        assert actual[0]
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,11 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 def snapshots(lake: Oracle, table: str) -> list[tuple[Any, ...]]:
     """Operation, whether there is a parent, and totals, oldest first."""
-    found = lake.sql(
+    result = lake.sql(
         f"select operation, parent_id is null, summary, manifest_list is not null "
         f"from {by_java(table)}.snapshots order by committed_at"
     ).collect()
-    return [(r[0], r[1], r[3], *(r[2].get(k) for k in TOTALS)) for r in found]
+    return [(r[0], r[1], r[3], *(r[2].get(k) for k in TOTALS)) for r in result]
 
 
 def refs(lake: Oracle, table: str) -> list[tuple[Any, ...]]:
@@ -54,8 +54,8 @@ def test_a_branch_of_an_empty_table(lake: Oracle) -> None:
     assert snapshots(lake, ours) == snapshots(lake, javas)
     lineage = "select id, _row_id, _last_updated_sequence_number from {}"
     for place in ("", ".branch_b"):
-        found = [lake.sql(lineage.format(by_java(t)) + place).collect() for t in (ours, javas)]
-        assert found[0] == found[1]
+        actual = [lake.sql(lineage.format(by_java(t)) + place).collect() for t in (ours, javas)]
+        assert actual[0] == actual[1]
 
 
 def test_totals_of_a_branch_that_a_write_begins_count_all_its_rows(lake: Oracle) -> None:

@@ -94,11 +94,11 @@ def test_changes_lead_from_each_snapshot_to_the_next(lake: Oracle, table: str) -
         lake.spark.table(f"java_hadoop.{table}.changes").collect()
     changes = lake.spark.table(f"lake.{table}.changes")
     assert changes.where("_change_type = 'DELETE' and id = 12").count() == 1
-    found = changes.collect()
+    actual = changes.collect()
     before = Counter[PlainRow]()
     number = 0
     for snapshot_id, operation in history(lake, table):
-        of_snapshot = [row for row in found if row["_commit_snapshot_id"] == snapshot_id]
+        of_snapshot = [row for row in actual if row["_commit_snapshot_id"] == snapshot_id]
         java = lake.spark.read.option("versionAsOf", snapshot_id).table(f"java_hadoop.{table}")
         # before the table had it the column v is null
         after = Counter((*row, None)[:3] for row in spark_rows(java.collect()))
@@ -147,13 +147,13 @@ def test_the_same_views(lake: Oracle, table: str) -> None:
 @pytest.mark.parametrize("table", [*WHOLE_FILES, *WITH_DELETES])
 @pytest.mark.parametrize("arguments", ["", ", identifier_columns => array('id')"])
 def test_changes_are_the_difference(lake: Oracle, table: str, arguments: str) -> None:
-    found = view(lake, "lake", table, arguments)
+    actual = view(lake, "lake", table, arguments)
     net = view(lake, "lake", table, ", net_changes => true")
     before = Counter[PlainRow]()
     for snapshot_id, _ in history(lake, table):
         java = lake.spark.read.option("versionAsOf", snapshot_id).table(f"java_hadoop.{table}")
         after = Counter((*row, None)[:3] for row in spark_rows(java.collect()))
-        of_snapshot = [row for row in found if row[-1] == snapshot_id]
+        of_snapshot = [row for row in actual if row[-1] == snapshot_id]
         for types, expected in (
             (("INSERT", "UPDATE_AFTER"), after - before),
             (("DELETE", "UPDATE_BEFORE"), before - after),

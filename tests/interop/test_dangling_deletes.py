@@ -19,9 +19,9 @@ CALL = (
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    with native_lake(oracle) as found:
+    with native_lake(oracle) as native_oracle:
         oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.dangling")
-        yield found
+        yield native_oracle
 
 
 def make(lake: Oracle, name: str, version: int) -> str:
@@ -50,15 +50,15 @@ def test_beside_java(lake: Oracle, version: int) -> None:
     for catalog, name in (("java_hadoop", f"theirs{version}"), ("lake", f"ours{version}")):
         table = make(lake, name, version)
         before = sorted(lake.sql(f"SELECT * FROM {table}").collect())
-        found = []
+        actual = []
         for more in (", where => 'p = \"p0\"'", ", where => 'p <> \"old\"'"):
             done = lake.sql(CALL.format(catalog=catalog, name=name, more=more))
             [row] = done.collect()
             lake.sql(f"REFRESH TABLE {table}")
             left = lake.sql(f"SELECT * FROM {table}.delete_files").count()
-            found.append((done.schema, row.removed_delete_files_count, left))
+            actual.append((done.schema, row.removed_delete_files_count, left))
             assert sorted(lake.sql(f"SELECT * FROM {table}").collect()) == before
-        results.append(found)
+        results.append(actual)
     assert results[0] == results[1]
     assert [count for _, _, count in results[1]][-1] == 0
     if version == 2:

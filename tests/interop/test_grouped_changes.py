@@ -49,7 +49,7 @@ def test_no_more_shuffles_than_javas(lake: Oracle, plans: list[str], mode: str) 
     # that by which rows come to the tasks that write them
     assert ours == 1
     assert ours <= javas
-    found = [
+    actual = [
         lake.table_rows(by_java(f"{w}.writes.grouped_{mode[0]}_by_{w}")) for w in (OURS, JAVAS)
     ]
-    assert found[0] == found[1]
+    assert actual[0] == actual[1]

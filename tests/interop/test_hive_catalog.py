@@ -122,12 +122,12 @@ def test_the_metastore_is_told_what_java_tells_it(shared: Shared) -> None:
     ours = table["parameters"]
     assert table["sd"] == storage
     assert ours.keys() == theirs.keys()
-    told = {
+    messages = {
         *("metadata_location", "previous_metadata_location", "transient_lastDdlTime"),
         *("current-snapshot-id", "current-snapshot-timestamp-ms", "current-snapshot-summary"),
         *("numFiles", "numRows", "totalSize", "snapshot-count"),
     }
-    assert _values(ours, told) == _values(theirs, told)
+    assert _values(ours, messages) == _values(theirs, messages)
     assert (ours["numRows"], ours["numFiles"], ours["snapshot-count"]) == ("2", "2", "2")
     assert ours["previous_metadata_location"] == theirs["metadata_location"]
     shared.oracle.sql(f"ALTER TABLE {CATALOG}.db.events UNSET TBLPROPERTIES ('k')")
@@ -136,10 +136,12 @@ def test_the_metastore_is_told_what_java_tells_it(shared: Shared) -> None:
     assert not shared.ours.table_exists(EVENTS)
 
 
-def _values(parameters: dict[str, str], told: set[str]) -> dict[str, object]:
+def _values(parameters: dict[str, str], messages: set[str]) -> dict[str, object]:
     """The parameters that do not change, JSON as what it says: keys have no order."""
     return {
-        k: json.loads(v) if v.startswith("{") else v for k, v in parameters.items() if k not in told
+        k: json.loads(v) if v.startswith("{") else v
+        for k, v in parameters.items()
+        if k not in messages
     }
 
 

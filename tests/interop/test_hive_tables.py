@@ -18,8 +18,8 @@ def test_tables_of_hive_are_taken_over_as_by_java(oracle: Oracle, tmp_path: Path
     """In a process of its own, since a session has a metastore from its start."""
     answer = json.loads(run_python(PROGRAM, str(tmp_path / "hive")).splitlines()[-1])
     assert len(answer) == 6
-    for name, found in answer.items():
-        assert len(found["source"]) == 2, name
-        assert set(found["counts"].values()) == {2}, (name, found["counts"])
-        for how, rows in found["rows"].items():
-            assert rows == found["source"], (name, how)
+    for name, actual in answer.items():
+        assert len(actual["source"]) == 2, name
+        assert set(actual["counts"].values()) == {2}, (name, actual["counts"])
+        for how, rows in actual["rows"].items():
+            assert rows == actual["source"], (name, how)

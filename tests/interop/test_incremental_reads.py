@@ -61,8 +61,8 @@ def read(lake: Oracle, catalog: str, name: str, options: Mapping[str, Any]) -> D
 
 
 def bounds(start: int, end: int | None) -> dict[str, int]:
-    given = {"start-snapshot-id": start}
-    return given if end is None else {**given, "end-snapshot-id": end}
+    arguments = {"start-snapshot-id": start}
+    return arguments if end is None else {**arguments, "end-snapshot-id": end}
 
 
 def both(lake: Oracle, table: str, options: Mapping[str, Any], *columns: str) -> list[PlainRow]:
@@ -79,12 +79,12 @@ def both(lake: Oracle, table: str, options: Mapping[str, Any], *columns: str) ->
 @EACH
 def test_the_same_rows_in_every_range(lake: Oracle, table: str) -> None:
     ids = ids_of(lake, table)
-    found = []
+    actual = []
     for first in range(len(ids) - 1):
         for end in (None, *ids[first + 1 :][:2]):
-            found.append(len(both(lake, table, bounds(ids[first], end))))
-    assert max(found) == 35
-    assert min(found) == 0
+            actual.append(len(both(lake, table, bounds(ids[first], end))))
+    assert max(actual) == 35
+    assert min(actual) == 0
 
 
 @EACH
@@ -107,14 +107,14 @@ def test_the_same_queries(lake: Oracle, table: str) -> None:
         "select id from a except select id from whole",
         "select h, count(*) from a group by h union all select h, count(*) from b group by h",
     ):
-        found = []
+        actual = []
         for catalog in ("lake", "java_hadoop"):
             read(lake, catalog, table, bounds(ids[0], None)).createOrReplaceTempView("a")
             read(lake, catalog, table, bounds(ids[1], ids[5])).createOrReplaceTempView("b")
             read(lake, catalog, table, {}).createOrReplaceTempView("whole")
-            found.append(spark_rows(lake.sql(query).collect()))
-        assert found[0] == found[1]
-        assert found[0]
+            actual.append(spark_rows(lake.sql(query).collect()))
+        assert actual[0] == actual[1]
+        assert actual[0]
 
 
 def test_a_start_that_has_expired(lake: Oracle) -> None:
@@ -124,8 +124,8 @@ def test_a_start_that_has_expired(lake: Oracle) -> None:
         "call java_hadoop.system.expire_snapshots(table => 'between.expired', "
         "older_than => timestamp '2999-01-01', retain_last => 4)"
     )
-    kept = ids_of(lake, "between.expired")
-    assert kept == ids[-4:]
+    remaining = ids_of(lake, "between.expired")
+    assert remaining == ids[-4:]
     assert len(both(lake, "between.expired", bounds(ids[-5], None))) == 15
     for catalog in ("lake", "java_hadoop"):
         with pytest.raises((PySparkException, Py4JJavaError)):
@@ -165,10 +165,10 @@ def test_row_ids_of_a_table_that_became_version_3(lake: Oracle) -> None:
 def test_both_refuse(lake: Oracle, place: str, options: dict[str, str]) -> None:
     ids = ids_of(lake, TABLES[1])
     known = {"FIRST": ids[0], "LAST": ids[-1]}
-    given = {name: known.get(value, value) for name, value in options.items()}
+    arguments = {name: known.get(value, value) for name, value in options.items()}
     for catalog in ("lake", "java_hadoop"):
         with pytest.raises((PySparkException, Py4JJavaError)):
-            read(lake, catalog, TABLES[1] + place, given).collect()
+            read(lake, catalog, TABLES[1] + place, arguments).collect()
 
 
 def test_where_we_read_and_java_does_not(lake: Oracle) -> None:

@@ -200,8 +200,8 @@ def test_tables_without_rows(sides: dict[str, SparkSession], tmp_path: Path) -> 
     assert ours == java
     ours_facts, java_facts = (facts(sides, name, side, tmp_path) for side in ("ours", "java"))
     # Java has a snapshot or none by whether there are partitions
-    for found in (ours_facts, java_facts):
-        found.pop("counts")
+    for actual in (ours_facts, java_facts):
+        actual.pop("counts")
     assert ours_facts == java_facts
 
 

@@ -52,9 +52,9 @@ def test_one_frame_with_different_filters_is_right(lake: Oracle) -> None:
 
 def bitmaps_in(plan: str) -> set[str]:
     """The broadcasts in the text of a plan."""
-    found = set(re.findall(r"Broadcast\(\d+\)", plan))
-    assert found
-    return found
+    result = set(re.findall(r"Broadcast\(\d+\)", plan))
+    assert result
+    return result
 
 
 def test_many_deleted_rows_travel_in_portions_and_beyond_a_limit_not_at_all(

@@ -23,8 +23,8 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 def load(lake: Oracle, name: str, **options: str) -> DataFrame:
     path = str(lake.warehouse / name.replace(".", "/"))
-    given = {name.replace("_", "-"): value for name, value in options.items()}
-    return lake.spark.read.format("iceberg-py").options(**given).load(path)
+    arguments = {name.replace("_", "-"): value for name, value in options.items()}
+    return lake.spark.read.format("iceberg-py").options(**arguments).load(path)
 
 
 def assert_alike(lake: Oracle, name: str, query: str, **options: str) -> str:

@@ -50,7 +50,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 )
 def test_java_reads_the_files_and_measures_its_own_alike(lake: Oracle, partitioning: str) -> None:
     name = f"native_writes.t{len(partitioning)}"
-    found = []
+    actual = []
     for table in (f"lake.{name}", f"java_hadoop.{name}_java"):
         lake.sql(f"create table {table} ({COLUMNS}) using iceberg {partitioning}")
         lake.sql(f"insert into {table} {ROWS}")
@@ -62,10 +62,10 @@ def test_java_reads_the_files_and_measures_its_own_alike(lake: Oracle, partition
             (folder, *(plain_value(f[m]) for m in METRICS))
             for folder, f in zip(folders, files, strict=True)
         )
-        found.append((rows, metrics))
+        actual.append((rows, metrics))
         keys = {k for f in files for k in pq.read_metadata(f.file_path).metadata}
         assert (b"org.apache.spark.version" in keys) == (table == f"lake.{name}")
-    assert found[0] == found[1]
+    assert actual[0] == actual[1]
     for condition in (
         "s like 'é/ =3%'",
         "day = date'1970-01-02'",
@@ -84,5 +84,5 @@ def test_renamed_columns_are_found_by_their_ids(lake: Oracle) -> None:
     lake.sql(f"alter table {t} rename column b.c to a")
     lake.sql(f"alter table {t} add column a string")
     same_rows(lake, "select * from {t}.native_writes.renamed")
-    found = lake.spark.table("java_hadoop.native_writes.renamed")
-    assert found.agg(F.sum("z"), F.sum("b.a"), F.count("a")).collect() == [(10, -10, 0)]
+    actual = lake.spark.table("java_hadoop.native_writes.renamed")
+    assert actual.agg(F.sum("z"), F.sum("b.a"), F.count("a")).collect() == [(10, -10, 0)]

@@ -61,8 +61,8 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
         copy = installed.spark.read.parquet(str(installed.warehouse / "spread")).coalesce(1)
         copy.cache().createOrReplaceTempView("spread")
         for name, (partitioned, properties) in TABLES.items():
-            said = {"write.format.default": "orc", "format-version": "2"} | properties
-            text = ", ".join(f"'{k}'='{v}'" for k, v in said.items())
+            options = {"write.format.default": "orc", "format-version": "2"} | properties
+            text = ", ".join(f"'{k}'='{v}'" for k, v in options.items())
             for catalog, writer in (("java_hadoop", "java"), ("lake", "ours")):
                 table = f"{catalog}.filters.{name}_{writer}"
                 using = "using iceberg" if writer == "java" else ""
@@ -151,14 +151,14 @@ def test_random_conditions_find_the_rows_of_a_plain_copy(lake: Oracle, seed: int
     choose = random.Random(seed)
     names = [f"filters.{name}_{writer}" for name in TABLES for writer in ("java", "ours")]
     for number in range(CONDITIONS_OF_A_SEED):
-        asked = condition(choose, choose.randrange(4))
-        expected = found(lake, "spread", asked)
+        request = condition(choose, choose.randrange(4))
+        expected = found(lake, "spread", request)
         table = names[(seed * CONDITIONS_OF_A_SEED + number) % len(names)]
-        assert found(lake, f"lake.{table}", asked) == expected, (table, asked)
+        assert found(lake, f"lake.{table}", request) == expected, (table, request)
         path = str(lake.warehouse / table.replace(".", "/"))
         portable = lake.spark.read.format("iceberg-py").option("native", "false").load(path)
-        digest = portable.where(asked).selectExpr(*DIGEST.split(", ", 2)).first() or ()
-        assert tuple(digest) == expected, (table, asked)
+        digest = portable.where(request).selectExpr(*DIGEST.split(", ", 2)).first() or ()
+        assert tuple(digest) == expected, (table, request)
 
 
 @pytest.mark.parametrize("written", ["java", "ours"])
@@ -232,9 +232,9 @@ def test_days_are_the_same_where_the_jvm_has_another_zone(lake: Oracle, zone: st
     zones.setDefault(zones.getTimeZone(zone))
     try:
         days = {"=": 30_000, ">=": 60_000, "<=": 30_000, "<": 0, ">": 30_000}
-        for asked, rows in days.items():
-            frame = lake.sql(f"select id from lake.{name} where d {asked} date'2011-12-30'")
-            assert len(frame.collect()) == rows, asked
+        for request, rows in days.items():
+            frame = lake.sql(f"select id from lake.{name} where d {request} date'2011-12-30'")
+            assert len(frame.collect()) == rows, request
         # by the bounds of what were many single days
         listed = ", ".join(f"date'2011-12-{day}'" for day in range(10, 31))
         frame = lake.sql(f"select id from lake.{name} where d in ({listed})")

@@ -33,10 +33,10 @@ def orc_table(
     properties = {"write.format.default": "orc", "format-version": str(version)} | {
         key.replace("__", "-").replace("_", "."): value for key, value in more.items()
     }
-    said = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
+    options = ", ".join(f"'{key}'='{value}'" for key, value in properties.items())
     lake.sql(
         f"create table java_hadoop.orc.{name} using iceberg {partitioned} "
-        f"tblproperties ({said}) as {rows}"
+        f"tblproperties ({options}) as {rows}"
     )
     return f"orc.{name}"
 
@@ -388,8 +388,8 @@ def test_a_wrong_size_in_an_entry_loses_no_row(lake: Oracle, size: int) -> None:
     table = lake.load_java_table(f"java_hadoop.{name}")
     task = table.newScan().planFiles().iterator().next()
     files = lake.jvm.org.apache.iceberg.DataFiles.builder(table.spec()).copy(task.file())
-    said = files.withFileSizeInBytes(size).build()
-    table.newOverwrite().deleteFile(task.file()).addFile(said).commit()
+    text = files.withFileSizeInBytes(size).build()
+    table.newOverwrite().deleteFile(task.file()).addFile(text).commit()
     frame = lake.sql(f"select count(u), sum(id), count(distinct id) from lake.{name}")
     assert "IcebergPyOrcScan" in plan_of(frame)
     assert tuple(frame.first() or ()) == (60000, sum(range(60000)), 60000)

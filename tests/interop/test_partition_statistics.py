@@ -21,9 +21,9 @@ CALL = "CALL {catalog}.system.compute_partition_stats(table => 'parts.{name}'{mo
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    with native_lake(oracle) as found:
+    with native_lake(oracle) as native_oracle:
         oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.parts")
-        yield found
+        yield native_oracle
 
 
 def make(lake: Oracle, name: str, version: int) -> str:
@@ -59,9 +59,9 @@ def forget(table: Table) -> None:
 
 
 def rows(table: Table) -> list[dict[str, Any]]:
-    found = table.refresh().partition_statistics()
-    assert found is not None
-    columns: list[dict[str, Any]] = found.to_pylist()
+    result = table.refresh().partition_statistics()
+    assert result is not None
+    columns: list[dict[str, Any]] = result.to_pylist()
     return columns
 
 
@@ -75,11 +75,11 @@ def java_rows(lake: Oracle, name: str) -> list[tuple[Any, ...]]:
     java.refresh()
     anything = jvm.java.lang.Class.forName("java.lang.Object")
     scan = java.newPartitionStatisticsScan().useSnapshot(java.currentSnapshot().snapshotId()).scan()
-    found, one = [], scan.iterator()
+    result, one = [], scan.iterator()
     while one.hasNext():
         s = one.next()
         p = s.partition()
-        found.append(
+        result.append(
             (
                 [str(p.get(i, anything)) for i in range(p.size())],
                 s.specId(),
@@ -96,13 +96,13 @@ def java_rows(lake: Oracle, name: str) -> list[tuple[Any, ...]]:
                 s.dvCount(),
             )
         )
-    return found
+    return result
 
 
-def as_java_rows(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+def as_java_rows(result: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     """Ours, as `java_rows` says them; a date is its day."""
     out = []
-    for row in found:
+    for row in result:
         values = [
             "None" if v is None else str((v - EPOCH).days if isinstance(v, date) else v)
             for v in row["partition"].values()

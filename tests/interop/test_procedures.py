@@ -17,19 +17,19 @@ from tests.support.oracle import Oracle
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    with native_lake(oracle) as found:
+    with native_lake(oracle) as native_oracle:
         oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.called")
-        yield found
+        yield native_oracle
 
 
 def definition(oracle: Oracle, catalog: str, name: str) -> list[tuple[str, str, bool]]:
     """The parameters of a procedure as Spark sees them: name, type, whether it must be given."""
-    found = oracle.java_session.sessionState().catalogManager().catalog(catalog)
+    actual = oracle.java_session.sessionState().catalogManager().catalog(catalog)
     gateway: Any = oracle.spark._sc._gateway
     names = gateway.new_array(oracle.jvm.java.lang.String, 1)
     names[0] = "system"
     identifier = oracle.jvm.org.apache.spark.sql.connector.catalog.Identifier.of(names, name)
-    unbound = found.loadProcedure(identifier)
+    unbound = actual.loadProcedure(identifier)
     bound = unbound.bind(oracle.jvm.org.apache.spark.sql.types.StructType())
     return [
         (p.name(), p.dataType().catalogString(), p.defaultValue() is None)
@@ -111,7 +111,7 @@ def test_orphan_files(lake: Oracle) -> None:
 
 def test_moves_of_main(lake: Oracle) -> None:
     """The same calls on two tables with the same history: the same columns, and ids of it."""
-    found = []
+    actual = []
     for catalog, name in (("java_hadoop", "moved_by_java"), ("lake", "moved")):
         make(lake, name)
         table = f"java_hadoop.called.{name}"
@@ -140,8 +140,8 @@ def test_moves_of_main(lake: Oracle) -> None:
             lake.sql(f"REFRESH TABLE {table}")
             rows = [[_place(ids, value) for value in row] for row in result.collect()]
             steps.append((result.schema, rows, sorted(lake.sql(f"TABLE {table}").collect())))
-        found.append(steps)
-    assert found[0] == found[1]
+        actual.append(steps)
+    assert actual[0] == actual[1]
 
 
 def _place(ids: list[int], value: object) -> object:
@@ -175,7 +175,7 @@ def test_added_files(lake: Oracle, tmp_path: Path) -> None:
         "TIMESTAMP'2026-01-01' AS at, DATE'2026-01-01' + CAST(id % 3 AS INT) AS day FROM range(9)"
     )
     days.repartition("day").write.partitionBy("day").parquet(f"{tmp_path}/source")
-    found = []
+    actual = []
     for catalog, name in (("java_hadoop", "added_by_java"), ("lake", "added")):
         lake.sql(
             f"CREATE TABLE java_hadoop.called.{name} (name STRING, id BIGINT, ratio DOUBLE, "
@@ -208,5 +208,5 @@ def test_added_files(lake: Oracle, tmp_path: Path) -> None:
         mapping = lake.sql(
             f"SHOW TBLPROPERTIES java_hadoop.called.{name} ('schema.name-mapping.default')"
         ).collect()[0]["value"]
-        found.append((steps, json.loads(mapping)))
-    assert found[0] == found[1]
+        actual.append((steps, json.loads(mapping)))
+    assert actual[0] == actual[1]

@@ -154,20 +154,20 @@ class Queries:
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
     """Each table as `lake.`, `java_hadoop.`, and the views `plain_` and `portable_` of it."""
-    with native_lake(oracle) as found:
-        spark = found.spark
+    with native_lake(oracle) as native_oracle:
+        spark = native_oracle.spark
         spark.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.random_queries")
         for i, name in enumerate(TABLES):
-            make_table(found, name, 2 + i % 2)
+            make_table(native_oracle, name, 2 + i % 2)
             full = f"java_hadoop.random_queries.{name}"
             rows = spark.table(full)
             spark.createDataFrame(rows.toArrow(), rows.schema).createOrReplaceTempView(
                 f"plain_{name}"
             )
-            location = found.load_java_table(full).location()
+            location = native_oracle.load_java_table(full).location()
             portable = spark.read.format("iceberg-py").option("native", "false").load(location)
             portable.createOrReplaceTempView(f"portable_{name}")
-        yield found
+        yield native_oracle
 
 
 @pytest.mark.parametrize("number", range(QUERIES))
@@ -185,5 +185,5 @@ def test_a_query_has_the_same_rows_wherever_it_runs(lake: Oracle, number: int) -
     }
     if ".x > " in query:
         del rows["Java's"]
-    wrong = [who for who, found in rows.items() if found != rows["plain"]]
+    wrong = [who for who, actual in rows.items() if actual != rows["plain"]]
     assert not wrong, f"{', '.join(wrong)} differ from the plain rows: {query}"

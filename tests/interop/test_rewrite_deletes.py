@@ -14,9 +14,9 @@ from tests.support.table_integrity import table_problems
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    with native_lake(oracle) as found:
+    with native_lake(oracle) as native_oracle:
         oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.undeleted")
-        yield found
+        yield native_oracle
 
 
 def make(lake: Oracle, name: str, version: int) -> str:
@@ -41,14 +41,14 @@ def rows_of(lake: Oracle, table: str, version: int = 2) -> Sequence[object]:
 
 
 def call(lake: Oracle, catalog: str, procedure: str, name: str, more: str = "") -> tuple[int, ...]:
-    found = lake.sql(f"CALL {catalog}.system.{procedure}(table => 'undeleted.{name}'{more})")
-    [row] = found.collect()
+    result = lake.sql(f"CALL {catalog}.system.{procedure}(table => 'undeleted.{name}'{more})")
+    [row] = result.collect()
     return tuple(row)
 
 
 def contents(lake: Oracle, table: str) -> list[tuple[object, ...]]:
-    found = lake.sql(f"SELECT content, file_format FROM {table}.delete_files").collect()
-    return sorted(map(tuple, found))
+    result = lake.sql(f"SELECT content, file_format FROM {table}.delete_files").collect()
+    return sorted(map(tuple, result))
 
 
 def whole(lake: Oracle, table: str) -> None:

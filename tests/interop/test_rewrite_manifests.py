@@ -17,9 +17,9 @@ SUMMARY = ("manifests-created", "manifests-kept", "manifests-replaced", "total-d
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    with native_lake(oracle) as found:
+    with native_lake(oracle) as native_oracle:
         oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.rewritten")
-        yield found
+        yield native_oracle
 
 
 def make(lake: Oracle, name: str, version: int) -> str:

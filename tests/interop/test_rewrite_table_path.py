@@ -18,10 +18,10 @@ from tests.support.table_integrity import table_problems
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    with native_lake(oracle) as found:
+    with native_lake(oracle) as native_oracle:
         for catalog in ("java_hadoop", "java_sql"):
             oracle.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog}.moved")
-        yield found
+        yield native_oracle
 
 
 def make(lake: Oracle, version: int) -> str:
@@ -57,8 +57,8 @@ def copies(row: Row) -> dict[str, str]:
         return {target: source for source, target in csv.reader(lines)}
 
 
-def carry_out(found: dict[str, str]) -> None:
-    for target, source in found.items():
+def carry_out(result: dict[str, str]) -> None:
+    for target, source in result.items():
         Path(target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source.removeprefix("file:"), target)
 
@@ -76,13 +76,13 @@ def test_the_same_copies_and_rows_for_all(lake: Oracle, tmp_path: Path, version:
         assert theirs.asDict().keys() == ours.asDict().keys()
         assert theirs["latest_version"] == ours["latest_version"]
         assert theirs[2:] == ours[2:]
-        expected, found = copies(theirs), copies(ours)
-        assert found.keys() == expected.keys()
+        expected, actual = copies(theirs), copies(ours)
+        assert actual.keys() == expected.keys()
         if step:
             # onto a copy of the start
             start = call(lake, "lake", name, target, ", end_version => 'v3.metadata.json'")
             carry_out(copies(start))
-        carry_out(found)
+        carry_out(actual)
         latest = f"{target}/metadata/{ours['latest_version']}"
         rows = sorted(lake.sql(f"{query} {table}").collect())
         copy = f"java_sql.moved.copy{version}_{step}"

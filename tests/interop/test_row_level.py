@@ -36,20 +36,20 @@ STATEMENTS = (
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    with native_lake(oracle) as found:
-        found.sql(SOURCE).createOrReplaceTempView("src")
-        yield found
-        found.spark.catalog.dropTempView("src")
+    with native_lake(oracle) as native_oracle:
+        native_oracle.sql(SOURCE).createOrReplaceTempView("src")
+        yield native_oracle
+        native_oracle.spark.catalog.dropTempView("src")
 
 
 def make_pair(lake: Oracle, name: str, version: int, mode: str, **properties: str) -> None:
     """The same evolved table twice: <name>_ours and <name>_java."""
-    given = {
+    options = {
         "format-version": str(version),
         **{f"write.{op}.mode": mode for op in ("delete", "update", "merge")},
         **{k.replace("_", "."): v for k, v in properties.items()},
     }
-    said = ", ".join(f"'{k}'='{v}'" for k, v in given.items())
+    said = ", ".join(f"'{k}'='{v}'" for k, v in options.items())
     for whose in WHOSE:
         table = f"java_hadoop.{name}_{whose}"
         lake.sql(
@@ -90,11 +90,13 @@ def test_the_same_statements_leave_the_same_rows(
         assert rows(lake, f"{name}_ours", columns) == rows(lake, f"{name}_java", columns)
     if version == 3:
         # later ones were inserted, in whatever order
-        kept = [[r for r in rows(lake, f"{name}_{w}", "id, _row_id") if r[0] < 90] for w in WHOSE]
-        assert kept[0] == kept[1]
-        found = [deletes(lake, f"{name}_{w}") for w in WHOSE]
+        remaining = [
+            [r for r in rows(lake, f"{name}_{w}", "id, _row_id") if r[0] < 90] for w in WHOSE
+        ]
+        assert remaining[0] == remaining[1]
+        actual = [deletes(lake, f"{name}_{w}") for w in WHOSE]
         # a file without rows is dropped here, and kept there with a vector of all its rows
-        assert set(found[0]) <= set(found[1])
+        assert set(actual[0]) <= set(actual[1])
 
 
 # none takes all rows of a file: it is dropped here, and kept there with all its rows deleted
@@ -118,15 +120,15 @@ def test_summaries_count_what_javas_count(lake: Oracle, mode: str) -> None:
             "cast(id % 3 as int) g, cast(id as string) s from range(100)"
         )
     for statement in COUNTED:
-        found = []
+        actual = []
         for catalog, name in zip(("lake", "java_hadoop"), names, strict=True):
             lake.sql(statement.format(t=f"{catalog}.changes.{name}"))
             [(summary,)] = lake.sql(
                 f"select summary from java_hadoop.changes.{name}.snapshots "
                 "order by committed_at desc limit 1"
             ).collect()
-            found.append({k: v for k, v in summary.items() if not k.endswith(OWN)})
-        assert found[0] == found[1], statement
+            actual.append({k: v for k, v in summary.items() if not k.endswith(OWN)})
+        assert actual[0] == actual[1], statement
 
 
 def test_variants_are_deleted_and_not_written(lake: Oracle) -> None:
@@ -142,18 +144,18 @@ def test_variants_are_deleted_and_not_written(lake: Oracle) -> None:
     lake.sql(f"delete from lake.{name} where variant_get(v, '$.a', 'int') = 1")
     with pytest.raises(PySparkException, match="column 'v' has type variant, which cannot be"):
         lake.sql(f"update lake.{name} set s = 'u' where id = 2")
-    found = lake.sql(f"select id, s, to_json(v) from java_hadoop.{name} order by id").collect()
-    assert [tuple(r) for r in found] == [(i, "s", f'{{"a":{i}}}') for i in (0, 2, 3)]
+    actual = lake.sql(f"select id, s, to_json(v) from java_hadoop.{name} order by id").collect()
+    assert [tuple(r) for r in actual] == [(i, "s", f'{{"a":{i}}}') for i in (0, 2, 3)]
 
 
 def deletes(lake: Oracle, name: str) -> list[tuple[object, ...]]:
     """What Java says of live delete files, without their names and sizes."""
-    found = lake.sql(
+    result = lake.sql(
         "select d.content, d.file_format, d.spec_id, d.partition, d.record_count, "
         "d.referenced_data_file is not null, d.content_offset is not null, d.sort_order_id "
         f"from java_hadoop.{name}.delete_files d"
     )
-    return sorted(tuple(map(str, r)) for r in found.collect())
+    return sorted(tuple(map(str, r)) for r in result.collect())
 
 
 def test_java_deletes_what_we_have_deleted_from(lake: Oracle) -> None:
@@ -171,11 +173,11 @@ def test_java_deletes_what_we_have_deleted_from(lake: Oracle) -> None:
             lake.sql(f"delete from lake.{table} where id % 10 = {version + 3}")
             lake.sql(f"delete from java_hadoop.{table} where id % 20 = {version + 4}")
         left = [r[0] for r in rows(lake, f"{name}_ours", "id")]
-        gone = {2, 5} if version == 2 else {2, 5, 3, 6}
+        deleted = {2, 5} if version == 2 else {2, 5, 3, 6}
         assert left == [
             i
             for i in range(100)
-            if i % 10 not in gone and i % 20 not in ({6} if version == 2 else {6, 7})
+            if i % 10 not in deleted and i % 20 not in ({6} if version == 2 else {6, 7})
         ]
         assert rows(lake, f"{name}_java", "id") == rows(lake, f"{name}_ours", "id")
     formats = {r[1] for r in deletes(lake, f"{name}_ours")}
@@ -244,8 +246,8 @@ def test_delete_files_of_other_formats_are_read_by_the_other(
     keys = lake.sql("select id, cast(id % 3 as int) g from range(4, 6)")
     for whose in WHOSE:
         install(lake.spark).table(f"lake.{name}_{whose}").write_equality_deletes(keys, ["id", "g"])
-        found = deletes(lake, f"{name}_{whose}")
-        assert {r[:2] for r in found} == {(c, file_format.upper()) for c in ("1", "2")}
+        actual = deletes(lake, f"{name}_{whose}")
+        assert {r[:2] for r in actual} == {(c, file_format.upper()) for c in ("1", "2")}
         expected = [
             (i, "new" if i % 10 == 2 else str(i))
             for i in range(100)

@@ -29,13 +29,13 @@ def test_a_table_in_s3_changed_in_turns(tmp_path: Path, version: int) -> None:
             "client.region": s3.properties()["s3.region"],
         }
         with rest_server(tmp_path / "rest", server, s3_file_io_jars(VERSION)) as rest:
-            given = {
+            options = {
                 "properties": s3.properties(),
                 "uri": rest.endpoint,
                 "scratch": str(tmp_path / "spark"),
                 "versions": [version],
             }
-            answer = json.loads(run_python(IN_TURNS, json.dumps(given)).splitlines()[-1])
+            answer = json.loads(run_python(IN_TURNS, json.dumps(options)).splitlines()[-1])
     assert len(answer["turns"]) == (9 if version == 3 else 1)
     for turn in answer["turns"]:
         assert turn["java"] == turn["native"] == turn["portable"], turn["what"]

@@ -42,13 +42,13 @@ MAIN, BRANCH = "", ".branch_b"
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    with native_lake(oracle) as found:
-        found.sql("create namespace if not exists java_hadoop.same")
+    with native_lake(oracle) as native_oracle:
+        native_oracle.sql("create namespace if not exists java_hadoop.same")
         for key, value in INTERPRETED.items():
-            found.spark.conf.set(key, value)
-        yield found
+            native_oracle.spark.conf.set(key, value)
+        yield native_oracle
         for key in INTERPRETED:
-            found.spark.conf.unset(key)
+            native_oracle.spark.conf.unset(key)
 
 
 @dataclass(frozen=True)
@@ -117,14 +117,14 @@ class Pair:
         hidden = ["_row_id", "_last_updated_sequence_number"] if self.version == 3 else []
         listed = ", ".join([*columns, *hidden])
         read = [(place, name) for place in self.places for name in self.in_java]
-        found = self.lake.sql(
+        result = self.lake.sql(
             " union all ".join(
                 f"select {i} side, {listed} from {name}{place}"
                 for i, (place, name) in enumerate(read)
             )
         ).collect()
         rows: list[list[Any]] = [[] for _ in read]
-        for row in found:
+        for row in result:
             side, *values = plain_value(row)
             rows[side].append(tuple(values))
         at = len(columns)
@@ -238,10 +238,10 @@ class Pair:
             ours.update_spec().remove_source(source, transform).commit()
             action = "drop"
         else:
-            found = changes.new_field(draw, shape)
-            if found is None:
+            result = changes.new_field(draw, shape)
+            if result is None:
                 return
-            source, transform = found
+            source, transform = result
             changes.add_field(shape, source, transform)
             ours.update_spec().add_field(source, transform).commit()
             action = "add"
@@ -359,10 +359,10 @@ def create(lake: Oracle, draw: changes.Draw) -> Pair:
     }
     columns = ", ".join(f"{name} {type_}" for name, type_ in shape.columns.items())
     fields = ", ".join(changes.field_in_sql(*f) for f in shape.fields)
-    said = ", ".join(f"'{k}'='{v}'" for k, v in properties.items())
+    properties_sql = ", ".join(f"'{k}'='{v}'" for k, v in properties.items())
     pair.run(
         f"create table {{t}} ({columns}) using iceberg "
-        f"{f'partitioned by ({fields}) ' if fields else ''}tblproperties ({said})"
+        f"{f'partitioned by ({fields}) ' if fields else ''}tblproperties ({properties_sql})"
     )
     return pair
 

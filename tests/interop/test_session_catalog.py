@@ -22,11 +22,11 @@ _numbers = itertools.count()
 
 
 def session_of(spark: SparkSession, implementation: str, warehouse: Path) -> SparkSession:
-    made = spark.newSession()
-    made.conf.set(CATALOG, implementation)
-    made.conf.set(f"{CATALOG}.type", "hadoop")
-    made.conf.set(f"{CATALOG}.warehouse", str(warehouse))
-    return made
+    new_session = spark.newSession()
+    new_session.conf.set(CATALOG, implementation)
+    new_session.conf.set(f"{CATALOG}.type", "hadoop")
+    new_session.conf.set(f"{CATALOG}.warehouse", str(warehouse))
+    return new_session
 
 
 @pytest.fixture(scope="module")

@@ -25,10 +25,10 @@ COLUMNS = (
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    with native_lake(oracle) as found:
+    with native_lake(oracle) as native_oracle:
         oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.snapped")
         oracle.sql("CREATE NAMESPACE plain")
-        yield found
+        yield native_oracle
         oracle.sql("DROP NAMESPACE plain CASCADE")
 
 
@@ -91,8 +91,8 @@ def test_snapshots(lake: Oracle, file_format: str, partitioned: bool) -> None:
     assert len(rows) == 3
     for name in ("java", "ours"):
         for reader in ("java_hadoop", "lake"):
-            found = lake.sql(f"TABLE {reader}.snapped.{source}_{name}").collect()
-            assert sorted(map(str, found)) == rows, (name, reader)
+            actual = lake.sql(f"TABLE {reader}.snapped.{source}_{name}").collect()
+            assert sorted(map(str, actual)) == rows, (name, reader)
     theirs, ours = (facts(lake, f"{source}_{name}") for name in ("java", "ours"))
     assert ours == theirs
     lake.sql(f"INSERT INTO java_hadoop.snapped.{source}_ours TABLE plain.{source}")
@@ -121,7 +121,7 @@ def test_partitions_without_a_folder_are_refused_or_left_out(lake: Oracle, tmp_p
 def test_files_of_a_table(lake: Oracle) -> None:
     """Each side adds them to a table of its own."""
     make(lake, "added", "parquet", partitioned=True)
-    found = []
+    actual = []
     for catalog, name in (("java_hadoop", "added_by_java"), ("lake", "added_by_us")):
         lake.sql(
             f"CREATE TABLE java_hadoop.snapped.{name} ({COLUMNS.replace('CHAR(3)', 'STRING')}) "
@@ -136,6 +136,6 @@ def test_files_of_a_table(lake: Oracle) -> None:
             lake.sql(f"REFRESH TABLE java_hadoop.snapped.{name}")
             rows = lake.sql(f"TABLE java_hadoop.snapped.{name}").collect()
             steps.append((row[0], sorted(map(str, rows))))
-        found.append(steps)
-    assert found[0] == found[1]
-    assert [count for count, _ in found[0]] == [1, 1]
+        actual.append(steps)
+    assert actual[0] == actual[1]
+    assert [count for count, _ in actual[0]] == [1, 1]

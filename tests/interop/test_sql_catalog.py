@@ -40,15 +40,15 @@ def run_on_both(lake: Oracle, name: str, *statements: str) -> tuple[dict[str, An
 def metadata_of(lake: Oracle, folder: str) -> dict[str, Any]:
     files = list((lake.warehouse / folder / "metadata").glob("v*.metadata.json"))
     last = max(files, key=lambda f: int(f.name[1:].partition(".")[0]))
-    found: dict[str, Any] = json.loads(Path(last).read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = json.loads(Path(last).read_text(encoding="utf-8"))
+    return result
 
 
 def shape(metadata: dict[str, Any]) -> dict[str, Any]:
     """What DDL decides about a table."""
-    kept = ("schemas", "current-schema-id", "partition-specs", "last-column-id", "properties")
-    found = {k: metadata[k] for k in (*kept, "format-version")}
-    return {**found, "commits": len(metadata["metadata-log"])}
+    remaining = ("schemas", "current-schema-id", "partition-specs", "last-column-id", "properties")
+    result = {k: metadata[k] for k in (*remaining, "format-version")}
+    return {**result, "commits": len(metadata["metadata-log"])}
 
 
 def answers(lake: Oracle, statement: str) -> list[tuple[Any, ...]]:
@@ -265,13 +265,13 @@ def test_frames_and_views_see_the_snapshots_that_they_see_with_java(lake: Oracle
         lake.sql(f"insert into java_hadoop.{name} " + ROWS.format(first=3, last=5))
         view = lake.spark.table(f"pinned_{catalog}")
         later = (frame.count(), frame.filter("id >= 0").count(), view.count())
-        kept = cached.count()
+        remaining = cached.count()
         anew = lake.spark.table(f"{catalog}.{name}").count()
         lake.sql(f"refresh table {catalog}.{name}")
         again = lake.sql(f"select * from {catalog}.{name}").count()
         travelled = lake.spark.read.option("versionAsOf", first).table(f"{catalog}.{name}").count()
         cached.unpersist()
-        seen[catalog] = (before, later, kept, anew, again, travelled)
+        seen[catalog] = (before, later, remaining, anew, again, travelled)
     assert seen[OURS] == seen[JAVAS]
     assert seen[OURS][-1] == 3
 
@@ -324,9 +324,9 @@ def test_new_sessions_have_the_catalogs_that_their_configuration_names(lake: Ora
     other.conf.set("spark.sql.catalog.second", "iceberg_pyspark")
     other.conf.set("spark.sql.catalog.second.type", "hadoop")
     other.conf.set("spark.sql.catalog.second.warehouse", str(lake.warehouse))
-    found = other.sql("select id from second.both.sessions where id > 1")
-    assert found.count() == 2
-    assert "IcebergPyParquetScan" in found._jdf.queryExecution().executedPlan().toString()
+    actual = other.sql("select id from second.both.sessions where id > 1")
+    assert actual.count() == 2
+    assert "IcebergPyParquetScan" in actual._jdf.queryExecution().executedPlan().toString()
     theirs = install(other)
     assert theirs.is_native
     assert theirs is install(other)
@@ -342,9 +342,9 @@ def test_namespaces_of_folders_are_made_without_properties_as_in_java(lake: Orac
         with pytest.raises(PySparkException):
             lake.sql(f"create namespace {catalog}.refused with dbproperties ('a' = 'b')")
     for catalog in (OURS, JAVAS):
-        found = {row.namespace for row in lake.sql(f"show namespaces in {catalog}").collect()}
-        assert {f"made_by_{OURS}", f"made_by_{JAVAS}"} <= found
-        assert "refused" not in found
+        actual = {row.namespace for row in lake.sql(f"show namespaces in {catalog}").collect()}
+        assert {f"made_by_{OURS}", f"made_by_{JAVAS}"} <= actual
+        assert "refused" not in actual
 
 
 def test_the_catalog_functions_of_a_session_answer_as_java(lake: Oracle) -> None:

@@ -51,11 +51,11 @@ def test_variants_are_read_on_both_paths(lake: Oracle, shredded: bool) -> None:
     plan = same_rows(lake, "SELECT id, to_json(v) FROM {t}." + name)
     assert "IcebergPyParquetScan" in plan
     java = lake.spark.table(f"java_hadoop.{name}")
-    found = portably(lake, name)
-    for frame in (lake.spark.table(f"lake.{name}"), found):
+    actual = portably(lake, name)
+    for frame in (lake.spark.table(f"lake.{name}"), actual):
         assert frame.dtypes == java.dtypes
     columns = ("id", "to_json(v)", "variant_get(v, '$.c.d[2]', 'int')", "schema_of_variant(v)")
-    assert rows_of(found.selectExpr(*columns)) == rows_of(java.selectExpr(*columns))
+    assert rows_of(actual.selectExpr(*columns)) == rows_of(java.selectExpr(*columns))
 
 
 def test_nested_variants_are_read_on_both_paths(lake: Oracle) -> None:
@@ -72,8 +72,8 @@ def test_nested_variants_are_read_on_both_paths(lake: Oracle) -> None:
     same_rows(lake, "SELECT to_json(s), to_json(l), to_json(m) FROM {t}." + name)
     java = lake.spark.table(f"java_hadoop.{name}")
     columns = ("to_json(s)", "to_json(l)", "to_json(m)")
-    found = portably(lake, name)
-    assert rows_of(found.selectExpr(*columns)) == rows_of(java.selectExpr(*columns))
+    actual = portably(lake, name)
+    assert rows_of(actual.selectExpr(*columns)) == rows_of(java.selectExpr(*columns))
 
 
 def test_a_column_spark_has_no_type_for_hides_no_other(lake: Oracle) -> None:

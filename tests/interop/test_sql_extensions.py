@@ -49,12 +49,12 @@ class Pair:
 
     def errors(self, statement: str) -> tuple[str, str]:
         """What both say to a statement that neither carries out."""
-        said = []
+        text = []
         for namespace in (OURS, JAVAS):
             with pytest.raises((PySparkException, Py4JJavaError)) as e:
                 self.lake.sql(self._with(statement, namespace))
-            said.append(str(e.value))
-        return said[0], said[1]
+            text.append(str(e.value))
+        return text[0], text[1]
 
     def _with(self, statement: str, namespace: str) -> str:
         table = f"{namespace}.{self.name}"
@@ -72,10 +72,10 @@ class Pair:
 
     def left(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What the statements have left of both, snapshots by their number."""
-        found = []
+        result = []
         for namespace in (OURS, JAVAS):
             metadata = self._metadata(namespace)
-            kept = {
+            remaining = {
                 k: metadata[k]
                 for k in (
                     *("partition-specs", "default-spec-id", "last-partition-id", "sort-orders"),
@@ -88,8 +88,8 @@ class Pair:
                 for name, ref in metadata.get("refs", {}).items()
             }
             commits = len(metadata["metadata-log"])
-            found.append({**kept, "refs": refs, "commits": commits})
-        return found[0], found[1]
+            result.append({**remaining, "refs": refs, "commits": commits})
+        return result[0], result[1]
 
 
 def assert_same(pair: Pair) -> dict[str, Any]:
@@ -228,8 +228,8 @@ def test_what_java_refuses_is_refused_and_changes_nothing(
     pair.run("insert into {t} (id, part) values (1, 'a')")
     pair.run("alter table {t} create branch b")
     before = pair.left()
-    said, _ = pair.errors(f"alter table {{t}} {statement}")
-    assert ours in said
+    message, _ = pair.errors(f"alter table {{t}} {statement}")
+    assert ours in message
     assert pair.left() == before
 
 

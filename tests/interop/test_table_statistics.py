@@ -34,9 +34,9 @@ ROWS = """
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    with native_lake(oracle) as found:
+    with native_lake(oracle) as native_oracle:
         oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.counted")
-        yield found
+        yield native_oracle
 
 
 def make(lake: Oracle, name: str, rows: str = ROWS) -> str:
@@ -63,16 +63,16 @@ def counts_in_metadata(lake: Oracle, table: str) -> dict[int, tuple[str, int, in
 
 
 def sketches(lake: Oracle, table: str) -> dict[int, ThetaSketch]:
-    found = our_table(lake, table)
-    [file] = found.metadata.statistics
-    footer = read_puffin_footer(found.io, file.statistics_path)
+    result = our_table(lake, table)
+    [file] = result.metadata.statistics
+    footer = read_puffin_footer(result.io, file.statistics_path)
     assert (footer.file_size, footer.footer_size) == (
         file.file_size_in_bytes,
         file.file_footer_size_in_bytes,
     )
     return {
         b.fields[0]: ThetaSketch.from_bytes(
-            read_puffin_blob(found.io, file.statistics_path, b), file.statistics_path
+            read_puffin_blob(result.io, file.statistics_path, b), file.statistics_path
         )
         for b in footer.blobs
         if b.type == THETA_SKETCH

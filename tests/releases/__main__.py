@@ -40,16 +40,16 @@ def run_on(release: str) -> dict[str, Any]:
     if done.returncode != 0:
         raise RuntimeError(f"Spark {release}: first steps did not run\n{done.stderr}")
     sys.stderr.write(done.stderr[-4000:] if "Traceback" in done.stderr else "")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
-def summary(found: Mapping[str, Any]) -> str:
+def summary(result: Mapping[str, Any]) -> str:
     """One line about a release, and one for each step that went wrong."""
-    steps: Mapping[str, str | None] = found["steps"]
+    steps: Mapping[str, str | None] = result["steps"]
     wrong = {name: why for name, why in steps.items() if why is not None}
-    lines = [f"Spark {found['release']}: {len(steps) - len(wrong)} of {len(steps)}"]
-    lines += [f"  not native: {name}: {why}" for name, why in found["missing"].items()]
+    lines = [f"Spark {result['release']}: {len(steps) - len(wrong)} of {len(steps)}"]
+    lines += [f"  not native: {name}: {why}" for name, why in result["missing"].items()]
     lines += [f"  {name}: {why}" for name, why in wrong.items()]
     return "\n".join(lines)
 
@@ -58,14 +58,14 @@ def table_of(results: Sequence[Mapping[str, Any]]) -> str:
     """The page of the documentation."""
     head = ["Spark", *PARTS, *(f.name for f in FEATURES)]
     lines = [" | ".join(head), " | ".join("---" for _ in head)]
-    for found in results:
-        cells = [found["release"]]
+    for result in results:
+        cells = [result["release"]]
         for part in PARTS:
             names = [name for name, (of, _) in STEPS.items() if of == part]
-            done = sum(found["steps"][name] is None for name in names)
+            done = sum(result["steps"][name] is None for name in names)
             cells.append(f"{done} of {len(names)}")
         for feature in FEATURES:
-            cells.append("not native" if feature.name in found["missing"] else "native")
+            cells.append("not native" if feature.name in result["missing"] else "native")
         lines.append(" | ".join(cells))
     table = "\n".join(f"| {line} |" for line in lines)
     otherwise = "\n".join(f"| {f.name} | {f.otherwise} |" for f in FEATURES)
@@ -89,17 +89,17 @@ def main() -> int:
     """Run; 1 if something went wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("releases", nargs="*", metavar="RELEASE", default=[])
-    asked = parser.parse_args().releases or list(RELEASES)
+    request = parser.parse_args().releases or list(RELEASES)
     results = []
-    for release in asked:
-        found = run_on(release)
-        results.append(found)
-        sys.stdout.write(summary(found) + "\n")
+    for release in request:
+        result = run_on(release)
+        results.append(result)
+        sys.stdout.write(summary(result) + "\n")
         sys.stdout.flush()
-    if asked == list(RELEASES):
+    if request == list(RELEASES):
         TABLE.parent.mkdir(exist_ok=True)
         TABLE.write_text(table_of(results), encoding="utf-8")
-    return int(any(why is not None for found in results for why in found["steps"].values()))
+    return int(any(why is not None for result in results for why in result["steps"].values()))
 
 
 if __name__ == "__main__":

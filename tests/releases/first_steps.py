@@ -59,10 +59,10 @@ def step(part: str) -> Callable[[Step], Step]:
     return counted
 
 
-def equal(found: object, expected: object) -> None:
+def equal(result: object, expected: object) -> None:
     """Compare; what differs is said in the error."""
-    if found != expected:
-        raise AssertionError(f"found {found}, expected {expected}")
+    if result != expected:
+        raise AssertionError(f"found {result}, expected {expected}")
 
 
 # ---- without install(): the Python data source
@@ -146,8 +146,8 @@ def count_and_join(lake: Lake) -> None:
 
 @step("reads")
 def hidden_columns(lake: Lake) -> None:
-    found = lake.rows("SELECT id, _file LIKE '%.parquet', _pos >= 0 FROM lake.db.t WHERE id < 3")
-    equal(found, [(1, True, True), (2, True, True)])
+    result = lake.rows("SELECT id, _file LIKE '%.parquet', _pos >= 0 FROM lake.db.t WHERE id < 3")
+    equal(result, [(1, True, True), (2, True, True)])
 
 
 @step("writes")
@@ -201,8 +201,8 @@ def write_the_format_by_path(lake: Lake) -> None:
     frame = lake.spark.range(100).selectExpr("id", "id % 3 AS g")
     writer = frame.write.format("iceberg-py").option("partitioned-by", "g")
     writer.mode("append").save(path)
-    found = lake.spark.read.format("iceberg-py").load(path)
-    equal(found.groupBy("g").count().orderBy("g").collect(), [(0, 34), (1, 33), (2, 33)])
+    result = lake.spark.read.format("iceberg-py").load(path)
+    equal(result.groupBy("g").count().orderBy("g").collect(), [(0, 34), (1, 33), (2, 33)])
     part = lake.spark.range(2).selectExpr("id", "0L AS g")
     dynamic = part.write.format("iceberg-py").option("overwrite-mode", "dynamic")
     dynamic.mode("overwrite").save(path)
@@ -218,8 +218,8 @@ def write_the_format_by_name(lake: Lake) -> None:
     one = lake.spark.createDataFrame([(1, 1)], "id bigint, p int")
     one.write.format("iceberg-py").options(**options).mode("append").save("db.named")
     equal(lake.rows("SELECT * FROM lake.db.named"), [(1, 1)])
-    found = lake.spark.read.format("iceberg-py").options(**options).load("db.named")
-    equal([tuple(r) for r in found.collect()], [(1, 1)])
+    result = lake.spark.read.format("iceberg-py").options(**options).load("db.named")
+    equal([tuple(r) for r in result.collect()], [(1, 1)])
 
 
 @step("reads")
@@ -441,10 +441,10 @@ def rows_appended_by_python(lake: Lake) -> None:
 
 @step("catalog")
 def new_sessions(lake: Lake) -> None:
-    made = lake.spark.newSession()
+    new_session = lake.spark.newSession()
     for key, value in catalog_settings(lake.folder).items():
-        made.conf.set(key, value)
-    equal(made.table("lake.db.named").count(), 2)
+        new_session.conf.set(key, value)
+    equal(new_session.table("lake.db.named").count(), 2)
 
 
 @step("catalog")

@@ -112,15 +112,15 @@ def _is_needed(jar: Path) -> bool:
 def _bring(release: str, scratch: Path) -> None:
     pom = scratch / "pom.xml"
     pom.write_text(_pom(release), encoding="utf-8")
-    made = scratch / "jars"
+    created = scratch / "jars"
     run_download(
         [
             *("mvn", "--quiet", "--batch-mode", "--file", str(pom)),
-            *("dependency:copy-dependencies", f"-DoutputDirectory={made}"),
+            *("dependency:copy-dependencies", f"-DoutputDirectory={created}"),
         ]
     )
     # whole or not at all
-    made.rename(KEPT / "jars" / release)
+    created.rename(KEPT / "jars" / release)
 
 
 def _pom(release: str) -> str:
@@ -146,9 +146,9 @@ def _pom(release: str) -> str:
 
 def _dependency(artifact: str, version: str = "") -> str:
     group, _, name = artifact.partition(":")
-    said = f"<version>{version}</version>" if version else ""
+    options = f"<version>{version}</version>" if version else ""
     nothing_else = "<exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion>"
     return (
-        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>{said}"
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>{options}"
         f"<exclusions>{nothing_else}</exclusions></dependency>\n"
     )

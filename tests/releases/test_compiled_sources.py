@@ -41,8 +41,8 @@ def jvm_of(jars: list[Path]) -> Iterator[Any]:
     try:
         thread = gateway.jvm.java.lang.Thread.currentThread()
         no_urls = gateway.new_array(gateway.jvm.java.net.URL, 0)
-        made = gateway.jvm.org.apache.spark.util.MutableURLClassLoader
-        thread.setContextClassLoader(made(no_urls, thread.getContextClassLoader()))
+        created = gateway.jvm.org.apache.spark.util.MutableURLClassLoader
+        thread.setContextClassLoader(created(no_urls, thread.getContextClassLoader()))
         yield gateway
     finally:
         gateway.shutdown()
@@ -67,9 +67,9 @@ def lacking_in(gateway: Any, loader: Any) -> dict[str, str | None]:
     plans = loader.loadClass("IcebergPyPlans").getDeclaredConstructor(
         gateway.new_array(gateway.jvm.java.lang.Class, 0)
     )
-    made = plans.newInstance(gateway.new_array(gateway.jvm.java.lang.Object, 0))
-    found: dict[str, str | None] = json.loads(made.missingInternals(None))
-    return found
+    created = plans.newInstance(gateway.new_array(gateway.jvm.java.lang.Object, 0))
+    result: dict[str, str | None] = json.loads(created.missingInternals(None))
+    return result
 
 
 @pytest.mark.parametrize("release", RELEASES)

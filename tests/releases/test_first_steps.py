@@ -13,13 +13,13 @@ from tests.releases.releases import LACKING
 @pytest.mark.parametrize("release", ["4.0.5", "4.1.0"])
 def test_all_first_steps_give_the_right_rows(release: str, pytestconfig: pytest.Config) -> None:
     try:
-        found = run_on(release)
+        actual = run_on(release)
     except EnvironmentUnavailableError as e:
         if pytestconfig.getoption("--require-oracle"):
             raise
         pytest.skip(str(e))
-    assert found["release"] == release
-    assert found["native"], found["described"]
+    assert actual["release"] == release
+    assert actual["native"], actual["described"]
     lacking = {f.name for f in FEATURES if {*f.internals} & LACKING.get(release, set())}
-    assert set(found["missing"]) == lacking
-    assert [why for why in found["steps"].values() if why is not None] == [], summary(found)
+    assert set(actual["missing"]) == lacking
+    assert [why for why in actual["steps"].values() if why is not None] == [], summary(actual)

@@ -25,8 +25,8 @@ def program() -> Path:
     jars = Path(pyspark.__file__).parent / "jars"
     jar = jars / f"hive-metastore-{VERSION}.jar"
     if not jar.exists():
-        found = ", ".join(p.name for p in jars.glob("hive-metastore-*.jar")) or "none"
-        absent("the Hive metastore", f"pyspark has no {jar.name} (it has {found})")
+        result = ", ".join(p.name for p in jars.glob("hive-metastore-*.jar")) or "none"
+        absent("the Hive metastore", f"pyspark has no {jar.name} (it has {result})")
     if not (find_java_home() / "bin" / "javac").exists():
         absent("the Hive metastore", "it needs a JDK, and this Java has no compiler")
     return jar

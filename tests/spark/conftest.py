@@ -27,12 +27,12 @@ class Configured:
 @pytest.fixture(scope="session")
 def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Configured]:
     """The environment that the session of all tests starts in."""
-    found = Configured(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("from-env"))
+    result = Configured(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("from-env"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYICEBERG_HOME", str(found.home))
+        patch.setenv("PYICEBERG_HOME", str(result.home))
         patch.setenv("PYICEBERG_CATALOG__FROM_ENV__TYPE", "hadoop")
-        patch.setenv("PYICEBERG_CATALOG__FROM_ENV__WAREHOUSE", str(found.warehouse))
-        yield found
+        patch.setenv("PYICEBERG_CATALOG__FROM_ENV__WAREHOUSE", str(result.warehouse))
+        yield result
 
 
 @pytest.fixture(scope="session")

@@ -142,10 +142,10 @@ def test_streams_of_pyspark_and_questions_of_ours_have_their_own_ports(
     script = tmp_path / "driver.py"
     script.write_text(DRIVER, encoding="utf-8")
     printed = run_python(script, str(tmp_path), json.dumps(conf), order)
-    found = json.loads(printed.splitlines()[-1])
-    secrets, shown = found.pop("secrets"), found.pop("shown")
-    assert found.pop("connections") <= 8
-    assert found == {
+    actual = json.loads(printed.splitlines()[-1])
+    secrets, shown = actual.pop("secrets"), actual.pop("shown")
+    assert actual.pop("connections") <= 8
+    assert actual == {
         **({"theirs": [10]} if order == "theirs first" else {}),
         "ours too": [10, 5],
         "new session": 5,

@@ -54,9 +54,9 @@ def a_history(case: int, *, unique: bool) -> tuple[list[Any], list[Counter[Any]]
                     del values[key]
             after = Counter(values.values())
         else:
-            kept = [row for row in before.elements() if chance.random() < 0.6]
+            remaining = [row for row in before.elements() if chance.random() < 0.6]
             new = [(case, chance.choice([1, 2, None]), chance.choice("ab")) for _ in range(3)]
-            after = Counter(kept + new[: chance.randint(0, 3)])
+            after = Counter(remaining + new[: chance.randint(0, 3)])
         # what copy-on-write writes again of what is in both
         again = Counter(row for row in (before & after).elements() if chance.random() < 0.5)
         for type_, rows in (("DELETE", before - after), ("INSERT", after - before)):
@@ -67,10 +67,10 @@ def a_history(case: int, *, unique: bool) -> tuple[list[Any], list[Counter[Any]]
 
 
 def of_cases(spark: SparkSession, *, unique: bool) -> tuple[DataFrame, list[list[Counter[Any]]]]:
-    made = [a_history(case, unique=unique) for case in range(CASES)]
-    rows = [row for changes, _ in made for row in changes]
+    created = [a_history(case, unique=unique) for case in range(CASES)]
+    rows = [row for changes, _ in created for row in changes]
     frame = spark.createDataFrame(rows, f"case int, id int, v string, {SAID}").repartition(3)
-    return frame, [moments for _, moments in made]
+    return frame, [moments for _, moments in created]
 
 
 def changed(rows: list[Any], *types: str, **said: int) -> Counter[Any]:
@@ -84,12 +84,12 @@ def changed(rows: list[Any], *types: str, **said: int) -> Counter[Any]:
 @pytest.mark.parametrize("unique", [True, False])
 def test_changes_lead_from_one_snapshot_to_the_next(spark: SparkSession, unique: bool) -> None:
     frame, cases = of_cases(spark, unique=unique)
-    found = without_carry_overs(frame).collect()
+    actual = without_carry_overs(frame).collect()
     net = net_changes(frame).collect()
     if unique:
         imaged = with_update_images(frame, [F.col("case"), F.col("id")], "id").collect()
     for case, moments in enumerate(cases):
-        of_case = [row for row in found if row.case == case]
+        of_case = [row for row in actual if row.case == case]
         for ordinal, (before, after) in enumerate(pairwise(moments)):
             deleted, inserted = before - after, after - before
             number = {"change_ordinal": ordinal, "commit_snapshot_id": ordinal + 100}
@@ -124,8 +124,8 @@ def test_net_changes_of_a_part_are_the_difference(spark: SparkSession) -> None:
 def test_net_changes_say_when(spark: SparkSession) -> None:
     rows = [(1, "INSERT", n, n) for n in (0, 1, 3)] + [(1, "DELETE", 2, 2), (2, "DELETE", 1, 1)]
     rows += [(3, "INSERT", 0, 0), (3, "DELETE", 1, 1), (3, "INSERT", 1, 1)]
-    found = net_changes(spark.createDataFrame(rows, f"id int, {SAID}")).collect()
-    assert sorted(tuple(r)[:3] for r in found) == [
+    actual = net_changes(spark.createDataFrame(rows, f"id int, {SAID}")).collect()
+    assert sorted(tuple(r)[:3] for r in actual) == [
         (1, "INSERT", 0),
         (1, "INSERT", 3),
         (2, "DELETE", 1),
@@ -162,9 +162,9 @@ def test_values_are_equal_or_not(spark: SparkSession) -> None:
                 "0 _change_ordinal, 1L _commit_snapshot_id"
             )
     frame = spark.sql(" union all ".join(rows))
-    found = without_carry_overs(frame)
-    assert found.schema == frame.schema
-    left = found.selectExpr("case", "_change_type", "cast(v0 as string) v0").collect()
+    actual = without_carry_overs(frame)
+    assert actual.schema == frame.schema
+    left = actual.selectExpr("case", "_change_type", "cast(v0 as string) v0").collect()
     assert sorted((r.case, r["_change_type"]) for r in left) == [
         (case, "INSERT") for case in range(len(VALUES))
     ]
@@ -318,8 +318,8 @@ def test_identifier_fields_of_the_table(session: IcebergSession) -> None:
     session.table("logs.db.named").update_schema().set_identifier_fields("s.id").commit()
     session.spark.sql("insert into logs.db.named values (named_struct('id', 1L), 7, 'a')")
     session.spark.sql("update logs.db.named set v = 'b', id = 8")
-    found = call(session, "named", ", compute_updates => true")
-    assert [row[1:] for row in found] == [
+    actual = call(session, "named", ", compute_updates => true")
+    assert [row[1:] for row in actual] == [
         ("INSERT", 7, "a"),
         ("UPDATE_AFTER", 8, "b"),
         ("UPDATE_BEFORE", 7, "a"),

@@ -48,8 +48,8 @@ for statement in statements:
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    with sqlite_lake(spark, tmp_path_factory.mktemp("shared"), "shared") as found:
-        yield found
+    with sqlite_lake(spark, tmp_path_factory.mktemp("shared"), "shared") as lake_session:
+        yield lake_session
 
 
 def test_counts_of_two_processes_add_up(session: IcebergSession, tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_counts_of_two_processes_add_up(session: IcebergSession, tmp_path: Path)
         for statement in statements(tables.values(), own=20):
             spark.sql(statement)
     for name in tables.values():
-        found = {r.k: r.n for r in spark.table(name).collect()}
-        assert found == {0: 4 * TIMES, 1: 4 * TIMES, 2: 2 * TIMES}
+        actual = {r.k: r.n for r in spark.table(name).collect()}
+        assert actual == {0: 4 * TIMES, 1: 4 * TIMES, 2: 2 * TIMES}
         table = session.table(name)
         assert table_problems(table) == []
         assert len(table.snapshots) == 1 + 2 * TIMES * len(STATEMENTS)
@@ -72,10 +72,10 @@ def test_counts_of_two_processes_add_up(session: IcebergSession, tmp_path: Path)
 
 def make(spark: SparkSession, name: str, version: int) -> None:
     modes = {"delete": "merge-on-read", "update": "copy-on-write", "merge": "merge-on-read"}
-    said = "".join(f", 'write.{op}.mode'='{mode}'" for op, mode in modes.items())
+    options = "".join(f", 'write.{op}.mode'='{mode}'" for op, mode in modes.items())
     spark.sql(
         f"create table {name} (k bigint, n int) tblproperties ('format-version'='{version}', "
-        f"'commit.retry.num-retries'='50', 'commit.retry.max-wait-ms'='500'{said})"
+        f"'commit.retry.num-retries'='50', 'commit.retry.max-wait-ms'='500'{options})"
     )
     spark.sql(f"insert into {name} values (0, 0), (1, 0), (2, 0)")
 

@@ -90,10 +90,10 @@ def test_a_connect_client_reads_and_writes(server: str, tmp_path: Path) -> None:
     script = tmp_path / "client.py"
     script.write_text(PORTABLE, encoding="utf-8")
     printed = run_python(script, server, str(tmp_path))
-    found = json.loads(printed.splitlines()[-1])
-    assert f"folder {tmp_path}/nothing holds no Iceberg table" in found.pop("error")
+    actual = json.loads(printed.splitlines()[-1])
+    assert f"folder {tmp_path}/nothing holds no Iceberg table" in actual.pop("error")
     # the filtered and the whole count, the rows after an overwrite, and the frame loaded before
-    assert found == {
+    assert actual == {
         "session": "pyspark.sql.connect.session",
         "discovered": [[1, 5], [8], 5],
         "registered": [8],
@@ -114,11 +114,11 @@ def test_connect_has_the_portable_path_and_one_line_says_so(server: str, tmp_pat
         {prefix: "iceberg_pyspark", **{f"{prefix}.{k}": v for k, v in lake.items()}}
     )
     printed = run_python(script, server, table.location, settings)
-    found = json.loads(printed.splitlines()[-1])
-    (line,) = found.pop("lines")
+    actual = json.loads(printed.splitlines()[-1])
+    (line,) = actual.pop("lines")
     assert line.startswith("no native scans in this session, the portable path serves: ")
     assert "\n" not in line
-    assert found == {
+    assert actual == {
         "native": False,
         "path": [0, 1, 2, 3, 4],
         "name": [0, 1, 2, 3, 4],

@@ -73,9 +73,9 @@ def run_python(folder: Path, *arguments: str) -> str:
 
 def no_spark_block(shown: str) -> str:
     """What the demo says to type into `python`; the last value printed."""
-    found = re.search(r"^import iceberg_pyspark as ice\n.*?(?=\n\n)", shown, re.M | re.S)
-    assert found is not None
-    *lines, last = found[0].splitlines()
+    result = re.search(r"^import iceberg_pyspark as ice\n.*?(?=\n\n)", shown, re.M | re.S)
+    assert result is not None
+    *lines, last = result[0].splitlines()
     return "\n".join([*lines, f"print({last})"])
 
 

@@ -57,16 +57,16 @@ def first_steps(
     scratch = folder / "scratch"
     scratch.mkdir()
     printed = run_python(script, str(scratch), json.dumps(changes), *parts)
-    found: dict[str, Any] = json.loads(printed.splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(printed.splitlines()[-1])
+    return result
 
 
-def wrong(found: dict[str, Any]) -> dict[str, str]:
-    return {name: why for name, why in found["steps"].items() if why is not None}
+def wrong(result: dict[str, Any]) -> dict[str, str]:
+    return {name: why for name, why in result["steps"].items() if why is not None}
 
 
 def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> None:
-    found = first_steps(
+    actual = first_steps(
         tmp_path,
         {
             "parquet_scan": [("implements Batch {", "implements BatchOfTomorrow {")],
@@ -79,8 +79,8 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
         },
         *("catalog", "writes", "reads", "row changes"),
     )
-    assert wrong(found) == {}
-    assert list(found["missing"]) == [
+    assert wrong(actual) == {}
+    assert list(actual["missing"]) == [
         "native scans",
         "deletion vectors read by executors",
         "position deletes read by executors",
@@ -92,21 +92,21 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
         "native Parquet writer in object stores",
         "secrets hidden in the event log",
     ]
-    release = found["release"]
-    assert len(found["logged"]) == 10
-    for line, (name, why) in zip(found["logged"], found["missing"].items(), strict=True):
+    release = actual["release"]
+    assert len(actual["logged"]) == 10
+    for line, (name, why) in zip(actual["logged"], actual["missing"].items(), strict=True):
         assert line.startswith(f"{name}: not on Spark {release} ({why}); ")
-        assert f"({why})" in found["described"]
-    assert "BatchOfTomorrow" in found["missing"]["native scans"]
-    assert "writeFilesOfTomorrow" in found["missing"]["native Parquet writer"]
-    assert found["missing"]['native scans of format("iceberg-py")'] == (
+        assert f"({why})" in actual["described"]
+    assert "BatchOfTomorrow" in actual["missing"]["native scans"]
+    assert "writeFilesOfTomorrow" in actual["missing"]["native Parquet writer"]
+    assert actual["missing"]['native scans of format("iceberg-py")'] == (
         "python_source: org.apache.spark.sql.execution.datasources.v2.python.PythonTable "
         "has no field dataSource"
     )
 
 
 def test_statements_that_change_rows_are_refused_in_our_words(tmp_path: Path) -> None:
-    found = first_steps(
+    actual = first_steps(
         tmp_path,
         {
             "row_level": [("class IcebergPyFrames {", "class IcebergPyFrames extends Tomorrow {")],
@@ -115,26 +115,26 @@ def test_statements_that_change_rows_are_refused_in_our_words(tmp_path: Path) ->
         *("catalog", "writes", "row changes"),
     )
     refused = {name for name, (part, _) in STEPS.items() if part == "row changes"}
-    assert set(wrong(found)) == refused - {"truncate"}
-    for why in wrong(found).values():
-        assert f"DELETE, UPDATE and MERGE: not on Spark {found['release']} (java/row_level" in why
-    assert list(found["missing"]) == [
+    assert set(wrong(actual)) == refused - {"truncate"}
+    for why in wrong(actual).values():
+        assert f"DELETE, UPDATE and MERGE: not on Spark {actual['release']} (java/row_level" in why
+    assert list(actual["missing"]) == [
         "distribution of writes",
         "native Parquet writer",
         "native Parquet writer in object stores",
         "DELETE, UPDATE and MERGE",
     ]
-    assert len(found["logged"]) == 4
+    assert len(actual["logged"]) == 4
 
 
 def test_without_the_core_format_iceberg_py_serves(tmp_path: Path) -> None:
     broken = [("class IcebergPyTable", "class IcebergPyTable1")]
-    found = first_steps(tmp_path, {"core": broken}, "portable")
-    assert not found["native"]
-    assert wrong(found) == {}
-    assert len(found["logged"]) == 1
-    assert f"Spark {found['release']}: " in found["logged"][0]
-    assert "portable, by format" in found["described"]
+    actual = first_steps(tmp_path, {"core": broken}, "portable")
+    assert not actual["native"]
+    assert wrong(actual) == {}
+    assert len(actual["logged"]) == 1
+    assert f"Spark {actual['release']}: " in actual["logged"][0]
+    assert "portable, by format" in actual["described"]
 
 
 @pytest.mark.release("what a release lacks")
@@ -149,9 +149,9 @@ def test_the_doctor_says_what_serves() -> None:
     )
     lines = [line for line in done.stdout.splitlines() if line]
     assert lines[1].startswith(f"Spark {pyspark.__version__}, Java "), done.stderr
-    said = dict(re.split(r" {2,}", line, maxsplit=1) for line in lines[3:])
-    assert list(said) == [feature.name for feature in FEATURES]
+    options = dict(re.split(r" {2,}", line, maxsplit=1) for line in lines[3:])
+    assert list(options) == [feature.name for feature in FEATURES]
     release = tuple(int(n) for n in pyspark.__version__.split(".")[:2])
     lacks = [] if release >= (4, 2) else [ORC_ZONES.name]
-    assert [name for name, what in said.items() if what != "native"] == lacks
+    assert [name for name, what in options.items() if what != "native"] == lacks
     assert done.returncode == (1 if lacks else 0)

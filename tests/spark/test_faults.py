@@ -67,8 +67,8 @@ POINTS: list[tuple[str, Moment, ErrorKind]] = [
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    with sqlite_lake(spark, tmp_path_factory.mktemp("stopped"), "stopped") as found:
-        yield found
+    with sqlite_lake(spark, tmp_path_factory.mktemp("stopped"), "stopped") as lake_session:
+        yield lake_session
 
 
 @pytest.fixture
@@ -109,11 +109,11 @@ def test_a_statement_whose_commit_is_stopped(
             except (Exception, KeyboardInterrupt) as e:  # noqa: BLE001 - what it is, is not judged
                 error = e
         where = f"{faults.fired}, ended in {error!r}"
-        found = rows_of(session, result)
-        assert found in (old, new), where
+        actual = rows_of(session, result)
+        assert actual in (old, new), where
         if error is None:
-            assert found == new, where
-        seen.add("old" if found == old else "new")
+            assert actual == new, where
+        seen.add("old" if actual == old else "new")
         session.spark.sql(f"insert into {table} values (10, 'j')")
     assert seen == {"old", "new"}
 

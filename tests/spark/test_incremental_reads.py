@@ -105,8 +105,8 @@ def test_hidden_columns_are_as_in_the_whole_table(session: IcebergSession, table
     whole = session.spark.read.option("versionAsOf", number(session, table, 1)).table(table)
     expected = whole.where("id > 10").select(hidden).collect()
     assert len(expected) == 2
-    found = between(session, table, 0, 1).select(hidden).collect()
-    assert sorted(map(tuple, found)) == sorted(map(tuple, expected))
+    actual = between(session, table, 0, 1).select(hidden).collect()
+    assert sorted(map(tuple, actual)) == sorted(map(tuple, expected))
 
 
 @BOTH
@@ -189,8 +189,8 @@ def test_changes_of_a_range(session: IcebergSession, table: str) -> None:
         *[(11, 1, None, "DELETE", 2), (11, 1, None, "INSERT", 1), (12, 2, None, "INSERT", 1)],
         (21, 1, 7, "INSERT", 3),
     ]
-    found = [(*row[:4], row[4]) for row in whole.collect()]
-    assert sorted(found, key=lambda row: (row[0], row[3])) == expected
+    actual = [(*row[:4], row[4]) for row in whole.collect()]
+    assert sorted(actual, key=lambda row: (row[0], row[3])) == expected
     assert all(row[5] == ids_of[row[4]] for row in whole.collect())
     assert whole.count() == 6
     assert whole.where("_change_type = 'DELETE'").select("_commit_snapshot_id").collect() == [
@@ -287,9 +287,9 @@ def test_changes_of_rows_take_no_part_of_a_table(
 ) -> None:
     if "side" not in session.table(PLAIN).refs:
         session.spark.sql(f"alter table {PLAIN} create branch side")
-    given = value or str(number(session, PLAIN, 0))
+    arguments = value or str(number(session, PLAIN, 0))
     before = session.table(PLAIN).metadata.refs
-    session.spark.read.option(name, given).table(PLAIN).createOrReplaceTempView("part")
+    session.spark.read.option(name, arguments).table(PLAIN).createOrReplaceTempView("part")
     for change in (
         "delete from part where id = 12",
         "delete from part",

@@ -80,26 +80,26 @@ class Worker:
 
     def select(self) -> None:
         low = self.random.randrange(20)
-        found = self.spark.sql(f"select k, v from {self.table} where k >= {low}").collect()
-        assert sorted(found) == sorted((k, v) for k, v in self.own.items() if k >= low)
+        result = self.spark.sql(f"select k, v from {self.table} where k >= {low}").collect()
+        assert sorted(result) == sorted((k, v) for k, v in self.own.items() if k >= low)
 
     def frame(self) -> None:
         most = self.random.randrange(100)
-        found = self.spark.table(self.table).filter(f"v < {most}").select("v", "k")
-        self.native = self.native or "IcebergPyParquetScan" in plan_of(found)
-        assert sorted(found.collect()) == sorted((v, k) for k, v in self.own.items() if v < most)
+        result = self.spark.table(self.table).filter(f"v < {most}").select("v", "k")
+        self.native = self.native or "IcebergPyParquetScan" in plan_of(result)
+        assert sorted(result.collect()) == sorted((v, k) for k, v in self.own.items() if v < most)
 
     def aggregate(self) -> None:
-        found = self.spark.sql(f"select count(*), max(k), sum(v) from {self.table}").collect()
+        result = self.spark.sql(f"select count(*), max(k), sum(v) from {self.table}").collect()
         values = self.own.values()
-        assert found == [(len(self.own), max(self.own, default=None), sum(values) or None)]
+        assert result == [(len(self.own), max(self.own, default=None), sum(values) or None)]
 
     def join(self) -> None:
-        found = self.spark.sql(
+        result = self.spark.sql(
             f"select o.k, s.v from {self.table} o join {SHARED} s on o.k = s.k "
             f"where s.t = {self.number} and s.v > 0"
         ).collect()
-        assert sorted(found) == sorted((k, self.shared[k]) for k in self.own if k in self.shared)
+        assert sorted(result) == sorted((k, self.shared[k]) for k in self.own if k in self.shared)
 
     def insert(self) -> None:
         free = [k for k in range(40) if k not in self.own]
@@ -137,8 +137,8 @@ class Worker:
                 self.own[k] = before * 2
 
     def select_shared(self) -> None:
-        found = self.spark.sql(f"select k, v from {SHARED} where t = {self.number}").collect()
-        assert sorted(found) == sorted(
+        result = self.spark.sql(f"select k, v from {SHARED} where t = {self.number}").collect()
+        assert sorted(result) == sorted(
             (k, signed) for k, v in self.shared.items() for signed in (-v, v)
         )
 
@@ -182,14 +182,14 @@ def session_of(spark: SparkSession, number: int) -> SparkSession:
     """The one that all share, or a new one."""
     if number < THREADS // 2:
         return spark
-    made = spark.newSession()
+    new_session = spark.newSession()
     # compiling a query takes longer than it runs
-    made.conf.set("spark.sql.codegen.wholeStage", "false")
-    made.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    new_session.conf.set("spark.sql.codegen.wholeStage", "false")
+    new_session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     for key, value in spark.conf.getAll.items():
         if key.startswith(PREFIX):
-            made.conf.set(key, value)
-    return made
+            new_session.conf.set(key, value)
+    return new_session
 
 
 def test_every_answer_is_right_while_others_change_tables(lake: IcebergSession) -> None:

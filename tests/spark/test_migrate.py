@@ -33,16 +33,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def session(spark: SparkSession, folder: Path) -> Iterator[SparkSession]:
     """A session whose `spark_catalog` is ours, on SQLite."""
-    made = spark.newSession()
+    new_session = spark.newSession()
     for key, value in {
         PREFIX: "iceberg_pyspark",
         f"{PREFIX}.type": "sql",
         f"{PREFIX}.uri": f"sqlite:///{folder}/catalog.db",
         f"{PREFIX}.warehouse": f"{folder}/ours",
     }.items():
-        made.conf.set(key, value)
-    installed = install(made)
-    yield made
+        new_session.conf.set(key, value)
+    installed = install(new_session)
+    yield new_session
     installed.uninstall()
 
 
@@ -82,8 +82,8 @@ def tables(session: SparkSession, db: str) -> list[str]:
 
 
 def described(session: SparkSession, table: str) -> dict[str, str]:
-    found = session.sql(f"DESCRIBE EXTENDED {table}").collect()
-    return {row[0]: row[1] for row in found if row[0] not in ("Last Access", "")}
+    result = session.sql(f"DESCRIBE EXTENDED {table}").collect()
+    return {row[0]: row[1] for row in result if row[0] not in ("Last Access", "")}
 
 
 def files(place: Path) -> dict[Path, bytes]:
@@ -108,8 +108,8 @@ def test_a_table_becomes_an_iceberg_table_and_its_files_stay_where_they_are(
     drop = "true" if drops_backup else "false"
     assert call(session, f"table => '{table}', {properties}, drop_backup => {drop}") == [(2,)]
     assert tables(session, db) == (["t"] if drops_backup else ["t", "t_backup_"])
-    found = described(session, table)
-    assert (found["Provider"], found["Location"]) == ("iceberg", f"file:{place}")
+    actual = described(session, table)
+    assert (actual["Provider"], actual["Location"]) == ("iceberg", f"file:{place}")
     shape = "struct<id:bigint,Name:string,Day:date>"
     assert session.table(table).schema.simpleString() == shape
     shown = {r[0]: r[1] for r in session.sql(f"SHOW TBLPROPERTIES {table}").collect()}
@@ -350,18 +350,18 @@ def test_what_is_refused(session: SparkSession, db: str, tmp_path: Path) -> None
 def test_a_catalog_whose_folders_are_its_tables_is_refused(
     spark: SparkSession, db: str, tmp_path: Path
 ) -> None:
-    made = spark.newSession()
-    made.conf.set(PREFIX, "iceberg_pyspark")
-    made.conf.set(f"{PREFIX}.type", "hadoop")
-    made.conf.set(f"{PREFIX}.warehouse", str(tmp_path))
-    installed = install(made)
-    make(made, f"{db}.t")
+    new_session = spark.newSession()
+    new_session.conf.set(PREFIX, "iceberg_pyspark")
+    new_session.conf.set(f"{PREFIX}.type", "hadoop")
+    new_session.conf.set(f"{PREFIX}.warehouse", str(tmp_path))
+    installed = install(new_session)
+    make(new_session, f"{db}.t")
     with pytest.raises(PySparkException, match="configure spark_catalog as one of another type"):
-        call(made, f"'{db}.t'")
-    assert tables(made, db) == ["t"]
-    assert len(rows(made, f"{db}.t")) == 3
+        call(new_session, f"'{db}.t'")
+    assert tables(new_session, db) == ["t"]
+    assert len(rows(new_session, f"{db}.t")) == 3
     # nor is there one where Spark's own catalog has no Iceberg tables
-    made.conf.unset(PREFIX)
+    new_session.conf.unset(PREFIX)
     installed.uninstall()
     plain = spark.newSession()
     plain.conf.set("spark.sql.catalog.only", "iceberg_pyspark")

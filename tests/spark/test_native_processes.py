@@ -205,9 +205,9 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         master=MASTER,
         conf=settings_of(folder),
     )
-    master, found = json.loads(printed.splitlines()[-1])
+    master, result = json.loads(printed.splitlines()[-1])
     assert master == MASTER
-    return dict(found)
+    return dict(result)
 
 
 @pytest.mark.cluster

@@ -61,8 +61,10 @@ WAYS = {"newSession": SparkSession.newSession, "by the JVM": by_the_jvm, "clone"
 
 def rules(spark: SparkSession) -> int:
     """How often the rule is in a session."""
-    found = spark._jsparkSession.experimental().extraOptimizations()
-    return sum("IcebergPyRule" in found.apply(i).getClass().getName() for i in range(found.size()))
+    result = spark._jsparkSession.experimental().extraOptimizations()
+    return sum(
+        "IcebergPyRule" in result.apply(i).getClass().getName() for i in range(result.size())
+    )
 
 
 def is_native(spark: SparkSession, path: str) -> bool:
@@ -88,13 +90,13 @@ def test_the_first_thing_of_a_session_may_be_anything(lake: IcebergSession, way:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_secrets_are_hidden_where_nobody_installed(lake: IcebergSession, way: str) -> None:
-    made = WAYS[way](lake.spark)
+    created = WAYS[way](lake.spark)
     if way != "clone":
-        made.conf.set(REDACTION, "of_mine")
-    made.conf.set("spark.sql.catalog.other.jdbc.password", "pass word")
-    ((_, shown),) = made.sql("set spark.sql.catalog.other.jdbc.password").collect()
+        created.conf.set(REDACTION, "of_mine")
+    created.conf.set("spark.sql.catalog.other.jdbc.password", "pass word")
+    ((_, shown),) = created.sql("set spark.sql.catalog.other.jdbc.password").collect()
     assert "pass word" not in shown
-    hidden = str(made.conf.get(REDACTION))
+    hidden = str(created.conf.get(REDACTION))
     assert SPARK_KEYS_REGEX in hidden
     assert ("of_mine" in hidden) == (way != "clone")
 
@@ -120,10 +122,10 @@ def test_installing_again_puts_nothing_in_twice(lake: IcebergSession) -> None:
         install(parent).uninstall()
         install(parent)
         install(parent)
-    made = parent.newSession()
-    assert made.sql("select 1").count() == 1
-    assert rules(parent) == rules(made) == 1
-    parser = made._jsparkSession.sessionState().sqlParser()
+    new_session = parent.newSession()
+    assert new_session.sql("select 1").count() == 1
+    assert rules(parent) == rules(new_session) == 1
+    parser = new_session._jsparkSession.sessionState().sqlParser()
     assert parser.getClass().getSimpleName() == "IcebergPyParser"
     # the one behind it is Spark's
     hidden = list(parser.getClass().getSuperclass().getDeclaredFields())
@@ -155,8 +157,8 @@ def test_where_extensions_cannot_be_replaced_a_session_has_it_with_its_first_cat
     plain = parent.newSession()
     assert plain.sql("select 1").count() == 1
     assert rules(plain) == 0
-    made = configured(parent.newSession(), lake.spark)
-    assert made.table("made.db.t").count() == 10
+    new_session = configured(parent.newSession(), lake.spark)
+    assert new_session.table("made.db.t").count() == 10
     install(parent).uninstall()
 
 
@@ -182,11 +184,11 @@ def test_threads_that_install_at_once(lake: IcebergSession) -> None:
     assert len({id(session) for session in same}) == 1
     assert rules(one) == 1
     own = [configured(lake.spark.newSession(), lake.spark) for _ in range(THREADS)]
-    found = at_once(lambda n: install(own[n]))
-    assert len({handle_of(session) for session in found}) == THREADS
+    actual = at_once(lambda n: install(own[n]))
+    assert len({handle_of(session) for session in actual}) == THREADS
     assert at_once(lambda n: own[n].table("made.db.t").count()) == [10] * THREADS
     assert [rules(session) for session in own] == [1] * THREADS
-    for session in (*found, same[0]):
+    for session in (*actual, same[0]):
         session.uninstall()
 
 
@@ -195,11 +197,11 @@ def test_sessions_that_are_dropped_are_not_kept(lake: IcebergSession) -> None:
     held = session_module._sessions
     before = most = len(held)
     for number in range(120):
-        made = configured(lake.spark.newSession(), lake.spark)
-        install(made)
+        new_session = configured(lake.spark.newSession(), lake.spark)
+        install(new_session)
         if number % 4 == 0:
-            assert made.table("made.db.t").count() == 10
-        del made
+            assert new_session.table("made.db.t").count() == 10
+        del new_session
         if number % 10 == 0:
             collect(lake.spark)
         most = max(most, len(held))
@@ -266,7 +268,7 @@ def test_contexts_that_are_stopped_leave_nothing(
     }
     script = tmp_path / "driver.py"
     script.write_text(RESTARTED, encoding="utf-8")
-    found, ports = json.loads(run_python(script, json.dumps(conf)).splitlines()[-1])
+    actual, ports = json.loads(run_python(script, json.dumps(conf)).splitlines()[-1])
     # a session and those made of it, at one port of the one JVM
-    assert found == [[4, 1, 1]] * 3
+    assert actual == [[4, 1, 1]] * 3
     assert len(ports) == 1

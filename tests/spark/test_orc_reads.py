@@ -54,9 +54,9 @@ def test_both_ways_of_reading_orc_have_the_rows_of_parquet(
     read: Read, tmp_path: Path, partitioned_by: list[str]
 ) -> None:
     orc, parquet = (made(tmp_path / f, f, partitioned_by) for f in ("orc", "parquet"))
-    asked: dict[str, str]
-    for asked in ({}, {"columns": "later,place,id", "filter": "id > 6"}, {"columns": "day,i"}):
-        assert read(orc, asked).rows == read_by_steps(parquet, asked).rows
+    requests: dict[str, str]
+    for requests in ({}, {"columns": "later,place,id", "filter": "id > 6"}, {"columns": "day,i"}):
+        assert read(orc, requests).rows == read_by_steps(parquet, requests).rows
 
 
 def test_old_dates_are_read_by_python(
@@ -72,8 +72,8 @@ def test_old_dates_are_read_by_python(
     append_rows(table, [{"day": datetime.date(2000, 1, 1), "id": 2}])
     frame = spark.read.format("iceberg-py").load(str(path))
     assert not is_native(frame)
-    found = sorted((r.id, r.day) for r in frame.collect())
-    assert found == [(1, datetime.date(1500, 1, 1)), (2, datetime.date(2000, 1, 1))]
+    actual = sorted((r.id, r.day) for r in frame.collect())
+    assert actual == [(1, datetime.date(1500, 1, 1)), (2, datetime.date(2000, 1, 1))]
     assert is_native(frame.select("id")) is (read_path == "native")
 
 
@@ -94,6 +94,6 @@ def test_a_time_with_a_zone_leaves_the_other_columns_as_they_are(
     assert is_native(others) is opened
     expected = [("n19998", 19998), ("n19999", 19999), ("n5", 5)]
     assert sorted(tuple(row) for row in others.collect()) == expected
-    for asked in ("at", "nested"):
-        assert not is_native(frame.select(asked))
+    for request in ("at", "nested"):
+        assert not is_native(frame.select(request))
     assert frame.where("at = timestamp'2020-03-08 07:30:00Z'").count() == 20_000

@@ -61,8 +61,8 @@ class Query:
     def without_spark(self, condition: Condition) -> Counter[str]:
         """By our own reader, which applies the condition itself."""
         selector = SnapshotSelector(snapshot_id=self.moment.snapshot_id)
-        found = self.table.scan(filter=condition.text, selector=selector).to_arrow()
-        return self._counted(found.to_pylist(), None)
+        result = self.table.scan(filter=condition.text, selector=selector).to_arrow()
+        return self._counted(result.to_pylist(), None)
 
     def _counted(
         self, rows: Iterable[Mapping[str, Any]], condition: Condition | None
@@ -99,11 +99,11 @@ class Query:
 def collected(frames: Sequence[DataFrame]) -> list[Counter[str]]:
     """The rows of each, in one job for all."""
     marked = [frame.select(sql.lit(i).alias("case"), "*") for i, frame in enumerate(frames)]
-    found = [Counter[str]() for _ in frames]
+    result = [Counter[str]() for _ in frames]
     for row in reduce(DataFrame.union, marked).collect():
         case, *values = plain_value(row)
-        found[case][repr(tuple(values))] += 1
-    return found
+        result[case][repr(tuple(values))] += 1
+    return result
 
 
 @settings(max_examples=25, suppress_health_check=list(HealthCheck))
@@ -126,8 +126,8 @@ def test_native_rows_are_portable_rows_are_the_naive_ones(
     for native in (True, False):
         frames.append(query.as_source(spark, first, native=native).where(wanted[1].text))
         cases.append(wanted[1] if first is None else both(first, wanted[1]))
-    found = collected([query.chosen(frame) for frame in frames])
-    for rows, condition in zip(found, cases, strict=True):
+    actual = collected([query.chosen(frame) for frame in frames])
+    for rows, condition in zip(actual, cases, strict=True):
         assert rows == query.expected(condition), condition
     for condition in wanted:
         if condition.is_filter:

@@ -27,32 +27,32 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def session(spark: SparkSession, uri: str) -> Iterator[SparkSession]:
     """Catalog `here` plans itself, `there` has the server plan the same tables."""
-    made = spark.newSession()
+    new_session = spark.newSession()
     for name, mode in (("here", "client"), ("there", "server")):
-        made.conf.set(f"spark.sql.catalog.{name}", "iceberg_pyspark")
-        made.conf.set(f"spark.sql.catalog.{name}.type", "rest")
-        made.conf.set(f"spark.sql.catalog.{name}.uri", uri)
-        made.conf.set(f"spark.sql.catalog.{name}.scan-planning-mode", mode)
-    installed = ice.install(made)
-    made.sql("CREATE NAMESPACE here.planned")
+        new_session.conf.set(f"spark.sql.catalog.{name}", "iceberg_pyspark")
+        new_session.conf.set(f"spark.sql.catalog.{name}.type", "rest")
+        new_session.conf.set(f"spark.sql.catalog.{name}.uri", uri)
+        new_session.conf.set(f"spark.sql.catalog.{name}.scan-planning-mode", mode)
+    installed = ice.install(new_session)
+    new_session.sql("CREATE NAMESPACE here.planned")
     for name, version in zip(TABLES, (2, 3, 2), strict=True):
-        made.sql(
+        new_session.sql(
             f"CREATE TABLE here.{name} (id BIGINT, g INT, v STRING) PARTITIONED BY (g) "
             f"TBLPROPERTIES ('format-version' = '{version}', "
             "'write.delete.mode' = 'merge-on-read')"
         )
         for first in (0, 10):
-            made.sql(
+            new_session.sql(
                 f"INSERT INTO here.{name} SELECT id, CAST(id % 2 AS INT), "
                 f"IF(id = 3, NULL, CAST(id AS STRING)) FROM range({first}, {first + 10})"
             )
         # one by one: Java's server 1.11 mixes up the vectors of one Puffin file
         for row_id in (2, 5, 15):
-            made.sql(f"DELETE FROM here.{name} WHERE id = {row_id}")
-    keys = made.sql("SELECT * FROM VALUES (11L, 1), (4L, 0) AS v(id, g)")
+            new_session.sql(f"DELETE FROM here.{name} WHERE id = {row_id}")
+    keys = new_session.sql("SELECT * FROM VALUES (11L, 1), (4L, 0) AS v(id, g)")
     installed.table(f"here.{TABLES[2]}").write_equality_deletes(keys, ["id", "g"])
-    made.sql(f"INSERT INTO here.{TABLES[2]} VALUES (11, 1, 'again')")
-    yield made
+    new_session.sql(f"INSERT INTO here.{TABLES[2]} VALUES (11, 1, 'again')")
+    yield new_session
     installed.uninstall()
 
 

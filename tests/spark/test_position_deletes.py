@@ -41,8 +41,8 @@ SHOWN = "position_deletes(Broadcast("
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    with sqlite_lake(spark, tmp_path_factory.mktemp("positions"), "positions") as made:
-        yield made
+    with sqlite_lake(spark, tmp_path_factory.mktemp("positions"), "positions") as created:
+        yield created
 
 
 @pytest.fixture(autouse=True)
@@ -56,9 +56,10 @@ def make(
     properties = {"format-version": "2", "write.delete.granularity": granularity} | {
         f"write.{op}.mode": "merge-on-read" for op in ("delete", "update", "merge")
     }
-    said = ", ".join(f"'{k}'='{v}'" for k, v in properties.items())
+    options = ", ".join(f"'{k}'='{v}'" for k, v in properties.items())
     session.spark.sql(
-        f"create table positions.db.{name} using iceberg {clauses} tblproperties ({said}) as {ROWS}"
+        f"create table positions.db.{name} using iceberg {clauses} tblproperties ({options}) as "
+        f"{ROWS}"
     )
     return f"positions.db.{name}"
 
@@ -70,8 +71,8 @@ def ids(session: IcebergSession, query: str) -> list[int]:
 
 
 def delete_files(table: Table) -> list[DeleteFileRef]:
-    found = {d.file_path: d for t in table.refresh().scan().plan_files() for d in t.deletes}
-    return list(found.values())
+    result = {d.file_path: d for t in table.refresh().scan().plan_files() for d in t.deletes}
+    return list(result.values())
 
 
 @pytest.mark.release("our function stands in a plan of Spark's")
@@ -115,16 +116,16 @@ def test_plans_that_are_not_compiled_as_a_whole_have_the_same_rows(
         "spark.sql.codegen.factoryMode": factory,
     }
     with configured(session.spark, settings):
-        found = ids(session, "select * from positions.db.parts where g > 1")
-    assert found == [i for i in range(4000) if i % 7 and i % 5 > 1]
+        actual = ids(session, "select * from positions.db.parts where g > 1")
+    assert actual == [i for i in range(4000) if i % 7 and i % 5 > 1]
 
 
 def test_a_file_is_read_once_for_all_data_files_and_queries(session: IcebergSession) -> None:
     table = make(session, "once", granularity="partition")
     session.spark.sql(f"delete from {table} where id % 7 = 0")
-    found = session.table(table)
-    (file,) = delete_files(found)
-    assert len([t for t in found.scan().plan_files() if t.deletes]) == 4
+    actual = session.table(table)
+    (file,) = delete_files(actual)
+    assert len([t for t in actual.scan().plan_files() if t.deletes]) == 4
     live = [i for i in range(4000) if i % 7]
     assert ids(session, f"select id from {table} where s <> ''") == live
     Path(file.file_path).unlink()
@@ -166,21 +167,21 @@ def _bytes_read(spark: SparkSession) -> int:
 
 
 def read_at_the_same_time(
-    tasks: Sequence[Any], asked: Sequence[tuple[int, int]]
+    tasks: Sequence[Any], request: Sequence[tuple[int, int]]
 ) -> list[list[int]]:
     start = threading.Barrier(len(tasks))
-    found: list[list[int]] = []
+    result: list[list[int]] = []
 
     def run(task: Any) -> None:
         start.wait()
-        found.append([task.applyAsLong(file, position) for file, position in asked])
+        result.append([task.applyAsLong(file, position) for file, position in request])
 
     threads = [threading.Thread(target=run, args=(task,)) for task in tasks]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return found
+    return result
 
 
 @pytest.mark.parametrize("lasting", [True, False])
@@ -192,10 +193,10 @@ def test_tasks_at_the_same_time_read_a_file_once_for_all_data_files(
     deletes = many(80_000)
     pq.write_table(rows_of(deletes), file)
     probe = position_probe(session.spark, [file], PATHS, lasting=lasting, records=len(deletes))
-    asked = [(i, dict(reversed(deletes))[path]) for i, path in enumerate(PATHS)]
+    requests = [(i, dict(reversed(deletes))[path]) for i, path in enumerate(PATHS)]
     before = _bytes_read(session.spark)
-    found = read_at_the_same_time([probe.task() for _ in range(4)], asked)
-    assert found == [[1] * 4] * 4
+    actual = read_at_the_same_time([probe.task() for _ in range(4)], requests)
+    assert actual == [[1] * 4] * 4
     read = (_bytes_read(session.spark) - before) / file.stat().st_size
     assert round(read) == (1 if lasting else 16)
 
@@ -217,8 +218,8 @@ def test_a_file_too_large_to_hold_is_read_for_one_data_file_at_a_time(
     probe = position_probe(session.spark, [file], PATHS, lasting=True, records=4 * count)
     before = _bytes_read(session.spark)
     tasks = [probe.task() for _ in range(2)]
-    asked = [(3, 5 << 16), (3, (5 << 16) + 1), (3, (count - 1) << 16)]
-    assert read_at_the_same_time(tasks, asked) == [[1, 0, 1]] * 2
+    requests = [(3, 5 << 16), (3, (5 << 16) + 1), (3, (count - 1) << 16)]
+    assert read_at_the_same_time(tasks, requests) == [[1, 0, 1]] * 2
     read = (_bytes_read(session.spark) - before) / file.stat().st_size
     # less than all of it until it is known as too large, then a quarter
     assert 0.5 < read < 1.3, read
@@ -297,10 +298,10 @@ def test_what_is_read_is_the_same_in_python(
     """Of whole files, and of one data file where a file says it has many records."""
     file = tmp_path / f"{uuid.uuid4()}.parquet"
     pq.write_table(rows, file, **layout)
-    found = _read_positions(LocalFileIO(), ref_of(file), None, True)
+    actual = _read_positions(LocalFileIO(), ref_of(file), None, True)
     task = position_probe(session.spark, [file], PATHS, lasting=True, records=records).task()
     for i, path in enumerate(PATHS):
-        positions = BitMap64(found.get(path, []))
+        positions = BitMap64(actual.get(path, []))
         picked = [*positions[:: max(len(positions) // 20, 1)], *positions[-1:]]
         for p in {5, *(q for near in picked for q in (near, near + 1))}:
             assert bool(task.applyAsLong(i, p)) == (p in positions), (path, p)
@@ -393,12 +394,12 @@ def test_damaged_files_are_named_or_read_as_they_were(
         file.write_bytes(damaged)
         task = position_probe(session.spark, [file], PATHS).task()
         try:
-            found = [task.applyAsLong(0, p) for p in by_path[PATHS[0]][:20]]
+            actual = [task.applyAsLong(0, p) for p in by_path[PATHS[0]][:20]]
         except PySparkException as e:
             messages.append(str(e))
             named += str(file) in str(e)
         else:
-            assert found == [1] * 20, i
+            assert actual == [1] * 20, i
     assert named == len(messages), messages
     assert named > 40
 
@@ -421,9 +422,9 @@ def test_a_vector_counts_alone_and_others_beside_it(
     table = make(session, f"upgraded_{vectors[3]}", granularity="partition")
     session.spark.sql(f"delete from {table} where id % 7 = 0")
     session.spark.sql(f"alter table {table} set tblproperties ('format-version'='3')")
-    found = session.table(table)
-    first = min(t.file_path for t in found.scan().plan_files())
-    delete_positions(found, {first: [1, 5]})
+    actual = session.table(table)
+    first = min(t.file_path for t in actual.scan().plan_files())
+    delete_positions(actual, {first: [1, 5]})
     of_first = [
         r.id
         for r in session.spark.sql(
@@ -486,8 +487,8 @@ def test_a_number_of_records_that_is_not_true_changes_nothing(session: IcebergSe
     table = session.table(make(session, "miscounted"))
     path = next(table.scan().plan_files()).file_path
     list_positions(table, rows_of([(path, 1), (path, 5)]), {}, record_count=77)
-    found = ids(session, "select id from positions.db.miscounted where s <> ''")
-    assert len(found) == 3998
+    actual = ids(session, "select id from positions.db.miscounted where s <> ''")
+    assert len(actual) == 3998
 
 
 def test_a_file_that_is_gone_is_named(session: IcebergSession) -> None:

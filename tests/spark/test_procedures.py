@@ -194,8 +194,8 @@ def test_files_are_added(spark: SparkSession, folder: Path, tmp_path: Path) -> N
     source = f"source_table => '`parquet`.`{tmp_path}/source`'"
     only = "partition_filter => map('day', '2026-01-02')"
     assert call(spark, f"add_files(table => 'db.f', {source}, {only})") == [(1, 1)]
-    found = spark.table("kept.db.f")
-    assert sorted(row.id for row in found.collect()) == [1, 4, 7]
+    actual = spark.table("kept.db.f")
+    assert sorted(row.id for row in actual.collect()) == [1, 4, 7]
     with pytest.raises(PySparkException, match="duplicate their rows"):
         call(spark, f"add_files(table => 'db.f', {source}, check_duplicate_files => false)")
     with pytest.raises(PySparkException, match=r"no table spark_catalog\.db\.other in"):
@@ -232,19 +232,19 @@ def test_what_is_refused(spark: SparkSession, folder: Path) -> None:
 
 
 def test_they_are_described(spark: SparkSession, folder: Path) -> None:
-    found = spark.sql("SHOW PROCEDURES IN kept.system").collect()
-    assert sorted(row["procedure_name"] for row in found) == sorted(PROCEDURES)
+    actual = spark.sql("SHOW PROCEDURES IN kept.system").collect()
+    assert sorted(row["procedure_name"] for row in actual) == sorted(PROCEDURES)
     described = spark.sql("DESCRIBE PROCEDURE kept.system.expire_snapshots").collect()
     assert "Removes old snapshots" in str(described)
 
 
 def test_what_a_health_report_says_to_call_runs(spark: SparkSession, folder: Path) -> None:
-    kept = load_catalog(
+    remaining = load_catalog(
         "kept", type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder)
     )
     for name in ("db.h", "db.`it's an`"):
-        kept.create_table(name, "id INT")
-        calls = [gain.call for gain in kept.load_table(name).health().procedures]
+        remaining.create_table(name, "id INT")
+        calls = [gain.call for gain in remaining.load_table(name).health().procedures]
         assert len(calls) == 6
         for call in calls:
             assert call is not None
@@ -266,9 +266,9 @@ def plain(spark: SparkSession, folder: Path) -> Iterator[str]:
         )
         # the files stay, and are no part of the table any more
         files = list((folder / "pl ain").rglob("n=3/*.parquet"))
-        kept = [(file, file.read_bytes()) for file in files]
+        remaining = [(file, file.read_bytes()) for file in files]
         spark.sql("ALTER TABLE plain.p DROP PARTITION (day = DATE'2026-01-03', n = 3)")
-        for file, data in kept:
+        for file, data in remaining:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
         yield "plain"

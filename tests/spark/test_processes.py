@@ -72,9 +72,9 @@ def test_tables_are_written_and_read_by_executors_that_fail_and_stall(tmp_path: 
     }
     with standalone_cluster(tmp_path / "cluster", workers=2, cores=1) as url:
         printed = run_driver(tmp_path, script, str(tmp_path), master=url, conf=impatient)
-    found = json.loads(printed.splitlines()[-1])
-    driver = found.pop("driver")
-    assert found == {
+    actual = json.loads(printed.splitlines()[-1])
+    driver = actual.pop("driver")
+    assert actual == {
         "master": url,
         "retried": list(range(40)),
         "nobody waited for the stalled task": True,

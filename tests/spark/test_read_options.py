@@ -77,10 +77,10 @@ def test_a_table_is_named_by_path_location_or_metadata_file(
 
 
 def test_columns_are_chosen_in_the_order_given(read: Read, events: Path) -> None:
-    found = read(events, {"columns": "m, place.y, ID"})
+    actual = read(events, {"columns": "m, place.y, ID"})
     shown = "struct<m:map<string,int>,place:struct<y:string>,id:bigint>"
-    assert found.schema.simpleString() == shown
-    assert found.rows[-1] == ((("k", 1),), (None,), 1)
+    assert actual.schema.simpleString() == shown
+    assert actual.rows[-1] == ((("k", 1),), (None,), 1)
     assert read(events, {"columns": "place.y, place.x"}).rows == [
         (None,),
         ((None, "why"),),
@@ -90,12 +90,12 @@ def test_columns_are_chosen_in_the_order_given(read: Read, events: Path) -> None
 
 def test_metadata_columns_are_read_when_asked_for(read: Read, events: Path) -> None:
     names = "id, _file, _pos, _spec_id, _partition, _deleted"
-    found = read(events, {"columns": names})
+    actual = read(events, {"columns": names})
     files = list(path_table(events).scan().plan_files())
     # partition 2 has a file of each append
     assert sorted(f.partition for f in files) == [(0,), (2,), (2,)]
-    assert {(row[1], row[4]) for row in found.rows} == {(f.file_path, f.partition) for f in files}
-    assert [(row[0], row[2], row[3], row[5]) for row in found.rows] == [
+    assert {(row[1], row[4]) for row in actual.rows} == {(f.file_path, f.partition) for f in files}
+    assert [(row[0], row[2], row[3], row[5]) for row in actual.rows] == [
         (i, 0, 0, False) for i in (1, 2, 3)
     ]
 
@@ -126,10 +126,10 @@ def test_row_lineage_is_null_before_version_3(read: Read, tmp_path: Path, versio
 def test_a_schema_chooses_columns_order_and_nested_fields(
     read: Read, events: Path, wanted: StructType, first: tuple[Any, ...]
 ) -> None:
-    found = read(events, schema=wanted)
-    assert found.schema.names == wanted.names
-    assert first in found.rows
-    assert len(found.rows) == 3
+    actual = read(events, schema=wanted)
+    assert actual.schema.names == wanted.names
+    assert first in actual.rows
+    assert len(actual.rows) == 3
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,8 @@ def test_time_travel_by_every_option(read: Read, history: Table) -> None:
         ({"versionAsOf": "side"}, (("key", "note"), [(1, None), (9, None)])),
     ]
     for options, expected in cases:
-        found = read(history.location, options)
-        assert (tuple(found.schema.names), found.rows) == expected, options
+        actual = read(history.location, options)
+        assert (tuple(actual.schema.names), actual.rows) == expected, options
 
 
 def test_what_was_appended_by_every_option(read: Read, history: Table) -> None:
@@ -252,8 +252,8 @@ def test_what_was_appended_by_every_option(read: Read, history: Table) -> None:
         ({"start-timestamp": 0, "end-timestamp": first.timestamp_ms}, [(1, None)]),
     ]
     for options, expected in cases:
-        found = read(history.location, options)
-        assert (found.schema.names, found.rows) == (["key", "note"], expected), options
+        actual = read(history.location, options)
+        assert (actual.schema.names, actual.rows) == (["key", "note"], expected), options
     with pytest.raises(NoSuchSnapshotError, match="no ancestor of"):
         read_by_steps(history.location, {"start-snapshot-id": history.refs["side"].snapshot_id})
 

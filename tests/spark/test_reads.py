@@ -57,11 +57,11 @@ def test_a_frame_used_again_has_all_its_rows(spark: SparkSession, ten: Path) -> 
 def test_a_view_used_again_has_all_its_rows(spark: SparkSession, ten: Path) -> None:
     load(spark, ten).createOrReplaceTempView("ten")
     assert spark.sql("SELECT * FROM ten WHERE id = 3").count() == 1
-    found = spark.sql(
+    actual = spark.sql(
         "SELECT (SELECT count(*) FROM ten), (SELECT count(*) FROM ten WHERE id < 4), "
         "(SELECT max(name) FROM ten WHERE id IN (SELECT id + 1 FROM ten WHERE id > 3))"
     )
-    assert found.collect() == [(10, 4, "n9")]
+    assert actual.collect() == [(10, 4, "n9")]
 
 
 @pytest.mark.usefixtures("read_path")
@@ -82,10 +82,10 @@ def test_filters_that_could_be_pushed_stay_right_when_spark_may_push(
 
 @pytest.mark.usefixtures("read_path")
 def test_tables_are_named_with_the_catalog_in_options(spark: SparkSession, tmp_path: Path) -> None:
-    given = {f"catalog.{k}": v for k, v in lake(tmp_path).items()}
-    assert load(spark, "db.t", {"catalog": "lake", **given}).count() == 3
-    assert load(spark, "lake.db.t", {"catalog": "lake", **given}).count() == 3
-    error, text = refusal(lambda: load(spark, "db.u", {"catalog": "lake", **given}))
+    arguments = {f"catalog.{k}": v for k, v in lake(tmp_path).items()}
+    assert load(spark, "db.t", {"catalog": "lake", **arguments}).count() == 3
+    assert load(spark, "lake.db.t", {"catalog": "lake", **arguments}).count() == 3
+    error, text = refusal(lambda: load(spark, "db.u", {"catalog": "lake", **arguments}))
     assert error == "NoSuchTableError"
     assert "db.u" in text
 

@@ -27,14 +27,14 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def session(spark: SparkSession, uri: str) -> Iterator[SparkSession]:
-    made = spark.newSession()
-    made.conf.set(PREFIX, "iceberg_pyspark")
-    made.conf.set(f"{PREFIX}.type", "rest")
-    made.conf.set(f"{PREFIX}.uri", uri)
-    installed = install(made)
-    made.sql("CREATE NAMESPACE remote")
-    yield made
-    made.sql("DROP NAMESPACE remote CASCADE")
+    new_session = spark.newSession()
+    new_session.conf.set(PREFIX, "iceberg_pyspark")
+    new_session.conf.set(f"{PREFIX}.type", "rest")
+    new_session.conf.set(f"{PREFIX}.uri", uri)
+    installed = install(new_session)
+    new_session.sql("CREATE NAMESPACE remote")
+    yield new_session
+    new_session.sql("DROP NAMESPACE remote CASCADE")
     installed.uninstall()
 
 

@@ -62,8 +62,8 @@ def rows(spark: SparkSession, table: str) -> list[Row]:
 
 def widths(spark: SparkSession, table: str) -> list[int]:
     """How many different values of `a` each file spans."""
-    found = spark.sql(f"SELECT max(a) - min(a) FROM {table} GROUP BY _file").collect()
-    return [row[0] for row in found]
+    result = spark.sql(f"SELECT max(a) - min(a) FROM {table} GROUP BY _file").collect()
+    return [row[0] for row in result]
 
 
 @pytest.mark.release
@@ -71,7 +71,7 @@ def widths(spark: SparkSession, table: str) -> list[int]:
 def test_rows_and_files_are_those_of_the_driver(
     spark: SparkSession, folder: Path, order: str | None
 ) -> None:
-    found = []
+    actual = []
     number = ORDERS.index(order)
     for who in ("true", "false"):
         table = make(spark, folder, f"same_{number}_{who}")
@@ -87,11 +87,11 @@ def test_rows_and_files_are_those_of_the_driver(
         assert done.rewritten_data_files_count == 8
         assert done.added_data_files_count >= 4
         assert done.removed_delete_files_count > 0
-        found.append(sorted(widths(spark, table)))
+        actual.append(sorted(widths(spark, table)))
         if order == "c DESC, a":
             # files one after another, none inside of another
-            assert sum(found[-1]) < 2.2 * 8000
-    by_executors, by_driver = found
+            assert sum(actual[-1]) < 2.2 * 8000
+    by_executors, by_driver = actual
     assert abs(len(by_executors) - len(by_driver)) <= 2
 
 

@@ -43,8 +43,8 @@ IDS = range(10)
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    with sqlite_lake(spark, tmp_path_factory.mktemp("rows"), "rows") as found:
-        yield found
+    with sqlite_lake(spark, tmp_path_factory.mktemp("rows"), "rows") as lake_session:
+        yield lake_session
 
 
 @pytest.fixture
@@ -53,28 +53,28 @@ def table(session: IcebergSession, request: pytest.FixtureRequest) -> Callable[.
 
     def make(version: int = 3, mode: str = "merge-on-read", **properties: str) -> SparkTable:
         name = f"rows.db.{request.node.name.partition('[')[0]}_{version}_{mode[0]}"
-        given = {
+        options = {
             "format-version": str(version),
             **{f"write.{op}.mode": mode for op in ("delete", "update", "merge")},
             **{k.replace("_", "."): v for k, v in properties.items()},
         }
-        said = ", ".join(f"'{k}'='{v}'" for k, v in given.items())
+        said = ", ".join(f"'{k}'='{v}'" for k, v in options.items())
         session.spark.sql(
             f"create table {name} (id bigint, g int, s string) partitioned by (g) "
             f"tblproperties ({said})"
         )
-        made = session.table(name)
-        made.append(rows(*IDS))
-        return made
+        created = session.table(name)
+        created.append(rows(*IDS))
+        return created
 
     return make
 
 
 def contents(table: SparkTable) -> dict[int, str]:
     table.refresh()
-    found = table.to_df().select("id", "s").collect()
-    assert len({r.id for r in found}) == len(found), "a row occurs twice"
-    return {r.id: r.s for r in found}
+    result = table.to_df().select("id", "s").collect()
+    assert len({r.id for r in result}) == len(result), "a row occurs twice"
+    return {r.id: r.s for r in result}
 
 
 def data_files(table: SparkTable) -> set[str]:
@@ -133,8 +133,8 @@ def test_the_three_operations_from_python(
     assert (done.deleted, done.updated, done.inserted) == (1, 2, 1)
     copied = mode == "copy-on-write" or version == 1
     assert done.copied == (5 if copied else 0)
-    for gone in (2, 3, 5):
-        del expected[gone]
+    for deleted in (2, 3, 5):
+        del expected[deleted]
     expected |= {8: "8!", 9: "9!", 4: "four", 20: "new", 0: "alone"}
     assert contents(t) == expected
     before = t.metadata.current_snapshot_id
@@ -356,11 +356,11 @@ def test_a_merge_that_writes_all_of_a_large_source_is_shuffled_once(
     )
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     try:
-        for number, (even, said) in enumerate(clauses):
+        for number, (even, text) in enumerate(clauses):
             rebalanced.clear()
             source = f"select id + {number} id, 'of {number}' s from range(8, 12)"
-            spark.sql(f"merge into rows.db.even t using ({source}) s on t.id = s.id {said}")
-            assert bool(rebalanced) is not even, said
+            spark.sql(f"merge into rows.db.even t using ({source}) s on t.id = s.id {text}")
+            assert bool(rebalanced) is not even, text
     finally:
         spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
     met = dict.fromkeys(range(12, 16), "of 4")
@@ -439,8 +439,8 @@ def test_a_merge_brings_columns(session: IcebergSession, table: Callable[..., Sp
     merge = t.merge_into(source, "t.id = s.id").withSchemaEvolution()
     done = merge.whenMatched().updateAll().whenNotMatched().insertAll().merge()
     assert (done.updated, done.inserted) == (1, 1)
-    found = t.to_df().where("d is not null").orderBy("id").collect()
-    assert [tuple(r) for r in found] == [(4, 0, "four", 4.5), (40, 0, "forty", 0.5)]
+    actual = t.to_df().where("d is not null").orderBy("id").collect()
+    assert [tuple(r) for r in actual] == [(4, 0, "four", 4.5), (40, 0, "forty", 0.5)]
 
 
 def test_inserted_rows_get_defaults_of_lists_maps_and_structs(
@@ -464,10 +464,10 @@ def test_inserted_rows_get_defaults_of_lists_maps_and_structs(
         "when not matched then insert (id) values (s.id)"
     )
     t.append(pa.table({"id": [11]}))
-    found = session.table(t.name).to_df().select("id", "l", "m", "p", "none").collect()
+    actual = session.table(t.name).to_df().select("id", "l", "m", "p", "none").collect()
     # old rows have the initial default, new ones the write default
-    assert sorted(r.id for r in found) == list(range(12))
-    assert {str(r[1:]) for r in found} == {str(([1, None], {"a": 1}, Row(x=3, y=None), []))}
+    assert sorted(r.id for r in actual) == list(range(12))
+    assert {str(r[1:]) for r in actual} == {str(([1, None], {"a": 1}, Row(x=3, y=None), []))}
     filtered = session.table(t.name).to_df().where("l[0] = 1 and p.x = 3 and id >= 9")
     assert sorted(r.id for r in filtered.collect()) == [9, 10, 11]
 

@@ -144,27 +144,27 @@ def test_the_jvm_reads_and_writes_by_s3a_and_no_credential_is_shown(
     s3: S3Server, bucket: str, tmp_path: Path
 ) -> None:
     """Hadoop's file system gets the catalog's keys for that scan or write, and nobody sees them."""
-    given = {
+    arguments = {
         "properties": s3.properties(),
         "warehouse": f"s3://{bucket}/{uuid.uuid4()}",
         "jars": [str(jar) for jar in s3a_jars()],
         "hiding": setting_of_documentation(),
     }
-    (tmp_path / "given.json").write_text(json.dumps(given), encoding="utf-8")
+    (tmp_path / "given.json").write_text(json.dumps(arguments), encoding="utf-8")
     script = tmp_path / "application.py"
     script.write_text(PROGRAM, encoding="utf-8")
     printed = run_process([sys.executable, str(script), str(ROOT), str(tmp_path)], 400, errors=True)
-    told = json.loads((tmp_path / "shown.json").read_text("utf-8"))
-    found = told["found"]
+    messages = json.loads((tmp_path / "shown.json").read_text("utf-8"))
+    actual = messages["found"]
 
     rows = [i for i in range(500, 1000) if i % 10 != 3]
-    assert found["catalog ids"] == found["portable ids"] == rows
-    assert "IcebergPyParquetScan" in found["catalog plan"]
-    assert "MapInArrow" not in found["catalog plan"]
-    assert "NoAwsCredentialsException" in told["shown"]["error no keys"]
+    assert actual["catalog ids"] == actual["portable ids"] == rows
+    assert "IcebergPyParquetScan" in actual["catalog plan"]
+    assert "MapInArrow" not in actual["catalog plan"]
+    assert "NoAwsCredentialsException" in messages["shown"]["error no keys"]
 
     for layout in ("folders", "hashed", "flat"):
-        native, python = (found[f"{layout} {writer}"] for writer in ("native", "python"))
+        native, python = (actual[f"{layout} {writer}"] for writer in ("native", "python"))
         assert native["writers"] == ["parquet-mr"]
         assert python["writers"] == ["parquet-cpp-arrow"]
         assert native["rows"] == python["rows"]
@@ -186,10 +186,10 @@ def test_the_jvm_reads_and_writes_by_s3a_and_no_credential_is_shown(
                 rest = below[len("0000/0000/0000/00000000") + 1 :]
                 folder, _, name = rest.rpartition("/")
                 assert provider.new_data_location(name, folder) == f"s3://b/t/data/{below}"
-    assert found["left by a failed job"] == []
-    assert "bad row" in told["shown"]["error bad row"]
+    assert actual["left by a failed job"] == []
+    assert "bad row" in messages["shown"]["error bad row"]
 
-    shown = {**told["shown"], "printed": printed}
+    shown = {**messages["shown"], "printed": printed}
     secrets = {"key": ACCESS_KEY, "secret": s3.secret}
     assert {name: names for name, text in shown.items() if (names := found_in(text, secrets))} == {}
     # the search looked where they would be

@@ -111,9 +111,9 @@ def test_executors_read_and_write_natively_and_by_python(
     )
     with cluster as master:
         printed = run_driver(tmp_path, script, json.dumps(properties), master=master, conf=conf)
-    where, found = json.loads(printed.splitlines()[-1])
+    where, actual = json.loads(printed.splitlines()[-1])
     assert where == master
-    assert found == {
+    assert actual == {
         "native": [True, list(range(20, 40))],
         "lists": [True, [0, 1, 2, 3]],
         "after": [True, [i for i in range(30, 40) if i != 33]],

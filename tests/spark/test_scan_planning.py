@@ -33,11 +33,11 @@ def session(
 ) -> Iterator[IcebergSession]:
     """Plans are carried out as they are first made, so that their scans can be asked."""
     lake = sqlite_lake(spark, tmp_path_factory.mktemp("planned"), "planned")
-    with configured(spark, {"spark.sql.adaptive.enabled": "false"}), lake as made:
+    with configured(spark, {"spark.sql.adaptive.enabled": "false"}), lake as created:
         spark.sql(ROWS).createOrReplaceTempView("plain")
         names = "select id, 's' || id s, id in (2, 5) as chosen from range(7)"
         spark.sql(names).createOrReplaceTempView("names")
-        yield made
+        yield created
 
 
 def make(session: IcebergSession, name: str, clauses: str) -> None:
@@ -49,9 +49,9 @@ def number(frame: DataFrame, name: str) -> int:
     leaves = frame._jdf.queryExecution().executedPlan().collectLeaves().iterator()
     values = []
     while leaves.hasNext():
-        found = leaves.next().metrics().get(name)
-        if found.isDefined():
-            values.append(found.get().value())
+        result = leaves.next().metrics().get(name)
+        if result.isDefined():
+            values.append(result.get().value())
     assert values, f"no scan has a metric {name}"
     return int(sum(values))
 
@@ -204,22 +204,22 @@ def test_a_scan_and_its_copy_in_a_run_time_filter_are_planned_once(
         "select count(*) from planned.db.probed p "
         "join planned.db.build b on p.g = cast(b.id as int) where b.s > 's3'"
     )
-    asked: list[str] = []
+    requests: list[str] = []
     plan = HANDLERS["scan.plan"]
 
     def counted(sessions: Any, question: Any) -> Any:
-        asked.append(question.scan.table.handle)
+        requests.append(question.scan.table.handle)
         return plan(sessions, question)
 
     monkeypatch.setitem(cast("dict[str, Any]", HANDLERS), "scan.plan", counted)
     frame = spark.sql(query)
     assert "dynamicpruning" in plan_of(frame)
     assert [r[0] for r in frame.collect()] == [300]
-    assert len(asked) == len(set(asked)) == 2
+    assert len(requests) == len(set(requests)) == 2
     # two relations of one table are two scans
     both = "select count(*) from planned.db.build x join planned.db.build y on x.id = y.id + 1"
     assert [r[0] for r in spark.sql(both).collect()] == [6]
-    assert len(asked) == 4
+    assert len(requests) == 4
 
 
 def test_settings_of_a_scan_are_what_hadoop_reads_of_them(session: IcebergSession) -> None:
@@ -229,8 +229,8 @@ def test_settings_of_a_scan_are_what_hadoop_reads_of_them(session: IcebergSessio
     frame = spark.sql("select id from planned.db.settings")
     leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().apply(0)
     elements = leaf.scan().toBatch().createReaderFactory().productIterator()
-    found = [elements.next() for _ in iter(elements.hasNext, False)]
-    (broadcast,) = [e for e in found if isinstance(e, JavaObject) and "Broadcast(" in str(e)]
+    actual = [elements.next() for _ in iter(elements.hasNext, False)]
+    (broadcast,) = [e for e in actual if isinstance(e, JavaObject) and "Broadcast(" in str(e)]
     conf = broadcast.value().value()
     assert conf.getClass().getName() == "IcebergPyConfiguration"
     jvm = spark._jvm
@@ -384,8 +384,8 @@ def test_a_limit_takes_files_enough(session: IcebergSession) -> None:
 
 
 def read_schema(plan: str) -> str:
-    (found,) = re.findall(r"ReadSchema: struct<(.*?)>", plan)
-    return str(found)
+    (result,) = re.findall(r"ReadSchema: struct<(.*?)>", plan)
+    return str(result)
 
 
 @pytest.mark.parametrize(
@@ -419,12 +419,12 @@ def test_conditions_that_no_row_can_fail_are_not_evaluated(
     ours = spark.sql(query.format("planned.db.proven"))
     assert spark_rows(ours.collect()) == spark_rows(spark.sql(query.format("hours")).collect())
     plan = plan_of(ours)
-    found = re.findall(r"\) Filter (.*)", plan)
+    actual = re.findall(r"\) Filter (.*)", plan)
     if left:
-        assert len(found) == 1
-        assert left in found[0]
+        assert len(actual) == 1
+        assert left in actual[0]
     else:
-        assert not found
+        assert not actual
         assert read_schema(plan) == "id:bigint"
 
 
@@ -441,8 +441,8 @@ def test_rows_of_a_file_with_a_null_are_looked_at(session: IcebergSession, count
 def scanned_as_nullable(frame: DataFrame) -> list[bool]:
     """Of each column of a query's only scan whether Spark looks for nulls in it."""
     leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
-    found = leaf.output()
-    return [found.apply(i).nullable() for i in range(found.size())]
+    result = leaf.output()
+    return [result.apply(i).nullable() for i in range(result.size())]
 
 
 def test_spark_looks_for_no_nulls_where_no_row_has_one(session: IcebergSession) -> None:

@@ -27,29 +27,29 @@ def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
     lake = sqlite_lake(spark, tmp_path_factory.mktemp("split"), "split")
-    with configured(spark, {"spark.sql.adaptive.enabled": "false"}), lake as made:
+    with configured(spark, {"spark.sql.adaptive.enabled": "false"}), lake as created:
         spark.sql(
             "create table split.db.t using iceberg partitioned by (p) as "
             f"select id, uuid() u, cast(id % {FILES} as int) p from range({ROWS})"
         )
-        yield made
+        yield created
 
 
 @pytest.fixture
 def sizes(session: IcebergSession) -> list[int]:
     folder = Path(session.table("split.db.t").location)
-    found = [p.stat().st_size for p in folder.rglob("*.parquet")]
-    assert len(found) == FILES
-    return found
+    result = [p.stat().st_size for p in folder.rglob("*.parquet")]
+    assert len(result) == FILES
+    return result
 
 
 def pieces(frame: DataFrame) -> list[list[Any]]:
     """Of each task of a scan the pieces of files that it reads."""
     partitions = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
-    found = partitions.inputPartitions().iterator()
+    result = partitions.inputPartitions().iterator()
     tasks = []
-    while found.hasNext():
-        tasks.append(list(found.next().files()))
+    while result.hasNext():
+        tasks.append(list(result.next().files()))
     return tasks
 
 
@@ -77,16 +77,18 @@ def say(session: IcebergSession, settings: ExitStack, said: Mapping[str, object]
 
 
 def table_says(session: IcebergSession, **properties: object) -> None:
-    said = ", ".join(f"'read.split.{k.replace('_', '-')}'='{v}'" for k, v in properties.items())
-    session.spark.sql(f"alter table split.db.t set tblproperties ({said})")
+    properties_sql = ", ".join(
+        f"'read.split.{k.replace('_', '-')}'='{v}'" for k, v in properties.items()
+    )
+    session.spark.sql(f"alter table split.db.t set tblproperties ({properties_sql})")
 
 
 @pytest.fixture
 def table_says_nothing(session: IcebergSession) -> Iterator[None]:
     yield
     names = ("target-size", "open-file-cost", "adaptive-size.enabled")
-    said = ", ".join(f"'read.split.{name}'" for name in names)
-    session.spark.sql(f"alter table split.db.t unset tblproperties if exists ({said})")
+    properties_sql = ", ".join(f"'read.split.{name}'" for name in names)
+    session.spark.sql(f"alter table split.db.t unset tblproperties if exists ({properties_sql})")
 
 
 def test_an_option_and_a_setting_cut_files(

@@ -38,9 +38,9 @@ main(Path(sys.argv[2]), sys.argv[3])
 def setting_of_documentation() -> str:
     """What docs/ has for secrets that are given when an application starts."""
     page = ROOT / "docs" / "guide" / "secrets.md"
-    found = re.search(r"--conf 'spark\.redaction\.regex=([^']+)'", page.read_text("utf-8"))
-    assert found is not None
-    return found[1]
+    result = re.search(r"--conf 'spark\.redaction\.regex=([^']+)'", page.read_text("utf-8"))
+    assert result is not None
+    return result[1]
 
 
 @pytest.mark.cluster
@@ -48,15 +48,17 @@ def test_no_secret_is_shown_anywhere(tmp_path: Path) -> None:
     script = tmp_path / "application.py"
     script.write_text(PROGRAM, encoding="utf-8")
     run_python(script, str(ROOT), str(tmp_path), setting_of_documentation())
-    told = json.loads((tmp_path / "shown.json").read_text("utf-8"))
+    messages = json.loads((tmp_path / "shown.json").read_text("utf-8"))
     secrets = {
         f"{place} {key}": value.removeprefix("postgresql://me:").removesuffix("@h/db")
-        for place, of_place in told["secrets"].items()
+        for place, of_place in messages["secrets"].items()
         for key, value in of_place.items()
     }
-    shown = told["shown"]
+    shown = messages["shown"]
 
-    assert {name: found for name, text in shown.items() if (found := found_in(text, secrets))} == {}
+    assert {
+        name: actual for name, text in shown.items() if (actual := found_in(text, secrets))
+    } == {}
 
     # the search looked where they would be
     log, events = shown["python log"], shown["event log"]

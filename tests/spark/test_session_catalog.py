@@ -37,9 +37,9 @@ def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
     """A session of its own, whose catalog was configured before Iceberg was installed."""
-    made = with_ours(spark.newSession(), tmp_path_factory.mktemp("session-catalog"))
-    installed = install(made)
-    yield made
+    new_session = with_ours(spark.newSession(), tmp_path_factory.mktemp("session-catalog"))
+    installed = install(new_session)
+    yield new_session
     installed.uninstall()
 
 
@@ -201,14 +201,14 @@ def test_what_is_not_about_tables_stays_sparks(session: SparkSession, db: str) -
 def test_before_install_and_after_uninstall_the_session_says_what_is_missing(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    made = with_ours(spark.newSession(), tmp_path)
-    assert made.range(3).count() == 3
-    installed = install(made)
-    made.sql("CREATE TABLE default.early (id INT) USING iceberg")
-    assert made.table("early").count() == 0
+    new_session = with_ours(spark.newSession(), tmp_path)
+    assert new_session.range(3).count() == 3
+    installed = install(new_session)
+    new_session.sql("CREATE TABLE default.early (id INT) USING iceberg")
+    assert new_session.table("early").count() == 0
     installed.uninstall()
     with pytest.raises(Exception, match=r"iceberg_pyspark is not installed|PLUGIN"):
-        made.table("default.early").count()
-    made.conf.unset(PREFIX)
+        new_session.table("default.early").count()
+    new_session.conf.unset(PREFIX)
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
-        made.table("default.early")
+        new_session.table("default.early")

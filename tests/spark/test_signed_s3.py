@@ -39,8 +39,8 @@ def test_python_creates_appends_reads_and_deletes(server: SigningCatalog) -> Non
     table.append(pa.table({"id": [1, 3], "v": ["a", "c"]}))
     table.append(pa.table({"id": [4], "v": ["d"]}))
     table.delete("id = 4")
-    found = lake.load_table("py.events").scan().to_arrow()
-    assert sorted(found["id"].to_pylist()) == [1, 3]
+    actual = lake.load_table("py.events").scan().to_arrow()
+    assert sorted(actual["id"].to_pylist()) == [1, 3]
     assert {s["asked-by"] for s in server.signer.signed} == {TABLE_TOKEN}
     assert {s["method"] for s in server.signer.signed} >= {"GET", "PUT"}
     loaded = lake.catalog.load_table(TableIdentifier(namespace=("py",), name="events"))
@@ -88,7 +88,7 @@ def test_tasks_of_spark_read_and_write(
     lake = ice.load_catalog("signed", **server.properties)
     assert sorted(lake.load_table("db.t").scan().to_arrow()["id"].to_pylist()) == [1, 3, 4]
     assert {s["asked-by"] for s in server.signer.signed} == {TABLE_TOKEN}
-    told = [r for r in caplog.messages if "the catalog's server signs the requests" in r]
-    assert len(told) == 1
+    messages = [r for r in caplog.messages if "the catalog's server signs the requests" in r]
+    assert len(messages) == 1
     for secret in (server.s3.secret, CATALOG_TOKEN, TABLE_TOKEN):
         assert secret not in caplog.text

@@ -33,10 +33,10 @@ def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
     folder = tmp_path_factory.mktemp("sorted")
-    with configured(spark, SETTINGS), sqlite_lake(spark, folder, "sorted") as made:
+    with configured(spark, SETTINGS), sqlite_lake(spark, folder, "sorted") as created:
         spark.sql(ROWS.format(0, 400)).createOrReplaceTempView("left_plain")
         spark.sql(ROWS.format(100, 500)).createOrReplaceTempView("right_plain")
-        yield made
+        yield created
 
 
 def make(session: IcebergSession, name: str, order: str, partitioned: str) -> None:
@@ -89,11 +89,11 @@ def test_sorted_groups_are_joined_without_a_sort(session: IcebergSession, key: s
     assert sorts(compared(session, name, f"{JOIN} a.{key} = b.{key} where a.id > 250")) == 0
     for side in ("left", "right"):
         session.spark.sql(f"delete from sorted.db.{side}_{name} where id % 7 = 3")
-    kept = "id % 7 != 3"
+    remaining = "id % 7 != 3"
     for how in ("left", "full", "left anti"):
         join = JOIN if how != "left anti" else "select a.id from {l} a join {r} b on "
         join = join.replace("join", f"{how} join")
-        assert sorts(compared(session, name, f"{join} a.{key} = b.{key}", kept)) == 0
+        assert sorts(compared(session, name, f"{join} a.{key} = b.{key}", remaining)) == 0
 
 
 @pytest.mark.once("which order a file has Python decides; 4.1 sorts what the next test joins")

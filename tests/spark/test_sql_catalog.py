@@ -97,10 +97,10 @@ def test_defaults_need_version_3_and_a_literal(spark: SparkSession, lake: Iceber
         "c decimal(6, 3) default -2.5, z boolean default true) tblproperties ('format-version'='3')"
     )
     spark.sql("alter table lake.db.defaults add column s string not null default 'x'")
-    found = {f.name: f.write_default for f in lake.table("lake.db.defaults").schema.fields}
-    assert found["t"] == 1577934245000000
-    assert (found["b"], found["f"], str(found["c"]), found["z"]) == (b"\n", 1.0, "-2.500", True)
-    assert found["s"] == "x"
+    actual = {f.name: f.write_default for f in lake.table("lake.db.defaults").schema.fields}
+    assert actual["t"] == 1577934245000000
+    assert (actual["b"], actual["f"], str(actual["c"]), actual["z"]) == (b"\n", 1.0, "-2.500", True)
+    assert actual["s"] == "x"
 
 
 def test_a_name_begins_with_a_catalog_before_a_namespace(
@@ -163,9 +163,9 @@ def test_what_an_insert_leaves_out_is_the_default(
     spark.sql("insert into lake.db.filled by name select 4 as id")
     spark.sql("insert into lake.db.filled values (5, 0, 0" + ", null" * 10 + ")")
     spark.sql("update lake.db.filled set i = default, s = default, b = default where id = 5")
-    found = {r["id"]: tuple(r)[1:] for r in spark.table("lake.db.filled").collect()}
-    assert found[4] == values
-    assert (found[5][0], found[5][1], found[5][2], found[5][3]) == (-5, 0, "it's", None)
+    actual = {r["id"]: tuple(r)[1:] for r in spark.table("lake.db.filled").collect()}
+    assert actual[4] == values
+    assert (actual[5][0], actual[5][1], actual[5][2], actual[5][3]) == (-5, 0, "it's", None)
     third = lake.table("lake.db.filled").history[2].snapshot_id
     past = spark.sql(f"select * from lake.db.filled version as of {third}").collect()
     assert {r["id"]: tuple(r)[1:] for r in past} == {
@@ -186,13 +186,13 @@ def test_defaults_that_only_other_writers_set(spark: SparkSession, lake: Iceberg
     change.add_column("gone", "int", default=8).update_default("gone", None)
     change.commit()
     spark.sql("insert into lake.db.set_outside (id) values (2)")
-    found = sorted(spark.table("lake.db.set_outside").collect())
+    actual = sorted(spark.table("lake.db.set_outside").collect())
     outside = (
         "61f0c404-5cb3-11e7-907b-a6006ad3dba0",
         b"\x00\x01",
         datetime(1960, 1, 2, 1, 4, 5, 1),
     )
-    assert [tuple(r) for r in found] == [(1, *outside, None, 8), (2, *outside, 7, None)]
+    assert [tuple(r) for r in actual] == [(1, *outside, None, 8), (2, *outside, 7, None)]
 
 
 def test_the_columns_of_a_query_bring_no_defaults(

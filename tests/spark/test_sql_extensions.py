@@ -123,8 +123,8 @@ def test_errors_are_those_that_spark_gives(spark: SparkSession, lake: IcebergSes
     ):
         with pytest.raises(AnalysisException) as refused:
             spark.sql(statement)
-        found = refused.value.getCondition() or ""
-        assert found.startswith(condition), statement
+        actual = refused.value.getCondition() or ""
+        assert actual.startswith(condition), statement
     with pytest.raises(PySparkException, match="no partition field 'nothing'"):
         spark.sql("alter table lake.db.refused drop partition field nothing")
     with pytest.raises(PySparkException, match="SET IDENTIFIER FIELDS"):

@@ -167,8 +167,8 @@ def test_every_type_that_spark_reads_by_itself(read: Read, everything: Path) -> 
     # Spark has texts for uuids, octets for fixed and nanoseconds for time: made of ours, portably
     names = [f.name for f in path_table(everything).schema.fields]
     wanted = [i for i, n in enumerate(names) if n.split("_")[0] not in ("uuid", "fixed", "time")]
-    found = read(everything, {"columns": ", ".join(names[i] for i in wanted)}).rows
-    assert by_id(found) == [tuple(row[i] for i in wanted) for row in every_row_shown()]
+    actual = read(everything, {"columns": ", ".join(names[i] for i in wanted)}).rows
+    assert by_id(actual) == [tuple(row[i] for i in wanted) for row in every_row_shown()]
 
 
 def test_every_type_is_yielded_as_spark_expects_it(everything: Path) -> None:
@@ -181,12 +181,12 @@ def test_every_type_is_written_back(spark: SparkSession, everything: Path, tmp_p
     frame = load(spark, everything)
     save(frame, tmp_path / "made")
     assert by_id(rows_of(spark, tmp_path / "made")) == every_row_shown()
-    made = {f.name: str(f.type) for f in path_table(tmp_path / "made").schema.fields}
+    created = {f.name: str(f.type) for f in path_table(tmp_path / "made").schema.fields}
     had = {f.name: str(f.type) for f in path_table(everything).schema.fields}
     for name in ("int", "decimal38_map", "time_list", "timestamp", "timestamptz_struct", "date"):
-        assert made[name] == had[name]
+        assert created[name] == had[name]
     # Spark has no such types: a new table gets what Spark has, an old one keeps its own
-    assert (made["uuid"], made["fixed"]) == ("string", "binary")
+    assert (created["uuid"], created["fixed"]) == ("string", "binary")
     save(frame, everything, mode="append")
     assert len(rows_of(spark, everything, {"filter": f"uuid = '{UUID}'", "columns": "id"})) == 2
 
@@ -263,8 +263,8 @@ def test_required_columns_that_files_lack_have_their_default(
 
     expected = [{**own, "id": i, "text": DEFAULTS["text"][1]} for i in (1, 2)] + [own]
     names = columns.split(",")
-    found = read(tmp_path / "t", {"columns": columns})
-    assert found.rows == sorted(tuple(row[n] for n in names) for row in expected)
-    assert [f.nullable for f in found.schema] == [n == "id" for n in names]
+    actual = read(tmp_path / "t", {"columns": columns})
+    assert actual.rows == sorted(tuple(row[n] for n in names) for row in expected)
+    assert [f.nullable for f in actual.schema] == [n == "id" for n in names]
     filtered = read(tmp_path / "t", {"columns": columns, "filter": "text = 'own'"})
     assert filtered.rows == [tuple(own[n] for n in names)]

@@ -57,19 +57,21 @@ def test_statements_have_the_rows_and_lineage_of_version_3(
             **{f"write.{op}.mode": mode for op in ("delete", "update", "merge")},
             **LIMITS[limits],
         }
-        told = ", ".join(f"'{k}' = '{v}'" for k, v in properties.items())
+        messages = ", ".join(f"'{k}' = '{v}'" for k, v in properties.items())
         spark.sql(
             f"CREATE TABLE {name} (id INT, p STRING, x DOUBLE) PARTITIONED BY (p) "
-            f"TBLPROPERTIES ({told})"
+            f"TBLPROPERTIES ({messages})"
         )
     ids: dict[int, int] = {}
     for statement in STATEMENTS:
         for name in tables.values():
             spark.sql(statement.format(t=name))
-        found = {v: spark_rows(spark.sql(READ.format(t=n)).collect()) for v, n in tables.items()}
-        assert [r[:-2] + r[-1:] for r in found[4]] == [r[:-2] + r[-1:] for r in found[3]], statement
+        actual = {v: spark_rows(spark.sql(READ.format(t=n)).collect()) for v, n in tables.items()}
+        assert [r[:-2] + r[-1:] for r in actual[4]] == [r[:-2] + r[-1:] for r in actual[3]], (
+            statement
+        )
         # version 3 leaves numbers out where manifests are written anew: those of new rows differ
-        for row, same in zip(found[4], found[3], strict=True):
+        for row, same in zip(actual[4], actual[3], strict=True):
             assert ids.setdefault(same[-2], row[-2]) == row[-2], statement
     assert len(set(ids.values())) == len(ids)
     for name in tables.values():
@@ -109,8 +111,8 @@ def test_an_upgrade_goes_on_from_what_was_there(spark: SparkSession, lake: Icebe
     assert before.location.startswith("file:")
     spark.sql("INSERT INTO v4.db.u VALUES (4, 'b')")
     spark.sql("DELETE FROM v4.db.u WHERE id = 3")
-    found = spark.sql("SELECT id, _row_id FROM v4.db.u ORDER BY id").collect()
-    assert [tuple(r) for r in found] == [(2, 1), (4, 3)]
+    actual = spark.sql("SELECT id, _row_id FROM v4.db.u ORDER BY id").collect()
+    assert [tuple(r) for r in actual] == [(2, 1), (4, 3)]
     after = lake.table("v4.db.u").metadata
     assert [s.root_manifest is not None for s in after.snapshots] == [False, False, True, True]
     for snapshot, count in zip(after.snapshots, (3, 2, 3, 2), strict=True):

@@ -76,8 +76,8 @@ def test_the_first_write_makes_the_table_with_every_transform(
     assert len(files) == 6
     group = pq.ParquetFile(files[0]).metadata.row_group(0)
     assert {group.column(i).compression for i in range(group.num_columns)} == {"SNAPPY"}
-    found = load(spark, tmp_path / "t", {"filter": "m = DATE'2020-03-11' AND id < 3"})
-    assert found.collect() == frame.where("id = 1").collect()
+    actual = load(spark, tmp_path / "t", {"filter": "m = DATE'2020-03-11' AND id < 3"})
+    assert actual.collect() == frame.where("id = 1").collect()
     # given again, options of a new table change nothing
     save(frame, tmp_path / "t", options)
     assert load(spark, tmp_path / "t").count() == 12

@@ -47,12 +47,12 @@ PASSED_OVER = {
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    with sqlite_lake(spark, tmp_path_factory.mktemp("wrong"), "wrong") as made:
+    with sqlite_lake(spark, tmp_path_factory.mktemp("wrong"), "wrong") as created:
         spark.sql(f"create table {TABLE} using iceberg as select 1L id")
         spark.sql(f"alter table {TABLE} create branch b")
         spark.sql(f"alter table {TABLE} create tag g")
         spark.sql(f"insert into {TABLE} values (2)")
-        yield made
+        yield created
 
 
 def by_name(session: IcebergSession, options: Mapping[str, str]) -> DataFrame:
@@ -77,20 +77,20 @@ def refusal(frame_of: object) -> str:
 def test_a_number_that_is_none(session: IcebergSession, name: str, least: int, value: str) -> None:
     options = {name: str(least - 1) if value == "least" else value}
     for read in (by_name, by_path):
-        said = refusal(lambda read=read: read(session, options))
-        assert f"option {name} is" in said
-        assert f"'{options[name]}'" in said
-        assert re.search(f"whole number.* at least {least}", said)
+        message = refusal(lambda read=read: read(session, options))
+        assert f"option {name} is" in message
+        assert f"'{options[name]}'" in message
+        assert re.search(f"whole number.* at least {least}", message)
 
 
 @pytest.mark.parametrize("value", ["yes", "1", ""])
 @pytest.mark.parametrize("name", FLAGS)
 def test_a_flag_that_is_none(session: IcebergSession, name: str, value: str) -> None:
     for read in (by_name, by_path):
-        said = refusal(lambda read=read: read(session, {name: value}))
-        assert f"option {name} is" in said
-        assert f"'{value}'" in said
-        assert "true or false" in said
+        properties_sql = refusal(lambda read=read: read(session, {name: value}))
+        assert f"option {name} is" in properties_sql
+        assert f"'{value}'" in properties_sql
+        assert "true or false" in properties_sql
 
 
 def test_values_that_are_right(session: IcebergSession) -> None:
@@ -112,11 +112,11 @@ def test_values_that_are_right(session: IcebergSession) -> None:
 def test_options_that_would_be_without_effect_on_the_rows(
     session: IcebergSession, name: str, value: str, instead: str
 ) -> None:
-    said = refusal(lambda: by_name(session, {name: value}))
-    assert f"option {name.lower()} does not choose rows of" in said
-    assert said.endswith(instead)
+    properties_sql = refusal(lambda: by_name(session, {name: value}))
+    assert f"option {name.lower()} does not choose rows of" in properties_sql
+    assert properties_sql.endswith(instead)
     text = f"select * from {TABLE} with (`{name}` = '{value}')"
-    assert refusal(lambda: session.spark.sql(text)) == said
+    assert refusal(lambda: session.spark.sql(text)) == properties_sql
 
 
 def test_rows_are_chosen_by_what_is_named_instead(session: IcebergSession) -> None:
@@ -151,8 +151,8 @@ def test_a_setting_of_the_session(
     key = f"spark.sql.iceberg.{name}"
     query = "select * from {}" if "aggregate" not in name else "select count(*) from {}"
     with configured(session.spark, {key: value, "spark.sql.cbo.enabled": "true"}):
-        said = refusal(lambda: session.spark.sql(query.format(TABLE)))
-        assert said.endswith(f"{key} is '{value}': give {allowed}")
+        message = refusal(lambda: session.spark.sql(query.format(TABLE)))
+        assert message.endswith(f"{key} is '{value}': give {allowed}")
         # tables of others are none of ours
         assert session.spark.sql(query.format("range(3)")).collect()
 
@@ -213,8 +213,8 @@ def test_a_tables_adaptive_size_that_is_not_true_is_false(session: IcebergSessio
     for n in range(3):
         spark.sql(f"insert into {table} values ({n})")
     with configured(spark, {"spark.sql.files.maxPartitionBytes": "1"}):
-        found = spark.table(table)
-        assert "IcebergPyParquetScan" in plan_of(found)
-        assert found.rdd.getNumPartitions() == 1
+        actual = spark.table(table)
+        assert "IcebergPyParquetScan" in plan_of(actual)
+        assert actual.rdd.getNumPartitions() == 1
         spark.sql(f"alter table {table} unset tblproperties ('read.split.adaptive-size.enabled')")
         assert spark.table(table).rdd.getNumPartitions() > 1

@@ -34,8 +34,8 @@ def write_rows(properties: Mapping[str, str], worker: int) -> int:
 
 
 def ids(table: Table) -> list[int]:
-    found: list[int] = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
-    return sorted(found)
+    result: list[int] = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
+    return sorted(result)
 
 
 @pytest.fixture

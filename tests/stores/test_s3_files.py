@@ -59,8 +59,8 @@ def test_an_upload_that_is_given_up_leaves_nothing(s3: S3Server, bucket: str, si
     ):
         stream.write(bytes(size))
         raise ZeroDivisionError
-    asked = s3.requests() - before
-    assert asked["AbortMultipartUpload"] == asked["CreateMultipartUpload"] == (size > 1_000_000)
+    request = s3.requests() - before
+    assert request["AbortMultipartUpload"] == request["CreateMultipartUpload"] == (size > 1_000_000)
     assert list(store.list_files(folder)) == []
     assert s3.unfinished_uploads(bucket) == []
 

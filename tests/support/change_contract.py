@@ -199,11 +199,11 @@ class ChangeContract:
         table.append(rows(1))
         [task] = table.scan().plan_files()
         files = [task.file_path, table.loaded.metadata_location]
-        kept = Table(catalog, create(catalog, _beside(table.identifier)))
-        kept.append(rows(1))
-        [kept_task] = kept.scan().plan_files()
-        catalog.drop_table(kept.identifier)
-        assert kept.io.exists(kept_task.file_path)
+        remaining = Table(catalog, create(catalog, _beside(table.identifier)))
+        remaining.append(rows(1))
+        [kept_task] = remaining.scan().plan_files()
+        catalog.drop_table(remaining.identifier)
+        assert remaining.io.exists(kept_task.file_path)
         TableCatalog(catalog).drop_table(str(table.identifier), purge=True)
         assert not catalog.table_exists(table.identifier)
         with pytest.raises(NoSuchTableError):
@@ -332,9 +332,9 @@ class ChangeContract:
         with table.transaction() as waiting:
             waiting.append(rows(1))
             opened(catalog, table.identifier).append(rows(2))
-        found = opened(catalog, table.identifier)
-        assert ids_in(found) == ([1, 2] if is_empty else [0, 1, 2])
-        assert len(found.snapshots) == (2 if is_empty else 3)
+        actual = opened(catalog, table.identifier)
+        assert ids_in(actual) == ([1, 2] if is_empty else [0, 1, 2])
+        assert len(actual.snapshots) == (2 if is_empty else 3)
 
     def test_a_transaction_is_one_change(self, catalog: Catalog, table: Table) -> None:
         with table.transaction() as transaction:
@@ -342,11 +342,11 @@ class ChangeContract:
             transaction.update_spec().add_field("id", "bucket[16]", "shard").commit()
             transaction.append(rows(1))
             assert opened(catalog, table.identifier).metadata == table.metadata
-        found = opened(catalog, table.identifier)
-        assert ids_in(found) == [1]
-        assert len(found.metadata.metadata_log) == 1
-        [task] = found.scan().plan_files()
-        assert task.spec_id == found.spec.spec_id != 0
+        actual = opened(catalog, table.identifier)
+        assert ids_in(actual) == [1]
+        assert len(actual.metadata.metadata_log) == 1
+        [task] = actual.scan().plan_files()
+        assert task.spec_id == actual.spec.spec_id != 0
 
     # replaced tables
 
@@ -356,16 +356,16 @@ class ChangeContract:
         table.append(rows(1))
         before = table.metadata
         replace_with(table, OTHER_SCHEMA, "bucket(4, other)", properties={"user": "someone"})
-        found = opened(catalog, table.identifier)
-        assert found.metadata.table_uuid == before.table_uuid
-        assert found.metadata.snapshots == before.snapshots
-        assert found.metadata.snapshot_log == before.snapshot_log
-        assert found.current_snapshot is None
-        assert [f.name for f in found.schema.fields] == ["other"]
+        actual = opened(catalog, table.identifier)
+        assert actual.metadata.table_uuid == before.table_uuid
+        assert actual.metadata.snapshots == before.snapshots
+        assert actual.metadata.snapshot_log == before.snapshot_log
+        assert actual.current_snapshot is None
+        assert [f.name for f in actual.schema.fields] == ["other"]
         # no column gets an id that another has had
-        assert found.schema.fields[0].field_id == 3
-        assert len(found.spec.fields) == 1
-        assert found.properties["user"] == "someone"
+        assert actual.schema.fields[0].field_id == 3
+        assert len(actual.spec.fields) == 1
+        assert actual.properties["user"] == "someone"
 
     def test_of_two_replacements_the_last_holds(self, catalog: Catalog, table: Table) -> None:
         other = opened(catalog, table.identifier)

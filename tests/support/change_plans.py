@@ -16,16 +16,16 @@ _ROW_LEVEL = "iceberg_pyspark.spark.row_level"
 
 def noted_plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The plans of the changes to come, as texts: which files are touched, what is written."""
-    found: list[str] = []
+    result: list[str] = []
 
     def written(frame: DataFrame, *args: Any) -> Any:
-        found.append(plan_of(frame))
+        result.append(plan_of(frame))
         return run_writing_job(frame, *args)
 
     def touched(frame: DataFrame) -> frozenset[str]:
-        found.append(plan_of(frame))
+        result.append(plan_of(frame))
         return _files_of(frame)
 
     monkeypatch.setattr(f"{_ROW_LEVEL}.job.run_writing_job", written)
     monkeypatch.setattr(f"{_ROW_LEVEL}.run._files_of", touched)
-    return found
+    return result

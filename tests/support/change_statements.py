@@ -75,13 +75,13 @@ class Shape:
         """The columns as conditions take them."""
         fields = []
         for i, (name, type_) in enumerate(self.columns.items()):
-            made: Type = _TYPES.get(type_) or StructType(
+            created: Type = _TYPES.get(type_) or StructType(
                 (
                     NestedField(field_id=1000 + 2 * i, name="a", type=IntegerType()),
                     NestedField(field_id=1001 + 2 * i, name="b", type=StringType()),
                 )
             )
-            fields.append(NestedField(field_id=i, name=name, type=made))
+            fields.append(NestedField(field_id=i, name=name, type=created))
         return StructType(tuple(fields))
 
     def read_columns(self, shown: Sequence[tuple[str, str]]) -> None:
@@ -109,16 +109,16 @@ def a_shape(draw: Draw) -> Shape:
     if draw(st.booleans()):
         shape.columns["st"] = _STRUCT
     for _ in range(draw(st.sampled_from([0, 1, 1, 2]))):
-        found = new_field(draw, shape)
-        if found is not None:
-            add_field(shape, *found)
+        result = new_field(draw, shape)
+        if result is not None:
+            add_field(shape, *result)
     return shape
 
 
 def new_field(draw: Draw, shape: Shape) -> tuple[str, str] | None:
     """A partition field that the table may get; one of each source."""
-    taken = {source for source, _ in shape.fields}
-    free = [n for n, t in shape.columns.items() if t in _TRANSFORMS and n not in taken]
+    used = {source for source, _ in shape.fields}
+    free = [n for n, t in shape.columns.items() if t in _TRANSFORMS and n not in used]
     if not free:
         return None
     source = draw(st.sampled_from(free))
@@ -205,8 +205,8 @@ def update(draw: Draw, shape: Shape) -> str:
 
 def _condition(draw: Draw, shape: Shape, *above: str) -> str:
     # Java refuses filters with a literal NaN
-    found = conditions(shape.struct, above).filter(lambda c: "'nan'" not in c.text)
-    return str(draw(found).text)
+    result = conditions(shape.struct, above).filter(lambda c: "'nan'" not in c.text)
+    return str(draw(result).text)
 
 
 def _where(draw: Draw, shape: Shape) -> str:
@@ -260,9 +260,9 @@ def merge(draw: Draw, shape: Shape) -> str:
     )
 
     def on_both() -> str:
-        found = _on_row(draw, shape, "u")
+        result = _on_row(draw, shape, "u")
         # where rows meet by another column it would change keys
-        return "delete" if found == "update set *" and "t.k" not in on else found
+        return "delete" if result == "update set *" and "t.k" not in on else result
 
     both = [*_clauses(draw, shape, "when matched", on_both, "t")]
     new = [*_clauses(draw, shape, "when not matched", lambda: _insertion(draw, shape), "u")]
@@ -310,13 +310,13 @@ def _clauses(
     count = draw(
         st.sampled_from([0, 1, 1, 2] if side == "u" or when == "when matched" else [0, 0, 1, 2])
     )
-    found = []
+    result = []
     for number in range(count):
         condition = ""
         if number < count - 1 or draw(st.booleans()):
             condition = f" and {_condition(draw, shape, side)}"
-        found.append(f"{when}{condition} then {action()}")
-    return found
+        result.append(f"{when}{condition} then {action()}")
+    return result
 
 
 def _on_row(draw: Draw, shape: Shape, source: str | None) -> str:

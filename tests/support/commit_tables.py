@@ -152,11 +152,11 @@ class CommitTable:
 
     def referenced(self) -> set[str]:
         """Locations of manifests, and of what lists them, that snapshots refer to."""
-        found: set[str] = set()
+        result: set[str] = set()
         for snapshot in self.metadata.snapshots:
-            found |= snapshot_files(self.io, snapshot)
-            found.update(m.manifest_path for m in self.manifests(snapshot))
-        return found
+            result |= snapshot_files(self.io, snapshot)
+            result.update(m.manifest_path for m in self.manifests(snapshot))
+        return result
 
 
 def commit_table(

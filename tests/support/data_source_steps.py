@@ -38,8 +38,8 @@ def read_by_steps(
     table: Path | str, options: Mapping[str, Any] | None = None, schema: StructType | None = None
 ) -> StepRead:
     """Load and read a table; every batch must be exactly of the Arrow schema that Spark expects."""
-    given = {name: str(value) for name, value in (options or {}).items()}
-    source = IcebergDataSource(CaseInsensitiveDict({**given, "path": str(table)}))
+    arguments = {name: str(value) for name, value in (options or {}).items()}
+    source = IcebergDataSource(CaseInsensitiveDict({**arguments, "path": str(table)}))
     shown = source.schema() if schema is None else schema
     # Spark's types do not say that read() gets None and yields batches
     reader: Any = _moved(source).reader(shown)

@@ -47,14 +47,14 @@ class Commit:
 
     def row(self, location: str, status: int | None = None) -> Row:
         """The row of that location, or of the vector of that manifest."""
-        (found,) = (
+        (result,) = (
             row
             for row in self.rows
             if location
             in (row.get("location"), row["content_type"] == 5 and row["referenced_file"])
             and status in (None, row[next(k for k in row if k.endswith(".status"))])
         )
-        return found
+        return result
 
 
 @dataclass

@@ -47,10 +47,10 @@ class ExecutorProbe:
 
     def _array(self, values: list[Any]) -> Any:
         kinds = {str: self._jvm.java.lang.String, bool: self._jvm.boolean, int: self._jvm.long}
-        made = self._gateway.new_array(kinds[type(values[0])], len(values))
+        created = self._gateway.new_array(kinds[type(values[0])], len(values))
         for i, value in enumerate(values):
-            made[i] = value
-        return made
+            created[i] = value
+        return created
 
 
 def vector_probe(
@@ -71,7 +71,7 @@ def vector_probe(
         offsets.append(len(data))
         data += blob
     file.write_bytes(data)
-    said = {
+    properties_sql = {
         "table": "t",
         "store": "store",
         "locations": [str(file)],
@@ -81,7 +81,7 @@ def vector_probe(
         "sizes": list(sizes or map(len, blobs)),
         "cardinalities": list(cardinalities),
     }
-    return ExecutorProbe(spark, DELETION_VECTORS, said)
+    return ExecutorProbe(spark, DELETION_VECTORS, properties_sql)
 
 
 def position_probe(
@@ -94,7 +94,7 @@ def position_probe(
 ) -> ExecutorProbe:
     """Position delete files, each of which every data file has; `records` is said of each."""
     numbers = list(range(len(files)))
-    said = {
+    properties_sql = {
         "table": "t",
         "store": "store",
         "verify": True,
@@ -106,4 +106,4 @@ def position_probe(
         "ends": [len(files) * (i + 1) for i in range(len(paths))],
         "files": numbers * len(paths),
     }
-    return ExecutorProbe(spark, POSITION_DELETES, said)
+    return ExecutorProbe(spark, POSITION_DELETES, properties_sql)

@@ -150,8 +150,8 @@ class FaultyFileIO:
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
         with self._faults.call("storage", "list_files"):
-            found = list(self._io.list_files(prefix))
-        return iter(found)
+            result = list(self._io.list_files(prefix))
+        return iter(result)
 
 
 class _FaultyTime:

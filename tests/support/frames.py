@@ -71,9 +71,9 @@ def refusal(action: Callable[[], object]) -> tuple[str, str]:
     """Class and message of our error in the exception that Spark raises, as a user sees it."""
     with pytest.raises(PySparkException) as caught:
         action()
-    found = iceberg_error_in(str(caught.value))
-    assert found is not None, f"no error of ours in: {caught.value}"
-    return found
+    result = iceberg_error_in(str(caught.value))
+    assert result is not None, f"no error of ours in: {caught.value}"
+    return result
 
 
 def data_files(path: Path) -> list[Path]:

@@ -58,7 +58,7 @@ def taken_over(oracle: Oracle, name: str, file_format: str, partitioned: bool) -
     days = (", 'a b'", ", 'c'") if partitioned else ("", "")
     oracle.sql(f"INSERT INTO h.{name} VALUES (1, 'é', array(1, 2){days[0]})")
     oracle.sql(f"INSERT INTO h.{name} VALUES (2, NULL, NULL{days[1]})")
-    found: dict[str, Any] = {"source": rows(oracle, f"h.{name}"), "counts": {}, "rows": {}}
+    results: dict[str, Any] = {"source": rows(oracle, f"h.{name}"), "counts": {}, "rows": {}}
     by = "PARTITIONED BY (Day)" if partitioned else ""
     columns = f"{COLUMNS}, Day STRING" if partitioned else COLUMNS
     for catalog, side in (("java_hadoop", "java"), ("lake", "ours")):
@@ -70,18 +70,18 @@ def taken_over(oracle: Oracle, name: str, file_format: str, partitioned: bool) -
         oracle.sql(f"CREATE TABLE java_hadoop.{table}_added ({columns}) USING iceberg {by}")
         for what, call in calls.items():
             result = oracle.sql(f"CALL {catalog}.system.{call}").collect()
-            found["counts"][f"{what} {side}"] = result[0][0]
+            results["counts"][f"{what} {side}"] = result[0][0]
             for reader in ("java_hadoop", "lake"):
                 suffix = "_added" if what == "add_files" else ""
-                found["rows"][f"{what} {side}, {reader}"] = rows(
+                results["rows"][f"{what} {side}, {reader}"] = rows(
                     oracle, f"{reader}.{table}{suffix}"
                 )
     [migrated] = oracle.sql(f"CALL spark_catalog.system.migrate('h.{name}')").collect()
-    found["counts"]["migrate ours"] = migrated[0]
-    found["rows"]["migrate ours"] = rows(oracle, f"h.{name}")
+    results["counts"]["migrate ours"] = migrated[0]
+    results["rows"]["migrate ours"] = rows(oracle, f"h.{name}")
     oracle.sql(f"DROP TABLE h.{name}_BACKUP_")
-    found["rows"]["without the backup"] = rows(oracle, f"h.{name}")
-    return found
+    results["rows"]["without the backup"] = rows(oracle, f"h.{name}")
+    return results
 
 
 def main(folder: Path) -> None:

@@ -198,25 +198,25 @@ def _answer(message: type[Message]) -> str:
 
 
 def _accessor(key: str, hint: Any) -> str:
-    type_, got = _java_type(hint), f'fields.get("{key}")'
+    type_, response = _java_type(hint), f'fields.get("{key}")'
     inner = _messages_in(hint)
     if inner and get_origin(hint) is tuple:
         item = f"new {java_class(inner[0])}((Map) values.get(i))"
         body = (
-            f"List values = (List) {got}, items = new ArrayList();"
+            f"List values = (List) {response}, items = new ArrayList();"
             f"for (int i = 0; i < values.size(); i++) items.add({item});"
             "return items;"
         )
         return f"  List {_camel(key)}() {{ {body} }}\n"
     if inner:
         type_ = java_class(inner[0])
-        body = f"return {got} == null ? null : new {type_}((Map) {got});"
+        body = f"return {response} == null ? null : new {type_}((Map) {response});"
     elif type_ == "boolean":
-        body = f"return ((Boolean) {got}).booleanValue();"
+        body = f"return ((Boolean) {response}).booleanValue();"
     elif type_ == "long":
-        body = f"return ((Number) {got}).longValue();"
+        body = f"return ((Number) {response}).longValue();"
     else:
-        body = f"return {got};" if type_ == "Object" else f"return ({type_}) {got};"
+        body = f"return {response};" if type_ == "Object" else f"return ({type_}) {response};"
     return f"  {type_} {_camel(key)}() {{ {body} }}\n"
 
 

@@ -258,8 +258,8 @@ def bring_jars(artifacts: Sequence[str], folder: Path) -> None:
             run_download([submit, "--master", "local[1]", *ivy, str(nothing)])
         for artifact in artifacts:
             # Ivy puts them into jars/ and begins their names with the group.
-            found = next(folder.rglob(f"*{jar_name(artifact)}"))
-            found.replace(JARS / jar_name(artifact))
+            result = next(folder.rglob(f"*{jar_name(artifact)}"))
+            result.replace(JARS / jar_name(artifact))
     except (OSError, subprocess.SubprocessError, StopIteration) as error:
         tool = "mvn" if shutil.which("mvn") else "spark-submit --packages"
         raise OracleUnavailableError(

@@ -25,14 +25,14 @@ def _said(option: Any) -> str | None:
 
 def known_rows(frame: DataFrame) -> int | None:
     """How many rows the only table of a frame has, as the optimizer knows it."""
-    said = _said(_leaf(frame).stats().rowCount())
-    return None if said is None else int(said)
+    text = _said(_leaf(frame).stats().rowCount())
+    return None if text is None else int(text)
 
 
 def known_columns(frame: DataFrame) -> dict[str, KnownColumn]:
     """Of the only table of a frame, what the optimizer knows of its columns."""
     leaf = _leaf(frame)
-    found = {}
+    result = {}
     output = leaf.output().iterator()
     while output.hasNext():
         attribute = output.next()
@@ -40,13 +40,13 @@ def known_columns(frame: DataFrame) -> dict[str, KnownColumn]:
         if known.isDefined():
             column = known.get()
             distinct, nulls = _said(column.distinctCount()), _said(column.nullCount())
-            found[attribute.name()] = KnownColumn(
+            result[attribute.name()] = KnownColumn(
                 distinct=None if distinct is None else int(distinct),
                 nulls=None if nulls is None else int(nulls),
                 least=_said(column.min()),
                 greatest=_said(column.max()),
             )
-    return found
+    return result
 
 
 def _leaf(frame: DataFrame) -> Any:

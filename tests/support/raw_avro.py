@@ -45,13 +45,13 @@ def raw_manifests(table: Table) -> list[RawAvro]:
 
 def raw_data_files(table: Table) -> list[dict[str, Any]]:
     """Read the live data files of the current snapshot, maps as dicts, by location."""
-    found = [
+    result = [
         {name: as_dict(value) for name, value in record["data_file"].items()}
         for manifest in raw_manifests(table)
         for record in manifest.records
         if record["status"] != 2
     ]
-    return sorted(found, key=lambda f: str(f["file_path"]))
+    return sorted(result, key=lambda f: str(f["file_path"]))
 
 
 def as_dict(value: Any) -> Any:

@@ -92,27 +92,27 @@ def native_frame(oracle: Oracle, name: str, **options: str) -> DataFrame:
     oracle.spark.conf.set("spark.sql.catalog.native", "iceberg_pyspark")
     for key, value in catalog_properties(oracle, catalog).items():
         oracle.spark.conf.set(f"spark.sql.catalog.native.{key}", value)
-    given = dict(_spelled(options))
+    arguments = dict(_spelled(options))
     for kind in ("branch", "tag"):
-        if kind in given:
-            rest += f".{kind}_{given.pop(kind)}"
+        if kind in arguments:
+            rest += f".{kind}_{arguments.pop(kind)}"
     reader = oracle.spark.read
-    if "split-size" in given:
-        reader = reader.option("split-size", given.pop("split-size"))
-    if "snapshot-id" in given:
-        reader = reader.option("versionAsOf", given.pop("snapshot-id"))
-    if "as-of-timestamp" in given:
-        moment = datetime.fromtimestamp(int(given.pop("as-of-timestamp")) / 1000, timezone.utc)
+    if "split-size" in arguments:
+        reader = reader.option("split-size", arguments.pop("split-size"))
+    if "snapshot-id" in arguments:
+        reader = reader.option("versionAsOf", arguments.pop("snapshot-id"))
+    if "as-of-timestamp" in arguments:
+        moment = datetime.fromtimestamp(int(arguments.pop("as-of-timestamp")) / 1000, timezone.utc)
         reader = reader.option("timestampAsOf", moment.isoformat())
     for key in ("versionAsOf", "timestampAsOf"):
-        if key in given:
-            reader = reader.option(key, given.pop(key))
+        if key in arguments:
+            reader = reader.option(key, arguments.pop(key))
     frame = reader.table(f"native.{rest}")
-    if "filter" in given:
-        frame = frame.filter(given.pop("filter"))
-    if "columns" in given:
-        frame = frame.select(*[c.strip() for c in given.pop("columns").split(",")])
-    assert not given, f"a native read has no options {sorted(given)}"
+    if "filter" in arguments:
+        frame = frame.filter(arguments.pop("filter"))
+    if "columns" in arguments:
+        frame = frame.select(*[c.strip() for c in arguments.pop("columns").split(",")])
+    assert not arguments, f"a native read has no options {sorted(arguments)}"
     return frame
 
 

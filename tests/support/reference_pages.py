@@ -287,9 +287,9 @@ _UPSERT = "upsert of 1,000,000 rows into 1,000,000"
 
 def with_figures(readme: str) -> str:
     """The README with the figures that stand in RESULTS.md now."""
-    before, found, rest = readme.partition(FIGURES)
+    before, result, rest = readme.partition(FIGURES)
     _, end, after = rest.partition(FIGURES_END)
-    if not found or not end:
+    if not result or not end:
         raise ValueError(f"README.md has no line '{FIGURES}' and '{FIGURES_END}' after it")
     text = figures(RESULTS.read_text(encoding="utf-8"))
     return f"{before}{FIGURES}\n\n{text}\n{FIGURES_END}{after}"
@@ -326,19 +326,19 @@ def _seconds(text: str) -> str:
 
 def _line(section: str, line: str, column: str) -> tuple[list[str], list[str]]:
     """Header and cells of the one line of that name in a table of the section with the column."""
-    found = [
+    result = [
         (header, cells)
         for header, cells in _text_lines(section)
         if cells[0] == line and column in header
     ]
-    if len(found) != 1:
-        raise ValueError(f"RESULTS.md: {len(found)} lines '{line}' with a column '{column}'")
-    return found[0]
+    if len(result) != 1:
+        raise ValueError(f"RESULTS.md: {len(result)} lines '{line}' with a column '{column}'")
+    return result[0]
 
 
 def _text_lines(section: str) -> list[tuple[list[str], list[str]]]:
     """The lines of all tables of a section, each with its header; a long name is on several."""
-    found: list[tuple[list[str], list[str]]] = []
+    result: list[tuple[list[str], list[str]]] = []
     header: list[str] = []
     for text in section.splitlines():
         if text.startswith("┃"):
@@ -346,10 +346,10 @@ def _text_lines(section: str) -> list[tuple[list[str], list[str]]]:
         elif text.startswith("│"):
             cells = [cell.strip() for cell in text.strip("│").split("│")]
             if any(cells[1:]):
-                found.append((header, cells))
+                result.append((header, cells))
             else:
-                found[-1][1][0] += f" {cells[0]}"
-    return found
+                result[-1][1][0] += f" {cells[0]}"
+    return result
 
 
 def main() -> None:

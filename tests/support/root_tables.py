@@ -158,12 +158,12 @@ def _stats(field_id: int, type_: pa.DataType) -> pa.DataType:
 
 
 def _stats_of(row: Row, stats: Sequence[tuple[int, pa.DataType]]) -> dict[str, Any] | None:
-    found = {}
+    result = {}
     for i, _ in stats:
         names = ("lower_bound", "upper_bound", "value_count", "null_value_count", "nan_value_count")
         values = {name: row.get(f"stats.{i}.{name}") for name in names}
-        found[f"c{i}"] = None if all(v is None for v in values.values()) else values
-    return found
+        result[f"c{i}"] = None if all(v is None for v in values.values()) else values
+    return result
 
 
 @dataclass
@@ -197,23 +197,25 @@ class RootTable:
     def _root(self, snapshot_id: int) -> str:
         snapshot = self.table.metadata.snapshot(snapshot_id)
         manifests = read_snapshot_manifests(self.io, snapshot)
-        kept = {m.manifest_path for m in manifests if self.choose.random() < 0.2}
+        remaining = {m.manifest_path for m in manifests if self.choose.random() < 0.2}
         is_tracked = self.profile == "tracked files"
         if is_tracked and any(
-            m.manifest_path in kept for m in manifests if m.content is ManifestContent.DATA
+            m.manifest_path in remaining for m in manifests if m.content is ManifestContent.DATA
         ):
             # the vectors of data files in older leaves stay in older leaves
-            kept |= {m.manifest_path for m in manifests if m.content is ManifestContent.DELETES}
+            remaining |= {
+                m.manifest_path for m in manifests if m.content is ManifestContent.DELETES
+            }
         vectors = {
             str(e.data_file.referenced_data_file): e
             for m in manifests
-            if m.content is ManifestContent.DELETES and m.manifest_path not in kept
+            if m.content is ManifestContent.DELETES and m.manifest_path not in remaining
             for e in self._entries(m)
             if e.data_file.file_format == "puffin"
         }
         rows: list[Row] = []
         for manifest in manifests:
-            if manifest.manifest_path in kept:
+            if manifest.manifest_path in remaining:
                 self._placed("kept")
                 rows.append(self._kept(manifest))
                 continue
@@ -238,8 +240,8 @@ class RootTable:
         if self.choose.random() < 0.5 and entries:
             for _ in range(self.choose.randint(1, 3)):
                 at = self.choose.randint(0, len(entries))
-                gone = {**self.choose.choice(entries), "location": "data/gone.parquet"}
-                entries.insert(at, {**gone, "is_dead": True})
+                deleted = {**self.choose.choice(entries), "location": "data/gone.parquet"}
+                entries.insert(at, {**deleted, "is_dead": True})
             dead = [i for i, row in enumerate(entries) if row.get("is_dead")]
         elif manifest.content is ManifestContent.DATA:
             self._inherit_row_ids(manifest, entries)

@@ -116,8 +116,8 @@ class RowCommitter:
     def adopt(self) -> None:
         """Know the rows that the table holds of this client's, as if it had put them in now."""
         self._loaded = self.catalog.load_table(self.identifier)
-        found = self.table.scan(columns=["id", "v"]).to_arrow().to_pylist()
-        own = {r["id"]: r["v"] for r in found if r["id"] // 10**6 == self.number}
+        result = self.table.scan(columns=["id", "v"]).to_arrow().to_pylist()
+        own = {r["id"]: r["v"] for r in result if r["id"] // 10**6 == self.number}
         self.rows = {id_: Row(v=v, sequence_number=0) for id_, v in own.items()}
         self._next = max((id_ % 10**6 for id_ in own), default=-1) + 1
 
@@ -140,19 +140,19 @@ class RowCommitter:
     def delete(self) -> None:
         """Merge-on-read: some rows go."""
         chosen = self._some()
-        found = self._read(f"id in ({', '.join(map(str, chosen))})")
+        result = self._read(f"id in ({', '.join(map(str, chosen))})")
         if chosen:
-            self._by_deletes(found, None, chosen)
+            self._by_deletes(result, None, chosen)
             for id_ in chosen:
                 del self.rows[id_]
 
     def update(self) -> None:
         """Merge-on-read: some rows get another value."""
         chosen = self._some()
-        found = self._read(f"id in ({', '.join(map(str, chosen))})")
+        result = self._read(f"id in ({', '.join(map(str, chosen))})")
         if chosen:
             value = f"u{uuid.uuid4().hex[:8]}"
-            number = self._by_deletes(found, self._with_value(found, value), chosen)
+            number = self._by_deletes(result, self._with_value(result, value), chosen)
             for id_ in chosen:
                 self.rows[id_] = replace(self.rows[id_], v=value, sequence_number=number)
 
@@ -258,10 +258,10 @@ class RowCommitter:
             rows = rows.set_column(at, LINEAGE[1], pa.nulls(len(rows), pa.int64()))
         return rows
 
-    def _by_deletes(self, found: pa.Table, written: pa.Table | None, chosen: list[int]) -> int:
-        assert sorted(found["id"].to_pylist()) == sorted(chosen), "acknowledged rows are not there"
+    def _by_deletes(self, result: pa.Table, written: pa.Table | None, chosen: list[int]) -> int:
+        assert sorted(result["id"].to_pylist()) == sorted(chosen), "acknowledged rows are not there"
         removed: dict[str, BitMap64] = {}
-        for path, pos in zip(*(found[c].to_pylist() for c in PLACE), strict=True):
+        for path, pos in zip(*(result[c].to_pylist() for c in PLACE), strict=True):
             removed.setdefault(path, BitMap64()).add(pos)
         tasks = self._tasks(removed)
         files: tuple[DataFile, ...] = ()
@@ -324,6 +324,6 @@ class RowCommitter:
             loaded = commit_action(
                 self.catalog, self._loaded, io, action, options, written_files=files
             )
-        made = [s for s in loaded.metadata.snapshots if s.summary.get(WRITE_ID) == write_id]
-        assert len(made) == 1
-        return made[0].sequence_number
+        created = [s for s in loaded.metadata.snapshots if s.summary.get(WRITE_ID) == write_id]
+        assert len(created) == 1
+        return created[0].sequence_number

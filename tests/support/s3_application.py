@@ -51,11 +51,11 @@ _S3A = "org.apache.hadoop.fs.s3a"
 class Application:
     """What is shown and what was found, by name."""
 
-    def __init__(self, folder: Path, given: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, arguments: dict[str, Any]) -> None:
         """`given`: the store's `properties`, a `warehouse` in it, `jars` for the JVM, `hiding`."""
         self.folder = folder
-        self.properties: dict[str, str] = given["properties"]
-        self.warehouse: str = given["warehouse"]
+        self.properties: dict[str, str] = arguments["properties"]
+        self.warehouse: str = arguments["warehouse"]
         self.shown: dict[str, str] = {}
         self.found: dict[str, Any] = {}
         self._log = io.StringIO()
@@ -66,10 +66,10 @@ class Application:
             "spark.eventLog.dir": f"file://{folder / 'events'}",
             "spark.eventLog.compress": "false",
             "spark.log.level": "INFO",
-            "spark.redaction.regex": given["hiding"],
+            "spark.redaction.regex": arguments["hiding"],
         }
-        if given["jars"]:
-            settings["spark.jars"] = ",".join(given["jars"])
+        if arguments["jars"]:
+            settings["spark.jars"] = ",".join(arguments["jars"])
         self.spark = start_session(folder, settings)
         logging.getLogger().setLevel(logging.DEBUG)
         logging.getLogger("py4j").setLevel(logging.DEBUG)
@@ -194,5 +194,5 @@ def main(folder: Path) -> None:
     """Run with what `given.json` in a folder says, and write what is shown into `shown.json`."""
     application = Application(folder, json.loads((folder / "given.json").read_text("utf-8")))
     application.run()
-    told = {"shown": application.shown, "found": application.found}
-    (folder / "shown.json").write_text(json.dumps(told), encoding="utf-8")
+    messages = {"shown": application.shown, "found": application.found}
+    (folder / "shown.json").write_text(json.dumps(messages), encoding="utf-8")

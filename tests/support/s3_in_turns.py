@@ -30,15 +30,15 @@ COLUMNS = "(id BIGINT, v STRING, p STRING) USING iceberg PARTITIONED BY (p)"
 class Turns:
     """One REST catalog, as `java`, as `ours` and as a Python catalog."""
 
-    def __init__(self, oracle: Oracle, given: dict[str, Any]) -> None:
+    def __init__(self, oracle: Oracle, arguments: dict[str, Any]) -> None:
         self._oracle = oracle
-        self._ours = {"type": "rest", "uri": given["uri"], **given["properties"]}
+        self._ours = {"type": "rest", "uri": arguments["uri"], **arguments["properties"]}
         # what the other side changes is to be seen at once
         in_spark = {**self._ours, "cache-enabled": "false"}
         java = {
             **in_spark,
             "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-            "client.region": given["properties"]["s3.region"],
+            "client.region": arguments["properties"]["s3.region"],
         }
         self._configure("java", "org.apache.iceberg.spark.SparkCatalog", java)
         oracle.sql("CREATE NAMESPACE java.db")
@@ -104,9 +104,9 @@ class Turns:
         self.turns.append({"what": f"{name}: {what}", **rows})
 
 
-def main(given: dict[str, Any]) -> None:
+def main(arguments: dict[str, Any]) -> None:
     """Run both tables and print what was seen."""
-    scratch = Path(given["scratch"])
+    scratch = Path(arguments["scratch"])
     scratch.mkdir()
     # of the same SDK the connector's, and of Netty Spark's own
     s3a = [jar for jar in s3a_jars() if not jar.name.startswith("netty-")]
@@ -114,11 +114,11 @@ def main(given: dict[str, Any]) -> None:
     path = os.pathsep.join(str(jar) for jar in jars)
     oracle = start_oracle(scratch, {"spark.driver.extraClassPath": path})
     try:
-        turns = Turns(oracle, given)
-        for version in given["versions"]:
+        turns = Turns(oracle, arguments)
+        for version in arguments["versions"]:
             turns.run(f"v{version}", version)
         java_io = (
-            oracle.load_java_table(f"java.db.v{given['versions'][0]}")
+            oracle.load_java_table(f"java.db.v{arguments['versions'][0]}")
             .io()
             .getClass()
             .getSimpleName()

@@ -62,7 +62,7 @@ def write_table(io: MemoryFileIO, location: str, table: pa.Table, **options: Any
 def task_of(io: MemoryFileIO, location: str, **changes: Any) -> ScanTask:
     """A task over the whole file, unpartitioned, of data sequence number 1."""
     size = io.size(location)
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "file_path": location,
         "file_format": "parquet",
         "file_size_in_bytes": size,
@@ -73,7 +73,7 @@ def task_of(io: MemoryFileIO, location: str, **changes: Any) -> ScanTask:
         "partition": (),
         "data_sequence_number": 1,
     }
-    return ScanTask(**(given | changes))
+    return ScanTask(**(arguments | changes))
 
 
 def context_of(
@@ -150,11 +150,11 @@ def equality_deletes(
 
 
 def _ref(io: MemoryFileIO, location: str, content: FileContent, **more: Any) -> DeleteFileRef:
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "content": content,
         "file_path": location,
         "file_format": "parquet",
         "file_size_in_bytes": io.size(location),
         "data_sequence_number": 2,
     }
-    return DeleteFileRef(**(given | more))
+    return DeleteFileRef(**(arguments | more))

@@ -100,8 +100,8 @@ class Application:
 
     def views(self) -> None:
         """Options in the text of SQL."""
-        given = ", ".join(f"`{k}` '{v}'" for k, v in self.options().items())
-        text = f"TEMPORARY VIEW given USING `iceberg-py` OPTIONS (path 'db.t', {given})"
+        arguments = ", ".join(f"`{k}` '{v}'" for k, v in self.options().items())
+        text = f"TEMPORARY VIEW given USING `iceberg-py` OPTIONS (path 'db.t', {arguments})"
         self.explain_sql("view", f"CREATE {text}")
         self.spark.sql(f"CREATE {text}").collect()
         self.explain("view read", self.spark.table("given"))
@@ -148,10 +148,10 @@ class Application:
         for number, form in enumerate(URI_FORMS):
             secret = self.secrets["plan"]["s3.sse.key"]
             uri = form.format(*(secret for _ in range(form.count("{}"))))
-            given = {**options, "catalog.type": "sql", "catalog.uri": uri}
-            self.fails(f"uri {number}", lambda g=given: load_catalog("x", **_of_catalog(g)))
+            arguments = {**options, "catalog.type": "sql", "catalog.uri": uri}
+            self.fails(f"uri {number}", lambda g=arguments: load_catalog("x", **_of_catalog(g)))
             if number == 0:
-                self.fails("uri by Spark", lambda g=given: read.options(**g).load("db.t"))
+                self.fails("uri by Spark", lambda g=arguments: read.options(**g).load("db.t"))
         for key, location in (
             ("s3.sse.type", "s3://b/t"),
             ("s3.connect-timeout", "s3://b/t"),
@@ -244,16 +244,16 @@ def secrets_of_places() -> dict[str, dict[str, str]]:
     """A secret for each key in each place that takes it."""
     refused = ("gcs.oauth2.token",)
     keys = [k for k in STORE_KEYS if k not in refused]
-    found = {
+    result = {
         "option": {**of_keys(keys), **of_keys(f"catalog.{k}" for k in CATALOG_KEYS)},
         "session": of_keys((*keys, *CATALOG_KEYS)),
         "start": of_keys((*keys, *CATALOG_KEYS)),
         "plan": of_keys(("s3.sse.key", "adls.connection-string", "uri")),
     }
     for place in ("session", "start", "plan"):
-        secret = found[place].get("uri") or next(iter(of_keys(["uri"]).values()))
-        found[place]["uri"] = f"postgresql://me:{secret}@h/db"
-    return found
+        secret = result[place].get("uri") or next(iter(of_keys(["uri"]).values()))
+        result[place]["uri"] = f"postgresql://me:{secret}@h/db"
+    return result
 
 
 def _settings(catalog: str, properties: Mapping[str, str]) -> dict[str, str]:
@@ -271,5 +271,5 @@ def main(folder: Path, hiding: str) -> None:
     secrets = secrets_of_places()
     application = Application(folder, secrets, hiding)
     application.run()
-    found = {"secrets": secrets, "shown": application.shown}
-    (folder / "shown.json").write_text(json.dumps(found), encoding="utf-8")
+    result = {"secrets": secrets, "shown": application.shown}
+    (folder / "shown.json").write_text(json.dumps(result), encoding="utf-8")

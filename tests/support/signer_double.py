@@ -36,17 +36,17 @@ class SignerDouble:
             return Reply(401, {"error": {"message": "no", "type": "NotAuthorizedException"}})
         if self.refusals:
             return self.refusals.pop(0)
-        asked = request.json()
-        self.signed.append({**asked, "asked-by": asks})
+        requests = request.json()
+        self.signed.append({**requests, "asked-by": asks})
         aws = AWSRequest(
-            asked["method"],
-            asked["uri"],
-            headers={name: ", ".join(values) for name, values in asked["headers"].items()},
+            requests["method"],
+            requests["uri"],
+            headers={name: ", ".join(values) for name, values in requests["headers"].items()},
         )
         aws.context["payload_signing_enabled"] = False
         aws.context["client_config"] = None
-        _Unsigned(Credentials(self.access_key, self.secret), "s3", asked["region"]).add_auth(aws)
-        answer = {"uri": asked["uri"], "headers": {k: [v] for k, v in aws.headers.items()}}
+        _Unsigned(Credentials(self.access_key, self.secret), "s3", requests["region"]).add_auth(aws)
+        answer = {"uri": requests["uri"], "headers": {k: [v] for k, v in aws.headers.items()}}
         return Reply(200, self.change(answer), {"Cache-Control": self.cache})
 
     def was_signed(self, request: Request) -> bool:

@@ -107,24 +107,24 @@ def both(a: Condition, b: Condition) -> Condition:
     """The conditions joined by AND."""
 
     def decide(row: Row) -> Truth:
-        found = (a.decide(row), b.decide(row))
-        return False if False in found else None if None in found else True
+        result = (a.decide(row), b.decide(row))
+        return False if False in result else None if None in result else True
 
     return Condition(f"({a.text} AND {b.text})", decide, a.is_filter and b.is_filter)
 
 
 def _or(a: Condition, b: Condition) -> Condition:
     def decide(row: Row) -> Truth:
-        found = (a.decide(row), b.decide(row))
-        return True if True in found else None if None in found else False
+        result = (a.decide(row), b.decide(row))
+        return True if True in result else None if None in result else False
 
     return Condition(f"({a.text} OR {b.text})", decide, a.is_filter and b.is_filter)
 
 
 def _not(a: Condition) -> Condition:
     def decide(row: Row) -> Truth:
-        found = a.decide(row)
-        return None if found is None else not found
+        result = a.decide(row)
+        return None if result is None else not result
 
     return Condition(f"(NOT {a.text})", decide, a.is_filter)
 
@@ -134,26 +134,26 @@ def _leaves(column: Column) -> SearchStrategy[Condition]:
     if not isinstance(column.type, PrimitiveType) or isinstance(column.type, UnknownType):
         return tests
     literals = _literals(column.type)
-    found = [
+    result = [
         tests,
         *[st.builds(_compared, st.just(column), st.sampled_from(sorted(_COMPARISONS)), literals)]
         * 3,
         st.builds(_null_safe, st.just(column), literals),
         st.lists(st.none() | literals, min_size=1, max_size=3).flatmap(
-            lambda found: st.just(_in(column, found))
+            lambda result: st.just(_in(column, result))
         ),
     ]
     match column.type:
         case StringType():
-            found.append(st.sampled_from(["a", "A", "é", "b"]).map(lambda p: _starts(column, p)))
+            result.append(st.sampled_from(["a", "A", "é", "b"]).map(lambda p: _starts(column, p)))
         case FloatType() | DoubleType():
-            found.append(st.just(_is_nan(column)))
+            result.append(st.just(_is_nan(column)))
             wide = _literals(DoubleType())
-            found.append(
+            result.append(
                 st.builds(_as_double, st.just(column), st.sampled_from(sorted(_COMPARISONS)), wide)
             )
         case IntegerType() | LongType():
-            found.append(
+            result.append(
                 st.builds(
                     _as_text,
                     st.just(column),
@@ -162,10 +162,10 @@ def _leaves(column: Column) -> SearchStrategy[Condition]:
                 )
             )
             wide = st.sampled_from([2**31, -(2**31) - 1, 2**40 + 1])
-            found.append(
+            result.append(
                 st.builds(_compared, st.just(column), st.sampled_from(sorted(_COMPARISONS)), wide)
             )
-    return st.one_of(found)
+    return st.one_of(result)
 
 
 def _literals(type_: PrimitiveType) -> SearchStrategy[Any]:

@@ -190,7 +190,7 @@ def leaves(column: BoundColumn) -> SearchStrategy[BoundLeaf]:
     if isinstance(column.type, BooleanType):
         few = st.just(frozenset((False, True)))
     comparisons = st.builds(BoundLiteral, st.sampled_from(_COMPARISONS), st.just(column), literal)
-    found: SearchStrategy[BoundLeaf] = st.one_of(
+    results: SearchStrategy[BoundLeaf] = st.one_of(
         st.builds(BoundUnary, st.sampled_from(_TESTS), st.just(column)),
         comparisons,
         comparisons,
@@ -198,8 +198,8 @@ def leaves(column: BoundColumn) -> SearchStrategy[BoundLeaf]:
     )
     if isinstance(column.type, StringType | BinaryType):
         prefix = literal.filter(len)
-        found |= st.builds(BoundLiteral, st.sampled_from(_PREFIXES), st.just(column), prefix)
-    return found
+        results |= st.builds(BoundLiteral, st.sampled_from(_PREFIXES), st.just(column), prefix)
+    return results
 
 
 def predicates(bound: Sequence[BoundColumn]) -> SearchStrategy[Predicate]:

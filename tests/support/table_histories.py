@@ -232,14 +232,14 @@ def append(h: History) -> None:
     """Add a few rows."""
     (id_field, *_) = (f for f in h.struct.fields if f.name == ID)
     others = [f for f in h.struct.fields if f.name != ID]
-    found = h.draw(
+    result = h.draw(
         st.lists(
             st.fixed_dictionaries({f.field_id: values(f.type) for f in others}),
             min_size=1,
             max_size=5,
         )
     )
-    stored = [{**row, id_field.field_id: h.next_id + i} for i, row in enumerate(found)]
+    stored = [{**row, id_field.field_id: h.next_id + i} for i, row in enumerate(result)]
     by_id = {row[id_field.field_id]: row for row in stored}
     h.next_id += len(stored)
     rows = pa.Table.from_pylist(
@@ -299,8 +299,8 @@ def _absent_columns(h: History, f: DataFile) -> list[NestedField]:
     """Columns that the file may lack, since its partition has their values."""
     spec = h.table.metadata.spec_by_id[f.spec_id]
     ids = [p.source_ids[0] for p in spec.fields if isinstance(p.transform, IdentityTransform)]
-    found = [c for c in h.struct.fields if c.field_id in ids and c.name != ID]
-    return found if found and h.draw(st.booleans()) else []
+    result = [c for c in h.struct.fields if c.field_id in ids and c.name != ID]
+    return result if result and h.draw(st.booleans()) else []
 
 
 def _without_metrics(f: DataFile, field_ids: set[int]) -> DataFile:
@@ -316,27 +316,27 @@ def delete_positions(h: History) -> None:
     if h.version == 1 or not h.files:
         return
     targets = h.draw(st.lists(st.sampled_from(list(h.files)), min_size=1, max_size=2, unique=True))
-    gone: list[ModelRow] = []
+    deleted: list[ModelRow] = []
     for path in targets:
         rows = [row for row in h.rows if row.file_path == path]
-        gone += h.draw(
+        deleted += h.draw(
             st.lists(st.sampled_from(rows), min_size=1, max_size=3, unique_by=lambda r: r.position)
         )
     removed: list[DataFile] = []
     if h.version == 2:
         added = [
-            _position_deletes(h, path, [row for row in gone if row.file_path == path])
+            _position_deletes(h, path, [row for row in deleted if row.file_path == path])
             for path in targets
         ]
         kind = "position delete files"
     else:
-        added, removed = _vectors(h, targets, gone)
+        added, removed = _vectors(h, targets, deleted)
         kind = "deletion vectors"
     _commit_deletes(h, added, removed)
-    for row in gone:
+    for row in deleted:
         row.is_live = False
         row.is_position_deleted = True
-    note(f"{kind} delete {[row.stored[1] for row in gone]}")
+    note(f"{kind} delete {[row.stored[1] for row in deleted]}")
     _remember(h)
 
 
@@ -358,13 +358,13 @@ def _position_deletes(h: History, path: str, rows: Sequence[ModelRow]) -> DataFi
 
 
 def _vectors(
-    h: History, targets: Sequence[str], gone: Sequence[ModelRow]
+    h: History, targets: Sequence[str], deleted: Sequence[ModelRow]
 ) -> tuple[list[DataFile], list[DataFile]]:
     positions = {
         path: {
             row.position
             for row in h.rows
-            if row.file_path == path and (row.is_position_deleted or row in gone)
+            if row.file_path == path and (row.is_position_deleted or row in deleted)
         }
         for path in targets
     }
@@ -507,8 +507,8 @@ def _parents(columns: Sequence[Column]) -> list[tuple[str, ...]]:
 
 
 def _free_name(h: History, parent: tuple[str, ...]) -> str | None:
-    taken = {c.path[-1].lower() for c in columns_of(h.struct) if c.path[:-1] == parent}
-    free = [n for n in (_FIELD_NAMES if parent else _NAMES) if n.lower() not in taken]
+    used = {c.path[-1].lower() for c in columns_of(h.struct) if c.path[:-1] == parent}
+    free = [n for n in (_FIELD_NAMES if parent else _NAMES) if n.lower() not in used]
     return h.draw(st.sampled_from(free)) if free else None
 
 
@@ -557,10 +557,10 @@ def _add_again(h: History, columns: Sequence[Column]) -> str:
 
 
 def _promote(h: History, columns: Sequence[Column]) -> str | None:
-    found = [c for c in columns if str(c.type) in _PROMOTED]
-    if not found:
+    result = [c for c in columns if str(c.type) in _PROMOTED]
+    if not result:
         return None
-    c = h.draw(st.sampled_from(found))
+    c = h.draw(st.sampled_from(result))
     type_ = h.draw(st.sampled_from(_PROMOTED[str(c.type)]))
     h.table.update_schema().update_type(".".join(c.path), type_).commit()
     return f"widen {c.text} to {type_}"

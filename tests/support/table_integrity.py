@@ -27,22 +27,22 @@ from iceberg_pyspark.storage.root_manifests import snapshot_files
 def table_problems(table: Table) -> list[str]:
     """Everything about the table that cannot be, as sentences; none of a table that is whole."""
     m, io = table.metadata, table.io
-    found = [*_wrong_numbers(m), *_wrong_log(m)]
+    result = [*_wrong_numbers(m), *_wrong_log(m)]
     for entry in m.metadata_log:
         if not io.exists(entry.metadata_file):
-            found.append(f"previous metadata {entry.metadata_file} is not there")
+            result.append(f"previous metadata {entry.metadata_file} is not there")
     there: dict[str, bool] = {}
     for snapshot in m.snapshots:
-        found += [f"snapshot {snapshot.snapshot_id}: {p}" for p in _of_snapshot(m, io, snapshot)]
+        result += [f"snapshot {snapshot.snapshot_id}: {p}" for p in _of_snapshot(m, io, snapshot)]
         for e in live_entries(m, io, snapshot):
             path = e.data_file.file_path
             if path not in there:
                 there[path] = io.exists(path)
                 if not there[path]:
-                    found.append(f"live file {path} of {snapshot.snapshot_id} is not there")
+                    result.append(f"live file {path} of {snapshot.snapshot_id} is not there")
     if m.format_version == 4:
-        found += map(repr, table.verify().findings)
-    return found
+        result += map(repr, table.verify().findings)
+    return result
 
 
 def live_entries(m: TableMetadata, io: FileIO, snapshot: Snapshot) -> Iterator[ManifestEntry]:
@@ -62,8 +62,8 @@ def unreferenced_files(table: Table) -> set[str]:
             known.add(manifest.manifest_path)
         known |= {e.data_file.file_path for e in live_entries(m, io, snapshot)}
     plain = {location.removeprefix("file:") for location in known}
-    found = {f.location.removeprefix("file:") for f in io.list_files(table.location)}
-    return {f for f in found - plain if not f.endswith(("version-hint.text", ".crc"))}
+    result = {f.location.removeprefix("file:") for f in io.list_files(table.location)}
+    return {f for f in result - plain if not f.endswith(("version-hint.text", ".crc"))}
 
 
 def _wrong_numbers(m: TableMetadata) -> Iterator[str]:
@@ -109,14 +109,14 @@ def _of_snapshot(m: TableMetadata, io: FileIO, s: Snapshot) -> Iterator[str]:
         type_ = partition_type(m.spec_by_id[manifest.partition_spec_id], m.schemas_newest_first)
         entries = list(read_manifest_entries(io, manifest, type_))
         counts = Counter(e.status for e in entries)
-        said = {
+        options = {
             EntryStatus.ADDED: manifest.added_files_count,
             EntryStatus.EXISTING: manifest.existing_files_count,
             EntryStatus.DELETED: manifest.deleted_files_count,
         }
         is_whole = manifest.dead_positions is None
-        if is_whole and any(n not in (None, counts[status]) for status, n in said.items()):
-            yield f"{manifest.manifest_path} holds {counts}, the list says {said}"
+        if is_whole and any(n not in (None, counts[status]) for status, n in options.items()):
+            yield f"{manifest.manifest_path} holds {counts}, the list says {options}"
         if manifest.sequence_number > s.sequence_number:
             yield f"{manifest.manifest_path} is of a later commit"
         for e in entries:
@@ -179,6 +179,6 @@ def _wrong_totals(s: Snapshot, files: list[DataFile]) -> Iterator[str]:
         "total-equality-deletes": sum(f.record_count for f in keys),
     }
     for key, count in counted.items():
-        said = s.summary.get(key)
-        if said is not None and int(said) != count:
-            yield f"{key} is {said}, there are {count}"
+        text = s.summary.get(key)
+        if text is not None and int(text) != count:
+            yield f"{key} is {text}, there are {count}"

@@ -125,8 +125,8 @@ def test_secrets_of_a_uri_are_found_wherever_a_library_repeats_them() -> None:
 def test_a_cause_that_shows_a_secret_is_left_out() -> None:
     properties = of_keys(STORE_KEYS)
     secrets = secret_values(properties)
-    told = properties["s3.secret-access-key"]
-    for inner in (ValueError(f"odd: {told}"), ValueError(("a", told))):
+    messages = properties["s3.secret-access-key"]
+    for inner in (ValueError(f"odd: {messages}"), ValueError(("a", messages))):
         outer = RuntimeError("not told")
         outer.__context__ = inner
         assert harmless_cause(inner, secrets) is None

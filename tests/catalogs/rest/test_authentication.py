@@ -190,8 +190,8 @@ def test_a_subject_is_exchanged_for_a_token_with_the_catalogs_as_actor() -> None
     with catalog_of(tokens, token="of-the-catalog", **{JWT: "of-the-user"}) as (catalog, server):
         catalog.load_table(EVENTS)
         assert sent_with(server)[-1] == f"Bearer token-{tokens.number}"
-        asked = next(r for r in server.requests if r.path == TOKENS)
-    assert asked.headers["authorization"] == "Bearer of-the-catalog"
+        requests = next(r for r in server.requests if r.path == TOKENS)
+    assert requests.headers["authorization"] == "Bearer of-the-catalog"
     assert tokens.forms[0] == {
         "grant_type": EXCHANGE,
         "subject_token": "of-the-user",
@@ -209,15 +209,15 @@ def committed_with(catalog: RestCatalog, server: TestServer) -> str | None:
 
 
 def test_a_table_with_a_token_of_its_own_is_committed_with_it() -> None:
-    given = {"token": "of-the-table"}
+    options = {"token": "of-the-table"}
 
     def answer(request: Request) -> Reply:
         if request.method == "DELETE":
             return Reply(204)
-        return table_reply(more={"config": given} if request.method == "GET" else None)
+        return table_reply(more={"config": options} if request.method == "GET" else None)
 
     for own in ({}, {"token": "of-the-catalog"}):
-        given["token"] = "of-the-table"
+        options["token"] = "of-the-table"
         catalogs = own.get("token")
         with catalog_of(answer, **own) as (catalog, server):
             loaded = catalog.load_table(EVENTS)
@@ -225,15 +225,15 @@ def test_a_table_with_a_token_of_its_own_is_committed_with_it() -> None:
             assert committed_with(catalog, server) == "Bearer of-the-table"
             # what came with no load leaves it as it is, and a load may take it away
             assert committed_with(catalog, server) == "Bearer of-the-table"
-            given["token"] = "the-second"
+            options["token"] = "the-second"
             catalog.load_table(EVENTS)
             assert sent_with(server)[-1] == (catalogs and f"Bearer {catalogs}")
             assert committed_with(catalog, server) == "Bearer the-second"
-            del given["token"]
+            del options["token"]
             catalog.load_table(EVENTS)
             assert committed_with(catalog, server) == (catalogs and f"Bearer {catalogs}")
     with catalog_of(answer, **BASIC) as (catalog, server):
-        given["token"] = "of-the-table"
+        options["token"] = "of-the-table"
         catalog.load_table(EVENTS)
         assert (committed_with(catalog, server) or "").startswith("Basic ")
 

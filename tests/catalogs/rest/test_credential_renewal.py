@@ -164,9 +164,9 @@ def test_a_scan_goes_on_where_its_credentials_end(vending: tuple[Vending, TestSe
     assert sorted(v for b in batches for v in b["id"].to_pylist()) == list(range(8))
     keys = [key for _, key in catalog.store.gets]
     assert {"key-1", "key-2"} <= set(keys)
-    asked = [p for p in server.paths("GET") if p.startswith(TABLE)]
-    assert asked[0] == TABLE
-    assert set(asked[1:]) == {CREDENTIALS if catalog.way in ("endpoint", "named") else TABLE}
+    requests = [p for p in server.paths("GET") if p.startswith(TABLE)]
+    assert requests[0] == TABLE
+    assert set(requests[1:]) == {CREDENTIALS if catalog.way in ("endpoint", "named") else TABLE}
 
 
 @pytest.mark.parametrize("vending", [("off",)], indirect=True)
@@ -220,8 +220,8 @@ def test_a_task_renews_with_the_tables_own_token_alone(
     catalog.end()
     assert io.read_range(location, 0, 4) == b"PAR1"
     assert [key for _, key in catalog.store.gets] == ["key-1", "key-2"]
-    asked = [r for r in server.requests if r.path == CREDENTIALS]
-    assert [r.headers["authorization"] for r in asked] == ["Bearer of-the-table"]
+    requests = [r for r in server.requests if r.path == CREDENTIALS]
+    assert [r.headers["authorization"] for r in requests] == ["Bearer of-the-table"]
 
 
 @pytest.mark.parametrize("vending", [("named",), ("list", "of-the-table")], indirect=True)
@@ -267,8 +267,11 @@ def test_an_address_renews_keys_and_changes_nothing_else(
 @pytest.mark.parametrize("vending", [("list",)], indirect=True)
 def test_a_signature_of_azure_has_its_end(vending: tuple[Vending, TestServer]) -> None:
     host = "acc.dfs.core.windows.net"
-    given = {f"adls.sas-token.{host}": "sv=1&sig=2", f"adls.sas-token-expires-at-ms.{host}": "5000"}
-    settings = azure_settings(host, given)
+    options = {
+        f"adls.sas-token.{host}": "sv=1&sig=2",
+        f"adls.sas-token-expires-at-ms.{host}": "5000",
+    }
+    settings = azure_settings(host, options)
     assert settings.credentials is not None
     assert settings.credentials["sas_token"] == "sv=1&sig=2"
     assert settings.credentials["expires_at"].timestamp() == 5

@@ -50,13 +50,13 @@ def relay(server: Server, faults: Faults) -> Iterator[TestServer]:
             sent = {k: v for k, v in request.headers.items() if k not in ("host", "connection")}
             query = {k: v[0] for k, v in request.query.items()}
             url = httpx.URL(f"{server.endpoint}{request.path}", params=query or None)
-            got = client.request(request.method, url, headers=sent, content=request.body)
+            response = client.request(request.method, url, headers=sent, content=request.body)
             if is_commit and faults.after:
                 faults.after -= 1
                 raise BreakConnection
             header_names = ("content-type", "etag")
-            headers = {k: v for k, v in got.headers.items() if k in header_names}
-            return Reply(got.status_code, got.content, headers)
+            headers = {k: v for k, v in response.headers.items() if k in header_names}
+            return Reply(response.status_code, response.content, headers)
 
         with http_server(answer) as relaying:
             yield relaying

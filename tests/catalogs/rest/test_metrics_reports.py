@@ -156,9 +156,9 @@ def test_a_server_that_wants_none_gets_none(
     source, _ = reported
     offered = ["POST /v1/{prefix}/tables/rename"] if reason == "not offered" else None
     config = {} if offered is None else {"endpoints": offered}
-    given = {"rest-metrics-reporting-enabled": "false"} if reason == "off" else {}
+    options = {"rest-metrics-reporting-enabled": "false"} if reason == "off" else {}
     with http_server(configured(source, config)) as server:
-        catalog = RestCatalog("lake", {"uri": server.uri, **given})
+        catalog = RestCatalog("lake", {"uri": server.uri, **options})
         table = TableCatalog(catalog).load_table("db.events")
         assert table.scan().count() == 2
         assert table.loaded.report_scan is None

@@ -67,14 +67,14 @@ def test_rows_planned_by_the_server_are_those_planned_here(
 def test_plans_that_take_time_and_come_in_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[str, int]] = []
+    requests: list[tuple[str, int]] = []
     try_to_ask = Session.try_to_ask
 
     def told(self: Session, method: str, path: str, **more: Any) -> Any:
         answer: Any = try_to_ask(self, method, path, **more)
         last = path.split("/tables/")[-1].split("/")
         if last[-1] in ("plan", "tasks") or "plan" in last[:-1]:
-            asked.append((f"{method} {last[1]}", answer.status))
+            requests.append((f"{method} {last[1]}", answer.status))
         return answer
 
     monkeypatch.setattr(Session, "try_to_ask", told)
@@ -84,15 +84,15 @@ def test_plans_that_take_time_and_come_in_parts(
             table.append(pa.table({"rid": [i]}))
         planned = planned_catalog(server, "server").load_table("slow.t")
         assert sorted(planned.scan().to_arrow()[ID].to_pylist()) == list(range(5))
-        first, *waits = asked[:-2]
+        first, *waits = requests[:-2]
         assert first == ("POST plan", 200)
         assert waits
         assert set(waits) == {("GET plan", 200)}
         # five files, two at a time
-        assert asked[-2:] == [("POST tasks", 200)] * 2
-        asked.clear()
+        assert requests[-2:] == [("POST tasks", 200)] * 2
+        requests.clear()
         tasks = planned.scan().plan_files()
         next(tasks)
         tasks.close()  # type: ignore[attr-defined]
-        assert asked[-1] == ("DELETE plan", 204)
-        assert ("POST tasks", 200) not in asked
+        assert requests[-1] == ("DELETE plan", 204)
+        assert ("POST tasks", 200) not in requests

@@ -158,9 +158,9 @@ def test_a_snapshot_is_read_with_its_schema(planning: tuple[Planning, TestServer
     table = load(server)
     ids(table, selector=SnapshotSelector(snapshot_id=old.snapshot_id))
     ids(table)
-    asked = [r.json() for r in server.requests if r.path == PLAN]
-    assert [a["use-snapshot-schema"] for a in asked] == [True, False]
-    assert asked[0]["snapshot-id"] == old.snapshot_id
+    requests = [r.json() for r in server.requests if r.path == PLAN]
+    assert [a["use-snapshot-schema"] for a in requests] == [True, False]
+    assert requests[0]["snapshot-id"] == old.snapshot_id
 
 
 def test_a_plan_that_takes_time_and_comes_in_parts(planning: tuple[Planning, TestServer]) -> None:
@@ -183,8 +183,8 @@ def test_a_plan_that_takes_time_and_comes_in_parts(planning: tuple[Planning, Tes
 
     source.plan = plan
     assert ids(load(server)) == [0, 1, 2, 10, 11, 12]
-    asked = [("POST", PLAN), *[("GET", f"{PLAN}/a%2Fb")] * 3, *[("POST", TASKS)] * 3]
-    assert planned(server) == asked
+    requests = [("POST", PLAN), *[("GET", f"{PLAN}/a%2Fb")] * 3, *[("POST", TASKS)] * 3]
+    assert planned(server) == requests
 
 
 def test_a_reader_that_gives_up_cancels(planning: tuple[Planning, TestServer]) -> None:
@@ -381,8 +381,8 @@ def _file_of(table: Table, number: int) -> str:
 
 def _above_five(table: Table, paths: set[str]) -> list[int]:
     here = replace(table.scan(columns=["id"], filter="id > 5"), planner=None)
-    found: list[int] = here.of_files(frozenset(paths)).to_arrow()["id"].to_pylist()
-    return found
+    result: list[int] = here.of_files(frozenset(paths)).to_arrow()["id"].to_pylist()
+    return result
 
 
 @pytest.mark.parametrize("missing", [e.PLAN_SCAN, e.FETCH_PLAN, e.FETCH_SCAN_TASKS, e.CANCEL_PLAN])
@@ -409,8 +409,8 @@ def test_what_is_not_offered_is_named(planning: tuple[Planning, TestServer], mis
 def test_a_plan_brings_its_credentials(planning: tuple[Planning, TestServer]) -> None:
     source, server = planning
     key = {"s3.access-key-id": "of-the-plan", "s3.secret-access-key": "a-plans-secret"}
-    given = {"storage-credentials": [{"prefix": "s3", "config": key}]}
-    source.plan = lambda _: source.completed(**given)
+    options = {"storage-credentials": [{"prefix": "s3", "config": key}]}
+    source.plan = lambda _: source.completed(**options)
     scan = load(server, **{"s3.access-key-id": "of-the-catalog"}).scan()
     assert "a-plans-secret" not in repr(scan)
     planned_scan, plan = scan.planned()
@@ -445,8 +445,8 @@ def test_who_plans(planning: tuple[Planning, TestServer]) -> None:
         ("", "", False),
     ):
         source.config = {"scan-planning-mode": of_table} if of_table else {}
-        given = {"scan-planning-mode": of_catalog} if of_catalog else {}
-        table = load(server, **given)
+        options = {"scan-planning-mode": of_catalog} if of_catalog else {}
+        table = load(server, **options)
         assert (table.loaded.plan_scan is not None) is by_server
         before = len(planned(server))
         assert ids(table) == [0, 1, 2, 10, 11, 12]

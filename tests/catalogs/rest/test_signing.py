@@ -97,8 +97,8 @@ def test_another_server_is_refused_unless_the_user_names_it(
     server.config = {**ON, **config}
     with pytest.raises(CatalogError, match=r"another server.*set s3\.signer\.uri yourself"):
         loaded(http)
-    given = {"s3.signer.uri": "https://other.example", "s3.signer.endpoint": "sign"}
-    assert signing(http, **given).endpoint == "https://other.example/sign"
+    options = {"s3.signer.uri": "https://other.example", "s3.signer.endpoint": "sign"}
+    assert signing(http, **options).endpoint == "https://other.example/sign"
 
 
 def test_what_the_server_may_not_say(served: tuple[Server, TestServer]) -> None:
@@ -126,9 +126,9 @@ def test_tasks_ask_with_the_tables_token_alone(
 ) -> None:
     server, http = served
     server.config = {**ON, **({} if token is None else {"token": token})}
-    found = signing(http, **properties)
-    assert (found.for_tasks, found.token) == (may_ask, token)
-    assert "of-the" not in repr(found)
+    actual = signing(http, **properties)
+    assert (actual.for_tasks, actual.token) == (may_ask, token)
+    assert "of-the" not in repr(actual)
 
 
 def test_a_request_for_a_signature(served: tuple[Server, TestServer]) -> None:
@@ -144,11 +144,11 @@ def test_a_request_for_a_signature(served: tuple[Server, TestServer]) -> None:
     with pytest.raises(StorageError, match=r"cannot read s3://b/t/f: .*not signed.*403") as caught:
         io.read_range("s3://b/t/f", 0, 1)
     assert "of-the-catalog" not in str(caught.value)
-    asked = http.requests[-1]
-    assert (asked.method, asked.path) == ("POST", SIGN)
-    assert asked.headers["authorization"] == "Bearer of-the-catalog"
-    assert asked.headers["x-routed"] == "a, b"
-    assert asked.json() == {
+    requests = http.requests[-1]
+    assert (requests.method, requests.path) == ("POST", SIGN)
+    assert requests.headers["authorization"] == "Bearer of-the-catalog"
+    assert requests.headers["x-routed"] == "a, b"
+    assert requests.json() == {
         "method": "GET",
         "region": "r-2",
         "uri": "http://store.example:1/b/t/f",

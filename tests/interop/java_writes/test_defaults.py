@@ -25,8 +25,8 @@ DEFAULTS = {
 
 def literal(oracle: Oracle, type_: Any, value: Any) -> Any:
     """Return a default as Java wants it, of exactly the column's type."""
-    made = oracle.jvm.org.apache.iceberg.expressions.Expressions.lit(value)
-    return made.to(type_)
+    created = oracle.jvm.org.apache.iceberg.expressions.Expressions.lit(value)
+    return created.to(type_)
 
 
 def test_initial_defaults_of_every_type_at_the_top_and_below(oracle: Oracle) -> None:

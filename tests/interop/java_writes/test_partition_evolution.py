@@ -53,9 +53,9 @@ def test_specs_that_grow_shrink_and_change(oracle: Oracle, version: int) -> None
     assert len(assert_read_alike(oracle, name, through_spark=version == 1)) == 24
     assert_filters_alike(oracle, name, FILTERS, "id, n", natively=True)
     for text in FILTERS:
-        kept = our_scan(oracle, name, filter=text).describe().statistics.data_files_kept
-        assert kept == java_planned_files(oracle, name, text), text
-        assert kept < 21
+        kept_files = our_scan(oracle, name, filter=text).describe().statistics.data_files_kept
+        assert kept_files == java_planned_files(oracle, name, text), text
+        assert kept_files < 21
 
 
 def test_deletes_under_every_spec(oracle: Oracle) -> None:
@@ -94,8 +94,8 @@ def test_a_field_whose_source_column_was_dropped(oracle: Oracle) -> None:
     assert len(rows) == 5
     text = "n = 10"
     assert_filters_alike(oracle, name, [text], natively=True)
-    kept = our_scan(oracle, name, filter=text).describe().statistics.data_files_kept
-    assert kept == java_planned_files(oracle, name, text)
+    kept_files = our_scan(oracle, name, filter=text).describe().statistics.data_files_kept
+    assert kept_files == java_planned_files(oracle, name, text)
 
 
 def test_identity_partitions_of_columns_that_were_promoted_and_renamed(oracle: Oracle) -> None:
@@ -121,5 +121,5 @@ def test_identity_partitions_of_columns_that_were_promoted_and_renamed(oracle: O
     filters = ["q > 0", "q = 1", "d = 1.25", "d >= 0", "f <= 0", "st.m = 'a'", "st.m IS NULL"]
     assert_filters_alike(oracle, name, filters, natively=True)
     for text in filters:
-        kept = our_scan(oracle, name, filter=text).describe().statistics.data_files_kept
-        assert kept == java_planned_files(oracle, name, text), text
+        kept_files = our_scan(oracle, name, filter=text).describe().statistics.data_files_kept
+        assert kept_files == java_planned_files(oracle, name, text), text

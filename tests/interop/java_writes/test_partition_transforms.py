@@ -82,7 +82,7 @@ def filters_on(column: str) -> list[str]:
     # Java has no literal for NaN
     usable = [text for text in literals if "NaN" not in text]
     some = usable[len(usable) // 2]
-    found = [
+    result = [
         f"{column} IS NULL",
         f"{column} IS NOT NULL",
         f"{column} IN ({usable[1]}, {usable[-1]})",
@@ -94,11 +94,11 @@ def filters_on(column: str) -> list[str]:
         f"NOT ({column} > {some})",
     ]
     if len(usable) < len(literals):
-        found += [f"isnan({column})", f"NOT isnan({column})"]
+        result += [f"isnan({column})", f"NOT isnan({column})"]
     if column.endswith("_str"):
-        found += [f"startswith({column}, '{p}')" for p in ("i", "ice", "𐍈", "𐍈𐍈𐍈")]
-        found += [f"{column} NOT LIKE 'ice%'"]
-    return found
+        result += [f"startswith({column}, '{p}')" for p in ("i", "ice", "𐍈", "𐍈𐍈𐍈")]
+        result += [f"{column} NOT LIKE 'ice%'"]
+    return result
 
 
 MORE_THAN_JAVA = {
@@ -155,11 +155,11 @@ def test_a_filter_reads_its_rows_and_the_files_that_java_reads(
     for text in filters_on(column):
         scan = wide.ours.scan(filter=text, columns=["id"])
         assert arrow_rows(scan.to_arrow()) == wide.selected[text], text
-        kept = scan.describe().statistics.data_files_kept
+        kept_files = scan.describe().statistics.data_files_kept
         if "isnan" not in text:  # which Java gives to no scan
             javas = java_planned_files(oracle, wide.name, text)
-            assert kept == javas + MORE_THAN_JAVA.get(text, 0), text
-        skipped += ROWS - kept
+            assert kept_files == javas + MORE_THAN_JAVA.get(text, 0), text
+        skipped += ROWS - kept_files
     assert skipped > ROWS
 
 

@@ -199,8 +199,8 @@ class Changes:
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    with native_lake(oracle) as found:
-        yield found
+    with native_lake(oracle) as native_oracle:
+        yield native_oracle
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])

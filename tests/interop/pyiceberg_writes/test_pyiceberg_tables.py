@@ -157,8 +157,8 @@ def test_append_overwrite_and_delete(
     )
     assert_filters_alike(oracle, name, filters, "id, st")
     for text in filters:
-        kept = our_scan(oracle, name, filter=text).describe().statistics.data_files_kept
-        assert kept == java_planned_files(oracle, name, text), text
+        kept_files = our_scan(oracle, name, filter=text).describe().statistics.data_files_kept
+        assert kept_files == java_planned_files(oracle, name, text), text
 
 
 def test_schema_and_partition_evolution(oracle: Oracle, catalog: SqlCatalog) -> None:

@@ -76,8 +76,8 @@ def make(oracle: Oracle, whose: str) -> Table:
 
 
 def staged(table: Table, k: int) -> Snapshot:
-    [found] = [s for s in table.snapshots if s.summary.get("test") == str(k)]
-    return found
+    [result] = [s for s in table.snapshots if s.summary.get("test") == str(k)]
+    return result
 
 
 def test_the_same_picks(oracle: Oracle, java: JavaTables) -> None:
@@ -127,13 +127,13 @@ def is_called(oracle: Oracle, procedure: str) -> bool:
 def summaries(table: Table) -> list[dict[str, str]]:
     """Summaries from the current snapshot back."""
     table.refresh()
-    found = []
+    result = []
     snapshot = table.current_snapshot
     while snapshot is not None:
-        found.append({k: v for k, v in snapshot.summary.items() if not k.endswith(NOT_COMPARED)})
+        result.append({k: v for k, v in snapshot.summary.items() if not k.endswith(NOT_COMPARED)})
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else table.metadata.snapshot(parent)
-    return found
+    return result
 
 
 def refs_of(table: Table) -> dict[str, str | None]:

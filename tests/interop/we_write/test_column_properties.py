@@ -19,8 +19,8 @@ def mapped(text: str) -> Any:
     """A mapping without the order of names, which Java keeps in no order."""
 
     def of(fields: list[dict[str, Any]]) -> list[Any]:
-        found = [(f.get("field-id"), sorted(f["names"]), of(f.get("fields", []))) for f in fields]
-        return sorted(found, key=str)
+        result = [(f.get("field-id"), sorted(f["names"]), of(f.get("fields", []))) for f in fields]
+        return sorted(result, key=str)
 
     return of(json.loads(text))
 

@@ -48,8 +48,8 @@ def assert_readers_agree(java: JavaTables, name: str) -> list[str]:
     # PyIceberg 0.12 reads a null list or map of structs as an empty one, whoever wrote it
     columns = [f.name for f in ours.schema if not pa.types.is_nested(f.type) or f.name == "s"]
     with pyiceberg_table(java.oracle, name) as theirs:
-        found = theirs.scan(selected_fields=tuple(columns)).to_arrow()
-    assert show_rows(found.select(columns)) == show_rows(ours.select(columns))
+        result = theirs.scan(selected_fields=tuple(columns)).to_arrow()
+    assert show_rows(result.select(columns)) == show_rows(ours.select(columns))
     return show_rows(ours)
 
 
@@ -201,8 +201,8 @@ def test_branches_and_tags(oracle: Oracle, java: JavaTables, catalog: str) -> No
         return pa.table({"id": pa.array(ids, pa.int64()), "v": [str(i) for i in ids]})
 
     def java_ids(ref: str) -> list[int]:
-        found = oracle.sql(f"SELECT id FROM {name} VERSION AS OF '{ref}' ORDER BY id").collect()
-        ids = [row.id for row in found]
+        actual = oracle.sql(f"SELECT id FROM {name} VERSION AS OF '{ref}' ORDER BY id").collect()
+        ids = [row.id for row in actual]
         assert [int(text[1:].split("|")[0]) for text in java.rows(name, ref=ref)] == ids
         return ids
 
@@ -236,8 +236,8 @@ def test_branches_and_tags(oracle: Oracle, java: JavaTables, catalog: str) -> No
     with pyiceberg_table(oracle, name) as theirs:
         snapshot = theirs.snapshot_by_name("audit")
         assert snapshot is not None
-        found = theirs.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
-        assert sorted(found["id"].to_pylist()) == [2, 3, 5]
+        actual = theirs.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
+        assert sorted(actual["id"].to_pylist()) == [2, 3, 5]
     branch = SnapshotSelector(branch="audit")
     assert sorted(table.scan(selector=branch).to_arrow()["id"].to_pylist()) == [2, 3, 5]
     oracle.sql(f"CALL {catalog}.system.fast_forward('{name.split('.', 1)[1]}', 'javas', 'javas')")

@@ -71,8 +71,8 @@ def test_every_type(oracle: Oracle, java: JavaTables, version: int, file_format:
             if c not in (*PYICEBERG_LOSES_NULLS_OF, *PYICEBERG_READS_NOT)
         ]
         with pyiceberg_table(oracle, name) as theirs:
-            found = theirs.scan(selected_fields=tuple(columns)).to_arrow()
-        assert show_rows(found) == show_rows(rows.select(columns))
+            actual = theirs.scan(selected_fields=tuple(columns)).to_arrow()
+        assert show_rows(actual) == show_rows(rows.select(columns))
 
 
 @FORMATS
@@ -160,8 +160,8 @@ def test_parquets_bloom_filters_are_javas(oracle: Oracle) -> None:
     reader = parquet.ParquetFileReader.open(parquet.util.HadoopInputFile.fromPath(path, conf))
     id_, s = reader.getRowGroups().get(0).getColumns()
     assert reader.readBloomFilter(id_) is None
-    found = reader.readBloomFilter(s)
+    actual = reader.readBloomFilter(s)
     text = jvm.org.apache.parquet.io.api.Binary.fromString
-    has = {value: found.findHash(found.hash(text(value))) for value in ("s0", "s998", "s1", "t")}
+    has = {value: actual.findHash(actual.hash(text(value))) for value in ("s0", "s998", "s1", "t")}
     reader.close()
     assert has == {"s0": True, "s998": True, "s1": False, "t": False}

@@ -54,9 +54,9 @@ def left() -> pa.Table:
 
 def call(oracle: Oracle, name: str, procedure: str, arguments: str = "") -> list[dict[str, Any]]:
     catalog, _, rest = name.partition(".")
-    given = ", ".join(filter(None, [f"table => '{rest}'", arguments]))
-    found = oracle.sql(f"CALL {catalog}.system.{procedure}({given})")
-    return [row.asDict() for row in found.collect()]
+    options = ", ".join(filter(None, [f"table => '{rest}'", arguments]))
+    result = oracle.sql(f"CALL {catalog}.system.{procedure}({options})")
+    return [row.asDict() for row in result.collect()]
 
 
 @pytest.mark.parametrize(("catalog", "version"), [("java_hadoop", 1), ("java_sql", 3)])
@@ -103,8 +103,8 @@ def orphans(oracle: Oracle, name: str) -> list[str]:
     for path in folder.rglob("*"):
         if path.is_file():
             os.utime(path, (past, past))
-    found = call(oracle, name, "remove_orphan_files", "dry_run => true")
-    return [row["orphan_file_location"].removeprefix("file:") for row in found]
+    result = call(oracle, name, "remove_orphan_files", "dry_run => true")
+    return [row["orphan_file_location"].removeprefix("file:") for row in result]
 
 
 def files_of(table: Table) -> set[str]:
@@ -117,9 +117,9 @@ def test_statistics_of_java_survive_our_commits(oracle: Oracle, java: JavaTables
     [done] = call(oracle, name, "compute_table_stats")
     [partitions] = call(oracle, name, "compute_partition_stats")
     table.refresh().append(rows(24, 27))
-    kept = our_table(oracle, name).metadata
-    assert [s.statistics_path for s in kept.statistics] == [done["statistics_file"]]
-    assert [s.statistics_path for s in kept.partition_statistics] == [
+    remaining = our_table(oracle, name).metadata
+    assert [s.statistics_path for s in remaining.statistics] == [done["statistics_file"]]
+    assert [s.statistics_path for s in remaining.partition_statistics] == [
         partitions["partition_statistics_file"]
     ]
     shown = java.parse_metadata(Path(table.loaded.metadata_location).read_text(encoding="utf-8"))

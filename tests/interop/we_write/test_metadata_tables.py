@@ -113,12 +113,12 @@ class Twins:
 
 
 def comparable(summary: Any) -> dict[str, str]:
-    found = {}
+    result = {}
     for key, value in summary.items():
         if key not in OWN_KEYS and not key.endswith("files-size"):
             parts = [part for part in value.split(",") if "files-size" not in part]
-            found[key] = ",".join(parts)
-    return found
+            result[key] = ",".join(parts)
+    return result
 
 
 @pytest.fixture(scope="module", params=VERSIONS)

@@ -184,8 +184,8 @@ def test_cut_bounds_lose_no_row(oracle: Oracle, java: JavaTables) -> None:
     ours, _ = write_twins(oracle, java, long_values(), {})
     for column, values in TEXTS.items():
         for value in set(values):
-            asked = filter_json(f"{column} = '{value}'", ours.schema)
-            assert java.planned_files(f"java_sql.{ours.identifier}", asked), (column, value[:20])
+            request = filter_json(f"{column} = '{value}'", ours.schema)
+            assert java.planned_files(f"java_sql.{ours.identifier}", request), (column, value[:20])
 
 
 def test_row_groups_are_added_up(oracle: Oracle, java: JavaTables) -> None:

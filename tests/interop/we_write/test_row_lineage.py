@@ -61,14 +61,14 @@ def our_lineage(oracle: Oracle, name: str) -> list[Lineage]:
 
 def assert_lineage(oracle: Oracle, name: str) -> dict[int, Lineage]:
     """Both read the same, every row has an id of its own below next-row-id; by id column."""
-    found = java_lineage(oracle, name)
-    assert our_lineage(oracle, name) == found
-    row_ids = [row_id for row_id, _, _ in found]
+    result = java_lineage(oracle, name)
+    assert our_lineage(oracle, name) == result
+    row_ids = [row_id for row_id, _, _ in result]
     metadata = our_table(oracle, name).metadata
     assert len(set(row_ids)) == len(row_ids)
     assert all(0 <= row_id < metadata.next_row_id for row_id in row_ids)
-    assert all(0 <= seq <= metadata.last_sequence_number for _, seq, _ in found)
-    return {id_: (row_id, seq, id_) for row_id, seq, id_ in found}
+    assert all(0 <= seq <= metadata.last_sequence_number for _, seq, _ in result)
+    return {id_: (row_id, seq, id_) for row_id, seq, id_ in result}
 
 
 @pytest.mark.parametrize("catalog", CATALOGS)
@@ -242,11 +242,11 @@ def test_our_deletion_vectors_far_into_a_file(oracle: Oracle, java: JavaTables) 
     ids = list(range(0, 2 * size, 2))
     table.append(pa.table({"id": pa.array(ids, pa.int64()), "p": ["a"] * size}))
     # runs, single rows and both sides of the border of a bitmap's containers
-    gone = [*range(10, 70_000), 65_535, 99_999, 131_071, 131_072, size - 1]
-    delete_rows(table, {data_files(table)["a"]: gone})
-    kept = sorted(set(range(size)) - set(gone))
+    deleted = [*range(10, 70_000), 65_535, 99_999, 131_071, 131_072, size - 1]
+    delete_rows(table, {data_files(table)["a"]: deleted})
+    remaining = sorted(set(range(size)) - set(deleted))
     [(rows, total)] = oracle.sql(f"SELECT count(*), sum(id) FROM {name}").collect()
-    assert (rows, total) == (len(kept), sum(2 * i for i in kept))
+    assert (rows, total) == (len(remaining), sum(2 * i for i in remaining))
 
 
 def test_java_compacts_our_deletion_vectors_away(oracle: Oracle, java: JavaTables) -> None:

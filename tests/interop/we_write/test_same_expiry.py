@@ -51,8 +51,8 @@ def make(oracle: Oracle, name: str, version: int) -> Table:
 
 
 def snapshot_ids(oracle: Oracle, name: str) -> list[int]:
-    found = oracle.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at").collect()
-    return [row[0] for row in found]
+    result = oracle.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at").collect()
+    return [row[0] for row in result]
 
 
 def call(oracle: Oracle, name: str, arguments: str) -> dict[str, Any]:
@@ -62,8 +62,8 @@ def call(oracle: Oracle, name: str, arguments: str) -> dict[str, Any]:
 
 
 def files_of(table: Table) -> set[str]:
-    found = (p for p in Path(table.location).rglob("*") if p.is_file())
-    return {str(p) for p in found if p.suffix in (".parquet", ".avro", ".puffin", ".stats")}
+    result = (p for p in Path(table.location).rglob("*") if p.is_file())
+    return {str(p) for p in result if p.suffix in (".parquet", ".avro", ".puffin", ".stats")}
 
 
 def counts_of(done: ExpiredSnapshots) -> dict[str, int]:
@@ -92,8 +92,8 @@ def test_java_does_what_we_plan(oracle: Oracle, catalog: str, version: int) -> N
         done = call(oracle, name, arguments)
         assert counts_of(plan) == done, arguments
         assert list(done) == list(COUNTS)
-        gone = before - files_of(table)
-        assert len(gone) == sum(done.values())
+        deleted = before - files_of(table)
+        assert len(deleted) == sum(done.values())
         table.refresh()
         assert plan.expired_snapshots_count == len(ids) - len(table.snapshots)
         ids = [s.snapshot_id for s in table.snapshots]

@@ -297,5 +297,5 @@ def test_pyiceberg_prunes_by_our_values(oracle: Oracle, version: int) -> None:
             ("identity_double is nan", [0]),
             ("year_date > '2018-01-01'", [4, 5]),
         ]:
-            found = theirs.scan(row_filter=text, selected_fields=("id",)).to_arrow()
-            assert sorted(found["id"].to_pylist()) == expected, text
+            actual = theirs.scan(row_filter=text, selected_fields=("id",)).to_arrow()
+            assert sorted(actual["id"].to_pylist()) == expected, text

@@ -39,8 +39,8 @@ def test_every_type(oracle: Oracle, java: JavaTables, version: int) -> None:
     assert_all_read(java, name, rows, with_pyiceberg=False)
     columns = [c for c in rows.column_names if c not in PYICEBERG_LOSES_NULLS_OF]
     with pyiceberg_table(oracle, name) as theirs:
-        found = theirs.scan(selected_fields=tuple(columns)).to_arrow()
-    assert show_rows(found.select(columns)) == show_rows(rows.select(columns))
+        actual = theirs.scan(selected_fields=tuple(columns)).to_arrow()
+    assert show_rows(actual.select(columns)) == show_rows(rows.select(columns))
 
 
 @pytest.mark.parametrize("version", [2, 3])

@@ -129,10 +129,10 @@ def test_rows_are_sorted_as_the_specification_says(data: st.DataObject) -> None:
         [pa.array([r[i] for r in chosen], f.type) for i, f in enumerate(arrow)], schema=arrow
     ).append_column("n", pa.array(range(len(chosen)), pa.int64()))
     memory = data.draw(st.sampled_from([SortMemory(), LITTLE]))
-    for found in in_order(order, rows, memory):
-        numbers = found["n"].to_pylist()
+    for actual in in_order(order, rows, memory):
+        numbers = actual["n"].to_pylist()
         assert sorted(numbers) == list(range(len(chosen)))
-        assert plain(found) == plain(rows.take(pa.array(numbers, pa.int64())))
+        assert plain(actual) == plain(rows.take(pa.array(numbers, pa.int64())))
         values = [chosen[n] for n in numbers]
         key = functools.cmp_to_key(functools.partial(compare, order))
         assert [key(v) for v in values] == sorted(map(key, values))
@@ -153,8 +153,8 @@ def test_long_equal_beginnings_are_told_apart_in_little_memory() -> None:
     )
     texts = ["x" * 300 + f"{n:03}" for n in range(200)] + ["y" * 9000] * 5
     rows = pa.table({"c": list(reversed(texts))})
-    for found in in_order(order, rows, LITTLE):
-        assert found["c"].to_pylist() == texts
+    for actual in in_order(order, rows, LITTLE):
+        assert actual["c"].to_pylist() == texts
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3, 4])
@@ -189,10 +189,10 @@ def test_each_part_of_a_curve_is_narrow_in_all_columns(curve: Any) -> None:
         }
     )
     order = AlongCurve(schema=schema, source_ids=(1, 2), curve=curve)
-    for found in in_order(order, rows, SortMemory(in_memory=20_000, buffered=10_000)):
-        assert found.sort_by("key").equals(rows.sort_by("key"))
+    for actual in in_order(order, rows, SortMemory(in_memory=20_000, buffered=10_000)):
+        assert actual.sort_by("key").equals(rows.sort_by("key"))
         for name in ("key", "price"):
-            values = np.array([float(v) for v in found[name].to_pylist()]).reshape(16, -1)
+            values = np.array([float(v) for v in actual[name].to_pylist()]).reshape(16, -1)
             widths = (values.max(axis=1) - values.min(axis=1)) / (values.max() - values.min())
             # 16 parts of a square whose sides are a quarter
             assert widths.mean() < 0.4

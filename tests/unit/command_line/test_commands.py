@@ -208,8 +208,8 @@ def test_a_table_is_maintained(run: Run, table: ice.Table) -> None:
     expired = ("maintain", "expire-snapshots", "db.t", "--older-than", "2099-01-01")
     assert run(*expired, "--plan", "--json").json["expired_snapshots_count"] == 3
     assert len(table.refresh().snapshots) == 4
-    kept = run(*expired, "--retain-last", "2", "--json").json
-    assert (kept["expired_snapshots_count"], kept["deleted_data_files_count"]) == (2, 1)
+    remaining = run(*expired, "--retain-last", "2", "--json").json
+    assert (remaining["expired_snapshots_count"], remaining["deleted_data_files_count"]) == (2, 1)
     assert len(table.refresh().snapshots) == 2
     assert run("maintain", "remove-orphan-files", "db.t", "--json").json == []
     moved = run("maintain", "rewrite-table-path", "db.t", table.location, "/copy", "--json").json

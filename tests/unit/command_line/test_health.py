@@ -49,8 +49,8 @@ def test_what_is_worthwhile_is_said_until_it_is_done(run: Run, table: ice.Table)
     left = Path(table.location) / "data" / "left-over.parquet"
     left.write_bytes(b"x")
     os.utime(left, (1_000_000_000, 1_000_000_000))
-    asked = ("health", "db.t", "--list-storage", "--json")
-    worthwhile = [g for g in run(*asked).json["procedures"] if g["is_worthwhile"]]
+    request = ("health", "db.t", "--list-storage", "--json")
+    worthwhile = [g for g in run(*request).json["procedures"] if g["is_worthwhile"]]
     assert {g["procedure"] for g in worthwhile} == {
         "rewrite_data_files",
         "rewrite_manifests",
@@ -62,7 +62,7 @@ def test_what_is_worthwhile_is_said_until_it_is_done(run: Run, table: ice.Table)
         assert gain["command"] in printed
         assert gain["call"] in printed
         assert run(*shlex.split(gain["command"])[1:], warehouse=None).code == 0
-    left_over = [g["procedure"] for g in run(*asked).json["procedures"] if g["is_worthwhile"]]
+    left_over = [g["procedure"] for g in run(*request).json["procedures"] if g["is_worthwhile"]]
     # the rewrites made snapshots, of which the last expired before
     assert left_over in ([], ["expire_snapshots"])
 

@@ -29,9 +29,9 @@ def test_help_and_completion_import_nothing_heavy(environment: dict[str, str]) -
     assert "--snapshot-id" in done.stdout
     heavy = {"pyspark", "pyarrow", "numpy", "sqlalchemy", "fsspec", "sqlglot", "datafusion"}
     assert heavy.isdisjoint(done.stderr.split())
-    asked = {**environment, "_ICEBERG_PY_COMPLETE": "complete_bash"}
-    asked.update(COMP_WORDS="iceberg-py prop", COMP_CWORD="1")
-    done = subprocess.run(COMMAND, env=asked, capture_output=True, text=True, check=False)
+    request = {**environment, "_ICEBERG_PY_COMPLETE": "complete_bash"}
+    request.update(COMP_WORDS="iceberg-py prop", COMP_CWORD="1")
+    done = subprocess.run(COMMAND, env=request, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["properties"]
 
 

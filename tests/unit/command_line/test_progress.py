@@ -18,10 +18,10 @@ Step = tuple[str, int, int | None]
 
 
 def said_by(steps: list[Step]) -> dict[str, list[tuple[int, int | None]]]:
-    found: dict[str, list[tuple[int, int | None]]] = {}
+    result: dict[str, list[tuple[int, int | None]]] = {}
     for what, done, total in steps:
-        found.setdefault(what, []).append((done, total))
-    return found
+        result.setdefault(what, []).append((done, total))
+    return result
 
 
 def test_procedures_tell_each_step(run: Run, table: ice.Table) -> None:
@@ -36,18 +36,18 @@ def test_procedures_tell_each_step(run: Run, table: ice.Table) -> None:
     assert said_by(steps)["manifests read"] == [(0, 2), (1, 2), (2, 2)]
     steps.clear()
     done = maintenance.expire_snapshots(older_than=1 << 52)
-    said = said_by(steps)
-    assert said["manifests that expire"][-1] == (2, 2)
+    message = said_by(steps)
+    assert message["manifests that expire"][-1] == (2, 2)
     deleted = done.deleted_manifest_files_count + done.deleted_manifest_lists_count
     assert deleted == 4
-    assert said["files deleted"][0] == (0, deleted)
-    assert said["files deleted"][-1] == (deleted, deleted)
+    assert message["files deleted"][0] == (0, deleted)
+    assert message["files deleted"][-1] == (deleted, deleted)
     steps.clear()
     maintenance.remove_orphan_files()
-    said = said_by(steps)
-    assert said["orphan files deleted"] == [(0, 1), (1, 1)]
-    assert said["files listed"][-1][0] >= 1
-    for counts in said.values():
+    message = said_by(steps)
+    assert message["orphan files deleted"] == [(0, 1), (1, 1)]
+    assert message["files listed"][-1][0] >= 1
+    for counts in message.values():
         assert [done for done, _ in counts] == sorted(done for done, _ in counts)
 
 

@@ -30,8 +30,8 @@ def test_a_finding_is_a_line_and_the_command_fails(run: Run, table: ice.Table) -
     document = run("verify", "db.t", "--check-files", "--json")
     assert document.code == 9
     assert document.json["ok"] is False
-    (found,) = document.json["findings"]
-    assert (found["rule"], found["file"]) == ("file-exists", task.file_path)
+    (actual,) = document.json["findings"]
+    assert (actual["rule"], actual["file"]) == ("file-exists", task.file_path)
 
 
 def test_a_table_that_is_not_there_is_told_as_such(run: Run, table: ice.Table) -> None:

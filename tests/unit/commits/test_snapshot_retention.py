@@ -165,17 +165,17 @@ def test_what_expires_91(vector: Vector) -> None:
 
 def test_a_table_without_snapshots() -> None:
     metadata = replace(table({1: 1}), snapshots=(), refs={}, current_snapshot_id=None)
-    gone = expired(metadata, Retention(older_than_ms=NOW), NOW)
-    assert gone == Expired()
-    assert not expiry_changes(metadata, gone).updates
+    deleted = expired(metadata, Retention(older_than_ms=NOW), NOW)
+    assert deleted == Expired()
+    assert not expiry_changes(metadata, deleted).updates
 
 
 def test_a_snapshot_that_a_reference_points_at_is_not_for_the_caller_to_expire() -> None:
     for retention in (frozenset({5}), frozenset({2})):
         with pytest.raises(InvalidRequestError, match=r"cannot expire, because (tag|branch) '"):
             expired(table(FIVE, {"t": tag(2)}), Retention(snapshot_ids=retention), NOW)
-    gone = expired(table(FIVE, {"t": tag(2, 1)}), Retention(snapshot_ids=frozenset({2})), NOW)
-    assert gone.refs == ("t",)
+    deleted = expired(table(FIVE, {"t": tag(2, 1)}), Retention(snapshot_ids=frozenset({2})), NOW)
+    assert deleted.refs == ("t",)
 
 
 @pytest.mark.parametrize("number", [0, -1])
@@ -209,9 +209,9 @@ def test_schemas_of_dropped_columns_stay_while_something_needs_them() -> None:
     metadata = replace(
         table({1: 9, 2: 1}), schemas=(old, between, now), current_schema_id=2, last_column_id=2
     )
-    kept = replace(metadata.snapshots[1], schema_id=2)
-    metadata = replace(metadata, snapshots=(metadata.snapshots[0], kept))
-    gone = expired(metadata, Retention(), NOW)
-    assert gone.snapshot_ids == (1,)
-    assert unused_schemas(metadata, gone, {0}, has_deletes=False) == (0, 1)
-    assert unused_schemas(metadata, gone, {0}, has_deletes=True) == (1,)
+    remaining = replace(metadata.snapshots[1], schema_id=2)
+    metadata = replace(metadata, snapshots=(metadata.snapshots[0], remaining))
+    deleted = expired(metadata, Retention(), NOW)
+    assert deleted.snapshot_ids == (1,)
+    assert unused_schemas(metadata, deleted, {0}, has_deletes=False) == (0, 1)
+    assert unused_schemas(metadata, deleted, {0}, has_deletes=True) == (1,)

@@ -93,17 +93,17 @@ def auth(token: str) -> list[str]:
 
 
 def test_what_the_jvm_is_told_makes_it_a_client(port: CallbackPort, asked: Asked) -> None:
-    told: list[str] = []
+    messages: list[str] = []
 
     def make(server: object, address: str, number: int, path: str) -> str:
         assert (address, number) == ("127.0.0.1", port.number)
         assert Path(path).stat().st_mode & 0o777 == 0o600
-        told.extend(Path(path).read_text().splitlines())
-        told.append(path)
+        messages.extend(Path(path).read_text().splitlines())
+        messages.append(path)
         return "a client"
 
     assert port.client(make) == "a client"
-    token, target, path = told
+    token, target, path = messages
     assert not Path(path).exists()
     replies = sent(port, auth(token), call(target, "answer", "scan.plan", "{}"))
     assert replies == [b"!yv\n", b"!ysanswer to scan.plan\n"]

@@ -253,14 +253,14 @@ def test_entries_of_files_are_read_as_they_were_written(data: st.DataObject) -> 
         file = entry.data_file
         kind = (file.content is FileContent.DATA, file.spec_id)
         expected.setdefault(kind, []).append(entry)
-    found: dict[Any, list[ManifestEntry]] = {}
+    actual: dict[Any, list[ManifestEntry]] = {}
     for entry in comparable(
         written_and_read(*entries, schema=schema, partition_types=partition_types)
     ):
         file = entry.data_file
         kind = (file.content is FileContent.DATA, file.spec_id)
-        found.setdefault(kind, []).append(entry)
-    assert found == expected
+        actual.setdefault(kind, []).append(entry)
+    assert actual == expected
 
 
 def test_every_primitive_type_has_a_place_in_partitions_and_bounds() -> None:
@@ -269,8 +269,8 @@ def test_every_primitive_type_has_a_place_in_partitions_and_bounds() -> None:
 
     @given(entries=file_entries(schema, partition_types, [FileContent.DATA]))
     def check(entries: list[ManifestEntry]) -> None:
-        found = written_and_read(*entries, schema=schema, partition_types=partition_types)
-        assert comparable(found) == comparable(entries)
+        result = written_and_read(*entries, schema=schema, partition_types=partition_types)
+        assert comparable(result) == comparable(entries)
 
     check()
 
@@ -310,8 +310,8 @@ def test_without_a_location_of_the_table_paths_are_stored_as_they_are() -> None:
 def bounds_read(type_: PrimitiveType, *lower: bytes) -> list[bytes | None]:
     """Lower bounds of column 1 as they are read back, of files that have these."""
     entries = [added(a_file(f"{TABLE}/a", lower_bounds={1: b}), **NUMBERS) for b in lower]
-    found = written_and_read(*entries, schema=columns(type_))
-    return [(e.data_file.lower_bounds or {}).get(1) for e in found]
+    result = written_and_read(*entries, schema=columns(type_))
+    return [(e.data_file.lower_bounds or {}).get(1) for e in result]
 
 
 @pytest.mark.parametrize(
@@ -391,9 +391,9 @@ def test_only_columns_with_values_of_their_own_have_statistics() -> None:
     assert entry.data_file.value_counts == {1: 3, 5: 3, 7: 3, 8: 3}
     assert entry.data_file.nan_value_counts == {}
     assert entry.data_file.lower_bounds == {1: bytes(8), 5: bytes(8)}
-    found = dict(parquet_fields(io.read_bytes(ROOT)))
-    assert found[11_000] == "content_stats.c2.x"
-    assert [i for i in found if i is not None and i >= 10_000] == [
+    actual = dict(parquet_fields(io.read_bytes(ROOT)))
+    assert actual[11_000] == "content_stats.c2.x"
+    assert [i for i in actual if i is not None and i >= 10_000] == [
         *(10_200, 10_201, 10_204),
         *(11_000, 11_001, 11_004),
         *(11_400, 11_404),
@@ -492,14 +492,14 @@ def test_manifests_are_read_as_they_were_written() -> None:
     data = leaf(first_row_id=40, key_metadata=b"k")
     older = leaf("s3://elsewhere/m.avro", partition_spec_id=2)
     deletes = leaf(f"{TABLE}/metadata/d.parquet", content=ManifestContent.DELETES)
-    gone = leaf(f"{TABLE}/metadata/gone.parquet")
-    found = manifests(
+    removed = leaf(f"{TABLE}/metadata/gone.parquet")
+    actual = manifests(
         LeafEntry(status=ContentStatus.EXISTING, manifest=data),
         LeafEntry(status=ContentStatus.EXISTING, manifest=older),
         LeafEntry(status=ContentStatus.ADDED, manifest=deletes, referenced_file=data.manifest_path),
-        LeafEntry(status=ContentStatus.DELETED, manifest=gone),
+        LeafEntry(status=ContentStatus.DELETED, manifest=removed),
     )
-    assert found == [data, older, deletes]
+    assert actual == [data, older, deletes]
 
 
 def test_an_entry_of_a_manifest_has_its_format_its_entries_and_one_age() -> None:
@@ -522,14 +522,14 @@ def test_an_entry_of_a_manifest_has_its_format_its_entries_and_one_age() -> None
 
 
 def test_the_ids_of_rows_are_those_of_data_manifests() -> None:
-    (found,) = manifests(leaf_entry(content=ManifestContent.DELETES, first_row_id=5))
-    assert found.first_row_id is None
+    (actual,) = manifests(leaf_entry(content=ManifestContent.DELETES, first_row_id=5))
+    assert actual.first_row_id is None
 
 
 def test_an_inline_vector_takes_entries_out_of_its_manifest() -> None:
-    gone = vector_entry(ContentStatus.DELETED, cardinality=1, inline=encode_deletion_vector([0]))
-    (found,) = manifests(leaf_entry(), gone, vector_entry())
-    assert found == leaf(dead_positions=encode_deletion_vector([0, 3]))
+    removed = vector_entry(ContentStatus.DELETED, cardinality=1, inline=encode_deletion_vector([0]))
+    (actual,) = manifests(leaf_entry(), removed, vector_entry())
+    assert actual == leaf(dead_positions=encode_deletion_vector([0, 3]))
 
 
 def test_a_vector_in_a_file_takes_entries_out_of_its_manifest() -> None:
@@ -543,8 +543,8 @@ def test_a_vector_in_a_file_takes_entries_out_of_its_manifest() -> None:
         size_in_bytes=blob.content_size_in_bytes,
         file_size_in_bytes=io.size(path),
     )
-    (found,) = manifests(leaf_entry(), entry, io=io)
-    assert found.dead_positions == encode_deletion_vector([1, 70_000])
+    (actual,) = manifests(leaf_entry(), entry, io=io)
+    assert actual.dead_positions == encode_deletion_vector([1, 70_000])
     _, row = pq.read_table(pa.BufferReader(io.read_bytes(ROOT))).to_pylist()
     assert (row["location"], row["file_size_in_bytes"]) == ("metadata/mdv.puffin", io.size(path))
     assert (row["content_type"], row["file_format"], row["record_count"]) == (5, "puffin", 2)
@@ -664,8 +664,8 @@ def test_every_column_has_its_field_id_and_the_name_of_the_proposal() -> None:
         schema=columns(DoubleType()),
         partition_types={0: NO_FIELDS, 1: partition((1000, LongType()))},
     )
-    found = list(parquet_fields(io.read_bytes(ROOT)))
-    assert dict(found) == {
+    actual = list(parquet_fields(io.read_bytes(ROOT)))
+    assert dict(actual) == {
         134: "content_type",
         100: "location",
         101: "file_format",
@@ -707,7 +707,7 @@ def test_every_column_has_its_field_id_and_the_name_of_the_proposal() -> None:
         10_205: "content_stats.c1.null_value_count",
         10_206: "content_stats.c1.nan_value_count",
     }
-    assert len(dict(found)) == len(found)
+    assert len(dict(actual)) == len(actual)
 
 
 def test_what_an_entry_is_not_is_null() -> None:
@@ -763,9 +763,9 @@ def test_partition_fields_of_the_files_specs_are_there_without_any_value() -> No
     types = {0: partition((1000, LongType())), 1: partition((1001, StringType()))}
     io = MemoryFileIO()
     write(io, [added(a_file(f"{TABLE}/a", partition=(None,)), **NUMBERS)], partition_types=types)
-    found = dict(parquet_fields(io.read_bytes(ROOT)))
-    assert 1000 in found
-    assert 1001 not in found
+    actual = dict(parquet_fields(io.read_bytes(ROOT)))
+    assert 1000 in actual
+    assert 1001 not in actual
     assert [e.data_file.partition for e in read(io, types)] == [(None,)]
 
 
@@ -788,8 +788,8 @@ def test_the_file_has_no_statistics_of_its_own() -> None:
     io = MemoryFileIO()
     write(io, all_kinds()[1:])
     group = pq.read_metadata(pa.BufferReader(io.read_bytes(ROOT))).row_group(0)
-    found = [group.column(i) for i in range(group.num_columns)]
-    assert not any(c.is_stats_set or c.has_column_index or c.has_offset_index for c in found)
+    actual = [group.column(i) for i in range(group.num_columns)]
+    assert not any(c.is_stats_set or c.has_column_index or c.has_offset_index for c in actual)
 
 
 def test_a_local_file_has_the_length_that_is_returned(tmp_path: Path) -> None:

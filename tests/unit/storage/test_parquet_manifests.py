@@ -51,12 +51,12 @@ def test_the_entries_are_those_of_the_manifest_in_avro(data: st.DataObject) -> N
     avro = listed(io, entries, schema=schema, spec=spec, format_version=3)
     parquet = in_parquet(io, avro, rename=lambda path: f"s3:{path}")
     for metrics in ((), (1, 3), "all"):
-        expected, found = (
+        expected, actual = (
             read_entries(io, m, type_, metrics=metrics, drop_deleted=False) for m in (avro, parquet)
         )
-        found.validate(full=True)
-        assert found.schema == expected.schema
-        as_is = found.to_pylist()
+        actual.validate(full=True)
+        assert actual.schema == expected.schema
+        as_is = actual.to_pylist()
         for row in as_is:
             row["file_path"] = row["file_path"].removeprefix("s3:")
         assert repr(as_is) == repr(expected.to_pylist())
@@ -107,10 +107,10 @@ def test_many_entries_keep_their_order_and_row_ids() -> None:
         format_version=3,
     )
     parquet = in_parquet(io, avro, rename=lambda path: f"s3:{path}")
-    expected, found = (read_entries(io, m, NO_PARTITION, metrics="all") for m in (avro, parquet))
-    assert found["first_row_id"].equals(expected["first_row_id"])
-    assert found["value_counts"].to_pylist() == expected["value_counts"].to_pylist()
-    assert found.num_rows == expected.num_rows > 0
+    expected, actual = (read_entries(io, m, NO_PARTITION, metrics="all") for m in (avro, parquet))
+    assert actual["first_row_id"].equals(expected["first_row_id"])
+    assert actual["value_counts"].to_pylist() == expected["value_counts"].to_pylist()
+    assert actual.num_rows == expected.num_rows > 0
 
 
 @pytest.mark.parametrize("cut", [4, 40, 400, -4, -40])

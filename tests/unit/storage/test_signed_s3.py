@@ -183,8 +183,8 @@ def test_a_signer_may_add_a_query_and_change_nothing(both: tuple[Both, TestServe
 
 def test_it_is_refused_by_name_where_nobody_signs(both: tuple[Both, TestServer]) -> None:
     _, server = both
-    given = properties(server)
-    without = {k: v for k, v in given.items() if k != SIGNING}
+    arguments = properties(server)
+    without = {k: v for k, v in arguments.items() if k != SIGNING}
     with pytest.raises(UnsupportedFeatureError, match=r"s3\.remote-signing-enabled is not supp"):
         open_storage("s3://bucket/t", without)
     with pytest.raises(InvalidMetadataError, match="leave it out") as caught:
@@ -194,9 +194,9 @@ def test_it_is_refused_by_name_where_nobody_signs(both: tuple[Both, TestServer])
 
 def test_tasks_without_a_token_of_the_table_are_refused(both: tuple[Both, TestServer]) -> None:
     _, server = both
-    given = properties(server)
-    given[SIGNING] = json.dumps({**json.loads(given[SIGNING]), "for_tasks": False})
-    io = open_storage("s3://bucket/t", given)
+    arguments = properties(server)
+    arguments[SIGNING] = json.dumps({**json.loads(arguments[SIGNING]), "for_tasks": False})
+    io = open_storage("s3://bucket/t", arguments)
     assert isinstance(io, RoutingFileIO)
     with pytest.raises(UnsupportedFeatureError, match=r"table db\.t.*issued no token"):
         io.within("s3://bucket/t")

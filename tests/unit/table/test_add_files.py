@@ -64,8 +64,8 @@ def test_parquet_files_of_a_folder(table: Table, tmp_path: Path) -> None:
     bounds = dict(entry["lower_bounds"])
     schema = table.schema
     types = {f.field_id: f for f in schema.fields}
-    found = {types[i].name: value_from_bytes(types[i].type, b) for i, b in bounds.items()}
-    assert found == {"id": 1, "name": "n1", "price": Decimal("1.00")}
+    actual = {types[i].name: value_from_bytes(types[i].type, b) for i, b in bounds.items()}
+    assert actual == {"id": 1, "name": "n1", "price": Decimal("1.00")}
     assert dict(entry["null_value_counts"]) == {types[i].field_id: 0 for i in (1, 2, 3, 4)}
     assert dict(entry["nan_value_counts"]) == {}
     assert table.scan(filter="id > 2").to_arrow().num_rows == 1

@@ -50,10 +50,10 @@ def users(t: CommitTable) -> Table:
 def changes(table: Table, **selector: Any) -> list[tuple[int, str, int]]:
     """(ordinal, type, id) of each change, in order."""
     chosen = SnapshotSelector(**selector) if selector else None
-    found = table.metadata_table("changes", selector=chosen).to_arrow().to_pylist()
-    ordinals = {c["_change_ordinal"]: c["_commit_snapshot_id"] for c in found}
+    result = table.metadata_table("changes", selector=chosen).to_arrow().to_pylist()
+    ordinals = {c["_change_ordinal"]: c["_commit_snapshot_id"] for c in result}
     assert len(set(ordinals.values())) == len(ordinals)
-    return sorted((c["_change_ordinal"], c["_change_type"], c["id"]) for c in found)
+    return sorted((c["_change_ordinal"], c["_change_type"], c["id"]) for c in result)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -155,23 +155,23 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
 def test_changes_are_what_distinguishes_a_snapshot_from_the_one_before(
     catalog: TableCatalog, data: st.DataObject
 ) -> None:
-    made = a_history(data.draw, catalog)
-    table, struct = made.table.refresh(), made.struct
+    created = a_history(data.draw, catalog)
+    table, struct = created.table.refresh(), created.struct
 
-    def counted(found: Iterable[dict[str, Any]]) -> Counter[str]:
-        return Counter(repr([shown(f.type, row[f.name]) for f in struct.fields]) for row in found)
+    def counted(result: Iterable[dict[str, Any]]) -> Counter[str]:
+        return Counter(repr([shown(f.type, row[f.name]) for f in struct.fields]) for row in result)
 
     every = table.metadata_table("changes").to_arrow().to_pylist()
     assert not every or {f.name for f in CHANGE_COLUMNS} < set(every[0])
     before = Counter[str]()
-    for ordinal, moment in enumerate(made.moments):
+    for ordinal, moment in enumerate(created.moments):
         of_snapshot = [c for c in every if c["_commit_snapshot_id"] == moment.snapshot_id]
         assert {c["_change_ordinal"] for c in of_snapshot} <= {ordinal}
         after = counted(read(struct, stored) for stored in moment.live)
         for type_, expected in (("INSERT", after - before), ("DELETE", before - after)):
             assert counted(c for c in of_snapshot if c["_change_type"] == type_) == expected
         before = after
-    assert len(made.moments) == len(table.snapshots)
+    assert len(created.moments) == len(table.snapshots)
 
 
 def test_what_is_filtered_out_is_not_planned() -> None:
@@ -188,8 +188,8 @@ def test_what_is_filtered_out_is_not_planned() -> None:
             predicate=bind(as_predicate(filter), table.schema),
             of_changes=bind(as_predicate(of_changes), Schema(fields=CHANGE_COLUMNS)),
         )
-        said = [t.task.change for t in plan.change_tasks()]
-        return sorted((c.ordinal, c.type) for c in said if c is not None)
+        text = [t.task.change for t in plan.change_tasks()]
+        return sorted((c.ordinal, c.type) for c in text if c is not None)
 
     every = [(0, "INSERT"), (0, "INSERT"), (1, "INSERT"), (2, "DELETE")]
     assert planned() == every

@@ -42,8 +42,8 @@ def delete_files(table: Table) -> int:
 
 
 def ids(table: Table) -> list[int]:
-    found: list[int] = table.scan().to_arrow()["id"].to_pylist()
-    return sorted(found)
+    result: list[int] = table.scan().to_arrow()["id"].to_pylist()
+    return sorted(result)
 
 
 def test_they_go_with_the_last_file_that_they_apply_to(tmp_path: Path) -> None:

@@ -66,13 +66,13 @@ def files(t: CommitTable) -> set[str]:
 
 def reachable(t: CommitTable, m: TableMetadata) -> set[str]:
     """What the snapshots of metadata need, found one by one."""
-    found = {s.statistics_path for s in m.statistics}
-    found |= {s.statistics_path for s in m.partition_statistics}
+    result = {s.statistics_path for s in m.statistics}
+    result |= {s.statistics_path for s in m.partition_statistics}
     for s in m.snapshots:
         assert s.manifest_list is not None
-        found |= {s.manifest_list, *(manifest.manifest_path for manifest in t.manifests(s))}
-        found |= {e.data_file.file_path for e in live_entries(m, t.io, s)}
-    return found
+        result |= {s.manifest_list, *(manifest.manifest_path for manifest in t.manifests(s))}
+        result |= {e.data_file.file_path for e in live_entries(m, t.io, s)}
+    return result
 
 
 def expire(table: Table, **arguments: Any) -> ExpiredSnapshots:
@@ -300,8 +300,8 @@ def test_what_came_in_between_keeps_what_it_needs(
     assert table_problems(users(t)) == []
     assert len(rows_of(users(t))) == len(t.metadata.snapshots)
     expire(users(t), retain_last=9)
-    kept = reachable(t, t.metadata)
-    assert {f for f in files(t) if not f.endswith(".metadata.json")} == kept
+    remaining = reachable(t, t.metadata)
+    assert {f for f in files(t) if not f.endswith(".metadata.json")} == remaining
 
 
 def test_a_commit_that_is_refused_or_unknown_deletes_nothing() -> None:
@@ -328,10 +328,10 @@ def test_after_the_commit_nothing_fails_it(caplog: pytest.LogCaptureFixture) -> 
     for broken in ("read_bytes", "delete"):
         t = three_overwrites()
         before = files(t)
-        kept = t.manifests()[0].manifest_path
+        remaining = t.manifests()[0].manifest_path
 
         def hook(operation: str, location: str, moment: str) -> None:
-            if operation == broken and (operation == "delete" or location == kept):  # noqa: B023
+            if operation == broken and (operation == "delete" or location == remaining):  # noqa: B023
                 raise StorageError(f"{location}: not today")
 
         with caplog.at_level(logging.WARNING):
@@ -470,9 +470,9 @@ def test_every_remaining_snapshot_reads_the_same(data: st.DataObject) -> None:
         arguments |= {"older_than": None, "snapshot_ids": named}
     done = expire(table, **arguments)
     note(f"{arguments}: {done}")
-    gone = needed - reachable(t, t.metadata)
-    assert before - files(t) == gone
-    assert deleted(done) == len(gone)
+    removed = needed - reachable(t, t.metadata)
+    assert before - files(t) == removed
+    assert deleted(done) == len(removed)
     assert done.expired_snapshots_count == len(old.snapshots) - len(t.metadata.snapshots)
     left = rows_of(table)
     assert left == {i: rows[i] for i in left}

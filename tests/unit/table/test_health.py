@@ -80,8 +80,8 @@ def delete_rows(table: Table, path: str, rows: Sequence[int]) -> None:
 
 
 def gain(health: TableHealth, procedure: str) -> ProcedureGain:
-    (found,) = (g for g in health.procedures if g.procedure == procedure)
-    return found
+    (result,) = (g for g in health.procedures if g.procedure == procedure)
+    return result
 
 
 def test_the_figures_are_those_of_the_files(table: Table) -> None:
@@ -247,9 +247,9 @@ def test_statistics_of_no_snapshot_are_counted() -> None:
         for owner, size in ((snapshot_id, 3), (7, 5))
     )
     publish(t, replace(known.metadata, statistics=statistics))
-    found = Table(t.catalog, t.loaded, io=t.io).health().metadata
-    assert (found.statistics_files, found.statistics_bytes) == (2, 8)
-    assert (found.unreferenced_statistics_files, found.unreferenced_statistics_bytes) == (1, 5)
+    actual = Table(t.catalog, t.loaded, io=t.io).health().metadata
+    assert (actual.statistics_files, actual.statistics_bytes) == (2, 8)
+    assert (actual.unreferenced_statistics_files, actual.unreferenced_statistics_bytes) == (1, 5)
 
 
 def test_an_empty_table_is_healthy(tmp_path: Path) -> None:

@@ -67,10 +67,10 @@ def history(operations: str, parents: dict[int, int | None] | None = None) -> Ta
 
 
 def appended(metadata: TableMetadata, **bounds: Any) -> list[int]:
-    found = select_snapshot(metadata, SnapshotSelector(**bounds))
-    assert found.schema == metadata.current_schema
-    assert found.appends is not None
-    return [s.snapshot_id for s in found.appends]
+    result = select_snapshot(metadata, SnapshotSelector(**bounds))
+    assert result.schema == metadata.current_schema
+    assert result.appends is not None
+    return [s.snapshot_id for s in result.appends]
 
 
 def test_appends_after_the_start_and_up_to_the_end_count() -> None:
@@ -160,8 +160,8 @@ def test_bounds_that_contradict(bounds: dict[str, Any], message: str) -> None:
 def test_an_end_without_a_start_is_for_changes_alone(end: str) -> None:
     m = history("aaaa")
     bound: dict[str, Any] = {end: {"end_snapshot_id": 2, "end_timestamp_ms": 2999}[end]}
-    found = snapshots_between(m, SnapshotSelector(**bound))
-    assert [s.snapshot_id for s in found] == [2, 1]
+    actual = snapshots_between(m, SnapshotSelector(**bound))
+    assert [s.snapshot_id for s in actual] == [2, 1]
     option = end.removesuffix("_ms").replace("_", "-")
     with pytest.raises(InvalidRequestError, match=f"{option} needs a start"):
         appended(m, **bound)
@@ -187,9 +187,9 @@ def users(t: CommitTable) -> Table:
 
 def ids(table: Table, filter: str | None = None, **bounds: Any) -> list[int]:
     scan = table.scan(selector=SnapshotSelector(**bounds), filter=filter)
-    found: list[int] = sorted(scan.to_arrow().column("id").to_pylist())
-    assert scan.count() == len(found)
-    return found
+    result: list[int] = sorted(scan.to_arrow().column("id").to_pylist())
+    assert scan.count() == len(result)
+    return result
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -251,8 +251,8 @@ def test_row_ids_are_as_assigned_also_where_the_version_came_later() -> None:
             columns=["id", "_row_id", "_last_updated_sequence_number"],
             selector=SnapshotSelector(start_snapshot_id=start),
         )
-        found = scan.to_arrow().to_pylist()
-        assert sorted(found, key=lambda row: int(row["id"])) == [lineage[i] for i in expected]
+        actual = scan.to_arrow().to_pylist()
+        assert sorted(actual, key=lambda row: int(row["id"])) == [lineage[i] for i in expected]
 
 
 def test_a_manifest_that_does_not_say_who_added_it_is_read_once(
@@ -339,9 +339,9 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
     return load_catalog("incremental", type="hadoop", warehouse=str(folder))
 
 
-def _counted(found: pa.Table, table: Table) -> Counter[str]:
+def _counted(result: pa.Table, table: Table) -> Counter[str]:
     fields = table.schema.fields
-    return Counter(repr([shown(f.type, row[f.name]) for f in fields]) for row in found.to_pylist())
+    return Counter(repr([shown(f.type, row[f.name]) for f in fields]) for row in result.to_pylist())
 
 
 @settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))
@@ -349,8 +349,8 @@ def _counted(found: pa.Table, table: Table) -> Counter[str]:
 def test_ranges_that_meet_have_the_rows_of_the_range_over_both(
     catalog: TableCatalog, data: st.DataObject
 ) -> None:
-    made = a_history(data.draw, catalog)
-    table, struct = made.table.refresh(), made.struct
+    created = a_history(data.draw, catalog)
+    table, struct = created.table.refresh(), created.struct
     lineage = [s.snapshot_id for s in table.snapshots]
     assume(lineage)  # not where every append was refused
     ends = sorted(data.draw(st.lists(st.sampled_from(range(len(lineage))), min_size=3, max_size=3)))
@@ -363,7 +363,7 @@ def test_ranges_that_meet_have_the_rows_of_the_range_over_both(
     assert between(a, b) + between(b, c) == between(a, c)
     # all that was ever appended, whatever was deleted of it
     ever = table.scan(selector=SnapshotSelector(start_timestamp_ms=0)).to_arrow()
-    model = (read(struct, row.stored) for row in made.rows)
+    model = (read(struct, row.stored) for row in created.rows)
     assert _counted(ever, table) == Counter(
         repr([shown(f.type, row[f.name]) for f in struct.fields]) for row in model
     )

@@ -114,7 +114,7 @@ def test_wrong_columns_are_found(
     tmp_path: Path, wrong: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert a_table(tmp_path / "sound").verify().ok
-    said = {"field_id": 1, "value_count": 2, "null_value_count": 0, **wrong}
-    monkeypatch.setattr(content_writer, "columns_of_entries", lambda _: (ColumnSummary(**said),))
-    found = a_table(tmp_path / "t").verify()
-    assert {f.rule for f in found.findings} == {"content-stats"}
+    options = {"field_id": 1, "value_count": 2, "null_value_count": 0, **wrong}
+    monkeypatch.setattr(content_writer, "columns_of_entries", lambda _: (ColumnSummary(**options),))
+    actual = a_table(tmp_path / "t").verify()
+    assert {f.rule for f in actual.findings} == {"content-stats"}

@@ -48,9 +48,9 @@ def compute(table: Table, **more: Any) -> str | None:
 
 
 def rows(table: Table) -> list[dict[str, Any]]:
-    found = table.partition_statistics()
-    assert found is not None
-    columns: list[dict[str, Any]] = found.to_pylist()
+    result = table.partition_statistics()
+    assert result is not None
+    columns: list[dict[str, Any]] = result.to_pylist()
     return columns
 
 
@@ -76,16 +76,16 @@ def test_rows(tmp_path: Path, version: int, file_format: str) -> None:
     snapshot = table.current_snapshot
     assert snapshot is not None
     assert file is not None
-    [said] = table.metadata.partition_statistics
-    assert (said.snapshot_id, said.statistics_path) == (snapshot.snapshot_id, file)
-    assert said.file_size_in_bytes == Path(file).stat().st_size
+    [text] = table.metadata.partition_statistics
+    assert (text.snapshot_id, text.statistics_path) == (snapshot.snapshot_id, file)
+    assert text.file_size_in_bytes == Path(file).stat().st_size
     assert Path(file).name.startswith(f"partition-stats-{snapshot.snapshot_id}-")
     assert file.endswith(f".{file_format}")
-    found = rows(table)
-    assert [r["partition"]["p"] for r in found] == [None, "a", "b"]
-    assert [r["data_record_count"] for r in found] == [1, 2, 1]
+    actual = rows(table)
+    assert [r["partition"]["p"] for r in actual] == [None, "a", "b"]
+    assert [r["data_record_count"] for r in actual] == [1, 2, 1]
     sizes = {t.partition: t.file_size_in_bytes for t in table.scan().plan_files()}
-    for row in found:
+    for row in actual:
         assert row["total_data_file_size_in_bytes"] == sizes[(row["partition"]["p"],)]
         assert (row["spec_id"], row["data_file_count"]) == (0, 1)
         assert row["last_updated_at"] == snapshot.timestamp_ms
@@ -159,8 +159,8 @@ def test_expiry_and_orphan_removal(tmp_path: Path) -> None:
     live = compute(table)
     stray = tmp_path / "t/metadata" / f"partition-stats-1-{uuid.uuid4()}.parquet"
     stray.write_bytes(b"")
-    found = table.maintenance().remove_orphan_files(older_than=4_000_000_000_000, force=True)
-    assert found.orphan_file_locations == (str(stray),)
+    actual = table.maintenance().remove_orphan_files(older_than=4_000_000_000_000, force=True)
+    assert actual.orphan_file_locations == (str(stray),)
     done = table.maintenance().expire_snapshots(older_than=4_000_000_000_000)
     assert done.deleted_statistics_files_count == 1
     assert old != live

@@ -186,9 +186,9 @@ def test_what_a_killed_write_of_ours_leaves_goes_though_it_is_hidden(tmp_path: P
 def test_partitions_of_a_hidden_name_are_looked_at(tmp_path: Path) -> None:
     catalog = load_catalog("test", type="memory", warehouse=str(tmp_path))
     table = catalog.create_table("db.t", "_p STRING", partitioned_by=["_p"])
-    found = stray(table, "data/_p=a/x")
+    actual = stray(table, "data/_p=a/x")
     stray(table, "data/_q=a/x")
-    assert remove(table).orphan_file_locations == (found,)
+    assert remove(table).orphan_file_locations == (actual,)
 
 
 def test_what_is_committed_after_the_listing_stays(tmp_path: Path) -> None:
@@ -200,11 +200,11 @@ def test_what_is_committed_after_the_listing_stays(tmp_path: Path) -> None:
 
     class SlowListing(HookedFileIO):
         def list_files(self, prefix: str) -> Any:
-            found = list(real.list_files(prefix))
+            result = list(real.list_files(prefix))
             action = AppendFiles(data_files=(slow,))
             commit_action(table.catalog, table.loaded, real, action, CommitOptions())
             committed.append(1)
-            return iter(found)
+            return iter(result)
 
     io = SlowListing(real, lambda *_: None)
     assert remove(Table(table.catalog, table.loaded, io=io)) == OrphanFiles()
@@ -243,7 +243,7 @@ def test_only_one_folder(tmp_path: Path) -> None:
 
 def test_what_is_refused(tmp_path: Path) -> None:
     table = a_table(tmp_path)
-    found = stray(table, "data/x", days=0.5)
+    actual = stray(table, "data/x", days=0.5)
     now = int(time.time() * 1000)
     with pytest.raises(InvalidRequestError, match="files of the last 24 hours"):
         remove(table, older_than=now, dry_run=True)
@@ -251,7 +251,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         remove(table, prefix_mismatch_mode="drop")
     assert remove(table, older_than=now - DAY * 750, force=True) == OrphanFiles()
     made_older(tmp_path, 1)
-    assert remove(table, older_than=now, force=True).orphan_file_locations == (found,)
+    assert remove(table, older_than=now, force=True).orphan_file_locations == (actual,)
     table.update_properties().set({"gc.enabled": "false"}).commit()
     with pytest.raises(InvalidRequestError, match=r"cannot remove orphan files.*gc\.enabled"):
         remove(table)
@@ -259,7 +259,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
 
 def test_nothing_goes_while_it_is_not_known_what_is_needed(tmp_path: Path) -> None:
     table = a_table(tmp_path)
-    found = stray(table, "data/x")
+    actual = stray(table, "data/x")
     before = files_of(table)
 
     def hook(operation: str, location: str, moment: str) -> None:
@@ -269,7 +269,7 @@ def test_nothing_goes_while_it_is_not_known_what_is_needed(tmp_path: Path) -> No
     with pytest.raises(StorageError, match="not today"):
         remove(Table(table.catalog, table.loaded, io=HookedFileIO(table.io, hook)))
     assert files_of(table) == before
-    assert Path(found).exists()
+    assert Path(actual).exists()
 
 
 def test_where_a_store_does_not_say_how_old_a_file_is_it_stays(tmp_path: Path) -> None:
@@ -299,7 +299,7 @@ def test_a_file_that_cannot_be_deleted_is_counted(tmp_path: Path) -> None:
 def mismatched(files: CandidateFiles, names: StoreNames) -> list[str]:
     files.add(["s3://b/wh/f", "s3://b/wh/g"])
     files.need_in_store(["s3a://c/wh/f"], lambda x: names.is_same(x, "s3://b/wh"))
-    return [found for found, _ in files.elsewhere()]
+    return [result for result, _ in files.elsewhere()]
 
 
 def test_one_path_in_two_stores() -> None:

@@ -56,8 +56,8 @@ def a_table(folder: Path, version: int = 3, *, files: int = 6, **options: Any) -
 
 def rows(table: Table) -> list[Any]:
     lineage = LINEAGE if table.metadata.format_version >= 3 else []
-    found = table.scan(columns=["id", "p", *lineage]).to_arrow().to_pylist()
-    return sorted(found, key=lambda row: int(row["id"]))
+    result = table.scan(columns=["id", "p", *lineage]).to_arrow().to_pylist()
+    return sorted(result, key=lambda row: int(row["id"]))
 
 
 def files(table: Table) -> list[ScanTask]:
@@ -227,10 +227,10 @@ def test_a_row_that_is_deleted_meanwhile_does_not_come_back(
     table.refresh()
     assert [row["id"] for row in rows(table)] == [i for i in range(12) if i != 3]
     # what the rewrite wrote is gone, and nothing else
-    kept = set(Path(table.location).glob("data/*.parquet"))
-    assert kept >= set(data)
+    remaining = set(Path(table.location).glob("data/*.parquet"))
+    assert remaining >= set(data)
     named = {Path(f["file_path"]) for f in table.metadata_table("files").to_arrow().to_pylist()}
-    assert kept <= named | set(data)
+    assert remaining <= named | set(data)
     table.maintenance().rewrite_data_files()
     assert [row["id"] for row in rows(table)] == [i for i in range(12) if i != 3]
 
@@ -395,10 +395,10 @@ def sorted_table(folder: Path, count: int = 400, **options: Any) -> Table:
 
 def in_files(table: Table, column: str) -> list[list[Any]]:
     """The values of a column in each file, in the order in which they are there."""
-    found: dict[str, list[Any]] = {}
+    result: dict[str, list[Any]] = {}
     for row in table.scan(columns=[column, "_file", "_pos"]).to_arrow().to_pylist():
-        found.setdefault(row["_file"], []).append((row["_pos"], row[column]))
-    return [[v for _, v in sorted(values, key=lambda v: v[0])] for values in found.values()]
+        result.setdefault(row["_file"], []).append((row["_pos"], row[column]))
+    return [[v for _, v in sorted(values, key=lambda v: v[0])] for values in result.values()]
 
 
 SMALL = SortMemory(in_memory=3000, buffered=1000)
@@ -534,8 +534,8 @@ def task(number: int, size: int, *, partition: int = 0, spec_id: int = 0) -> Sca
     )
 
 
-def options(**given: object) -> RewriteOptions:
-    names = {name.replace("_", "-"): str(value) for name, value in given.items()}
+def options(**arguments: object) -> RewriteOptions:
+    names = {name.replace("_", "-"): str(value) for name, value in arguments.items()}
     return RewriteOptions.of({"target-file-size-bytes": "1000", **names}, {})
 
 

@@ -75,8 +75,8 @@ def delete_rows(t: CommitTable, *rows: tuple[str, int], **said: Any) -> None:
 
 def rows_of(t: CommitTable) -> list[Any]:
     lineage = LINEAGE if t.metadata.format_version >= 3 else ()
-    found = users(t).scan(columns=["id", *lineage]).to_arrow().to_pylist()
-    return sorted(tuple(row.values()) for row in found)
+    result = users(t).scan(columns=["id", *lineage]).to_arrow().to_pylist()
+    return sorted(tuple(row.values()) for row in result)
 
 
 def ids(t: CommitTable) -> list[int]:
@@ -84,8 +84,8 @@ def ids(t: CommitTable) -> list[int]:
 
 
 def deletes(t: CommitTable) -> list[DataFile]:
-    found = [e.data_file for e in t.entries() if e.is_live]
-    return [f for f in found if f.content is not FileContent.DATA]
+    result = [e.data_file for e in t.entries() if e.is_live]
+    return [f for f in result if f.content is not FileContent.DATA]
 
 
 def positions(t: CommitTable, io: Any = None, **arguments: Any) -> RewrittenDeleteFiles:
@@ -136,18 +136,18 @@ def test_how_far_it_is_is_told(version: int) -> None:
         delete_rows(t, (path, 0))
     delete_keys(users(t), "id", [9])
     set_version(t, version)
-    told: list[tuple[str, int, int | None]] = []
+    messages: list[tuple[str, int, int | None]] = []
 
     def listen(what: str, done: int, total: int | None) -> None:
-        told.append((what, done, total))
+        messages.append((what, done, total))
 
     maintenance = users(t).maintenance(progress=listen)
     maintenance.rewrite_position_delete_files(options={"rewrite-all": True})
     step, count = ("groups of delete files", 1) if version == 2 else (DATA_FILES, FILES)
-    assert told == [(step, n, count) for n in range(count + 1)]
-    told.clear()
+    assert messages == [(step, n, count) for n in range(count + 1)]
+    messages.clear()
     users(t).maintenance(progress=listen).rewrite_equality_deletes()
-    assert told == [(DATA_FILES, n, FILES) for n in range(FILES + 1)]
+    assert messages == [(DATA_FILES, n, FILES) for n in range(FILES + 1)]
 
 
 def test_rows_of_files_that_are_gone_are_left_out() -> None:
@@ -165,9 +165,9 @@ def test_rows_of_files_that_are_gone_are_left_out() -> None:
 @pytest.mark.parametrize("version", [2, 3])
 def test_files_that_delete_nothing_go(version: int) -> None:
     t = a_table(2)
-    gone = "mem://wh/t/data/gone.parquet"
-    bounds = {DELETE_FILE_PATH.field_id: gone.encode()}
-    delete_rows(t, (gone, 1), lower_bounds=bounds, upper_bounds=bounds)
+    deleted = "mem://wh/t/data/gone.parquet"
+    bounds = {DELETE_FILE_PATH.field_id: deleted.encode()}
+    delete_rows(t, (deleted, 1), lower_bounds=bounds, upper_bounds=bounds)
     set_version(t, version)
     assert positions(t, where="id = 1") == NOTHING
     assert counts(positions(t)) == (1, 0)

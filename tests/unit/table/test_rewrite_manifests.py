@@ -89,8 +89,8 @@ def done(rewritten: int, added: int) -> RewrittenManifests:
 
 def ranges(t: CommitTable) -> list[tuple[bytes, bytes]]:
     """The least and the greatest partition of each manifest of data files."""
-    found = [m.partitions for m in t.manifests() if m.content is ManifestContent.DATA]
-    return sorted((p[0].lower_bound or b"", p[0].upper_bound or b"") for p in found if p)
+    result = [m.partitions for m in t.manifests() if m.content is ManifestContent.DATA]
+    return sorted((p[0].lower_bound or b"", p[0].upper_bound or b"") for p in result if p)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -354,8 +354,8 @@ def test_planning_opens_fewer_manifests() -> None:
             if location.endswith("avro") and "snap-" not in location:
                 opened.add(location)
 
-        found = users(t, HookedFileIO(t.io, note)).scan(filter="part = 'c'").to_arrow()
-        assert sorted(found["id"].to_pylist()) == [0, 1, 2, 3]
+        result = users(t, HookedFileIO(t.io, note)).scan(filter="part = 'c'").to_arrow()
+        assert sorted(result["id"].to_pylist()) == [0, 1, 2, 3]
         return len(opened)
 
     make_small(t)

@@ -25,11 +25,11 @@ LINEAGE = ("_row_id", "_last_updated_sequence_number")
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> TableCatalog:
-    found = load_catalog(
+    result = load_catalog(
         "local", type="sql", uri=f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "wh")
     )
-    found.create_namespace("db")
-    return found
+    result.create_namespace("db")
+    return result
 
 
 def append(table: Table, *ids: int) -> None:
@@ -66,8 +66,8 @@ def delete(table: Table, version: int, file: int, position: int) -> None:
 
 def rows(table: Table, version: int) -> list[dict[str, Any]]:
     columns = ("id", "v", *(LINEAGE if version > 2 else ()))
-    found: list[dict[str, Any]] = table.scan(columns=list(columns)).to_arrow().to_pylist()
-    return sorted(found, key=lambda row: row["id"])
+    result: list[dict[str, Any]] = table.scan(columns=list(columns)).to_arrow().to_pylist()
+    return sorted(result, key=lambda row: row["id"])
 
 
 def rewrite(table: Table, target: Path, **more: Any) -> Any:

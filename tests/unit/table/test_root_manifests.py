@@ -81,10 +81,10 @@ def appended(table: Table, between: SnapshotSelector) -> list[str]:
 
 
 def files(table: Table) -> list[tuple[str, int, int]]:
-    found = table.metadata_table("files").to_arrow().to_pylist()
+    result = table.metadata_table("files").to_arrow().to_pylist()
     return sorted(
         (row["file_path"].removeprefix("file:"), row["content"], row["record_count"])
-        for row in found
+        for row in result
     )
 
 
@@ -156,19 +156,19 @@ def entries(*root: Row, leaf: Sequence[Row] = ()) -> pa.Table:
 
 def test_row_ids_of_a_leaf_are_counted_before_its_dead_entries_go() -> None:
     leaf = [{**INHERITING, "location": f"data/{i}.parquet"} for i in range(3)]
-    found = entries({**LEAF, "record_count": 3}, VECTOR, leaf=leaf)
-    assert found["file_path"].to_pylist() == ["s3://b/t/data/1.parquet", "s3://b/t/data/2.parquet"]
-    assert found["first_row_id"].to_pylist() == [43, 46]
-    assert found["sequence_number"].to_pylist() == [1, 1]
+    actual = entries({**LEAF, "record_count": 3}, VECTOR, leaf=leaf)
+    assert actual["file_path"].to_pylist() == ["s3://b/t/data/1.parquet", "s3://b/t/data/2.parquet"]
+    assert actual["first_row_id"].to_pylist() == [43, 46]
+    assert actual["sequence_number"].to_pylist() == [1, 1]
 
 
 def test_all_live_vectors_of_a_leaf_count_together() -> None:
     leaf = [{**INHERITING, "location": f"data/{i}.parquet"} for i in range(3)]
     more = {**VECTOR, "deletion_vector.inline_content": encode_deletion_vector([2])}
-    gone = {**VECTOR, "deletion_vector.inline_content": encode_deletion_vector([1])}
-    gone["version_info.status"] = 2
-    found = entries({**LEAF, "record_count": 3}, VECTOR, more, gone, leaf=leaf)
-    assert found["file_path"].to_pylist() == ["s3://b/t/data/1.parquet"]
+    deleted = {**VECTOR, "deletion_vector.inline_content": encode_deletion_vector([1])}
+    deleted["version_info.status"] = 2
+    actual = entries({**LEAF, "record_count": 3}, VECTOR, more, deleted, leaf=leaf)
+    assert actual["file_path"].to_pylist() == ["s3://b/t/data/1.parquet"]
 
 
 def test_what_a_snapshot_removes_is_not_in_it() -> None:

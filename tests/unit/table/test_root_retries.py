@@ -130,11 +130,11 @@ def test_row_ids_that_another_commit_gives_meanwhile_stay(version: int, what: st
     else:
         remove(t, *files("a"))
         del first["a"]
-    found = row_ids(t)
-    assert {name: found[name] for name in first} == first
-    starts = sorted(i for i in found.values() if i is not None)
-    assert len(starts) == len(found)
-    assert all(b - a >= 10 for a, b in pairwise(starts)), found
+    actual = row_ids(t)
+    assert {name: actual[name] for name in first} == first
+    starts = sorted(i for i in actual.values() if i is not None)
+    assert len(starts) == len(actual)
+    assert all(b - a >= 10 for a, b in pairwise(starts)), actual
     assert t.metadata.next_row_id >= starts[-1] + 10
 
 

@@ -57,14 +57,14 @@ def test_the_file_is_what_metadata_say(tmp_path: Path) -> None:
         file.file_footer_size_in_bytes,
     )
     assert len(footer.blobs) == 2
-    for blob, said in zip(footer.blobs, file.blob_metadata, strict=True):
+    for blob, text in zip(footer.blobs, file.blob_metadata, strict=True):
         assert (blob.type, blob.fields, blob.properties) == (
-            said.type,
-            said.fields,
-            said.properties,
+            text.type,
+            text.fields,
+            text.properties,
         )
         assert (blob.snapshot_id, blob.sequence_number) == (snapshot.snapshot_id, 3)
-        assert (said.snapshot_id, said.sequence_number) == (snapshot.snapshot_id, 3)
+        assert (text.snapshot_id, text.sequence_number) == (snapshot.snapshot_id, 3)
         sketch = ThetaSketch.from_bytes(
             read_puffin_blob(table.io, file.statistics_path, blob), "blob"
         )
@@ -178,6 +178,6 @@ def test_replaced_statistics_are_orphan_files(tmp_path: Path) -> None:
         table.maintenance().compute_table_stats(snapshot_id=s.snapshot_id).statistics_file
         for s in table.snapshots
     }
-    found = table.maintenance().remove_orphan_files(older_than=4_000_000_000_000, force=True)
-    assert found.orphan_file_locations == (old,)
+    actual = table.maintenance().remove_orphan_files(older_than=4_000_000_000_000, force=True)
+    assert actual.orphan_file_locations == (old,)
     assert {str(p) for p in (tmp_path / "t/metadata").glob("*.stats")} == live

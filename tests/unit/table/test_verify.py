@@ -38,9 +38,9 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
 @given(data=st.data())
 def test_random_tables_are_sound(catalog: TableCatalog, data: st.DataObject) -> None:
     table = a_history(data.draw, catalog).table.refresh()
-    found = table.verify(checks_files=True)
-    assert found.findings == ()
-    assert found.snapshots == len(table.snapshots)
+    actual = table.verify(checks_files=True)
+    assert actual.findings == ()
+    assert actual.snapshots == len(table.snapshots)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -59,12 +59,12 @@ def test_tables_are_sound_after_every_change(tmp_path: Path, version: int) -> No
     table.manage_snapshots().cherry_pick(table.refs["audit"].snapshot_id).commit()
     table.delete("p = 'p1' AND id = 3")
     (task, *_) = table.scan(filter="id = 4").plan_files()
-    said = {"partition": task.partition}
+    options = {"partition": task.partition}
     if version == 2:
         rows = pa.table({"file_path": [task.file_path], "pos": pa.array([0], pa.int64())})
-        list_positions(table, rows, {}, **said)
+        list_positions(table, rows, {}, **options)
     elif version == 3:
-        delete_positions(table, {task.file_path: [0]}, **said)
+        delete_positions(table, {task.file_path: [0]}, **options)
     assert table.verify(checks_files=True).findings == ()
     maintenance = table.maintenance()
     maintenance.rewrite_data_files(options={"rewrite-all": True})
@@ -74,9 +74,9 @@ def test_tables_are_sound_after_every_change(tmp_path: Path, version: int) -> No
     table.overwrite(table.scan(filter="p = 'p0'").to_arrow(), "p = 'p0'")
     assert table.verify(checks_files=True).findings == ()
     maintenance.expire_snapshots(older_than=table.refresh().snapshots[-1].timestamp_ms + 1)
-    found = table.refresh().verify(checks_files=True)
-    assert found.findings == ()
-    assert found.snapshots == len(table.snapshots) < 10
+    actual = table.refresh().verify(checks_files=True)
+    assert actual.findings == ()
+    assert actual.snapshots == len(table.snapshots) < 10
 
 
 def test_a_table_without_snapshots_is_sound(tmp_path: Path) -> None:
@@ -187,17 +187,17 @@ ALSO = {
 def test_a_rule_that_is_broken_is_named(tmp_path: Path, rule: str, change: Change) -> None:
     table = a_table(tmp_path / "t")
     assert table.verify(checks_files=True).findings == ()
-    found = verified(table, change(table.metadata))
-    assert rule in rules_of(found), repr(found)
-    assert rules_of(found) <= {rule, *ALSO.get(rule, ())}, repr(found)
+    actual = verified(table, change(table.metadata))
+    assert rule in rules_of(actual), repr(actual)
+    assert rules_of(actual) <= {rule, *ALSO.get(rule, ())}, repr(actual)
 
 
 def verified(table: Table, metadata: TableMetadata) -> TableVerification:
     return verify_table(table.io, replace(table.loaded, metadata=metadata))
 
 
-def rules_of(found: TableVerification) -> set[str]:
-    return {f.rule for f in found.findings}
+def rules_of(result: TableVerification) -> set[str]:
+    return {f.rule for f in result.findings}
 
 
 def test_files_that_are_missing_are_named_once(tmp_path: Path) -> None:
@@ -207,12 +207,12 @@ def test_files_that_are_missing_are_named_once(tmp_path: Path) -> None:
     (data, *_) = (t.file_path for t in table.scan(filter="id = 3").plan_files())
     for path in (last, data):
         Path(str(path)).unlink()
-    found = table.verify(checks_files=True)
-    assert {(f.rule, f.file) for f in found.findings} == {
+    actual = table.verify(checks_files=True)
+    assert {(f.rule, f.file) for f in actual.findings} == {
         ("file-exists", last),
         ("file-exists", data),
     }
-    assert len(found.findings) == 2
+    assert len(actual.findings) == 2
     Path(manifest.manifest_path).unlink()
     assert ("file-exists", manifest.manifest_path) in {
         (f.rule, f.file) for f in table.verify().findings

@@ -43,11 +43,11 @@ OFFSET, SIZE = "deletion_vector.offset", "deletion_vector.size_in_bytes"
 
 
 def test_the_worked_example_of_the_proposal_is_sound(tmp_path: Path) -> None:
-    found = worked_example().write(tmp_path).verify(checks_files=True)
-    assert found.findings == ()
-    assert found.ok
-    assert (found.snapshots, found.manifests) == (8, 9)
-    assert "nothing wrong in 8 snapshots and 9 manifests" in repr(found)
+    actual = worked_example().write(tmp_path).verify(checks_files=True)
+    assert actual.findings == ()
+    assert actual.ok
+    assert (actual.snapshots, actual.manifests) == (8, 9)
+    assert "nothing wrong in 8 snapshots and 9 manifests" in repr(actual)
 
 
 def test_leaves_that_are_added_and_affiliated_are_sound(tmp_path: Path) -> None:
@@ -259,14 +259,14 @@ BREAKS = [
 ]
 
 
-def rules_of(found: TableVerification) -> set[str]:
-    return {f.rule for f in found.findings}
+def rules_of(result: TableVerification) -> set[str]:
+    return {f.rule for f in result.findings}
 
 
 @pytest.mark.parametrize("broken", BREAKS, ids=lambda b: b.rule)
 def test_a_rule_that_is_broken_is_named(tmp_path: Path, broken: Break) -> None:
     table = broken.table()
     broken.how(table)
-    found = table.write(tmp_path).verify()
-    assert broken.rule in rules_of(found), repr(found)
-    assert rules_of(found) <= {broken.rule, *broken.also}, repr(found)
+    actual = table.write(tmp_path).verify()
+    assert broken.rule in rules_of(actual), repr(actual)
+    assert rules_of(actual) <= {broken.rule, *broken.also}, repr(actual)

@@ -105,10 +105,12 @@ class Contestant:
         columns = ["id", "p", "v", *LINEAGE]
         selector = None if snapshot_id is None else SnapshotSelector(snapshot_id=snapshot_id)
         rows = self.table.scan(columns=columns, selector=selector).to_arrow().to_pylist()
-        found = {id_: (p, v[0], row_id, number) for id_, p, v, row_id, number in map(_values, rows)}
-        assert len(found) == len(rows), "a row is there twice"
-        assert len({row_id for _, _, row_id, _ in found.values()}) == len(rows)
-        return found
+        result = {
+            id_: (p, v[0], row_id, number) for id_, p, v, row_id, number in map(_values, rows)
+        }
+        assert len(result) == len(rows), "a row is there twice"
+        assert len({row_id for _, _, row_id, _ in result.values()}) == len(rows)
+        return result
 
 
 def _values(row: dict[str, object]) -> tuple[int, int, str, int, int]:
@@ -154,13 +156,13 @@ def test_versions_have_the_same_rows_ids_and_lineage(
         note(operation)
         if step == upgraded_at:
             tables["upgraded"].run("upgrade")
-        found = {}
+        actual = {}
         for name, one in tables.items():
             one.run(operation)
-            found[name] = one.seen(None)
-            for id_, (_, _, row_id, _) in found[name].items():
+            actual[name] = one.seen(None)
+            for id_, (_, _, row_id, _) in actual[name].items():
                 assert one.row_ids.setdefault(id_, row_id) == row_id, (name, operation, id_)
-        agree(found, numbers)
+        agree(actual, numbers)
     for name in ("4", "upgraded"):
         table = tables[name].table
         if table.metadata.format_version == 4:
@@ -174,12 +176,12 @@ def test_versions_have_the_same_rows_ids_and_lineage(
 
 
 def agree(
-    found: Mapping[str, Mapping[int, tuple[int, str, int, int]]],
+    result: Mapping[str, Mapping[int, tuple[int, str, int, int]]],
     numbers: dict[tuple[str, int], int],
 ) -> None:
     """The same rows; sequence numbers are those of the same commits, whichever they are."""
-    expected = found["3"]
-    for name, rows in found.items():
+    expected = result["3"]
+    for name, rows in result.items():
         plain = {id_: row[:2] for id_, row in rows.items()}
         assert plain == {id_: row[:2] for id_, row in expected.items()}, name
         for id_, (_, _, _, number) in rows.items():
