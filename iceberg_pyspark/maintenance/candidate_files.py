@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import os
 import posixpath
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from hashlib import blake2b
-from types import TracebackType
 
 from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.maintenance.temporary_database import TemporaryDatabase
 from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.places import normalized_location
 
-_CACHE_KIB = 64 * 1024
 _DIGEST_BYTES = 16
 _AT_ONCE = 1000
 _CREATE = (
@@ -30,29 +28,14 @@ _CREATE = (
 )
 
 
-class CandidateFiles:
+class CandidateFiles(TemporaryDatabase):
     """Locations by what kind of file each is; a context manager that drops them.
 
     Of one path, in whatever store, only one candidate is held.
     """
 
     def __init__(self) -> None:
-        self._db = sqlite3.connect("", isolation_level=None)
-        self._db.execute("PRAGMA journal_mode = OFF")
-        self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        self._db.execute(_CREATE)
-        self._db.execute("BEGIN")
-
-    def __enter__(self) -> CandidateFiles:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._db.close()
+        super().__init__(_CREATE)
 
     def add(self, locations: Iterable[str], kind: int = 0) -> None:
         """Take in files; one that is known stays what it is."""

@@ -7,34 +7,18 @@ process.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator
-from types import TracebackType
+
+from iceberg_pyspark.maintenance.temporary_database import TemporaryDatabase
 
 _CREATE = "CREATE TABLE copy (target TEXT PRIMARY KEY, source TEXT NOT NULL) WITHOUT ROWID"
-_CACHE_KIB = 64 * 1024
 
 
-class CopyList:
+class CopyList(TemporaryDatabase):
     """Pairs of a source and a target, one for each target; a context manager that drops them."""
 
     def __init__(self) -> None:
-        self._db = sqlite3.connect("", isolation_level=None)
-        self._db.execute("PRAGMA journal_mode = OFF")
-        self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        self._db.execute(_CREATE)
-        self._db.execute("BEGIN")
-
-    def __enter__(self) -> CopyList:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._db.close()
+        super().__init__(_CREATE)
 
     def add(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Take in pairs of a source and a target; what is known stays."""

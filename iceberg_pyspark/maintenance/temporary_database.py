@@ -1,0 +1,38 @@
+"""A table of paths in a temporary SQLite database, for more paths than fit into memory.
+
+The database has no name: SQLite keeps it in memory up to a fixed size, on disk beyond it, and
+removes it with the process.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from types import TracebackType
+from typing import TypeVar
+
+Database = TypeVar("Database", bound="TemporaryDatabase")
+
+_CACHE_KIB = 64 * 1024
+
+
+class TemporaryDatabase:
+    """A context manager that drops the table."""
+
+    def __init__(self, create: str) -> None:
+        """`create` is the statement that creates the table."""
+        self._db = sqlite3.connect("", isolation_level=None)
+        self._db.execute("PRAGMA journal_mode = OFF")
+        self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        self._db.execute(create)
+        self._db.execute("BEGIN")
+
+    def __enter__(self: Database) -> Database:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._db.close()
