@@ -1,4 +1,4 @@
-"""`install(spark)`: Iceberg in a classic Spark session, at the speed of Spark's own reader."""
+"""`install(spark)`: adds Iceberg to a classic Spark session."""
 
 from __future__ import annotations
 

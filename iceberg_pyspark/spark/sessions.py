@@ -1,8 +1,8 @@
-"""The sessions with Iceberg in this process: each once, by the handle that its JVM asks with.
+"""The sessions with Iceberg in this process, by the handle in the JVM's questions.
 
-A handle says which JVM it is of. What a session has opened is kept until its JVM can ask for it no
-more: the session is collected, or its context stopped. The session itself is not held, but for the
-few used last, so that an application may make one for each request.
+A handle identifies its JVM. Objects that a session has opened are kept until its JVM can no longer
+ask for them: the session was collected, or its context stopped. Only the sessions used last are
+referenced themselves, so an application may create one per request.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Options of reads that choose between which snapshots rows were appended.
+"""Read options that select a range of snapshots, for incremental reads.
 
-Names are Iceberg's (`SparkReadOptions`). Every way to read takes them.
+The names are Iceberg's (`SparkReadOptions`). All kinds of reads accept them.
 """
 
 from __future__ import annotations

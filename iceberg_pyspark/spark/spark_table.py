@@ -1,4 +1,4 @@
-"""A table as a Spark session meets it: everything `Table` does, and its rows as a DataFrame."""
+"""A table in a Spark session: a `Table` whose rows are a DataFrame."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Handles: the texts by which the JVM names what a session has opened.
+"""Handles: texts by which the JVM refers to objects that a session has opened.
 
-A handle begins in the session that opened the table's catalog, and a session cloned from it may ask
-with it: each names its catalog. That of a table's state is enough to read the same state again; any
-other names something that this process keeps.
+Each handle names its catalog, and begins with the session that opened the catalog; sessions cloned
+from it may use the handle too. The handle of a table's state is enough to read the same state
+again; other handles refer to objects in this process.
 """
 
 from __future__ import annotations

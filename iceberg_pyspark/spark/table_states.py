@@ -1,7 +1,7 @@
-"""The tables that queries of a session refer to: each by a handle that is enough to load it again.
+"""The states of tables in a session's queries, by handles that are enough to load them again.
 
-Spark holds handles for as long as it likes, and a session may live for months, so only those used
-last are kept in memory.
+Spark keeps handles for an unlimited time, and a session may live for months, so only the states
+used last are kept in memory.
 """
 
 from __future__ import annotations

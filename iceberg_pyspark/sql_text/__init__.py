@@ -1,1 +1,1 @@
-"""Pieces of SQL text: filters, types, transforms, sort orders, statements."""
+"""Parses SQL text: filters, types, transforms, sort orders, statements."""

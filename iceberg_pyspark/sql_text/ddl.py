@@ -1,7 +1,6 @@
-"""Partitioning and sort orders as users write them: `days(ts)`, `v DESC`.
+"""Parses partitioning and sort orders: `days(ts)`, `v DESC`.
 
-Terms are those of Spark DDL; what is not understood is refused by name. Schemas as text are
-`sql_text/schemas.py`.
+Terms are those of Spark DDL; unknown ones are refused. `sql_text/schemas.py` parses schemas.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Filters written as text, in Spark's SQL dialect, become unbound predicates.
+"""Parses filters in Spark's SQL dialect to unbound predicates.
 
-What a predicate can say is translated exactly; everything else is refused by name, never dropped.
-Names are resolved and literals converted later, in `expressions/binding.py`.
+Supported conditions are translated exactly; all others are refused, never dropped. Names are
+resolved and literals converted later, in `expressions/binding.py`.
 """
 
 from __future__ import annotations

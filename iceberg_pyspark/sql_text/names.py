@@ -1,4 +1,4 @@
-"""Names in SQL text: levels between dots, quoted by backticks, two of which stand for one.
+"""Parses names in SQL text: levels separated by dots, quoted by backticks (two stand for one).
 
 A name with a slash is a path and has no levels.
 """

@@ -1,7 +1,7 @@
-"""The parser of SQL text, loaded by the first text that needs it.
+"""Imports the parser of SQL text when it is first needed.
 
-sqlglot takes a fifth of a second to import. Spark's worker processes, and sessions whose names and
-statements have nothing to take apart, do not pay for it.
+Importing sqlglot takes 0.2 seconds, which Spark's worker processes, and sessions with simple names
+only, save.
 """
 
 from __future__ import annotations

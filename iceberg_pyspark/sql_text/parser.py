@@ -1,8 +1,8 @@
-"""sqlglot within bounds: every way a text fails is a `SqlTextError`.
+"""sqlglot with limits: every failure is a `SqlTextError`.
 
-Conditions and column lists are Spark's statements, parsed with its grammar. Names, terms and
-Iceberg's own statements have a few tokens only: words, names in backticks and marks. What a text
-means is the business of the modules that ask.
+Conditions and column lists are parsed with Spark's grammar. Names, terms and Iceberg's own
+statements are split into tokens only: words, names in backticks and marks, which the calling
+modules interpret.
 """
 
 from __future__ import annotations

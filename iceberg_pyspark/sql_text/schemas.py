@@ -1,7 +1,7 @@
-"""Schemas as users write them: `id BIGINT NOT NULL, ts TIMESTAMP`.
+"""Parses schemas: `id BIGINT NOT NULL, ts TIMESTAMP`.
 
-Type names are Spark SQL's: TIMESTAMP is Iceberg's `timestamptz`, TIMESTAMP_NTZ its `timestamp`.
-What is not understood is refused by name. Field ids are given in order; a new table renumbers them.
+Type names are Spark SQL's: TIMESTAMP is Iceberg's `timestamptz`, TIMESTAMP_NTZ is `timestamp`.
+Unknown types are refused. Field ids are assigned in order; a new table renumbers them.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Bytes: files, Avro, Puffin, metadata files, and where files go."""
+"""Files: stores, Avro, Puffin, metadata files, and locations of new files."""

@@ -1,9 +1,9 @@
-"""A cache of metadata bytes that never change: manifests, manifest lists and metadata files.
+"""A disk cache of immutable metadata files: manifests, manifest lists and metadata files.
 
-Only names that carry a uuid are kept, because no other name is sure to mean the same bytes tomorrow
-(`v3.metadata.json` of a table dropped and made again). Entries live in this process and on disk, in
-a folder only this user can enter, for the worker processes that come and go. Whoever has other
-credentials has other entries. Losing the cache, or any entry of it, changes nothing but time.
+Only files with a UUID in their name are cached, because other names may get other content
+(`v3.metadata.json` of a table that is dropped and created again). Entries are kept in this process
+and on disk, in a folder that only this user can access, for short-lived worker processes. Different
+credentials have different entries. Losing the cache only costs time.
 """
 
 from __future__ import annotations

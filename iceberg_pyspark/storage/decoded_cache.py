@@ -1,8 +1,9 @@
-"""Decoded files that the next task or plan of this process is likely to need again.
+"""A cache of decoded files for later tasks or plans of this process.
 
 One delete file applies to many data files, and one manifest serves many plans. Both are immutable,
-so nothing here grows stale; the least recently used entries leave when the total exceeds the limit.
-An entry serves only an equal `FileIO`: what that one may not read stays refused.
+so entries never become outdated; the least recently used ones are removed when the total size
+exceeds the limit. An entry is used only for an equal `FileIO`, so restrictions of a store still
+apply.
 """
 
 from __future__ import annotations

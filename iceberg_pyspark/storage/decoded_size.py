@@ -1,9 +1,9 @@
-"""How much memory one file of metadata may take once it is read.
+"""Limits the memory that one metadata file may take once it is decoded.
 
-A compressed file, a length that lies or a schema with wide nulls turns a few bytes into gigabytes.
-The size that a file decodes to has a limit that grows with the file: tables of any honest
-size are read, and none of a mebibyte takes a process beyond one gibibyte. Costs are upper bounds,
-known before the memory is taken.
+A compressed file, a wrong length or a schema with wide nulls can expand a few bytes to gigabytes.
+The limit grows with the size of the file: tables of realistic size can be read, and a file of one
+mebibyte never takes more than one gibibyte. Costs are upper bounds, computed before memory is
+allocated.
 """
 
 from __future__ import annotations

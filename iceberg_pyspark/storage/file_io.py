@@ -1,8 +1,8 @@
-"""The one door to files: what every store must be able to do.
+"""The interface of stores: operations on files.
 
-Implementations: `local.py` (POSIX), `fsspec_io.py` (anything fsspec knows), chosen by location in
-`open_storage.py`. A location is the string that metadata holds (`file:/a/b`, `/a/b`,
-`s3://bucket/key`), never rewritten.
+Implementations: `local.py` (POSIX), `object_store_io.py` (object stores), `fsspec_io.py` (HTTP and
+others), `memory.py`; `open_storage.py` chooses one by location. A location is the string in the
+metadata (`file:/a/b`, `/a/b`, `s3://bucket/key`) and is never rewritten.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What other libraries log, without secrets: several print all that they send, at DEBUG.
+"""Redacts the log records of other libraries, some of which log all requests at DEBUG.
 
-A filter of a logger sees only what is logged by that very logger, so each logger that a package has
-made gets one. A message is searched only where somebody listens at its level.
+A filter of a logger applies only to records of that logger, so each logger of a package gets one.
+Records are redacted only if their level is enabled.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Locks that the processes of one user on one machine take in turns.
+"""Locks between the processes of one user on one machine.
 
-They save work and decide nothing: who cannot have one, because there is no folder for it or
-another process holds it for long, goes on without. They end with the process that holds them.
+They save work but guarantee nothing: a process that cannot get the lock, for lack of a folder or
+because another process holds it for long, continues without it. A lock ends with the process that
+holds it.
 """
 
 from __future__ import annotations

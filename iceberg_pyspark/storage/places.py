@@ -1,7 +1,7 @@
-"""Whether two locations are one place, whatever their spelling; for comparing only.
+"""Compares locations, whatever their spelling.
 
-Spellings of one place (`s3a` for `s3`, `file:/x` for `/x`) count as equal. Stores differ in what
-empty folder names and `..` mean to them, so where that matters every meaning must agree.
+Different spellings of one location (`s3a` and `s3`, `file:/x` and `/x`) are equal. Stores differ in
+the meaning of empty folder names and `..`, so where that matters all meanings must agree.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Stores as one scan reads them, with credentials that a catalog vends for its files alone.
+"""Stores for one scan, with credentials that a catalog vends for its files.
 
-Open API specification of the REST catalog, `storage-credentials` of a plan. They take the place of
-those of the table, and nobody renews them.
+Open API specification of the REST catalog, `storage-credentials` of a plan. They replace the
+credentials of the table, and are not renewed.
 """
 
 from __future__ import annotations

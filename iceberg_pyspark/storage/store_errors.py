@@ -1,7 +1,4 @@
-"""Errors of the libraries that reach stores, as errors of ours: with the location, without secrets.
-
-What a library raises may have keys or signed addresses in its text and in its cause.
-"""
+"""Converts errors of store libraries to errors with the location and without secrets."""
 
 from __future__ import annotations
 

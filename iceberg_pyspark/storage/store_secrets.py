@@ -1,7 +1,7 @@
-"""Which storage properties a process needs that reaches one store alone.
+"""Selects the storage properties for a process that accesses one store only.
 
-A catalog may be given the keys of several clouds, and vend credentials for more prefixes than a
-table has files below. What goes to executors are those of the table's own store.
+A catalog may have the keys of several clouds, and vend credentials for more prefixes than a table
+uses. Executors get those of the table's own store only.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Syncs of local files to disk, side by side where several files belong together.
+"""Syncs local files to disk, concurrently for files of one commit.
 
-A file is on disk before anybody is told of it. Between its last byte and that moment other files of
-the same commit are written, and a disk takes many syncs at once in little more than the time of
-one: in a block of `syncs_together` a closed file is synced by a thread of its own, and
-`finish_syncs` waits for all of them.
+A file is synced before it is referenced. A disk handles many syncs in little more than the time of
+one: in a block of `syncs_together` each closed file is synced in its own thread, and `finish_syncs`
+waits for all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of files and folders that a write of ours has until it is done, and a killed one leaves."""
+"""Names of temporary files and folders of a write, which a killed write leaves behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder for files that later processes of the same user can use again."""
+"""A folder for files that later processes of the same user can reuse."""
 
 from __future__ import annotations
 

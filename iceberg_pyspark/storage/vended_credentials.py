@@ -1,9 +1,9 @@
-"""Which storage properties are in force for a location: a table's, or those vended for a prefix.
+"""Chooses the storage properties for a location: the table's, or those vended for a prefix.
 
 A REST catalog may vend credentials for some locations only (`storage-credentials` of its answer).
-They travel with a table's storage properties as one property, `storage.credentials`: the JSON list
-of the answer, each entry a `prefix` and a `config`. The longest prefix wins, and ends where a
-folder's name ends.
+They are passed as one storage property, `storage.credentials`: the JSON list of the answer, with a
+`prefix` and a `config` in each entry. The longest prefix wins; it must end at the end of a folder
+name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Root manifests that this process has written, for the commit that comes next.
+"""Caches root manifests that this process has written, for its next commit.
 
-A root is written anew by every commit, so that a process that commits often would read all of what
-it has just written. Scans read what is in the files.
+Every commit writes a new root, so without the cache a process that commits often would read each
+root that it has just written. Scans read the files.
 """
 
 from __future__ import annotations

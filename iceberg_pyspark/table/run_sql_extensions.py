@@ -1,7 +1,7 @@
-"""What Iceberg's statements of ALTER TABLE do, as changes of a table: each is one commit or none.
+"""Runs Iceberg's ALTER TABLE statements as changes of a table: each is one commit.
 
-Where a statement leaves something open, it does as Iceberg's own extensions do: WRITE without an
-order makes the table unsorted, a branch that is replaced keeps its retention.
+Defaults are those of Iceberg's own extensions: WRITE without an order makes the table unsorted, and
+a replaced branch keeps its retention.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A catalog as users of Python meet it: names and schemas as text, tables as `Table`.
+"""A catalog for Python users: names and schemas as text, tables as `Table`.
 
-What a catalog does is its own (`catalogs/`); here names are parsed, schemas and partitioning read
-from text (`sql_text/schemas.py`, `sql_text/ddl.py`), and the catalog's `table-default.*` and
-`table-override.*` properties applied to new tables.
+`catalogs/` does the work; here names, schemas and partitioning are parsed (`sql_text/schemas.py`,
+`sql_text/ddl.py`), and the catalog's `table-default.*` and `table-override.*` properties are
+applied to new tables.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""From what a user names a table by to the catalog and identifier that answer for it.
+"""Resolves a table name to its catalog and identifier.
 
-A name with a `/` is a path. Otherwise the catalog is, in this order: the one the caller names, the
-one the name starts with if it is configured, the default one.
+A name with a `/` is a path. Otherwise the catalog is, in this order: the one that the caller names,
+the configured one with which the name starts, the default one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The store a table's files are reached through: by scheme, confined to what the table may do.
+"""The store of a table's files: chosen by scheme, and restricted to the table's locations.
 
-An encrypted table is refused: its files could not be read, and new ones would lie there in the
-clear (specification, "Table Metadata": `encryption-keys`).
-
-Driver and executors use the same value: it holds properties and no live client, and pickles.
+An encrypted table is refused: its files could not be read, and new ones would be unencrypted
+(specification, "Table Metadata": `encryption-keys`). Driver and executors use the same value: it
+holds properties and no live client, and can be pickled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An Iceberg table of the files of a table of Spark's own: what `snapshot` and `migrate` make."""
+"""Creates an Iceberg table from the files of a Spark table, for `snapshot` and `migrate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CALL: which procedures a catalog has, what they take and give, and running one."""
+"""CALL: lists the procedures of a catalog, describes their parameters and results, and runs one."""
 
 from __future__ import annotations
 

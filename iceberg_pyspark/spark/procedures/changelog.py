@@ -1,4 +1,4 @@
-"""What shows how the rows of a table changed."""
+"""The procedure that shows changed rows."""
 
 from __future__ import annotations
 

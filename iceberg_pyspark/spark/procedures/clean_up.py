@@ -1,4 +1,4 @@
-"""What removes files that nobody needs."""
+"""The procedures that remove unneeded files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a procedure is: its parameters, the columns of its result, and what it does."""
+"""The definition of a procedure: its parameters, its result columns and its function."""
 
 from __future__ import annotations
 

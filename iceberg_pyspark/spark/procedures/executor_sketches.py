@@ -1,7 +1,7 @@
-"""Distinct values counted by Spark's executors: a sketch of each column comes back from each task.
+"""Counts distinct values on Spark's executors: each task returns a sketch of each column.
 
-A sketch holds the least hashes whatever the order of values, so that those of tasks, united, are
-what one process would have.
+A sketch keeps the smallest hashes whatever the order of values, so the merged sketches of all tasks
+equal that of a single process.
 """
 
 from __future__ import annotations

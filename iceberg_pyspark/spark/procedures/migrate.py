@@ -1,7 +1,7 @@
-"""An Iceberg table in the place of a table of Spark's own, with the files that one has.
+"""Replaces one of Spark's own tables by an Iceberg table with the same files.
 
-The source gets another name, the backup's, and the Iceberg table its name: until that is committed
-whatever fails gives the source its name back. No file is moved or deleted, ever.
+The source gets the name of the backup, and the Iceberg table the name of the source. Until that is
+committed, any failure restores the name of the source. No file is moved or deleted.
 """
 
 from __future__ import annotations

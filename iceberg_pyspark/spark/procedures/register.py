@@ -1,4 +1,4 @@
-"""What adopts a table, or files, that are there already."""
+"""The procedures that add existing tables or files."""
 
 from __future__ import annotations
 

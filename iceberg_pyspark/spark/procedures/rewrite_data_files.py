@@ -1,4 +1,4 @@
-"""What writes data files anew."""
+"""The procedure that rewrites data files."""
 
 from __future__ import annotations
 

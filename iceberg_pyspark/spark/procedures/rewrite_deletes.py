@@ -1,4 +1,4 @@
-"""What writes delete files anew."""
+"""The procedures that rewrite delete files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What writes manifests anew."""
+"""The procedure that rewrites manifests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a copy of a table elsewhere needs."""
+"""The procedure that writes the metadata for a copy of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An Iceberg table of the files of a table of Spark's own catalog, which stays as it is."""
+"""Creates an Iceberg table from the files of one of Spark's own tables, which does not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What moves branches between the snapshots of a table."""
+"""The procedures that move branches between snapshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a procedure brings in: those of a folder, or of a table of Spark's own catalog."""
+"""The source files of a procedure: those of a folder, or of a table of Spark's own catalog."""
 
 from __future__ import annotations
 

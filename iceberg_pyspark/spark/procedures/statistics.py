@@ -1,4 +1,4 @@
-"""What computes statistics."""
+"""The procedures that compute statistics."""
 
 from __future__ import annotations
 

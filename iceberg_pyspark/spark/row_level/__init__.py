@@ -1,7 +1,7 @@
-"""DELETE, UPDATE and MERGE: rows changed where they lie, as jobs of Spark's own.
+"""DELETE, UPDATE and MERGE as Spark jobs.
 
-An operation pins one snapshot (`target.py`) and makes one DataFrame of changes (`change_frame.py`).
-One job runs it: its tasks write the new rows and gather the positions of the rows that go
-(`change_task.py`). The driver unites what they found (`touched_rows.py`), writes the deletes
+An operation pins one snapshot (`target.py`) and builds one DataFrame of changes
+(`change_frame.py`). One job runs it: its tasks write the new rows and collect the positions of old
+rows (`change_task.py`). The driver merges the results (`touched_rows.py`), writes the deletes
 (`table/changes/row_deletes.py`) and commits (`run.py`).
 """

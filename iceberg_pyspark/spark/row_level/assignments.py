@@ -1,6 +1,7 @@
-"""Assignments as a user writes them: to columns and to fields inside them, by dotted names.
+"""Assignments to columns and to fields of structs, by dotted names.
 
-A field that is assigned makes its struct anew from the other fields, as Spark's UPDATE does.
+An assignment to a field rebuilds its struct with the other fields unchanged, as Spark's UPDATE
+does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The DataFrame of changes that every row-level operation makes: what its rows say.
+"""The columns of the DataFrame of changes that every row-level operation builds.
 
-A row has an operation, the place of the target row it is about (both null where there is none),
-and the values of the row to write, if one is written.
+A row has an operation, the position of the target row that it changes (null if there is none), and
+the values of the row to write, if any.
 """
 
 from __future__ import annotations

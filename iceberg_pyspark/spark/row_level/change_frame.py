@@ -1,11 +1,9 @@
-"""The DataFrame of changes, built: for each row the first change that is about it.
+"""Builds the DataFrame of changes: for each row, the first change that applies to it.
 
-A change of rows that are written says the new values; columns it does not name keep theirs, or in a
-new row get the column's default. An updated row keeps its row id and gets its commit's sequence
-number, a copied row keeps both (specification, "Row Lineage").
-
-The JVM makes the plan of a description (`IcebergPyChangedRows`), in as many calls for many columns
-as for few.
+A change of a written row has its new values; other columns keep their values, or in a new row get
+their defaults. An updated row keeps its row id and gets the sequence number of the commit; a copied
+row keeps both (specification, "Row Lineage"). The JVM builds the plan from a description
+(`IcebergPyChangedRows`), so the number of calls does not depend on the number of columns.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a task does with its part of the changes: write the new rows, gather which rows go.
+"""The task of a row-level operation: writes new rows, and collects the positions of old rows.
 
-Runs on executors. Only file names, bitmaps and counts leave a task (`TaskChanges`).
+Runs on executors. A task returns only file names, bitmaps and counts (`TaskChanges`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What DELETE and UPDATE share: rows that fulfil a condition change, whatever becomes of them."""
+"""The common part of DELETE and UPDATE: a condition selects the rows to change."""
 
 from __future__ import annotations
 

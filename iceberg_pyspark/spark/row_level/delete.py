@@ -1,6 +1,6 @@
-"""DELETE: rows that fulfil a condition go.
+"""DELETE: removes the rows that a condition selects.
 
-Where the condition selects whole files by their partition or metrics no data is read.
+If the condition selects whole files by their partition or metrics, no data is read.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Equality deletes: rows deleted by the values of some columns, without reading the table.
+"""Writes equality deletes, which delete rows by column values without reading the table.
 
-Specification, "Equality Delete Files". They delete from what was committed before, so rows of the
-same keys appended afterwards stay: an upsert for streams that cannot read. In a partitioned table
-a delete holds in its own partition of its own spec, so the columns must tell which that is, and
-each spec that files are of gets deletes of its own.
+Specification, "Equality Delete Files". They apply to rows of earlier commits, so rows with the same
+keys that are appended afterwards stay: an upsert for streams that cannot read the table. In a
+partitioned table an equality delete applies to its own partition of its own spec, so the key
+columns must determine the partition, and each spec in use gets its own delete files.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What a row-level operation needs not to have happened between its reading and its commit.
+"""Checks that concurrent commits do not conflict with what a row-level operation has read.
 
-The properties `write.<operation>.isolation-level` and `write.<operation>.mode` are Java's, and so
-are their defaults. Checked is what was really read: files that may hold rows which the scan asked
-for, and the files touched.
+The properties `write.<operation>.isolation-level` and `write.<operation>.mode` are Java's, with
+Java's defaults. Checked are the files that may have rows which the scan selected, and the changed
+files.
 """
 
 from __future__ import annotations

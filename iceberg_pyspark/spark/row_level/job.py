@@ -1,4 +1,4 @@
-"""The one Spark job of a row-level operation: writes new rows, gathers the places of old ones."""
+"""The Spark job of a row-level operation: writes new rows, collects the positions of old ones."""
 
 from __future__ import annotations
 

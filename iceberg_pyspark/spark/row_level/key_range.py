@@ -1,10 +1,10 @@
-"""Which rows of the table a source can meet at all: those in the range of the source's keys.
+"""Limits the table's rows of a join to the key range of the source.
 
-The source is a merge's, or a subquery of the condition that selects the rows to change. Where the
-condition equates a column with something of the source, the least and greatest value of
-that, and the values themselves where they are few and the table is partitioned by the column,
-become a filter on the table, by which Spark's scan leaves out files. The source is evaluated once
-more for it, so only one that Spark takes for deterministic and small is asked.
+The source is that of a merge, or a subquery in the condition that selects the rows to change. If
+the condition equates a column with an expression of the source, the minimum and maximum of the
+expression (and its values, if there are few and the table is partitioned by the column) become a
+filter on the table, by which Spark's scan skips files. This evaluates the source once more, so it
+is done only if Spark considers the source deterministic and small.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""MERGE: rows of a source and of the table meet where a condition holds, and clauses say what then.
+"""MERGE: joins the rows of a source and of the table, and applies the clauses.
 
-One join does it all. Which kind depends on the clauses: rows that no clause is about need not come
-out of it. Where files are rewritten their other rows come out too, to be copied.
+There is one join; its kind depends on the clauses, so rows to which no clause applies are not
+returned. If files are rewritten, their other rows are returned as well, to be copied.
 """
 
 from __future__ import annotations

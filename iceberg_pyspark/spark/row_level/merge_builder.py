@@ -1,6 +1,6 @@
-"""The builder of `SparkTable.merge_into`, with the names of Spark's own `MergeIntoWriter`.
+"""The builder of `SparkTable.merge_into`, with the method names of Spark's `MergeIntoWriter`.
 
-In conditions and values the table is `t` and the source `s`, or whatever alias the source has.
+In conditions and values the table is `t` and the source is `s`, or the source's own alias.
 """
 
 from __future__ import annotations

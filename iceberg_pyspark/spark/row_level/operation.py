@@ -1,4 +1,4 @@
-"""What every row-level operation answers, and what it gives back."""
+"""The interface of row-level operations, and their result."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""A row-level operation from beginning to end: read one snapshot, run one job, commit.
+"""Runs a row-level operation: read one snapshot, run one job, commit.
 
-A concurrent commit that touches what was read makes the operation as a whole run again on the new
-snapshot, which is what it would have done had it come later; the number of tries is bounded by
-`commit.retry.num-retries`. An operation whose source is pinned to an older state of a table is not
-repeated: the conflict is raised.
+If a concurrent commit conflicts with what was read, the whole operation runs again on the new
+snapshot; `commit.retry.num-retries` limits the number of attempts. An operation whose source is
+pinned to older snapshots is not repeated: the conflict is raised.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""DELETE, UPDATE and MERGE as Spark has analysed them, as the same operations that Python asks for.
+"""Converts DELETE, UPDATE and MERGE statements that Spark has analysed to operations.
 
-Nothing is parsed again: conditions and values are Spark's own expressions, about columns by id, and
-the target's rows come with these ids.
+Nothing is parsed again: conditions and values are Spark's own expressions, which refer to columns
+by id, and the target's rows use these ids.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Values brought to the types of the columns they are stored in, as Spark's ANSI store assignment.
+"""Casts values to the types of their columns, by Spark's ANSI store assignment rules.
 
-What would lose values silently is refused by the column's name; what may not fit is an error of the
-job. Structs go by position in Spark's casts, so theirs must have the same names in the same order.
+A cast that would silently lose values is refused with the column's name; a value that does not fit
+is an error of the job. Spark casts structs by position, so their fields must have the same names in
+the same order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the tasks of a job found, united: which rows of which files go, and whether that is right.
+"""Merges the results of a job's tasks: the deleted positions by file, and the check for duplicates.
 
-Each target row may be met by one source row at most, in whatever task: two would leave open which
-of them changes it. Spark's MERGE raises the same error.
+At most one source row may match a target row, in all tasks together, because the result would be
+ambiguous otherwise. Spark's MERGE raises the same error.
 """
 
 from __future__ import annotations

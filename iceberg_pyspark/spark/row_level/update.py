@@ -1,4 +1,4 @@
-"""UPDATE: rows that fulfil a condition get new values."""
+"""UPDATE: changes the rows that a condition selects."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Iceberg's Arrow batches as Spark wants them.
+"""Converts Iceberg's Arrow batches for Spark.
 
-Spark takes exactly the Arrow types of its own schema and casts nothing. They are those that
-`arrow/` reads, but for uuid (text), fixed (binary), time (nanoseconds) and variant (its value
-first).
+Spark accepts exactly the Arrow types of its schema, without casts. These are the types of `arrow/`,
+except for uuid (string), fixed (binary), time (nanoseconds) and variant (value before metadata).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Columns that `*` does not have and that are there all the same: which file, where in it."""
+"""Hidden columns, which `*` does not select: the file of a row, its position, and others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks of ours in a plan of Spark's: shipped pickled, read on executors as Arrow."""
+"""Python tasks in a Spark plan: sent pickled to executors, which return Arrow data."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""A step of ours in a Python worker of Spark, and what it leaves behind there.
+"""Runs a step in one of Spark's Python workers, with less overhead and with short errors.
 
-Before each step pyspark 4.1 has Python forget what it knows of the import path, and Python then
-reads the directory of every archive on it again: those of pyspark and of Spark's core, some 10,000
-entries, a tenth of a second. Newer pyspark does so only when the path has changed.
-
-A step that fails is told to the driver as text. Of an error of ours it is its message: where in
-our code it was raised helps nobody who reads it, and would be the first line.
+Before each step pyspark 4.1 invalidates Python's import caches. Python then lists every archive on
+the import path again: those of pyspark and of Spark's core have some 10,000 entries, which takes
+0.1 seconds. Newer pyspark does this only if the path has changed. The error of a failed step is
+sent to the driver as text: for errors of this package only the message, without the traceback,
+which would come first.
 """
 
 from __future__ import annotations

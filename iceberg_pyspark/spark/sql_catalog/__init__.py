@@ -1,1 +1,1 @@
-"""The answers of a catalog of Spark's SQL."""
+"""A catalog for Spark SQL."""

@@ -1,4 +1,4 @@
-"""ALTER TABLE: what Spark asks to change, as changes of the table, in one commit."""
+"""ALTER TABLE: converts Spark's changes to changes of the table, in one commit."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Spark SQL's questions to a catalog, answered: tables, namespaces, schemas, and their changes.
+"""Answers Spark SQL's questions to a catalog: tables, namespaces, schemas, and their changes.
 
-What cannot be answered is raised. A loaded table is known to the JVM by a handle that says
+Unsupported requests raise errors. The JVM refers to a loaded table by a handle, which contains
 everything needed to load the same state again.
 """
 

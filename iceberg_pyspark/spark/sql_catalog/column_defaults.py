@@ -1,7 +1,7 @@
-"""The DEFAULT of a column in DDL, as a value of the column's type.
+"""Converts the DEFAULT of a column in DDL to a value of the column's type.
 
-Spark keeps the text of a default and evaluates it at every write; Iceberg keeps one value
-(specification, "Default Values"), so only literals can be kept.
+Spark stores the text of a default and evaluates it in every write; Iceberg stores one value
+(specification, "Default Values"), so only literals are supported.
 """
 
 from __future__ import annotations

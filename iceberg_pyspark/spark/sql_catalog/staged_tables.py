@@ -1,8 +1,8 @@
-"""Tables that CREATE TABLE AS SELECT and REPLACE TABLE are about to make: nothing until committed.
+"""Staged tables of CREATE TABLE AS SELECT and REPLACE TABLE: nothing exists until the commit.
 
-Spark stages a table, has its rows written, and then commits or aborts it. Here that is metadata in
-memory and data files that no one knows; the commit makes table and rows at once, the abort removes
-the files.
+Spark stages a table, writes its rows, and then commits or aborts it. Until then there are only
+metadata in memory and unreferenced data files; the commit creates table and rows at once, an abort
+removes the files.
 """
 
 from __future__ import annotations

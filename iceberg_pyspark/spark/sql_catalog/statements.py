@@ -1,8 +1,8 @@
-"""Iceberg's statements of ALTER TABLE on their way through Spark.
+"""Passes Iceberg's ALTER TABLE statements through Spark.
 
-A parser in front of Spark's (`bridge/java/extensions/`) asks what a statement is. One of Iceberg's
-goes on as a property to set on its table, so that Spark resolves the table as in every ALTER TABLE,
-and comes back to the catalog's `table.alter` as that.
+A parser in front of Spark's (`bridge/java/extensions/`) asks about each statement. A statement of
+Iceberg's becomes a change of a table property, so Spark resolves the table as in every ALTER TABLE,
+and returns it to the catalog's `table.alter`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""CREATE, ALTER and DROP VIEW on a catalog of ours.
+"""CREATE, ALTER and DROP VIEW in a catalog of this package.
 
-A parser in front of Spark's (`bridge/java/extensions/`) sends a statement through Spark as a change
-of its view's namespace, so that Spark finds the catalog; the catalog has Spark analyse the query.
-What is stored is what Iceberg's own extensions store: the query's text, the columns that the view
-shows, the names of the query's own, and who made it.
+A parser in front of Spark's (`bridge/java/extensions/`) passes a statement through Spark as a
+change of the view's namespace, so Spark finds the catalog; the catalog lets Spark analyse the
+query. The stored view is that of Iceberg's own extensions: the text of the query, the columns of
+the view, the query's own column names, and the engine that created it.
 """
 
 from __future__ import annotations

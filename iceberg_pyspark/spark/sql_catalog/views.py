@@ -1,4 +1,4 @@
-"""Views of a catalog for Spark: those that have a query in its dialect."""
+"""Loads views for Spark: those with a query in its dialect."""
 
 from __future__ import annotations
 

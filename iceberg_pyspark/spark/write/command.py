@@ -1,4 +1,4 @@
-"""Writes of a session to tables of its catalogs: INSERT, `writeTo`, TRUNCATE; one commit each."""
+"""Writes to tables of a session's catalogs: INSERT, `writeTo`, TRUNCATE; each is one commit."""
 
 from __future__ import annotations
 

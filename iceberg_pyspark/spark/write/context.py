@@ -1,4 +1,4 @@
-"""What the tasks of a session's write are told, and how rows come to them."""
+"""The context of the tasks of a session's write."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Default values of a table's columns as expressions of Spark's SQL.
+"""Default values of columns as expressions of Spark SQL.
 
-Spark fills in the columns that an INSERT, or the word DEFAULT, leaves to the table; the metadata
-that say what with are those that Iceberg's own connector sets, and they say it in the same words.
-Rows that a MERGE inserts get theirs from the same expressions.
+Spark fills in columns that an INSERT omits, or sets to DEFAULT, from the metadata of columns, with
+the keys and texts that Iceberg's own connector sets. Rows that a MERGE inserts use the same
+expressions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""How the files of a write lie in an object store, for tasks of Spark's own Parquet writer.
+"""The locations of files in object stores that Spark's own Parquet writer writes.
 
-They stay where tasks put them: to rename a file there is to copy it, and a file that is not whole
-is not seen. The JVM names them (`IcebergPyDirectNames`) as `storage/locations.py` does.
+Tasks write them directly to their final names, because a rename in an object store copies the file,
+and an incomplete file is invisible. The JVM names them (`IcebergPyDirectNames`) as
+`storage/locations.py` does.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""How rows come to the tasks that write them: grouped by partition, sorted, in how many pieces.
+"""Distributes rows to the tasks of a write, and sorts them.
 
 The modes and their defaults are the reference implementation's (`write.distribution-mode`): `range`
 for a sorted table, `hash` for a partitioned one, else `none`. Rows are rebalanced, not strictly
-distributed: Spark may join small groups, and split one that would take a task too long.
+distributed: Spark may merge small groups, and split one that would take a task too long.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Data files written anew by Spark's executors: the groups of a rewrite as Spark jobs.
+"""Rewrites data files on Spark's executors: the groups of a rewrite as Spark jobs.
 
-Files whose rows stay in their order are written by one task for each new file. Rows that are put in
-order go through a shuffle of Arrow data by the range that they are in, whose bounds the driver has
-of a sample; each task of the second stage sorts the ranges of one new file.
+For files whose rows keep their order, one task writes each new file. Sorted rows go through a
+shuffle of Arrow data by range; the driver determines the bounds of ranges from a sample, and each
+task of the second stage sorts the ranges of one new file.
 """
 
 from __future__ import annotations

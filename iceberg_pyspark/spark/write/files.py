@@ -1,7 +1,8 @@
-"""The rows of a DataFrame as data files: by whom they are written, and how they come there.
+"""Writes the rows of a DataFrame to data files, and chooses the writer.
 
-Few rows that the plan holds itself are written by this process, without a job; others by Spark's
-own Parquet writer where its files come out right, else by Python in Spark's tasks.
+This process writes the few rows of a local relation, without a job. Spark's own Parquet writer
+writes other rows if its files are correct for the table; otherwise Python writes them in Spark's
+tasks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A Spark job whose tasks write data files, and what becomes of the files when it fails.
+"""A Spark job whose tasks write data files, and the clean-up after a failure.
 
-Each task gives its result back as a row, so that failed, lost or speculative attempts
-never count. A job that fails removes what its finished tasks have written; a task that fails
-removes its own, and what killed tasks have left is for orphan removal to find.
+Each task returns its result as a row, so failed, lost or speculative attempts never count. A failed
+job removes the files of its finished tasks; a failed task removes its own. The removal of orphan
+files deletes those of killed tasks.
 """
 
 from __future__ import annotations

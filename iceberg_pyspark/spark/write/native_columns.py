@@ -1,9 +1,9 @@
-"""The columns of a frame as Spark's own Parquet writer takes them, to write what Iceberg asks for.
+"""Prepares the columns of a frame for Spark's own Parquet writer.
 
-Field ids go into the columns' metadata, where Spark's writer looks for them; it has no place for
-those of a list's element or a map's key and value. For a partitioned table a column per partition
-field says which rows belong together: one value for each value of the field, and none that a folder
-cannot be named by. What the field's value is, is told by the rows (`spark/write/native_writer.py`).
+Field ids are set in the metadata of columns, where Spark's writer reads them; it has no place for
+the ids of list elements, map keys and map values. A partitioned table gets one extra column per
+partition field, with a distinct value, valid as a folder name, for each partition value. The
+partition values themselves are computed from the rows (`spark/write/native_writer.py`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a table's properties ask for, as settings of Spark's own Parquet writer.
+"""Converts a table's properties to settings of Spark's own Parquet writer.
 
-Everything that a session or Hadoop's configuration may say otherwise is said, for one write alone.
+All settings are set explicitly for this write, whatever the session or Hadoop's configuration has.
 """
 
 from __future__ import annotations

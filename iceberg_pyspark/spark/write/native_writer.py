@@ -1,8 +1,8 @@
-"""The rows of a DataFrame as data files of a table, written by Spark's own Parquet writer.
+"""Writes the rows of a DataFrame to data files with Spark's own Parquet writer.
 
-Where the files come out as those of `spark/write/job.py` do, no task need hand its rows
-to Python. On a local file system Spark writes below a folder of this write's own, next to the
-table's files, and from there they are moved; in an object store they stay where tasks put them.
+If its files are equivalent to those of `spark/write/job.py`, no rows need to go through Python. On
+a local file system Spark writes to a temporary folder beside the table's files, from which they are
+moved; in an object store it writes to their final names.
 """
 
 from __future__ import annotations

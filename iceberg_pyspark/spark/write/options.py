@@ -1,8 +1,8 @@
-"""Options of writes, each declared once, and which of the two ways to write takes it.
+"""Options of writes, each declared once, with the kinds of writes that accept it.
 
-Names and defaults are the reference implementation's (`SparkWriteOptions`). The portable way is
-`df.write.format("iceberg-py")`; the catalog's way is every write to a table of a session's catalog,
-where the session's `spark.sql.iceberg.<option>` counts too, after the option itself.
+Names and defaults are the reference implementation's (`SparkWriteOptions`). The portable kind is
+`df.write.format("iceberg-py")`; the catalog kind is every write to a table of a session's catalog,
+for which the session's `spark.sql.iceberg.<option>` is the default of an option.
 """
 
 from __future__ import annotations

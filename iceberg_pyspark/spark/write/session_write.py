@@ -1,7 +1,7 @@
-"""One write of a session to a table, resolved before its first row: settings, store, snapshot.
+"""A write of a session to a table, resolved before its first row: settings, store, snapshot.
 
-Writes through a catalog, staged tables, changes of rows and equality deletes begin with it and end
-with its commit. The portable way has no session: `spark/data_source/write_job.py`.
+Writes through a catalog, staged tables, row-level changes and equality deletes use it. The portable
+kind has no session: `spark/data_source/write_job.py`.
 """
 
 from __future__ import annotations

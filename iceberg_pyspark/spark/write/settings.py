@@ -1,7 +1,7 @@
-"""What one write is told, resolved: by its options, by the session, by the table's properties.
+"""The settings of one write, from its options, the session and the table's properties.
 
-An option counts before the session's setting (`spark.sql.iceberg.<option>`, `spark.wap.*`), and
-that before the table's property. The options are `spark/write/options.py`.
+An option takes precedence over the session's setting (`spark.sql.iceberg.<option>`, `spark.wap.*`),
+and that over the table's property. The options are in `spark/write/options.py`.
 """
 
 from __future__ import annotations

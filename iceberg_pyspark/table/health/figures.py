@@ -1,6 +1,6 @@
-"""The figures of a health report: what a table's metadata and manifests say, nothing of its rows.
+"""The figures of a health report, from metadata and manifests only.
 
-Sizes are bytes, times milliseconds from 1970.
+Sizes are in bytes, times in milliseconds from 1970.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A health report: its figures, and how it is shown and handed on."""
+"""A health report: its figures and output formats."""
 
 from __future__ import annotations
 

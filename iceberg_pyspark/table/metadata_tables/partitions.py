@@ -1,4 +1,4 @@
-"""The metadata table `partitions`: what lies in each partition of one snapshot, specs merged."""
+"""The metadata table `partitions`: the rows and files of each partition of one snapshot."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""A metadata table as a schema, a reader and small tasks, whoever runs them.
+"""The common form of metadata tables: a schema, a reader and small tasks.
 
-A reader knows what all tasks share and is pickled once; a task names one manifest, one snapshot or
-one file. Both stay small, so that a large table's metadata is read where there is room for it. What
-each metadata table shows is in the modules `metadata_table_<subject>.py`.
+A reader has the data that all tasks share, and is pickled once; a task names one manifest, snapshot
+or file. Both are small, so tasks can run anywhere. The modules beside this one define the tables.
 """
 
 from __future__ import annotations

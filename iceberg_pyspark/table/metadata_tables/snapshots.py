@@ -1,4 +1,4 @@
-"""Metadata tables that table metadata alone answers: snapshots, history, refs, metadata log."""
+"""The metadata tables that need table metadata only: snapshots, history, refs, metadata log."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is read of a table: which snapshot, files, statistics."""
+"""Reads a table: snapshot selection, scans, statistics."""

@@ -1,4 +1,4 @@
-"""Whether files differ by the values of a column, as far as the bounds in manifests tell."""
+"""Decides, by the bounds in manifests, whether files differ in the values of a column."""
 
 from __future__ import annotations
 

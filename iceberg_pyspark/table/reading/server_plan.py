@@ -1,7 +1,7 @@
-"""The plan of a scan that a catalog's server makes, in the form of one that is made here.
+"""The plan of a scan that a catalog's server makes, in the form of a local plan.
 
-What the server looked at it does not say: files that it left out are counted nowhere, and no report
-of the scan is sent, as the server knows what it planned.
+The server does not report which files it has left out, so they are not counted. No report of the
+scan is sent, because the server knows what it has planned.
 """
 
 from __future__ import annotations

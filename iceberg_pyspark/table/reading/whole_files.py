@@ -1,7 +1,7 @@
-"""Which files a filter selects with all their rows, and which with some: told without reading any.
+"""Decides which files a filter selects as a whole, and which in part, without reading them.
 
-Specification, "Scan Planning": a file all of whose rows match is one that may hold no row for which
-the filter is false or unknown.
+Specification, "Scan Planning": all rows of a file match if no row can make the filter false or
+unknown.
 """
 
 from __future__ import annotations

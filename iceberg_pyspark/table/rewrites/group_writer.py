@@ -1,4 +1,4 @@
-"""Writing the rows of one group of files anew, in the order that a rewrite asks for."""
+"""Rewrites the rows of one group of files in the order of the rewrite."""
 
 from __future__ import annotations
 
