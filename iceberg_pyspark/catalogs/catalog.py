@@ -38,7 +38,7 @@ class TableIdentifier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanReport:
-    """What one plan of a scan looked at and kept, for a catalog that is told so."""
+    """The metrics of one planned scan, for a report to the catalog."""
 
     snapshot_id: int | None
     predicate: Predicate
@@ -52,7 +52,7 @@ class ScanReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanToPlan:
-    """A scan of one snapshot as a catalog's server is to plan it.
+    """A scan of one snapshot that a catalog's server plans.
 
     `predicate` is bound to `schema`, the one that the scan resolves names in; `metrics` are the ids
     of columns whose metrics the files are to have, where the server gives them. `take_credentials`

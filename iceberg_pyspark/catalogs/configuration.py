@@ -21,7 +21,7 @@ _DEFAULT_CATALOG = "PYICEBERG_DEFAULT_CATALOG"
 
 
 def configured_properties(name: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """What file and environment say about a catalog; empty if nothing does."""
+    """A catalog's properties in the file and the environment; empty if there are none."""
     file = _catalogs_of_file(environment).get(name.lower(), {})
     return {**file, **_catalogs_of_environment(environment).get(name.lower(), {})}
 

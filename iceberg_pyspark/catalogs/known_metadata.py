@@ -28,7 +28,7 @@ class KnownMetadata:
         return KnownMetadata, ()
 
     def get_or_read(self, location: str, read: Callable[[], TableMetadata]) -> TableMetadata:
-        """What the file says."""
+        """The metadata of a file."""
         metadata = self._by_location.get(location)
         if metadata is None:
             metadata = read()

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Places(Protocol):
-    """What a catalog knows of places."""
+    """The locations that a catalog knows."""
 
     @property
     def properties(self) -> Mapping[str, str]: ...

@@ -30,7 +30,7 @@ class CatalogProperties(Mapping[str, str]):
 
 
 def storage_properties(properties: Mapping[str, str]) -> CatalogProperties:
-    """What storage needs to reach files; nothing of the catalog's own (its URI, its password).
+    """The properties for storage; nothing of the catalog itself (its URI, its password).
 
     Where tables may read belongs to it.
     """

@@ -36,14 +36,14 @@ app = typer.Typer(
 
 
 class OutputFormat(str, Enum):
-    """What `--output` takes."""
+    """The values of `--output`."""
 
     TEXT = "text"
     JSON = "json"
 
 
 class LogLevel(str, Enum):
-    """What `--log-level` takes."""
+    """The values of `--log-level`."""
 
     DEBUG = "debug"
     INFO = "info"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Entity(str, Enum):
-    """What a name is taken for."""
+    """The kinds of entities that a name may refer to."""
 
     ANY = "any"
     NAMESPACE = "namespace"

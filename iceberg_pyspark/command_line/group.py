@@ -54,7 +54,7 @@ def options_first(arguments: Sequence[str]) -> list[str]:
 
 
 class CommandLine(TyperGroup):
-    """The commands; whatever they raise ends the process with a line and a code."""
+    """The commands; every error ends the process with one line and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments, those of `iceberg-py` itself wherever they stand."""
@@ -77,7 +77,7 @@ class CommandLine(TyperGroup):
 
 
 def _code(run: Callable[[], Any]) -> int:
-    """What a run ends with, its error told."""
+    """Print the error of a run, and return the exit code."""
     try:
         code = run()
         sys.stdout.flush()

@@ -111,7 +111,7 @@ def _lines(health: TableHealth) -> Iterator[str]:
 
 
 def _cards(health: TableHealth) -> Iterator[str]:
-    """What a person looks for first."""
+    """The key figures at the top of the page."""
     sizes, deletes = health.file_sizes, health.deletes
     worthwhile = sum(gain.is_worthwhile for gain in health.procedures)
     yield '<ul class="cards">'

@@ -83,7 +83,7 @@ class Invocation:
 
 
 def invocation_of(context: typer.Context) -> Invocation:
-    """What the options before the command said."""
+    """The options before the command."""
     invocation = context.find_object(Invocation)
     assert invocation is not None, "the group's callback runs before its commands"
     return invocation

@@ -125,7 +125,7 @@ def rewrite_data_files(
     branch: Annotated[str, typer.Option(help="Whose files.")] = MAIN,
     plan: Plan = False,
 ) -> None:
-    """Write small files, and files with many deleted rows, anew."""
+    """Rewrite small files, and files with many deleted rows."""
     with _with_progress(context, table) as (invocation, maintenance):
         result = maintenance.rewrite_data_files(
             strategy=strategy,
@@ -150,7 +150,7 @@ def rewrite_manifests(
     ] = None,
     plan: Plan = False,
 ) -> None:
-    """Write manifests anew, each with the files of few partitions."""
+    """Rewrite manifests, each with the files of few partitions."""
     with _with_progress(context, table) as (invocation, maintenance):
         result = maintenance.rewrite_manifests(spec_id=spec_id, sort_by=sort_by or (), dry_run=plan)
     _print(invocation, result)
@@ -164,7 +164,7 @@ def rewrite_position_delete_files(
     option: Options = None,
     plan: Plan = False,
 ) -> None:
-    """Write position delete files anew; deletion vectors in version 3."""
+    """Rewrite position delete files; to deletion vectors in version 3."""
     with _with_progress(context, table) as (invocation, maintenance):
         result = maintenance.rewrite_position_delete_files(
             where=where, options=dict(map(parse_property, option or [])), dry_run=plan

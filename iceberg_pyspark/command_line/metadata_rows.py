@@ -19,7 +19,7 @@ _CONTENTS = {0: "data", 1: "position deletes", 2: "equality deletes"}
 
 
 class RefType(str, Enum):
-    """What `--type` takes."""
+    """The values of `--type`."""
 
     BRANCH = "branch"
     TAG = "tag"

@@ -76,7 +76,7 @@ class Output:
             _line(text_of(value))
 
     def heading(self, text: str) -> None:
-        """What stands above the next table."""
+        """Print a heading above the next table."""
         _line(f"\n{text}")
 
     def text(self, text: str) -> None:

@@ -85,7 +85,7 @@ def _jvm_says_to(file: IO[bytes]) -> Iterator[None]:
 
 
 def _first_line(text: str) -> str:
-    """What Spark says before the statement's text, its plan and the frames of its JVM."""
+    """The first part of Spark's message, without statement text, plan and JVM frames."""
     for end in ("\n\n", "\nJVM stacktrace", ";\n", "\n\tat "):
         text = text.partition(end)[0]
     return " ".join(text.split())

@@ -115,7 +115,7 @@ def _run(session: IcebergSession, statement: str, limit: int, output: Output) ->
 
 
 def _run_and_go_on(session: IcebergSession, text: str, limit: int, output: Output) -> None:
-    """Run what was typed; an error is told, and the next statement may be typed."""
+    """Run a typed statement; an error is printed, and the prompt continues."""
     try:
         for one in split_statements(text):
             _run(session, one, limit, output)
@@ -124,7 +124,7 @@ def _run_and_go_on(session: IcebergSession, text: str, limit: int, output: Outpu
 
 
 def _typed() -> Iterator[str]:
-    """What a person types, up to the end of each line that ends with a semicolon."""
+    """The typed text up to the end of each line that ends with a semicolon."""
     with suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - input() then edits lines and remembers them
     lines: list[str] = []

@@ -93,7 +93,7 @@ def cherry_pick_action(
 
 
 def cherry_pick_summary(source: Snapshot) -> dict[str, str]:
-    """What the new snapshot says of the one it repeats."""
+    """The summary entries of the new snapshot that refer to the picked one."""
     summary = {SOURCE_SNAPSHOT_ID: str(source.snapshot_id)}
     if wap_id := source.summary.get(WAP_ID):
         summary[PUBLISHED_WAP_ID] = wap_id

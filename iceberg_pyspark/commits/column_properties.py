@@ -28,7 +28,7 @@ from iceberg_pyspark.spec.types import NestedField, PrimitiveType, StructType
 def column_property_updates(
     properties: Mapping[str, str], before: Schema, after: Schema
 ) -> tuple[TableUpdate, ...]:
-    """What a change from one schema to the other asks of a table's properties."""
+    """The updates of a table's properties after a change from one schema to another."""
     updates = _renamed_properties(properties, before, after)
     if (text := properties.get(NAME_MAPPING)) is not None:
         updated = _updated_text(text, before, after)

@@ -77,7 +77,7 @@ def _check_numbers(m: TableMetadata) -> None:
 
 
 def _check_defaults(m: TableMetadata, base: TableMetadata | None) -> None:
-    """What new data is written with must fit together, when this commit changed any of it."""
+    """Check that schema, spec and sort order fit together, if this commit changed one."""
     if base is not None and (
         m.current_schema_id == base.current_schema_id
         and m.default_spec_id == base.default_spec_id

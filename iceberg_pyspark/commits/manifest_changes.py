@@ -35,7 +35,7 @@ DeleteFileId: TypeAlias = tuple[str, int | None]
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotBase:
-    """What a commit builds on: the metadata, the branch's head and its manifests.
+    """The base of a commit: the metadata, the head of the branch and its manifests.
 
     `read_entries` gives a manifest's entries with inherited numbers filled in; `read_paths`, which
     is cheap, the paths of its live files and of the data files that deletes among them are for;

@@ -49,7 +49,7 @@ def plan_manifest_rewrite(action: RewriteManifests, base: SnapshotBase) -> Snaps
 
 
 def _content_of(manifest: ManifestFile) -> tuple[int | None, bytes | None]:
-    """What the entries of a manifest get from outside of it.
+    """The values that the entries of a manifest inherit.
 
     First row ids come with the first commit of version 3; dead positions are those of a snapshot.
     """

@@ -45,7 +45,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 @dataclass(frozen=True, kw_only=True)
 class NewTable:
-    """What a table is to be; `spec` and `sort_order` refer to `schema` by its field ids."""
+    """The definition of a new table; `spec` and `sort_order` use the field ids of `schema`."""
 
     schema: Schema
     spec: PartitionSpec | None = None

@@ -39,7 +39,7 @@ class RetryPolicy:
     def wait_ms(
         self, retry: int, *, elapsed_ms: float, jitter: float, overtaken: int = 0
     ) -> float | None:
-        """How long to wait before retry number `retry` (from 1), or None to give up.
+        """The wait before retry number `retry` (from 1), or None to give up.
 
         `elapsed_ms` is the time since the first attempt, `jitter` a random number in [0, 1) that
         keeps competing writers from meeting again, `overtaken` how many of the attempts so far

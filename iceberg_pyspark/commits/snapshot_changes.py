@@ -58,7 +58,7 @@ class OverwriteFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class OverwritePartitions:
-    """Replace whatever is in the partitions that the new data files are in (dynamic overwrite)."""
+    """Replace the partitions of the new data files (dynamic overwrite)."""
 
     data_files: tuple[DataFile, ...]
     checks: ConflictChecks | None = None
@@ -110,7 +110,7 @@ SnapshotAction: TypeAlias = FileAction | RewriteManifests
 
 
 def plan_snapshot(action: SnapshotAction, base: SnapshotBase, snapshot_id: int) -> SnapshotPlan:
-    """What the action does to the base, as a snapshot with that id."""
+    """The action's changes to the base, as a snapshot with that id."""
     if isinstance(action, RewriteManifests):
         return plan_manifest_rewrite(action, base)
     added = files_of(action)

@@ -40,7 +40,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """What a caller says of an expiry; the rest is for references and properties to say.
+    """The caller's settings of an expiry; references and properties have the others.
 
     `older_than_ms` (from 1970) and `retain_last` stand in for the table's properties, not for the
     settings of a branch. `snapshot_ids` expire whatever their age.
@@ -67,7 +67,7 @@ class Expired:
 
 
 def expired(metadata: TableMetadata, retention: Retention, now_ms: int) -> Expired:
-    """What expires at a time.
+    """The snapshots and references that expire at a time.
 
     Raises `InvalidRequestError` where the caller names a snapshot that a branch or tag points at.
     """

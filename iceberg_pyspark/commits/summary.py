@@ -22,7 +22,7 @@ REPLACE_PARTITIONS = "replace-partitions"
 
 @dataclass(slots=True)
 class _Counts:
-    """What a set of files adds up to."""
+    """The totals of a set of files."""
 
     files_size: int = 0
     data_files: int = 0

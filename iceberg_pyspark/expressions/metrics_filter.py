@@ -34,7 +34,7 @@ def compile_metrics_filter(
 
 
 def column_range(file: DataFile, column: BoundColumn) -> ValueRange:
-    """What a file's metrics say of a column; a map or an entry that is missing is unknown."""
+    """The metrics of a column in a file; a missing map or entry is unknown."""
     field_id = column.field_id
     values = _get(file.value_counts, field_id)
     nulls = _get(file.null_value_counts, field_id)

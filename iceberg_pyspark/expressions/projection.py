@@ -164,7 +164,7 @@ def _exact(
 def _exact_prefix(
     width: int, leaf: predicates.BoundLiteral, target: predicates.BoundColumn
 ) -> predicates.Predicate | None:
-    """What the first `width` characters decide alone.
+    """The predicate on the first `width` characters, if they decide.
 
     A value and its prefix lie on the same side of any text that is shorter, and `<` and `>=` cannot
     tell them apart by one as long as the prefix either.

@@ -35,7 +35,7 @@ def compile_manifest_filter(
 
 
 def summary_range(summary: PartitionFieldSummary, column: BoundColumn) -> ValueRange:
-    """What a summary says of a partition field."""
+    """The range of a partition field in a summary."""
     no_bounds = summary.lower_bound is None and summary.upper_bound is None
     has_nan = isinstance(column.type, FloatType | DoubleType)
     if no_bounds and not summary.contains_null and not (has_nan and summary.contains_nan):

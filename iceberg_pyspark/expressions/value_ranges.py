@@ -26,7 +26,7 @@ from iceberg_pyspark.spec.values import value_from_bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueRange:
-    """What is known of a column's values in some set of rows.
+    """The known range, nulls and NaNs of a column in some set of rows.
 
     `may_be_value` speaks of values that are neither null nor NaN; `lower` and `upper` bound those,
     and need not be reached; None is unknown.

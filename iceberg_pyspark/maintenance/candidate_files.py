@@ -81,7 +81,7 @@ class CandidateFiles(TemporaryDatabase):
         self._db.execute("DELETE FROM file WHERE elsewhere NOT NULL")
 
     def counts(self) -> Counter[int]:
-        """How many there are of each kind."""
+        """The number of files of each kind."""
         cursor = self._db.execute("SELECT kind, count(*) FROM file GROUP BY kind")
         return Counter(dict(cursor.fetchall()))
 

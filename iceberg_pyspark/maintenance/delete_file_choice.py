@@ -50,7 +50,7 @@ class DeleteFileOptions:
 def chosen_groups(
     files: Iterable[DataFile], options: DeleteFileOptions
 ) -> list[tuple[DataFile, ...]]:
-    """The position delete files to write anew, by partition."""
+    """The position delete files to rewrite, by partition."""
     groups: dict[tuple[int, PartitionKey], list[DataFile]] = {}
     for f in files:
         if options.rewrite_all or not options.sizes.has(f.file_size_in_bytes):

@@ -230,7 +230,7 @@ def _packed(tasks: list[ScanTask], max_size: int) -> Iterable[list[ScanTask]]:
 
 
 def output_file_count(size: int, target_sizes: WantedSizes) -> int:
-    """How many new files are about the target, none of them small.
+    """The number of new files of about the target size, none of them small.
 
     Java makes two files of a little more than the target, which it then takes for small.
     """

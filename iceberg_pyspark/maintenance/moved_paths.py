@@ -52,7 +52,7 @@ class MovedPaths:
         return _folder(self.target_prefix) + below if below else self.target_prefix.rstrip("/")
 
     def below(self, path: str) -> str:
-        """What follows the source prefix in a path."""
+        """The part of a path after the source prefix."""
         source = _folder(self.source_prefix)
         if f"{path}/" == source:
             return ""

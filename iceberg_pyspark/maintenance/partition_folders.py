@@ -22,7 +22,7 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def partition_texts(location: str, root: str) -> dict[str, str | None]:
-    """What the folders between a root and a file say, by the column's name."""
+    """The partition values in the folders between a root and a file, by column name."""
     folders = location[len(root.rstrip("/")) :].split("/")[:-1]
     texts: dict[str, str | None] = {}
     for folder in folders:

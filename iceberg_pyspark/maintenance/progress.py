@@ -27,7 +27,7 @@ def no_progress(what: str, done: int, total: int | None) -> None:
 def with_progress(
     progress: Progress, what: str, items: Iterable[_T], total: int | None
 ) -> Iterator[_T]:
-    """The items, each told once it is dealt with.
+    """The items; progress is reported after each.
 
     >>> said = []
     >>> list(with_progress(lambda *step: said.append(step), "reading", "ab", 2)), said

@@ -26,7 +26,7 @@ MAX_CUTS = 500_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitOptions:
-    """How large tasks and groups should be, in bytes.
+    """The sizes of tasks and groups, in bytes.
 
     `open_file_cost` is the least a file counts for; `lookback` is how many groups are kept open.
     """

@@ -137,7 +137,7 @@ class IcebergSession:
         return AskingSession(spark=self.spark, bridge=self.bridge, catalogs=self.catalogs)
 
     def row_level(self) -> RowLevelSession:
-        """What operations on rows need of it."""
+        """The session's objects for row-level operations."""
         return RowLevelSession(spark=self.spark, bridge=self.bridge, states=self.catalogs.states)
 
     def _open_catalog(self, name: str) -> Catalog:

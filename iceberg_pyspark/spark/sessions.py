@@ -34,7 +34,7 @@ class InstalledSession(Protocol):
 
     @property
     def catalogs(self) -> CatalogCallbacks:
-        """What it has opened."""
+        """The catalogs and tables that it has opened."""
 
 
 Session = TypeVar("Session", bound=InstalledSession)

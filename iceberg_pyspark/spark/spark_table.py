@@ -259,7 +259,7 @@ def spark_table(
 
 
 def catalog_options(spark: SparkSession, name: str) -> dict[str, str]:
-    """What the session's configuration says about one of our catalogs."""
+    """The session's configuration of one of this package's catalogs."""
     prefix = f"{_PREFIX}{name}."
     settings = spark.conf.getAll
     return {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}

@@ -17,7 +17,7 @@ from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 
 @dataclass(frozen=True, kw_only=True)
 class StateHandle:
-    """What the handle of a table's state says; equal states have equal handles."""
+    """The content of a state's handle; equal states have equal handles."""
 
     catalog: str
     namespace: tuple[str, ...]
@@ -33,7 +33,7 @@ class StateHandle:
 
 
 def read_state_handle(text: str) -> StateHandle:
-    """What the handle of a state says."""
+    """Decode the handle of a state."""
     return msgspec.json.decode(text, type=StateHandle)
 
 

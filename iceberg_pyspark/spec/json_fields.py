@@ -27,7 +27,7 @@ compact_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def parse_json(text: str | bytes, where: str) -> Any:
-    """What a JSON text says; `where` begins the message of the error.
+    """Parse a JSON text; `where` begins the error message.
 
     NaN and Infinity, which Python would take, are no JSON.
     """

@@ -18,7 +18,7 @@ FileFormat = Literal["parquet", "avro", "orc", "puffin"]
 
 
 class FileContent(IntEnum):
-    """What a file of a manifest holds (field 134)."""
+    """The content type of a file (field 134)."""
 
     DATA = 0
     POSITION_DELETES = 1
@@ -26,7 +26,7 @@ class FileContent(IntEnum):
 
 
 class ManifestContent(IntEnum):
-    """What a manifest tracks (field 517)."""
+    """The content type of a manifest (field 517)."""
 
     DATA = 0
     DELETES = 1

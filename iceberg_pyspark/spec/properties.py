@@ -291,7 +291,7 @@ KNOWN_PROPERTIES: Mapping[str, TableProperty] = {
 
 
 def known_property(name: str) -> TableProperty | None:
-    """What is known of a property; None: nothing, so that any text may be set."""
+    """The definition of a property; None if it is unknown and may have any value."""
     table_property = KNOWN_PROPERTIES.get(name)
     if table_property is None:
         table_property = next((p for p in _OF_COLUMNS if name.startswith(p.name)), None)

@@ -158,7 +158,7 @@ def _term(text: str, tokens: Sequence[ClauseToken], schema: Schema) -> Term:
 
 
 def _arguments(text: str, tokens: Sequence[ClauseToken]) -> list[str]:
-    """What stands between the commas among some tokens of a text."""
+    """The tokens between commas."""
     if not tokens:
         return []
     commas = [token for token in tokens if token.text == ","]

@@ -140,7 +140,7 @@ def _only(node: exp.Expression, *understood: str) -> exp.Expression:
 
 
 def _operands(node: exp.Expression) -> list[exp.Expression]:
-    """What a chain of AND, or of OR, joins; long chains are not recursed into."""
+    """The operands of a chain of AND or OR, without recursion for long chains."""
     _only(node, "this", "expression")
     return [
         operand for operand in node.flatten(unnest=False) if isinstance(operand, exp.Expression)

@@ -230,7 +230,7 @@ def _header(schema: Mapping[str, Any], sync: bytes, codec: str) -> bytes:
 
 
 def _blocks_of(data: bytes, offset: int, sync: bytes) -> list[tuple[int, memoryview]]:
-    """How many records each block declares, and its bytes as they are stored."""
+    """The declared record count of each block, and its stored bytes."""
     view = memoryview(data)
     blocks: list[tuple[int, memoryview]] = []
     while offset < len(data):
@@ -409,7 +409,7 @@ def stream_records(stream: BinaryIO, location: str) -> AvroStream:
 
 
 def _streamed_blocks(stream: BinaryIO, sync: bytes, size: int) -> Iterator[tuple[int, memoryview]]:
-    """What each block of a stream declares, and its bytes as they are stored."""
+    """The declared record count of each block of a stream, and its stored bytes."""
     while first := stream.read(1):
         count = _stream_long(stream, first)
         length = _stream_long(stream, stream.read(1))

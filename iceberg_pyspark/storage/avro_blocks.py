@@ -134,12 +134,12 @@ def _snappy_size(block: memoryview) -> int:
 
 
 def arrow_cost(schema: Any) -> Cost:
-    """What records of a renamed schema take as Arrow columns."""
+    """The memory of records of a renamed schema as Arrow columns."""
     return Cost(_arrow_width(schema), max(_item_ratios(schema, _arrow_width), default=1))
 
 
 def python_cost(schema: Any) -> Cost:
-    """What records of a renamed schema take as Python values."""
+    """The memory of records of a renamed schema as Python values."""
     # a text of ASCII takes four bytes for each of its own where one character is beyond
     return Cost(_python_size(schema), max(4, *_item_ratios(schema, _python_size), 0))
 

@@ -45,7 +45,7 @@ _LEVELS = {"deflate": 9, "zstandard": 1}
 
 @dataclass(frozen=True, slots=True)
 class AvroOptions:
-    """How the files of one write are compressed; read from the table's properties once."""
+    """The compression of a write's files, from the table's properties."""
 
     codec: str
     level: int | None

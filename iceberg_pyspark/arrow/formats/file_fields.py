@@ -117,7 +117,7 @@ def _children(type_: pa.DataType) -> list[pa.Field]:
 
 
 def _name_of(field: pa.Field) -> str:
-    """What the file calls a field, which a reader may call otherwise."""
+    """The name of a field in the file, which may differ from the table's."""
     name: bytes | None = (field.metadata or {}).get(NAME_KEY)
     return str(field.name) if name is None else name.decode()
 

@@ -49,7 +49,7 @@ _MOST_BUFFERED = 536_870_912
 
 @dataclass(frozen=True, slots=True)
 class OrcOptions:
-    """How the files of one write are laid out; read from the table's properties once."""
+    """The layout of a write's files, from the table's properties."""
 
     codec: str
     strategy: str
@@ -72,7 +72,7 @@ class OrcOptions:
 
     @property
     def max_open_files(self) -> int:
-        """How many files may be open at once."""
+        """The maximum number of files that are open at the same time."""
         return max(_MOST_BUFFERED // self.stripe_size, 1)
 
 

@@ -49,7 +49,7 @@ LIMITS_PAGE_ROWS = "max_rows_per_page" in _WRITER_PARAMETERS
 
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
-    """How large a column's filter is: values told apart, and the share of wrong positives."""
+    """The size of a column's filter: distinct values, and the rate of false positives."""
 
     ndv: int
     fpp: float
@@ -128,7 +128,7 @@ def _bloom_filter(properties: Mapping[str, str], name: str) -> BloomFilter:
 
 
 def _values_in(size: int, fpp: float) -> int:
-    """How many values a filter of so many bytes tells apart; sizes are powers of two."""
+    """The number of distinct values for a filter of that size; sizes are powers of two."""
     bits = 8 << int(math.log2(size))
     return max(int(-bits * math.log(1 - fpp ** (1 / 8)) / 8), 1)
 

@@ -47,7 +47,7 @@ _GZIP_LEVEL = 6
 
 @dataclass(frozen=True, slots=True)
 class ParquetOptions:
-    """How the files of one write are laid out; read from the table's properties once."""
+    """The layout of a write's files, from the table's properties."""
 
     codec: str
     level: int | None

@@ -96,7 +96,7 @@ _FARTHEST = 2**63
 
 
 def _length(task: ScanTask) -> int:
-    """How far the task reads; to the end of the file, however long that is, if it is the last."""
+    """The number of bytes to read; the last task of a file reads to its end."""
     is_last = task.start + task.length >= task.file_size_in_bytes
     return _FARTHEST - task.start if is_last else task.length
 

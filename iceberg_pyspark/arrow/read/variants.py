@@ -100,7 +100,7 @@ class _Names:
 
 @dataclass(frozen=True, slots=True)
 class _Shredded:
-    """How the group `value`, `typed_value` becomes one value; what stands at its place is None."""
+    """Merges the group `value`, `typed_value` to one value; a missing value is None."""
 
     typed: Callable[[Any, bytes | None, _Names], bytes] | None
 
@@ -232,7 +232,7 @@ def _decimal_of(precision: int, scale: int) -> Encode:
 
 
 def _primitive_of(type_: pa.DataType, where: str) -> Encode:
-    """How a value of a typed column is encoded."""
+    """The encoding of a value of a typed column."""
     t = pa.types
     for matches, type_id, layout in (
         (t.is_int8, 3, "<b"),

@@ -64,7 +64,7 @@ def copy_position_deletes(
     moved: Callable[[str], str],
     properties: Mapping[str, str],
 ) -> ClosedFile:
-    """Write a position delete file anew, row for row, with other paths of data files.
+    """Rewrite a position delete file row by row with other paths of data files.
 
     The column `row`, if there is one, is left out: nothing needs it.
     """

@@ -21,7 +21,7 @@ _ONE = np.uint64(1)
 
 
 def bits_of_column(columns: int) -> int:
-    """How many bits of each column's place fit a number of 63 bits; at most 12."""
+    """The number of bits per column that fit a number of 63 bits; at most 12."""
     return min(12, 63 // columns)
 
 

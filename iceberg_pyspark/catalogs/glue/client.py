@@ -35,7 +35,7 @@ _UNDECIDED = ("OperationTimeoutException",)
 
 
 class GlueAnswerError(CatalogError):
-    """Glue said no: `code` is its word, `is_certain` whether nothing was done."""
+    """Glue refused a request: `code` is its error, `is_certain` whether nothing was done."""
 
     def __init__(self, message: str, code: str, is_certain: bool) -> None:
         super().__init__(message)

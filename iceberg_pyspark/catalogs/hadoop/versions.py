@@ -74,7 +74,7 @@ def current_version(io: FileIO, location: str) -> tuple[int, str] | None:
 
 
 def hinted_version(io: FileIO, location: str) -> int | None:
-    """What the hint says, which may be anything; None: nothing that is a number."""
+    """The version in the hint; None if the hint is not a number."""
     try:
         text = io.read_bytes(hint_file(location)).decode("utf-8").strip()
     except (StorageError, UnicodeDecodeError):

@@ -68,7 +68,7 @@ _MODIFIED = "The table has been modified"
 
 
 class _Guard(Protocol):
-    """What keeps other writers away while a table is changed."""
+    """Keeps other writers away while a table is changed."""
 
     def acquire(self, while_waiting: Callable[[], None]) -> None: ...
     def check(self) -> None: ...

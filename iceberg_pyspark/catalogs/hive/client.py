@@ -49,7 +49,7 @@ _KERBEROS = (
 
 
 class HiveAnswerError(CatalogError):
-    """The metastore said no: `code` is the name of its error."""
+    """The metastore refused a request: `code` is the name of its error."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -66,7 +66,7 @@ def hive_property(properties: Mapping[str, str], name: str) -> str | None:
 
 
 def user_name(properties: Mapping[str, str]) -> str:
-    """Who we say we are: `ugi`, HADOOP_USER_NAME, or the user of the operating system."""
+    """The user name to send: `ugi`, HADOOP_USER_NAME, or the operating system's user."""
     configured_name = properties.get("ugi", "").partition(":")[0] or os.environ.get(
         "HADOOP_USER_NAME"
     )

@@ -64,7 +64,7 @@ class LockSettings:
 
 
 class TableLock:
-    """The lock of one table or view, taken once and given back once."""
+    """The lock of one table or view, for one acquisition."""
 
     def __init__(
         self,

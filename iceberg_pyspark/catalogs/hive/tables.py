@@ -245,7 +245,7 @@ def _point(parameters: dict[str, str], table_type: str, location: str) -> None:
 
 
 def _describe(parameters: dict[str, str], metadata: TableMetadata, limit: int) -> None:
-    """What tools show of a table without reading its metadata."""
+    """The description of a table for tools that do not read its metadata."""
     snapshot = metadata.current_snapshot
     summary = {} if snapshot is None else dict(snapshot.summary)
     for name, key in _STATISTICS.items():

@@ -89,7 +89,7 @@ class Answer:
         return _text(self._error(), "type")
 
     def message(self) -> str:
-        """What the server says of its error, without secrets."""
+        """The server's error message, without secrets."""
         text = _text(self._error(), "message") or self.body.decode("utf-8", "replace").strip()
         excerpt = without_secrets(text, self.secrets)[:_SHOWN_CHARACTERS]
         return f"{self.request} was answered with {self.status}: {excerpt or 'no message'}"

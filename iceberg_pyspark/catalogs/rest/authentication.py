@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class Authentication(Protocol):
-    """What a catalog's requests are authenticated by."""
+    """Authenticates the requests of a catalog."""
 
     def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
         """Headers to add to one request."""

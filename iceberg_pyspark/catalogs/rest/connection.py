@@ -38,7 +38,7 @@ _PAGE_SIZE = "rest-page-size"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Configuration:
-    """What `GET /v1/config` answers; `endpoints` None: the server did not say."""
+    """The answer to `GET /v1/config`; `endpoints` is None if the server sent none."""
 
     defaults: Mapping[str, str] = field(repr=False)
     overrides: Mapping[str, str] = field(repr=False)
@@ -119,7 +119,7 @@ class Connection:
 
     @cached_property
     def endpoints(self) -> Endpoints:
-        """What the server offers."""
+        """The endpoints that the server supports."""
         return offered_endpoints(
             self._configuration.endpoints,
             views=bool_property(self.properties, "view-endpoints-supported", False),

@@ -151,6 +151,6 @@ class TableCache:
                 self._entries.popitem(last=False)
 
     def forget(self, identifier: TableIdentifier) -> None:
-        """Ask anew for a table the next time."""
+        """Remove a table from the cache, so the next load asks the server."""
         with self._lock:
             self._entries.pop(identifier, None)

@@ -58,7 +58,7 @@ _SIZES = {
 
 
 def commit_report(table: str, snapshot: Snapshot, duration_ns: int) -> dict[str, Any]:
-    """What a commit that added a snapshot did; `duration_ns` is how long the server took."""
+    """The report of a commit that added a snapshot; `duration_ns` is the server's time."""
     metrics = {"total-duration": _timer(duration_ns)}
     for names, unit in ((_COUNTS, "count"), (_SIZES, "bytes")):
         for name, key in names.items():
@@ -77,7 +77,7 @@ def commit_report(table: str, snapshot: Snapshot, duration_ns: int) -> dict[str,
 
 
 def scan_report(table: str, scan: ScanReport) -> dict[str, Any]:
-    """What a scan planned; one of a table without a snapshot has -1 for its id, as in Java."""
+    """The report of a planned scan; the id of a missing snapshot is -1, as in Java."""
     return {
         "report-type": "scan-report",
         "table-name": table,

@@ -60,7 +60,7 @@ class OAuth2Settings:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never be shown."""
+        """Values that must never be shown."""
         client_secret = None if self.credential is None else self.credential.split(":", 1)[-1]
         subject = None if self.subject is None else self.subject[1]
         return tuple(s for s in (client_secret, self.credential, self.token, subject) if s)

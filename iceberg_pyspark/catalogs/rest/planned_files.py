@@ -183,7 +183,7 @@ class PlannedFilesReader:
         return self._filters.of_spec(o.int32("spec-id"), o.path_of("spec-id"))
 
     def _residual(self, task: JsonObject) -> Predicate | None:
-        """What the server asks of rows that the scan's own predicate does not."""
+        """The part of the server's filter that the scan's own predicate lacks."""
         # left out it is the scan's own; null is no filter, and must not be taken for none
         if "residual-filter" not in task.names():
             return None

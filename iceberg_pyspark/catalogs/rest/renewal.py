@@ -40,7 +40,7 @@ _MOST = 1000
 
 
 class CredentialRenewals:
-    """Who renews the credentials of a catalog's tables; threads share it."""
+    """Renews the credentials of a catalog's tables; threads share it."""
 
     def __init__(
         self,

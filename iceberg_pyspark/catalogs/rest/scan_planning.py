@@ -56,7 +56,7 @@ def is_planned_here(mode: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What an answer says of a plan."""
+    """The state of a plan in an answer."""
 
     answer: Answer
     status: str

@@ -89,7 +89,7 @@ class Session:
     def ask_repeatably(
         self, method: str, path: str, *, body: Mapping[str, Any], headers: Mapping[str, str]
     ) -> Answer:
-        """The answer to a request that changes nothing, whatever its method is."""
+        """The answer to a request that is safe to repeat, whatever its method."""
         answer = self.try_to_ask(method, path, body=body, headers=headers, is_repeatable=True)
         if isinstance(answer, Lost):
             raise answer.error

@@ -65,7 +65,7 @@ def signing_config(answer: JsonObject) -> SigningConfig:
 
 
 class RemoteSignings:
-    """Who signs for a catalog's tables: its server, asked as the tables' other requests are."""
+    """The signers of a catalog's tables: its server, through the sessions of the tables."""
 
     def __init__(
         self,

@@ -172,7 +172,7 @@ class Database:
         return redact_uri(str(self._url) if self._is_sqlite else self._given_uri)
 
     def read(self, query: Callable[[sa.Connection], T]) -> T:
-        """What a query finds; raises `CatalogUnavailableError`."""
+        """The rows of a query; raises `CatalogUnavailableError`."""
         return self._attempts(lambda: self._read_once(query))
 
     def write(self, change: Callable[[sa.Connection], T]) -> T:

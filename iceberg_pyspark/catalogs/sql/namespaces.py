@@ -135,7 +135,7 @@ class SqlNamespaces:
     def _set_property(
         self, connection: sa.Connection, text: str, key: str, row: Mapping[str, str] | None
     ) -> None:
-        """Change a property, insert it where it is new, delete it without a row.
+        """Update, insert or delete the row of a property.
 
         A row that is changed stays the row for which other clients wait; one deleted and inserted
         anew would let them find neither.

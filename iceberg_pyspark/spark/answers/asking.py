@@ -32,7 +32,7 @@ class AskingSession:
         return self.catalogs.catalog(f"{self.bridge.session_handle}/{name}")
 
     def row_level(self) -> RowLevelSession:
-        """What operations on rows need of it."""
+        """The session's objects for row-level operations."""
         return RowLevelSession(spark=self.spark, bridge=self.bridge, states=self.catalogs.states)
 
     def io_of(self, state: TableState, locations: Mapping[str, str]) -> FileIO:

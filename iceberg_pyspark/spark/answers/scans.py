@@ -119,7 +119,7 @@ def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> Remai
 
 
 def scan_statistics(sessions: AskingSessions, q: ScanStatistics) -> KnownStatistics:
-    """What is known of the columns of a catalog's table."""
+    """The statistics of the columns of a catalog's table."""
     assert q.table.handle is not None, "a relation of the data source has no statistics of columns"
     state = sessions.state(q.table.handle)
     session, nothing = sessions.of_handle(q.table.session), spark_types.StructType()
@@ -284,7 +284,7 @@ def _left_to_portable(answer: Callable[[], T], otherwise: T) -> T:
 
 
 def _read_job(table: ScannedTable) -> ReadJob | None:
-    """What a relation of Spark's own Python data source reads, None for a metadata table."""
+    """The read of a relation of Spark's own Python data source; None for a metadata table."""
     assert table.source is not None, "a scan is of a catalog's table or of a source"
     job = IcebergDataSource.of_state(table.source).read_job()
     if not isinstance(job, ReadJob):

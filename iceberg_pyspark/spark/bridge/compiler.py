@@ -167,7 +167,7 @@ def _marker(lot: str) -> str:
 
 
 def _first_line(error: Py4JJavaError) -> str:
-    """What the JVM says, without its frames."""
+    """The JVM's message, without its frames."""
     text = str(error.java_exception.toString()).partition("\n")[0]
     return text.removeprefix("org.codehaus.commons.compiler.CompileException: ")
 

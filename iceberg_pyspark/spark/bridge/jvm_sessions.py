@@ -20,7 +20,7 @@ class JvmSessions:
 
     @cached_property
     def jvm(self) -> str:
-        """What all its handles begin with, up to a hyphen."""
+        """The common prefix of all its handles, up to a hyphen."""
         return str(self._plans.jvm())
 
     def session_of(self, handle: str) -> SparkSession | None:

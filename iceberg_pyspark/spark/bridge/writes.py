@@ -74,7 +74,7 @@ class Writes:
         )
 
     def direct_commit(self, files: DirectFiles) -> Any:
-        """What tasks are told of a write whose files stay where they put them."""
+        """The settings of tasks whose files stay where they write them."""
         return self._direct.commit(self._java.session, to_json(files))
 
     def direct_files(self, commit: Any) -> list[str]:

@@ -29,7 +29,7 @@ _BRANCH = "branch"
 
 @dataclass(frozen=True, kw_only=True)
 class Changelog:
-    """What is asked of a changelog.
+    """The request for a changelog.
 
     `compute_updates` None: where identifier columns are given. Without them those of the table's
     schema tell rows apart, and else row lineage.

@@ -40,7 +40,7 @@ class MetadataTableReadJob:
 
     @property
     def pinned_table(self) -> PinnedTable:
-        """What makes the next step see the same."""
+        """The state for the next step."""
         return PinnedTable.of(self.loaded_table, self.name)
 
     def schema(self) -> StructType:

@@ -95,7 +95,7 @@ class TableOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """What to read of the table."""
+    """The options of a read."""
 
     columns: tuple[str, ...] | None
     filter: str | None

@@ -35,7 +35,7 @@ class PinnedTable:
 
     @classmethod
     def of(cls, loaded_table: LoadedTable, metadata_table: str | None = None) -> PinnedTable:
-        """What makes the next step see the same."""
+        """The state for the next step."""
         return cls(
             loaded_table.identifier.namespace,
             loaded_table.identifier.name,

@@ -43,7 +43,7 @@ class ReadJob:
 
     @property
     def pinned_table(self) -> PinnedTable:
-        """What makes the next step see the same."""
+        """The state for the next step."""
         return PinnedTable.of(self.loaded_table)
 
     def schema(self) -> StructType:

@@ -24,7 +24,7 @@ _UNKNOWN = KnownAggregates(rows=None)
 
 
 def answer_aggregate(scan: TableScan, q: ScanAggregate) -> KnownAggregates:
-    """What metadata tell of the aggregates of a scan."""
+    """The aggregates of a scan, answered from metadata."""
     rows = _aggregate_rows(scan, q)
     if rows is None:
         return _UNKNOWN

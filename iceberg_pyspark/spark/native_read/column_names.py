@@ -30,7 +30,7 @@ from iceberg_pyspark.sql_text.names import quoted
 
 
 def hidden_name(field_id: int) -> str:
-    """What a column is called where its own name may be another's."""
+    """The replacement name of a column whose own name may refer to another field."""
     return f"__ice_c{field_id}"
 
 

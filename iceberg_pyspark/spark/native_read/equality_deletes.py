@@ -158,12 +158,12 @@ def _keys_of(
 
 
 def deleted_name(field_id: int) -> str:
-    """What the column of a delete is called beside the data's."""
+    """The name of a delete's column beside the data's."""
     return f"__ice_deleted_{field_id}"
 
 
 def kept_name(field_id: int) -> str:
-    """What a compared column of the data is called."""
+    """The name of a compared column of the data."""
     return f"__ice_key_{field_id}"
 
 

@@ -36,7 +36,7 @@ ORDINAL = "__ice_ord"
 
 
 class FileFacts:
-    """What is known of files of a scan, as columns."""
+    """The files of a scan, as columns."""
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ def _bitmap(io: FileIO, table: str, verify_checksums: bool, task: ScanTask) -> B
 
 
 def bitmap_bytes(bitmap: object) -> int:
-    """What a bitmap takes on its way; anything else takes nothing."""
+    """The size of a bitmap in a broadcast; 0 for anything else."""
     return len(bitmap.serialize()) if isinstance(bitmap, BitMap64) else 0
 
 

@@ -43,7 +43,7 @@ class ProcedureRun:
 
     @property
     def maintenance(self) -> TableMaintenance:
-        """What keeps the table healthy; raises `NoSuchTableError`."""
+        """The maintenance of the table; raises `NoSuchTableError`."""
         return self.table.maintenance(progress=self.progress)
 
     @cached_property

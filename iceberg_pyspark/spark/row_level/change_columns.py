@@ -15,7 +15,7 @@ POS = "__ice_pos"
 
 
 class Op(IntEnum):
-    """What happens to a row."""
+    """The operation on a row."""
 
     DELETE = 0
     UPDATE = 1

@@ -121,7 +121,7 @@ def _values(target: Target, rows: Rows, changes: Sequence[Change]) -> list[Chang
 def _assignments(
     target: Target, rows: Rows, changes: Sequence[Change], struct: spark_types.StructType
 ) -> list[dict[str, Value]]:
-    """What each change assigns, as values of whole columns of the right types."""
+    """The assignments of each change, as whole columns of the right types."""
     if not any(c.values for c in changes):
         return [{} for _ in changes]
     case_sensitive = target.session.spark.conf.get("spark.sql.caseSensitive", "false") == "true"

@@ -23,7 +23,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 
 @dataclass(frozen=True, kw_only=True)
 class TaskChanges:
-    """What one task did; bitmaps are in their portable form, by data file.
+    """The result of one task; bitmaps are in their portable form, by data file.
 
     `removed` are the target rows that go, `staying` those that were matched and stay.
     `duplicate_match` is a data file of which one row was matched twice.

@@ -28,7 +28,7 @@ class ChangeWhere(ABC):
 
     @abstractmethod
     def change(self) -> Change:
-        """What happens to each of these rows."""
+        """The change of each selected row."""
 
     def needs_no_rebalance(self, target: Target) -> bool:
         """See `Operation`: few rows of many files."""

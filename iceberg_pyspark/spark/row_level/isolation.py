@@ -22,7 +22,7 @@ Mode: TypeAlias = Literal["copy-on-write", "merge-on-read"]
 
 
 def mode_of(metadata: TableMetadata, operation: OperationName) -> Mode:
-    """How the table wants rows of that operation changed; version 1 can only rewrite files."""
+    """The table's mode for the operation; version 1 can only rewrite files."""
     mode = ROW_LEVEL_MODE[operation].of(metadata.properties)
     if mode == "copy-on-write" or metadata.format_version < 2:
         return "copy-on-write"
@@ -30,7 +30,7 @@ def mode_of(metadata: TableMetadata, operation: OperationName) -> Mode:
 
 
 def isolation_of(metadata: TableMetadata, operation: OperationName) -> IsolationLevel:
-    """How strictly the table wants the operation isolated from others."""
+    """The table's isolation level for the operation."""
     return cast("IsolationLevel", ROW_LEVEL_ISOLATION[operation].of(metadata.properties))
 
 

@@ -146,7 +146,7 @@ class _Clause:
 
 
 class MatchedClause(_Clause):
-    """What becomes of rows of the table."""
+    """A clause for matched rows of the table."""
 
     def update(self, assignments: Mapping[str, str | Column]) -> MergeBuilder:
         """Assign values to columns."""
@@ -162,7 +162,7 @@ class MatchedClause(_Clause):
 
 
 class NotMatchedClause(_Clause):
-    """What becomes of rows of the source alone."""
+    """A clause for rows of the source without a match."""
 
     def insert(self, assignments: Mapping[str, str | Column]) -> MergeBuilder:
         """Insert a row of these values; other columns get their defaults."""

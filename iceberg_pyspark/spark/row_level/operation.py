@@ -31,7 +31,7 @@ class Operation(Protocol):
 
     @property
     def name(self) -> OperationName:
-        """What table properties call it."""
+        """The operation's name in table properties."""
         ...
 
     @property
@@ -46,7 +46,7 @@ class Operation(Protocol):
 
     @property
     def source(self) -> DataFrame | None:
-        """What it reads besides the table."""
+        """The source that it reads besides the table."""
         ...
 
     def selection(self, target: Target) -> FileSelection | None:
@@ -70,5 +70,5 @@ class Operation(Protocol):
         ...
 
     def summary(self, row_changes: RowChanges) -> dict[str, str]:
-        """What the snapshot's summary says of it besides what every summary has."""
+        """Its additional entries in the snapshot's summary."""
         ...

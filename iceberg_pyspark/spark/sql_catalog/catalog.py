@@ -214,7 +214,7 @@ class CatalogCallbacks:
         return catalog
 
     def view_load(self, q: ViewLoad) -> ViewDefinition:
-        """What a name means that is no table's."""
+        """The view of a name that is not a table's."""
         return view_definition(self.catalog(q.catalog), _identifier(q))
 
     def procedures_list(self, q: ProceduresList) -> ProcedureNames:
@@ -222,7 +222,7 @@ class CatalogCallbacks:
         return ProcedureNames(names=procedure_names(q.namespace))
 
     def procedure_load(self, q: ProcedureLoad) -> ProcedureDefinition:
-        """What a procedure takes and gives."""
+        """The parameters and result columns of a procedure."""
         return procedure_definition(q.namespace, q.name)
 
     def procedure_call(

@@ -21,7 +21,7 @@ def view_names(catalog: Catalog, namespace: Namespace) -> tuple[str, ...]:
 
 
 def view_definition(catalog: Catalog, identifier: TableIdentifier) -> ViewDefinition:
-    """What a name means as a view; raises `UnsupportedFeatureError` for another dialect's."""
+    """The view of a name; raises `UnsupportedFeatureError` for another dialect's."""
     if not isinstance(catalog, ViewCatalog):
         return ViewDefinition(exists=False)
     try:

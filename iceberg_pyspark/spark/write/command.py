@@ -109,7 +109,7 @@ def _resolve(
 
 
 def _overwrite_mode(command: WriteCommand, write: SessionWrite) -> OverwriteMode | None:
-    """What the write replaces; None if it appends."""
+    """The overwrite mode of the write; None for an append."""
     if command.kind == "append":
         return None
     if command.kind == "overwrite_partitions":

@@ -109,7 +109,7 @@ _SESSION = "spark.sql.iceberg."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """What the options of one write say.
+    """The options of one write.
 
     `overrides` are table properties by name, `of_format` options of the format of data files,
     `transaction` is an application and its version. What a table that the write creates has,

@@ -39,7 +39,7 @@ class ProcedureArgument(Message, frozen=True, kw_only=True):
 
 
 class ProcedureDefinition(Answer, frozen=True, kw_only=True):
-    """What Spark must know to call a procedure."""
+    """The signature of a procedure, for Spark."""
 
     name: str
     description: str
@@ -61,6 +61,6 @@ class ProcedureCall(CatalogQuestion, frozen=True, kw_only=True):
 
 
 class ProcedureRows(Answer, frozen=True, kw_only=True):
-    """What a procedure gives."""
+    """The result rows of a procedure."""
 
     rows: tuple[tuple[int | str | None, ...], ...]

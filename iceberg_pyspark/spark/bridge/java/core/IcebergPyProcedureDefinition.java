@@ -3,7 +3,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** What Spark must know to call a procedure. */
+/** The signature of a procedure, for Spark. */
 class IcebergPyProcedureDefinition {
   private final Map fields;
   IcebergPyProcedureDefinition(Map fields) { this.fields = fields; }

@@ -2,7 +2,7 @@
 import java.util.List;
 import java.util.Map;
 
-/** What a procedure gives. */
+/** The result rows of a procedure. */
 class IcebergPyProcedureRows {
   private final Map fields;
   IcebergPyProcedureRows(Map fields) { this.fields = fields; }
