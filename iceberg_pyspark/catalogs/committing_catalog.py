@@ -68,6 +68,16 @@ class CommittingCatalog(ABC):
             return Refused(e)
         return swap()
 
+    def _loaded(
+        self, identifier: TableIdentifier, location: str, metadata: TableMetadata
+    ) -> LoadedTable:
+        return LoadedTable(
+            identifier=identifier,
+            metadata=metadata,
+            metadata_location=location,
+            config=self._config,
+        )
+
     @abstractmethod
     def table_exists(self, identifier: TableIdentifier) -> bool:
         """Whether the table is there."""

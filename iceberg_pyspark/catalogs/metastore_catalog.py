@@ -170,16 +170,6 @@ class MetastoreCatalog(CommittingCatalog):
     def _read(self, location: str) -> TableMetadata:
         return read_table_metadata(self._storage(location), location)
 
-    def _loaded(
-        self, identifier: TableIdentifier, location: str, metadata: TableMetadata
-    ) -> LoadedTable:
-        return LoadedTable(
-            identifier=identifier,
-            metadata=metadata,
-            metadata_location=location,
-            config=self._config,
-        )
-
     def _require_namespace(self, namespace: Namespace) -> None:
         if not self.namespace_exists(namespace):
             raise no_such_namespace(namespace, self._name)
