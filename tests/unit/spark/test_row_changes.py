@@ -76,7 +76,7 @@ def test_rows_are_written_and_places_noted() -> None:
         [[[(Op.KEEP_UNCHANGED, "f", 1)]], [[(Op.UPDATE, "f", 1)]]],
     ],
 )
-def test_a_row_met_twice_is_found(tasks: list[list[list[Row]]]) -> None:
+def test_a_duplicate_match_is_refused(tasks: list[list[list[Row]]]) -> None:
     changes = unite(task(*batches) for batches in tasks)
     with pytest.raises(InvalidRequestError, match="several rows of the source"):
         changes.check_single_matches("db.t")

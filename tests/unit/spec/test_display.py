@@ -46,7 +46,7 @@ def test_a_schema_is_one_line_a_column() -> None:
     )
 
 
-def test_a_snapshot_is_one_line_with_the_counts_that_are_numbers() -> None:
+def test_a_snapshot_is_one_line_with_its_numeric_counts() -> None:
     assert repr(SNAPSHOT) == (
         "Snapshot(7, append, 2026-01-02 03:04:05.678 UTC, parent 6, rows added 1,200, rows 3,400)"
     )
