@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,7 +21,9 @@ from tests.support.http_server import BreakConnection, Reply, Request, TestServe
 from tests.support.many_writers import SCHEMA, append_many
 from tests.support.table_integrity import table_problems
 
-WRITERS, APPENDS = 6, 3
+COMMITS = int(os.environ.get("ICEBERG_COMMITS", "0"))
+"""Where it is said, sixteen writers make so many appends each."""
+WRITERS, APPENDS = (16, COMMITS) if COMMITS else (6, 3)
 QUICK = {
     "commit.status-check.min-wait-ms": "1",
     "commit.status-check.max-wait-ms": "2",

@@ -129,7 +129,7 @@ def test_nothing_waits_for_a_report_or_fails_by_it(reported: tuple[Reported, Tes
             assert table.scan().count() == 2
         gate.set()
     assert catalog._reports is not None
-    catalog._reports.wait(5)
+    catalog._reports.wait(30)
     assert catalog._reports._waiting.empty()
 
 
