@@ -288,7 +288,10 @@ class ScanPlan:
 
 def _live_files(manifest: ManifestFile) -> int:
     added, existing = manifest.added_files_count, manifest.existing_files_count
-    return 0 if added is None or existing is None else added + existing
+    if added is None or existing is None:
+        return 0
+    # of dead positions some may be of entries that were DELETED before
+    return max(0, added + existing - manifest.dead_count)
 
 
 @without_collection
