@@ -265,4 +265,6 @@ def test_every_rule_is_broken_by_a_test() -> None:
     others = {"file-exists", "readable", "one-vector-per-data-file"}
     of_tables = {rule for rule, _ in TABLE_BREAKS} | others
     assert of_tables >= RULES_OF_TABLES.keys()
-    assert of_tables | {b.rule for b in BREAKS} == RULES.keys()
+    # broken where leaves are written, in `test_leaf_pruning.py`
+    of_leaves = {"content-stats"}
+    assert of_tables | of_leaves | {b.rule for b in BREAKS} == RULES.keys()
