@@ -176,13 +176,13 @@ def test_tables_of_other_tools_are_left_alone(
     catalog._hive.call("create_table", tbl=theirs)
     assert catalog.list_tables(events.namespace) == []
     assert not catalog.table_exists(events)
-    with pytest.raises(NoSuchTableError, match="no Iceberg table"):
+    with pytest.raises(NoSuchTableError, match="not an Iceberg table"):
         catalog.load_table(events)
     with pytest.raises(NoSuchTableError):
         catalog.drop_table(events)
     with pytest.raises(TableAlreadyExistsError):
         create(catalog, events)
-    with pytest.raises(NamespaceNotEmptyError, match="of others"):
+    with pytest.raises(NamespaceNotEmptyError, match="not only Iceberg"):
         catalog.drop_namespace(events.namespace)
     assert catalog._table(events) is not None
 

@@ -441,7 +441,7 @@ class CatalogContract:
             return
         odd_namespace = (*namespace, name.replace(".", "!"))
         if name in self.refused_names:
-            with pytest.raises(StorageError, match="not served in"):
+            with pytest.raises(StorageError, match="not supported in"):
                 catalog.create_namespace(odd_namespace)
             return
         catalog.create_namespace(odd_namespace)

@@ -99,8 +99,8 @@ class GlueCatalog(MetastoreCatalog):
         tables = self._glue.call("get_tables", DatabaseName=namespace[0], MaxResults=1)
         if tables.get("TableList"):
             raise NamespaceNotEmptyError(
-                f"namespace {namespace[0]} still holds tables, of Iceberg or of others; drop them "
-                "first"
+                f"namespace {namespace[0]} still has tables; drop all of them first, not only "
+                "Iceberg's"
             )
         self._glue.call("delete_database", Name=namespace[0])
 

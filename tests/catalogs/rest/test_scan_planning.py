@@ -303,7 +303,7 @@ WRONG: list[tuple[str, Any, type[IcebergError], str]] = [
     (f"{FILE}/value-counts", {"keys": [1], "values": [-1]}, InvalidMetadataError, "a count"),
     (f"{FILE}/lower-bounds", {"keys": [1], "values": [True]}, InvalidMetadataError, "is no long"),
     ("file-scan-tasks/1/delete-file-references", [0], InvalidMetadataError, "0 delete-files"),
-    ("file-scan-tasks/1/residual-filter", None, UnsupportedFeatureError, "not understood"),
+    ("file-scan-tasks/1/residual-filter", None, UnsupportedFeatureError, "an unsupported filter"),
     ("file-scan-tasks/1/residual-filter", {"type": "like"}, UnsupportedFeatureError, "'like'"),
     ("file-scan-tasks/1", 3, InvalidMetadataError, r"file-scan-tasks\[1\]"),
     ("delete-files", [{**DELETE, "content": "data"}], InvalidMetadataError, "must hold deletes"),
