@@ -72,7 +72,7 @@ def test_estimates_above_a_filter(cost_based: Oracle) -> None:
     lake = cost_based
 
     def estimate(catalog: str, table: str, condition: str) -> int:
-        found = lake.sql(f"select id as i, s, b from {catalog}.known.{table} where {condition}")
+        found = lake.sql(f"select id as i, s, d from {catalog}.known.{table} where {condition}")
         rows = found._jdf.queryExecution().optimizedPlan().stats().rowCount()
         return int(str(rows.get()))
 
@@ -82,7 +82,7 @@ def test_estimates_above_a_filter(cost_based: Oracle) -> None:
         count_values(lake, f"known.{table}")
         assert estimate("lake", table, "s = 's3'") == 15
         assert estimate("java_hadoop", table, "s = 's3'") == 15
-        assert estimate("lake", table, "b") == 50
+        assert estimate("lake", table, "d = date'1970-01-01'") == 20
     # Java does not tell Spark of bounds
     assert estimate("lake", "one_file", "id < 25") == 26
     # the filter has left one file, and is not counted a second time
