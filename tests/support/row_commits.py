@@ -119,7 +119,8 @@ class RowCommitter:
         result = self.table.scan(columns=["id", "v"]).to_arrow().to_pylist()
         own = {r["id"]: r["v"] for r in result if r["id"] // 10**6 == self.number}
         self.rows = {id_: Row(v=v, sequence_number=0) for id_, v in own.items()}
-        self._next = max((id_ % 10**6 for id_ in own), default=-1) + 1
+        # ids of rows that are gone are not given again
+        self._next = max(self._next, *(id_ % 10**6 + 1 for id_ in own), 0)
 
     def append(self) -> None:
         """Add three rows."""
