@@ -248,7 +248,17 @@ def _client(authority: str, ticket: str | None, _process: int) -> Any:
             "pip install 'iceberg-pyspark[hdfs]'"
         ) from e
     arguments: dict[str, Any] = {} if ticket is None else {"kerberos_cache": ticket}
-    return Client(f"hdfs://{authority}" if authority else None, **arguments)
+    url = f"hdfs://{authority}" if authority else None
+    return Client(url, client_settings(authority), **arguments)
+
+
+def client_settings(authority: str) -> dict[str, str]:
+    """Return what the client is configured with beside the machine's Hadoop configuration.
+
+    A name of several name nodes has no port, and clients wait minutes for one to take over. One
+    name node at a host and a port has none to take over from it: no answer is an error in seconds.
+    """
+    return {"dfs.client.failover.max.attempts": "3"} if ":" in authority else {}
 
 
 def _create(client: Any, path: str) -> Any:

@@ -112,7 +112,7 @@ def test_statements_that_change_rows_are_refused_in_our_words(tmp_path: Path) ->
             "row_level": [("class IcebergPyFrames {", "class IcebergPyFrames extends Tomorrow {")],
             "layout": [("new RebalancePartitions(", "new RebalancePartitionsOfTomorrow(")],
         },
-        *("catalog", "writes", "row changes"),
+        *("catalog", "writes", "reads", "row changes"),
     )
     refused = {name for name, (part, _) in STEPS.items() if part == "row changes"}
     assert set(wrong(actual)) == refused - {"truncate"}

@@ -90,10 +90,10 @@ def test_a_session_restricts_also_what_the_portable_path_reads(
 def test_a_file_in_another_store_is_refused_unless_allowed(
     spark: SparkSession, read_path: ReadPath, table: Table, other: Table
 ) -> None:
-    borrow(table, other, "hdfs://nobody:1/{name}")
+    borrow(table, other, "hdfs://127.0.0.1:1/{name}")
     error, text = refusal(load(spark, table.location).collect)
     assert error == "LocationRefusedError"
-    for words in ("may only read files of its own store, file://", "hdfs://nobody:1/", ALLOW):
+    for words in ("may only read files of its own store, file://", "hdfs://127.0.0.1:1/", ALLOW):
         assert words in text
     allowed = load(spark, table.location, {ALLOW: "true"})
     assert "may only read" not in failure(allowed)
@@ -160,7 +160,7 @@ def test_a_query_writes_to_another_store_only_where_the_session_allows_it(
     spark: SparkSession, lake: IcebergSession, statement: str
 ) -> None:
     """Nothing answers there, so that a write that is allowed fails later, by another error."""
-    properties = "tblproperties ('write.data.path'='hdfs://nobody:1/d')"
+    properties = "tblproperties ('write.data.path'='hdfs://127.0.0.1:1/d')"
     spark.sql(f"create or replace table lake.db.old (id bigint) {properties}")
     if statement.startswith("insert"):
         properties = ""

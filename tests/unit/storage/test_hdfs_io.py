@@ -44,3 +44,9 @@ def test_names_that_hdfs_lacks_are_refused(name: str) -> None:
 def test_a_user_that_would_name_another_server_is_refused(user: str) -> None:
     with pytest.raises(StorageError, match="not the name of a user"):
         HdfsFileIO({"hdfs.user": user}).exists("hdfs://h/t")
+
+
+def test_clients_wait_for_another_name_node_only_where_there_may_be_one() -> None:
+    assert hdfs_io.client_settings("names:8020") == {"dfs.client.failover.max.attempts": "3"}
+    assert hdfs_io.client_settings("cluster") == {}
+    assert hdfs_io.client_settings("") == {}
