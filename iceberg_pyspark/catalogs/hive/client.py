@@ -104,7 +104,7 @@ class HiveClient:
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("_catalog", "_properties", "_addresses", "_timeout", "_kept")
+        names = ("_catalog", "_properties", "_addresses", "_timeout", "_max_idle")
         return {name: self.__dict__[name] for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
