@@ -171,13 +171,10 @@ def _commit(
         outcome = _commit_on_own(catalog, table, steps, clock)
         if not isinstance(outcome, Refused):
             return outcome
-        # a store that repeats requests can refuse the repetition of our own success: look first
-        newest = _reload_after_conflict(catalog, table, outcome)
-        if not isinstance(newest, Done) or any(s.is_in(newest.value.metadata) for s in steps):
+        newest = _table_after_refusal(catalog, table, steps, outcome)
+        if not isinstance(newest, LoadedTable):
             return newest
-        for step in steps:
-            step.attempt_failed(outcome)
-        table = newest.value
+        table = newest
     try:
         current = catalog.load_table(table.identifier) if start == "newest" else table
         properties = _properties_to_commit_by(steps, current.metadata, clock)
@@ -203,26 +200,14 @@ def _commit(
             pinned = [r for r in requirements if not isinstance(r, AssertRefSnapshotId)]
         if not updates:
             return Done(current)
-        outcome = send_commit(catalog, current.identifier, requirements, updates, current)
-        if isinstance(outcome, Unknown):
-            return find_after_unknown(
-                catalog,
-                current.identifier,
-                outcome,
-                lambda metadata: any(step.is_in(metadata) for step in steps),
-                status_check_policy(properties),
-                clock,
-            )
-        if isinstance(outcome, Done) or not isinstance(outcome.error, CommitConflictError):
+        outcome = _attempt(catalog, current, steps, requirements, updates, properties, clock)
+        if not isinstance(outcome, Refused) or not isinstance(outcome.error, CommitConflictError):
             return outcome
-        # a store that repeats requests can refuse the repetition of our own success: look first
-        newer = _reload_after_conflict(catalog, current, outcome)
-        if not isinstance(newer, Done) or any(s.is_in(newer.value.metadata) for s in steps):
-            return newer
-        for step in steps:
-            step.attempt_failed(outcome)
+        newest = _table_after_refusal(catalog, current, steps, outcome)
+        if not isinstance(newest, LoadedTable):
+            return newest
         retry += 1
-        overtaken += newer.value.metadata_location != current.metadata_location
+        overtaken += newest.metadata_location != current.metadata_location
         wait_ms = policy.wait_ms(
             retry,
             overtaken=overtaken,
@@ -248,23 +233,49 @@ def _commit_on_own(
     """One attempt on the table as this writer left it; refused, it says nothing of the steps."""
     try:
         properties = _properties_to_commit_by(steps, table.metadata, clock)
-        policy = status_check_policy(properties)
-        commit_retry_policy(properties)
         check_may_change(table.metadata)
         updates, requirements = _collect(steps, table.metadata, clock)
     except IcebergError as e:
         return Refused(e)
-    outcome = send_commit(catalog, table.identifier, requirements, updates, table)
+    return _attempt(catalog, table, steps, requirements, updates, properties, clock)
+
+
+def _attempt(
+    catalog: Catalog,
+    base: LoadedTable,
+    steps: Sequence[CommitStep],
+    requirements: Sequence[TableRequirement],
+    updates: Sequence[TableUpdate],
+    properties: Mapping[str, str],
+    clock: Clock,
+) -> Outcome[LoadedTable]:
+    """Send a commit once, and look for it where the catalog does not know what became of it."""
+    outcome = send_commit(catalog, base.identifier, requirements, updates, base)
     if not isinstance(outcome, Unknown):
         return outcome
     return find_after_unknown(
         catalog,
-        table.identifier,
+        base.identifier,
         outcome,
         lambda metadata: any(step.is_in(metadata) for step in steps),
-        policy,
+        status_check_policy(properties),
         clock,
     )
+
+
+def _table_after_refusal(
+    catalog: Catalog, base: LoadedTable, steps: Sequence[CommitStep], refused: Refused
+) -> LoadedTable | Outcome[LoadedTable]:
+    """The newest table, to try again with, or the outcome where no other attempt may follow.
+
+    A store that repeats requests can refuse the repetition of our own success: look first.
+    """
+    newest = _reload_after_conflict(catalog, base, refused)
+    if not isinstance(newest, Done) or any(s.is_in(newest.value.metadata) for s in steps):
+        return newest
+    for step in steps:
+        step.attempt_failed(refused)
+    return newest.value
 
 
 def builds_on(metadata: TableMetadata, before: TableMetadata, branch: str) -> bool:
