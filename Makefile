@@ -41,7 +41,7 @@ help:
 	@echo 'make test        everything that CI runs: lint, unit, spark, spark-oldest, interop, older-releases, docs'
 	@echo 'make check       the inner loop: lint, and the quick tests without Spark'
 	@echo 'make lint        ruff, mypy --strict, import-linter, clang-format'
-	@echo 'make unit        tests without Spark, in seconds'
+	@echo 'make unit        tests without Spark'
 	@echo 'make spark       tests/spark on the newest pyspark (spark-oldest: tests marked `release` on 4.1)'
 	@echo "make interop     tests with Iceberg's Java runtime and PyIceberg: each side reads what the other writes"
 	@echo 'make older-releases  compiles the Java sources against every release of Spark, and runs first steps on 4.0.5 and 4.1.0'
@@ -218,6 +218,7 @@ services: env
 
 # The same before tests: where a server cannot be had, its tests are skipped, or fail, and say why.
 programs: env
+	@echo 'fetching or building the servers of the tests into .services (some minutes the first time)'
 	@$(NEWEST) -m tests.services > /dev/null 2>&1 || true
 
 clean:

@@ -138,6 +138,8 @@ def _arcs(coverage_file: Path) -> Mapping[str, set[Arc]]:
 def main(folders: Sequence[Path]) -> None:
     """Write the list and print what it saves."""
     cases = read_cases(folders)
+    if not any(case.arcs for case in cases):
+        sys.exit(f"no measured case in {', '.join(map(str, folders))}: run `make selection`")
     rest = left_out(cases)
     text = _HEADER + "".join(f"{case.node_id}\n" for case in rest)
     LEFT_OUT.write_text(text, encoding="utf-8")
