@@ -35,7 +35,6 @@ _OTHERS = (
     "com.fasterxml.jackson.core:jackson-databind",
     "commons-io:commons-io",
     "org.antlr:antlr4-runtime",
-    "org.apache.arrow:arrow-memory-core",
     "org.apache.arrow:arrow-vector",
     "org.apache.avro:avro",
     "org.apache.hadoop:hadoop-client-api",
@@ -43,8 +42,6 @@ _OTHERS = (
     "org.apache.logging.log4j:log4j-api",
     "org.apache.logging.log4j:log4j-core",
     "org.apache.parquet:parquet-column",
-    "org.apache.parquet:parquet-common",
-    "org.apache.parquet:parquet-format-structures",
     "org.apache.parquet:parquet-hadoop",
     "org.codehaus.janino:commons-compiler",
     "org.codehaus.janino:janino",
@@ -53,8 +50,14 @@ _OTHERS = (
     "org.scala-lang:scala-reflect",
     "org.slf4j:slf4j-api",
 )
-# of which the parent says nothing
-_VERSIONED = {"net.sf.py4j:py4j": "0.10.9.9", "org.json4s:json4s-ast_2.13": "4.0.7"}
+# Spark's parent manages no version of these artifacts, only a property for some
+_VERSIONED = {
+    "net.sf.py4j:py4j": "0.10.9.9",
+    "org.apache.arrow:arrow-memory-core": "${arrow.version}",
+    "org.apache.parquet:parquet-common": "${parquet.version}",
+    "org.apache.parquet:parquet-format-structures": "${parquet.version}",
+    "org.json4s:json4s-ast_2.13": "4.0.7",
+}
 
 
 class JarsUnavailableError(Exception):
