@@ -1,3 +1,3 @@
-"""The specification as values and pure functions: standard library only, no file, clock or
-chance.
+"""The Iceberg specification as values and pure functions: standard library only, no file access,
+clock or randomness.
 """

@@ -1,7 +1,8 @@
 """The structs of manifest lists and manifests, and their Avro schemas for versions 1, 2 and 3.
 
 Specification, "Manifests", "Manifest Entry Fields", "Data File Fields" and "Manifest Lists". Field
-order and names are those Java writes; fields that writers must leave out are not here.
+order and names are those that Java writes; fields that the specification forbids writers to write
+are absent.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.avro_types import record_schema
 
 BLOCK_SIZE_IN_BYTES = 64 * 1024 * 1024
-"""What v1 manifests hold in the deprecated field 105, which old readers require."""
+"""The value of the deprecated field 105 in v1 manifests, which old readers require."""
 
 
 def _required(field_id: int, name: str, type_: types.Type) -> types.NestedField:
@@ -44,7 +45,7 @@ METRIC_FIELDS = (
     _metric(125, "lower_bounds", 126, 127, types.BinaryType()),
     _metric(128, "upper_bounds", 129, 130, types.BinaryType()),
 )
-"""The metrics of a file: maps from column id."""
+"""The metrics of a file, each a map keyed by column id."""
 
 _SPLIT_OFFSETS = _optional(
     132,
@@ -59,7 +60,7 @@ _EQUALITY_IDS = _optional(
 
 
 def data_file_struct(partition_type: types.StructType, format_version: int) -> types.StructType:
-    """The `data_file` struct (field 2) of a manifest of that format version."""
+    """Return the `data_file` struct (field 2) of a manifest of the given format version."""
     fields = [
         _required(100, "file_path", types.StringType()),
         _required(101, "file_format", types.StringType()),
@@ -86,7 +87,9 @@ def data_file_struct(partition_type: types.StructType, format_version: int) -> t
 
 
 def manifest_entry_schema(partition_type: types.StructType, format_version: int) -> dict[str, Any]:
-    """The Avro schema of a manifest's records; `partition_type` is that of the manifest's spec."""
+    """Return the Avro schema of a manifest's records; `partition_type` belongs to the manifest's
+    spec.
+    """
     fields = [_required(0, "status", types.IntegerType())]
     if format_version == 1:
         fields.append(_required(1, "snapshot_id", types.LongType()))
@@ -116,7 +119,7 @@ _PARTITIONS = _optional(
 
 
 def manifest_file_schema(format_version: int) -> dict[str, Any]:
-    """The Avro schema of a manifest list's records."""
+    """Return the Avro schema of a manifest list's records."""
     path = [
         _required(500, "manifest_path", types.StringType()),
         _required(501, "manifest_length", types.LongType()),

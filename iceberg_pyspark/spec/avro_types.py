@@ -1,7 +1,8 @@
-"""Iceberg types as Avro schemas (Appendix A, "Avro"), as plain dicts.
+"""Iceberg types as Avro schemas (Appendix A, "Avro"), represented as plain dicts.
 
-Names follow what Java writes, because readers exist that look at them: a struct is record
-`r<field id>`, a map record `k<id>_v<id>`. Readers here never do: they resolve by `field-id`.
+Names follow Java's (a struct is record `r<field id>`, a map record `k<id>_v<id>`), because some
+readers depend on the names. The readers of this package ignore names and resolve fields by
+`field-id`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ _VALID_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def avro_name(name: str) -> str:
-    """A field name that Avro allows: what it forbids becomes `_x` and its hexadecimal code.
+    """Return a name that Avro allows: a forbidden character becomes `_x` and its hexadecimal code.
 
-    Letters beyond ASCII are replaced too (Java keeps them): not every Avro reader accepts them.
+    Letters beyond ASCII are replaced too (Java keeps them), because some Avro readers reject them.
 
     >>> avro_name("a.b"), avro_name("1a"), avro_name("id:foo")
     ('a_x2Eb', '_1a', 'id_x3Afoo')
@@ -40,7 +41,8 @@ def avro_name(name: str) -> str:
 
 
 def decimal_bytes(precision: int) -> int:
-    """The least number of bytes whose two's complement holds every decimal of that precision.
+    """Return the smallest number of bytes whose two's complement holds every decimal of the
+    precision.
 
     >>> decimal_bytes(9), decimal_bytes(10), decimal_bytes(38)
     (4, 5, 16)
@@ -49,7 +51,7 @@ def decimal_bytes(precision: int) -> int:
 
 
 def record_schema(struct: types.StructType, name: str) -> dict[str, Any]:
-    """An Avro record schema of that name for a struct, with all field ids."""
+    """Return the Avro record schema named `name` for a struct, with all field ids."""
     return _record(struct, name, set())
 
 
@@ -59,7 +61,8 @@ def _record(struct: types.StructType, name: str, defined: set[str]) -> dict[str,
     for f in struct.fields:
         field = _field(f, defined)
         if field["name"] in names:
-            # two names may sanitise to one; names carry no meaning, so the id makes it unique
+            # two names may become the same Avro name; readers ignore names, so the id makes the
+            # name unique
             field["name"] = f"{field['name']}_{f.field_id}"
         names.add(field["name"])
         fields.append(field)
@@ -74,7 +77,7 @@ def _field(f: types.NestedField, defined: set[str]) -> dict[str, Any]:
     if f.doc is not None:
         out["doc"] = f.doc
     if f.initial_default is not None:
-        # a default is of the union's first branch
+        # Avro requires a default to match the first branch of a union
         out["type"] = avro_type if f.required else [avro_type, "null"]
         out["default"] = _default(f.type, default_of(f, "initial"))
     elif f.required:
@@ -160,7 +163,7 @@ def _type(type_: types.Type, field_id: int, defined: set[str]) -> Any:
 
 
 def _fixed(name: str, size: int, logical: dict[str, Any], defined: set[str]) -> Any:
-    # a named Avro type is defined at its first use and referred to after it
+    # Avro defines a named type at its first use and refers to it by name afterwards
     if name in defined:
         return name
     defined.add(name)
@@ -179,7 +182,8 @@ _PRIMITIVES: dict[str, types.Type] = {
 
 
 def primitive_type(avro_type: Any) -> types.Type:
-    """The primitive type that an Avro type stands for; `unknown` for null and for what is none.
+    """Return the primitive type for an Avro type; `unknown` for null and for types that are not
+    primitive.
 
     >>> primitive_type(["null", {"type": "int", "logicalType": "date"}])
     DateType()
@@ -214,7 +218,9 @@ def primitive_type(avro_type: Any) -> types.Type:
 
 
 def _default(type_: types.Type, value: Any) -> Any:
-    """A value whose structs are filled in, as Avro writes it in a schema."""
+    """Convert a default value, whose structs are complete, to the form that an Avro schema
+    requires.
+    """
     if value is None:
         return None
     match type_:

@@ -1,9 +1,10 @@
-"""Content entries: the rows of root manifests and their leaves, as proposed for format version 4.
+"""Content entries: the rows of root manifests and leaf manifests, as proposed for format version 4.
 
-Two proposals name the same things by other field ids: "Single-file commits", whose entries are
-written here, and the classes of Iceberg's Java library, whose entries are read. A `Profile` is the
-table of one of them: for each role the field ids that lead to its column. The id sets share
-numbers with other meanings, so that a file has the columns of one profile alone.
+Two sources use different field ids for the same data: the proposal "Single-file commits", in whose
+form this package writes entries, and the classes of Iceberg's Java library, whose entries this
+package can read. A `Profile` describes one of the two: for each role the field ids that lead to its
+column. The two profiles use some ids with different meanings, so a file has the columns of one
+profile only.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from iceberg_pyspark.spec.manifests import ManifestEntry, ManifestFile
 
 
 class ContentType(IntEnum):
-    """What an entry stands for; the last three are in root manifests alone."""
+    """The kind of object that an entry describes; the last three occur only in root manifests."""
 
     DATA = 0
     DELETION_VECTOR = 1
@@ -28,7 +29,7 @@ class ContentType(IntEnum):
 
 
 class ContentStatus(IntEnum):
-    """What the snapshot did to an entry; the last two only in entries of Java's classes."""
+    """The change that the snapshot made to an entry; the last two occur only in Java's entries."""
 
     EXISTING = 0
     ADDED = 1
@@ -79,14 +80,14 @@ ROLES: tuple[Role, ...] = get_args(Role)
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Where the column of each role is: field ids from the top of the schema down.
+    """The place of each role's column: a path of field ids from the top of the schema downwards.
 
-    A role that is missing has no column in the profile.
+    A role that is absent from `paths` has no column in the profile.
     """
 
     name: str
     marker: tuple[int, str]
-    """A top-level field, id and name, by which a file's profile is known."""
+    """The id and name of the top-level field that identifies the profile of a file."""
     paths: Mapping[Role, tuple[int, ...]]
 
 
@@ -141,7 +142,7 @@ SINGLE_FILE_COMMITS = Profile(
         "inline_vector": (147, 146),
     },
 )
-"""Entries as the proposal "Single-file commits" has them: vectors are entries of their own."""
+"""Entries as in the proposal "Single-file commits": a deletion vector is a separate entry."""
 
 TRACKED_FILES = Profile(
     name="tracked files",
@@ -161,7 +162,7 @@ TRACKED_FILES = Profile(
         "format_version": (157,),
     },
 )
-"""Entries as Java's class `TrackedFile` has them: a vector is part of its data file's entry."""
+"""Entries as in Java's class `TrackedFile`: a deletion vector is part of its data file's entry."""
 
 PROFILES = (SINGLE_FILE_COMMITS, TRACKED_FILES)
 
@@ -171,11 +172,12 @@ PROFILES = (SINGLE_FILE_COMMITS, TRACKED_FILES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafEntry:
-    """A manifest among the entries of a root manifest: `DATA_MANIFEST` or `DELETE_MANIFEST`.
+    """An entry of a root manifest for a leaf manifest: `DATA_MANIFEST` or `DELETE_MANIFEST`.
 
-    `manifest` has all that the entry says: both its sequence numbers are the manifest's, its
-    snapshot is the one that has added it. `referenced_file` is the data manifest whose files all
-    vectors of a delete manifest are of; None where that is unknown.
+    `manifest` holds all fields of the entry. Both sequence numbers of the entry are the manifest's
+    sequence number, and its snapshot id is the manifest's `added_snapshot_id`. `referenced_file` is
+    set if all deletion vectors of a delete manifest apply to files of one data manifest: it is the
+    path of that data manifest. None means unknown.
     """
 
     status: ContentStatus
@@ -185,11 +187,12 @@ class LeafEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestVectorEntry:
-    """A manifest deletion vector: which entries of the manifest `leaf` are not in the snapshot.
+    """A manifest deletion vector: the positions of the entries in manifest `leaf` that are deleted.
 
-    The vector is `inline`, a whole `deletion-vector-v1` blob, or that blob lies in the Puffin file
-    `location`, `size_in_bytes` long from `offset` on; `file_size_in_bytes` is the Puffin file's
-    own size, None for unknown. `cardinality` counts the positions.
+    The vector is a `deletion-vector-v1` blob: either `inline` holds the whole blob, or the blob
+    lies in the Puffin file `location`, starts at `offset` and is `size_in_bytes` long.
+    `file_size_in_bytes` is the size of the Puffin file, or None if unknown. `cardinality` is the
+    number of positions.
     """
 
     status: ContentStatus
@@ -206,7 +209,7 @@ class ManifestVectorEntry:
 
 
 RootEntry: TypeAlias = ManifestEntry | LeafEntry | ManifestVectorEntry
-"""What a root manifest has: files, deletion vectors among them, manifests, and their vectors."""
+"""An entry of a root manifest: a file or deletion vector, a leaf manifest, or a leaf's vector."""
 
 
 # --- statistics of columns ------------------------------------------------------------------------
@@ -217,7 +220,9 @@ _HIGHEST_STATS_ID = 200_000_000
 
 
 class StatsField(IntEnum):
-    """A field of a column's statistics, by its distance from the struct's own id."""
+    """A field of a column's statistics; the value is the distance of its id from the struct's
+    id.
+    """
 
     LOWER_BOUND = 1
     UPPER_BOUND = 2
@@ -228,7 +233,7 @@ class StatsField(IntEnum):
 
 
 def stats_field_id(field_id: int) -> int | None:
-    """The id of the struct of a column's statistics; None: no such struct can have an id.
+    """Return the id of the struct with a column's statistics, or None if the id would be too large.
 
     >>> stats_field_id(1), stats_field_id(999_950)
     (10200, None)

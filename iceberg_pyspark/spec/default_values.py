@@ -1,7 +1,7 @@
-"""Default values of columns: what may be one, and what one stands for.
+"""Default values of columns: which values are allowed, and which value a default stands for.
 
-Specification, "Default Values". How a default is written is `values.py`; which columns may have one
-in which format version is `commits/compatibility.py`.
+Specification, "Default Values". Serialization of defaults is in `values.py`;
+`commits/compatibility.py` decides which columns may have a default in which format version.
 """
 
 from __future__ import annotations
@@ -26,13 +26,17 @@ WhichDefault = Literal["initial", "write"]
 
 
 def default_of(field: NestedField, which: WhichDefault) -> Any:
-    """The field's value where rows lack it: all of a struct's fields, by their own defaults."""
+    """Return the field's value for rows that lack it; a struct's missing fields get their own
+    defaults.
+    """
     default = field.initial_default if which == "initial" else field.write_default
     return with_child_defaults(field.type, default, which)
 
 
 def with_child_defaults(type_: Type, value: Any, which: WhichDefault) -> Any:
-    """A value, with what its structs leave out filled in by those fields' own defaults."""
+    """Return a value in which the missing fields of structs are filled with the defaults of the
+    fields.
+    """
     if value is None:
         return None
     match type_:
@@ -58,9 +62,10 @@ def with_child_defaults(type_: Type, value: Any, which: WhichDefault) -> Any:
 
 
 def why_no_default(type_: Type, value: Any) -> str | None:
-    """What keeps a value, or no value, from being a default of the type; None: nothing does.
+    """Return the reason why a value cannot be a default of the type, or None if it can (or is
+    None).
 
-    A default is what reads back as itself from JSON, which knows neither NaN nor infinity.
+    A default must read back unchanged from JSON, which has neither NaN nor infinity.
     """
     if value is None:
         return None

@@ -1,8 +1,8 @@
-"""How parts of a table are shown to a person: as plain text, and as HTML in notebooks.
+"""Text and HTML that show parts of a table to a person: plain text, and HTML in notebooks.
 
-Names, comments and properties come from metadata that somebody else may have written. Plain text
-shows characters that a terminal would act on as escapes, HTML escapes everything, and neither shows
-a secret.
+Names, comments and properties come from metadata that another person may have written. Plain text
+shows control characters as escapes, so that a terminal does not act on them; HTML escapes every
+text; neither form shows a secret.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def printable(text: str) -> str:
-    r"""Text on one line, without secrets, and with control characters as escapes.
+    r"""Return the text on one line, without secrets, and with control characters as escapes.
 
     >>> printable("two\nlines")
     'two\\nlines'
@@ -36,7 +36,7 @@ def printable(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Text on one line, with control characters as escapes.
+    r"""Return the text on one line, with control characters as escapes.
 
     >>> escaped("two\nlines")
     'two\\nlines'
@@ -49,7 +49,7 @@ def escaped(text: str) -> str:
 
 
 def utc_text(timestamp_ms: int) -> str:
-    """A point in time to the millisecond.
+    """Return a timestamp in UTC with millisecond precision.
 
     >>> utc_text(1500)
     '1970-01-01 00:00:01.500 UTC'
@@ -62,7 +62,9 @@ def utc_text(timestamp_ms: int) -> str:
 
 
 def transform_text(transform: Transform, column: str) -> str:
-    """A transform of a column in the words of Iceberg's own catalog: `bucket(16, id)`."""
+    """Return a transform of a column in the syntax of Java's Spark catalog, such as `bucket(16,
+    id)`.
+    """
     match transform:
         case IdentityTransform():
             return column
@@ -77,7 +79,7 @@ def transform_text(transform: Transform, column: str) -> str:
 
 
 def html_table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table for a notebook; every text in it is escaped.
+    """Return an HTML table for a notebook; all texts are escaped.
 
     >>> html_table("a < b", (), [("x", "1")])
     '<table><caption>a &lt; b</caption><tbody><tr><td>x</td><td>1</td></tr></tbody></table>'

@@ -1,9 +1,8 @@
-"""Column names of an entry table: the manifest entries of one manifest as columns.
+"""Column names of an entry table, which holds the entries of one manifest as columns.
 
-`storage/manifest_columns.py` makes such tables, `planning/` prunes and joins them; both know the
-columns by these names, which are the specification's. Values are in the physical form of
-`spec/values.py`: dates and times are integers. The struct `partition` names its children by
-partition field id.
+`storage/manifest_columns.py` builds entry tables; `planning/` prunes and joins them. The names are
+those of the specification. Values have the physical form of `spec/values.py`: dates and times are
+integers. The children of the struct `partition` are named by partition field id.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ ENTRY_COLUMNS = (
     "content_offset",
     "content_size_in_bytes",
 )
-"""The columns every entry table has, in order."""
+"""The columns of every entry table, in order."""
 
 MetricMap = Literal[
     "column_sizes",
@@ -42,14 +41,15 @@ MetricMap = Literal[
     "upper_bounds",
 ]
 METRIC_MAPS: tuple[MetricMap, ...] = get_args(MetricMap)
-"""The columns more that a table read with whole metrics has: maps by field id."""
+"""The additional columns of a table that was read with complete metrics: maps keyed by field id."""
 
 FILTER_METRICS: tuple[MetricMap, ...] = METRIC_MAPS[1:]
-"""The metrics a predicate is evaluated on."""
+"""The metrics that predicates are evaluated on."""
 
 
 def metric_column(metric: MetricMap, field_id: int) -> str:
-    """The column that holds one metric of one field, in a table read with metrics of chosen fields.
+    """Return the name of the column with one metric of one field, in a table read with chosen
+    metrics.
 
     >>> metric_column("lower_bounds", 7)
     'lower_bounds.7'

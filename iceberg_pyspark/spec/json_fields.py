@@ -1,9 +1,9 @@
-"""Fields of JSON objects that others wrote, read with the type and range the specification gives.
+"""Read fields of untrusted JSON objects with the type and range that the specification requires.
 
-Whoever holds a value that came from here may rely on its type: integers are integers of 32 or 64
-bits and no booleans, strings can be encoded, lists hold items of one type. What is wrong is an
-`InvalidMetadataError` that names the JSON path. An optional field that is null is as good as
-missing, as in Java. Values of column types are `values.py`.
+Callers can rely on the types of returned values: integers have 32 or 64 bits and are not booleans,
+strings can be encoded in UTF-8, lists hold items of one type. A wrong value raises
+`InvalidMetadataError` with its JSON path. An optional field that is null counts as missing, as in
+Java. Values of column types are in `values.py`.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ from iceberg_pyspark.errors import InvalidMetadataError
 MAX_INT32 = 2**31 - 1
 MAX_INT64 = 2**63 - 1
 MAX_TIME_MS = MAX_INT64 // 1000
-"""Times are shown in microseconds, which must fit 64 bits too."""
+"""The largest time in milliseconds whose microseconds, in which times are shown, still fit 64 bits.
+"""
 
 _SHOWN_CHARACTERS = 80
 
 
 compact_json = json.JSONEncoder(separators=(",", ":")).encode
-"""A value as JSON without spaces; one encoder for all: to make one costs as much as its use."""
+"""Encode a value as JSON without spaces; the encoder is shared because creating one is expensive.
+"""
 
 
 def parse_json(text: str | bytes, where: str) -> Any:
     """Parse a JSON text; `where` begins the error message.
 
-    NaN and Infinity, which Python would take, are no JSON.
+    NaN and Infinity are refused: Python would accept them, but they are not JSON.
     """
     try:
         return json.loads(text, parse_constant=_no_constant)
@@ -42,7 +44,7 @@ def _no_constant(name: str) -> None:
 
 
 def short_text(value: Any) -> str:
-    """A JSON value for a message: short, and never of any depth."""
+    """Return a short text of a JSON value for messages; lists and objects are not written out."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     text = repr(value)
@@ -50,14 +52,16 @@ def short_text(value: Any) -> str:
 
 
 def is_text(value: Any) -> bool:
-    """Whether a value is a string that UTF-8 can hold: JSON may escape halves of pairs."""
+    """Return whether a value is a string that UTF-8 can encode; JSON escapes can form lone
+    surrogates.
+    """
     if not isinstance(value, str):
         return False
     return value.isascii() or not any("\ud800" <= c <= "\udfff" for c in value)
 
 
 def is_deeper(value: Any, levels: int) -> bool:
-    """Whether lists and objects nest deeper than so many levels."""
+    """Return whether lists and objects nest deeper than `levels` levels."""
     level = [value]
     for _ in range(levels + 1):
         level = [
@@ -72,7 +76,10 @@ def is_deeper(value: Any, levels: int) -> bool:
 
 
 def _is_plain(data: dict[str, Any]) -> bool:
-    """Whether an object holds strings in ASCII alone: a fast test, since summaries are many."""
+    """Return whether all keys and values of an object are ASCII strings.
+
+    The test is fast, because a table may have many snapshot summaries.
+    """
     try:
         return "".join(data).isascii() and "".join(data.values()).isascii()
     except TypeError:
@@ -80,7 +87,7 @@ def _is_plain(data: dict[str, Any]) -> bool:
 
 
 class JsonObject:
-    """A JSON object at a path; each method reads one key and checks it.
+    """A JSON object at a path; each method reads one key and checks its value.
 
     >>> JsonObject({"snapshot-id": "3"}, "snapshots[0]").int64("snapshot-id")
     Traceback (most recent call last):
@@ -98,93 +105,95 @@ class JsonObject:
         self.path = path
 
     def path_of(self, key: str) -> str:
-        """The path of one of its fields."""
+        """Return the path of one field of the object."""
         return f"{self.path}.{key}" if self.path else key
 
     def has(self, key: str) -> bool:
-        """Whether the field is there and not null."""
+        """Return whether the field exists and is not null."""
         return self._data.get(key) is not None
 
     def value(self, key: str) -> Any:
-        """The field as it is, None where it is missing."""
+        """Return the field unchecked, or None if it is missing."""
         return self._data.get(key)
 
     def names(self) -> Sequence[str]:
-        """The names of its fields, each of them encodable."""
+        """Return the names of the fields; raise `InvalidMetadataError` for a name that is not valid
+        UTF-8.
+        """
         for key in self._data:
             if not is_text(key):
                 raise InvalidMetadataError(f"{self.path_of(short_text(key))}: not a name in UTF-8")
         return tuple(self._data)
 
     def string(self, key: str) -> str:
-        """A required string."""
+        """Return a required string."""
         value = self._data.get(key)
         if not isinstance(value, str) or not (value.isascii() or is_text(value)):
             raise self.wrong(key, "required string")
         return value
 
     def optional_string(self, key: str) -> str | None:
-        """A string or None."""
+        """Return a string, or None if the field is missing."""
         return self.string(key) if self._data.get(key) is not None else None
 
     def boolean(self, key: str) -> bool:
-        """A required boolean."""
+        """Return a required boolean."""
         value = self._data.get(key)
         if not isinstance(value, bool):
             raise self.wrong(key, "required boolean")
         return value
 
     def int32(self, key: str, minimum: int = -MAX_INT32 - 1) -> int:
-        """A required integer of 32 bits."""
+        """Return a required 32-bit integer that is at least `minimum`."""
         return self._integer(key, minimum, MAX_INT32)
 
     def optional_int32(self, key: str, minimum: int = -MAX_INT32 - 1) -> int | None:
-        """An integer of 32 bits or None."""
+        """Return a 32-bit integer, or None if the field is missing."""
         return self.int32(key, minimum) if self._data.get(key) is not None else None
 
     def int64(self, key: str, minimum: int = -MAX_INT64 - 1) -> int:
-        """A required integer of 64 bits."""
+        """Return a required 64-bit integer that is at least `minimum`."""
         return self._integer(key, minimum, MAX_INT64)
 
     def optional_int64(self, key: str, minimum: int = -MAX_INT64 - 1) -> int | None:
-        """An integer of 64 bits or None."""
+        """Return a 64-bit integer, or None if the field is missing."""
         return self.int64(key, minimum) if self._data.get(key) is not None else None
 
     def time_ms(self, key: str) -> int:
-        """A required time in milliseconds from 1970."""
+        """Return a required time in milliseconds from 1970-01-01 UTC."""
         return self._integer(key, -MAX_TIME_MS, MAX_TIME_MS)
 
     def object(self, key: str) -> JsonObject:
-        """A required object."""
+        """Return a required object."""
         return JsonObject(self._data.get(key), self.path_of(key))
 
     def optional_object(self, key: str) -> JsonObject | None:
-        """An object or None."""
+        """Return an object, or None if the field is missing."""
         return self.object(key) if self._data.get(key) is not None else None
 
     def array(self, key: str) -> list[Any]:
-        """A required list, its items unchecked."""
+        """Return a required list; its items are not checked."""
         value = self._data.get(key)
         if not isinstance(value, list):
             raise self.wrong(key, "required list")
         return value
 
     def objects(self, key: str) -> list[JsonObject]:
-        """An optional list of objects; missing is empty."""
+        """Return a list of objects; a missing field gives an empty list."""
         if self._data.get(key) is None:
             return []
         path = self.path_of(key)
         return [JsonObject(v, f"{path}[{i}]") for i, v in enumerate(self.array(key))]
 
     def strings(self, key: str) -> tuple[str, ...]:
-        """A required list of strings."""
+        """Return a required list of strings."""
         for i, value in enumerate(self.array(key)):
             if not is_text(value):
                 raise self.wrong(key, "expected a string", i)
         return tuple(self._data[key])
 
     def int32s(self, key: str, minimum: int = -MAX_INT32 - 1) -> tuple[int, ...]:
-        """An optional list of integers of 32 bits; missing is empty."""
+        """Return a list of 32-bit integers; a missing field gives an empty one."""
         if self._data.get(key) is None:
             return ()
         for i, value in enumerate(self.array(key)):
@@ -193,7 +202,7 @@ class JsonObject:
         return tuple(self._data[key])
 
     def string_map(self, key: str) -> dict[str, str]:
-        """An optional object of strings; missing is empty."""
+        """Return an object whose values are strings; a missing field gives an empty one."""
         value = self._data.get(key)
         if value is None:
             return {}
@@ -203,7 +212,7 @@ class JsonObject:
         return {name: entries.string(name) for name in entries.names()}
 
     def wrong(self, key: str, rule: str, index: int | None = None) -> InvalidMetadataError:
-        """The error for a field, or an item of it, that breaks a rule."""
+        """Return the error for a field, or for one item of it, that breaks a rule."""
         value, path = self._data.get(key), self.path_of(key)
         if index is not None and isinstance(value, list):
             value, path = value[index], f"{path}[{index}]"

@@ -1,9 +1,10 @@
-"""Manifests, their entries, and the files they track, as values.
+"""Manifests, manifest entries and the files that they track, as Python values.
 
-Specification, "Manifests", "Manifest Lists". Their Avro schemas are `spec/avro_schemas.py`; their
-files are `storage/manifest_lists.py`, `storage/manifest_reader.py` and
-`storage/manifest_writer.py`. While a scan is planned, entries are rows of an Arrow table
-(`storage/manifest_columns.py`), not these objects: these are what a commit adds, keeps and removes.
+Specification, "Manifests", "Manifest Lists". The Avro schemas are in `spec/avro_schemas.py`; the
+files are read and written by `storage/manifest_lists.py`, `storage/manifest_reader.py` and
+`storage/manifest_writer.py`. Scan planning handles entries as rows of an Arrow table
+(`storage/manifest_columns.py`); the objects of this module are what a commit adds, keeps and
+removes.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class ManifestContent(IntEnum):
 
 
 class EntryStatus(IntEnum):
-    """Status of a manifest entry (field 0)."""
+    """The status of a manifest entry (field 0)."""
 
     EXISTING = 0
     ADDED = 1
@@ -42,12 +43,11 @@ class EntryStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A data file, delete file or deletion vector, with its metrics by field id.
+    """A data file, delete file or deletion vector, with its metrics keyed by field id.
 
-    `partition` is a tuple in the order of the fields of spec `spec_id`, values as `values.py`
-    represents them. Bounds are binary single values. A deletion vector has content
-    POSITION_DELETES, format `puffin`, and all of `referenced_data_file`, `content_offset`,
-    `content_size_in_bytes`.
+    `partition` is a tuple in the field order of spec `spec_id`; its values have the form of
+    `values.py`. Bounds are binary single values. A deletion vector has content POSITION_DELETES,
+    format `puffin`, and all of `referenced_data_file`, `content_offset`, `content_size_in_bytes`.
     """
 
     content: FileContent = FileContent.DATA
@@ -74,13 +74,13 @@ class DataFile:
 
     @property
     def is_deletion_vector(self) -> bool:
-        """Whether this is a `deletion-vector-v1` blob of a Puffin file."""
+        """Whether the object is a `deletion-vector-v1` blob of a Puffin file."""
         return self.content is FileContent.POSITION_DELETES and self.file_format == "puffin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestEntry:
-    """A file with its status; numbers that are None inherit from the manifest list."""
+    """A file with its status; a number that is None is inherited from the manifest list."""
 
     status: EntryStatus
     snapshot_id: int | None = None
@@ -96,7 +96,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFieldSummary:
-    """Bounds of one partition field over a manifest; `contains_nan` None is unknown."""
+    """The bounds of one partition field over a manifest; `contains_nan` None means unknown."""
 
     contains_null: bool
     contains_nan: bool | None = None
@@ -105,12 +105,14 @@ class PartitionFieldSummary:
 
 
 ManifestPart: TypeAlias = tuple[str, ManifestContent, int]
-"""`ManifestFile.part`: a root manifest is listed once for each kind and spec of its own files."""
+"""The type of `ManifestFile.part`: a root manifest appears once for each content and spec of its
+files.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSummary:
-    """What is known of a column over all entries of a manifest; None is unknown, as of a file."""
+    """The metrics of one column over all entries of a manifest; None means unknown."""
 
     field_id: int
     value_count: int | None = None
@@ -122,13 +124,13 @@ class ColumnSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFile:
-    """One row of a manifest list. Counts that are None (v1) mean "non-zero".
+    """One row of a manifest list. A count that is None (v1) means "non-zero".
 
-    `table_location` is what relative paths in the manifest are relative to, None before version 4.
-    `is_root`: these are the files of one partition spec that a root manifest has among its own
-    entries. `dead_positions` are the entries, counted from 0 in the file, that are not in the
-    snapshot, as a deletion vector of `dead_count` positions. `columns` is what a root manifest
-    says of the columns in a leaf, dead entries among them.
+    `table_location` is the base of relative paths in the manifest; None before version 4. If
+    `is_root`, the object stands for the files of one content and partition spec that a root
+    manifest lists directly. `dead_positions` is a deletion vector with `dead_count` positions,
+    counted from 0 in the file, of the entries that are not in the snapshot. `columns` holds the
+    column metrics that a root manifest states for a leaf; they include the dead entries.
     """
 
     manifest_path: str
@@ -155,7 +157,9 @@ class ManifestFile:
 
     @property
     def part(self) -> ManifestPart:
-        """The file, and what of it this is: a root manifest is listed once for each part."""
+        """The path, content and spec id, which identify the part of a root manifest that this
+        object lists.
+        """
         return self.manifest_path, self.content, self.partition_spec_id
 
     @property
@@ -168,13 +172,15 @@ class ManifestFile:
 
 
 UNASSIGNED_SEQUENCE_NUMBER = -1
-"""In a `ManifestFile` of a commit in the making: "this snapshot's sequence number"."""
+"""A placeholder in the `ManifestFile` of an unfinished commit for the new snapshot's sequence
+number.
+"""
 
 
 def with_counts(
     manifest: ManifestFile, files: Mapping[EntryStatus, int], rows: Mapping[EntryStatus, int]
 ) -> ManifestFile:
-    """The manifest with its numbers of files and rows, by the status of their entries."""
+    """Return the manifest with its file and row counts set from counts by entry status."""
     return replace(
         manifest,
         added_files_count=files[EntryStatus.ADDED],

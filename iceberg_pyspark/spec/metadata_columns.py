@@ -22,7 +22,7 @@ LAST_UPDATED_SEQUENCE_NUMBER = NestedField(
     field_id=2147483539, name="_last_updated_sequence_number", type=LongType()
 )
 LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
-"""The columns of row lineage, which tables have since version 3."""
+"""The columns of row lineage, which exist since version 3."""
 
 CHANGE_TYPE = NestedField(
     field_id=2147483543,
@@ -41,7 +41,7 @@ COMMIT_SNAPSHOT_ID = NestedField(
     field_id=2147483541, name="_commit_snapshot_id", type=LongType(), doc="Commit snapshot ID"
 )
 CHANGE_COLUMNS = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
-"""What a changelog says of each row: INSERT or DELETE, in which commit, of which snapshot."""
+"""The columns of a changelog row: INSERT or DELETE, the ordinal of the commit, the snapshot id."""
 
 DELETE_FILE_PATH = NestedField(
     field_id=2147483546, name="file_path", type=StringType(), required=True
@@ -51,7 +51,7 @@ DELETE_FILE_ROW_ID = 2147483544
 
 
 def partition_column(partition_type: StructType) -> NestedField:
-    """The `_partition` column over a partition struct type."""
+    """Return the `_partition` column for a partition struct type."""
     return NestedField(field_id=PARTITION_ID, name=PARTITION_NAME, type=partition_type)
 
 

@@ -1,7 +1,7 @@
 """Murmur3 x86 32-bit with seed 0, over single values (Appendix B).
 
-The kernel hashes few values: literals of a filter, one partition tuple, one file name. Columns of
-rows are hashed by `arrow/write/column_transforms.py` with numpy and mmh3.
+This module hashes few values: literals of a filter, one partition tuple, one file name. Whole
+columns are hashed by `arrow/write/column_transforms.py` with numpy and mmh3.
 """
 
 _MASK = 0xFFFFFFFF
@@ -14,7 +14,7 @@ def _mix(k: int) -> int:
 
 
 def murmur3_32(data: bytes) -> int:
-    """The hash as a signed 32-bit integer.
+    """Return the hash as a signed 32-bit integer.
 
     >>> murmur3_32("iceberg".encode())
     1210000089

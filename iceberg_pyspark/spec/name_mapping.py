@@ -1,5 +1,6 @@
-"""Name mapping: field ids for data files that carry none. Specification, "Column Projection" and
-"Name Mapping Serialization".
+"""Name mapping: field ids for data files that contain none.
+
+Specification, "Column Projection" and "Name Mapping Serialization".
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ _PROPERTY = "schema.name-mapping.default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedField:
-    """Names a field may have in a file; `field_id` None marks names that map to nothing."""
+    """The names that a field may have in a file; with `field_id` None, the names map to no
+    field.
+    """
 
     field_id: int | None
     names: tuple[str, ...]
@@ -28,20 +31,23 @@ class MappedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameMapping:
-    """Mapped fields of a table's top level; names are literal, dots and all."""
+    """The mapped fields at the top level of a table; names are literal: a dot does not mean
+    nesting.
+    """
 
     fields: tuple[MappedField, ...]
 
 
 def find_field(fields: tuple[MappedField, ...], name: str) -> MappedField | None:
-    """The mapped field that one of its names says; list parts are `element`, map parts `key`,
-    `value`.
+    """Return the mapped field that has the given name, or None.
+
+    List elements are named `element`, map parts `key` and `value`.
     """
     return next((f for f in fields if name in f.names), None)
 
 
 def name_mapping_from_text(text: str) -> NameMapping:
-    """Parse the value of property `schema.name-mapping.default`."""
+    """Parse the value of the property `schema.name-mapping.default`."""
     data = parse_json(text, _PROPERTY)
     if not isinstance(data, list):
         raise InvalidMetadataError(f"{_PROPERTY}: expected a list, got {short_text(data)}")
@@ -64,7 +70,7 @@ def _fields_from_json(items: Sequence[JsonObject], depth: int = 1) -> tuple[Mapp
 
 
 def name_mapping_to_text(mapping: NameMapping) -> str:
-    """The property's JSON text."""
+    """Return the mapping as the JSON text of the property."""
     return json.dumps([_field_to_json(f) for f in mapping.fields])
 
 
@@ -77,7 +83,9 @@ def _field_to_json(f: MappedField) -> dict[str, Any]:
 
 
 def name_mapping_of(schema: Schema) -> NameMapping:
-    """The mapping of a schema's own names, as Java makes it for imported files."""
+    """Return the mapping from a schema's own names to its ids, as Java creates it for imported
+    files.
+    """
     return NameMapping(fields=_mapped_fields(schema.as_struct))
 
 
@@ -86,5 +94,5 @@ def _mapped_fields(type_: Type) -> tuple[MappedField, ...]:
 
 
 def mapped_field(f: NestedField) -> MappedField:
-    """The mapping of a column by its own name, and of everything in it."""
+    """Return the mapping of a column by its own name, including all nested fields."""
     return MappedField(field_id=f.field_id, names=(f.name,), fields=_mapped_fields(f.type))

@@ -1,4 +1,4 @@
-"""The field summaries of a manifest's partitions: specification, "Manifest Lists"."""
+"""The partition field summaries of a manifest. Specification, "Manifest Lists"."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from iceberg_pyspark.spec.values import may_bound_uuids, value_to_bytes
 def summarise_partitions(
     partition_type: StructType, partitions: Iterable[tuple[Any, ...]]
 ) -> tuple[PartitionFieldSummary, ...] | None:
-    """One summary per partition field over the tuples of all entries; bounds are not truncated.
+    """Return one summary per partition field over the partition tuples of all entries.
 
-    None where one has values that `may_bound_uuids` keeps from being bounded: a summary without
-    bounds would say that there are only nulls.
+    Bounds are not truncated. Returns None if `may_bound_uuids` forbids bounds for a field: a
+    summary without bounds would mean that all values are null.
     """
     values: list[set[Any]] = [set() for _ in partition_type.fields]
     zeros: list[set[float]] = [set() for _ in partition_type.fields]
     for partition in partitions:
         for i, value in enumerate(partition):
             if value == 0 and isinstance(value, float):
-                # a set would keep only one of -0.0 and 0.0
+                # a set would keep only one of -0.0 and 0.0, because they are equal
                 zeros[i].add(math.copysign(1.0, value))
             else:
                 values[i].add(value)
@@ -47,7 +47,7 @@ def _summary(
     floating = isinstance(type_, FloatType | DoubleType)
     comparable = [v for v in values if v is not None and not (floating and math.isnan(v))]
     comparable += [math.copysign(0.0, sign) for sign in zero_signs]
-    # the lower bound must be -0.0 where it occurs, the upper bound +0.0
+    # the specification: a lower bound of zero must be -0.0 if it occurs, an upper bound +0.0
     key = _total_order if floating else None
     return PartitionFieldSummary(
         contains_null=None in values,

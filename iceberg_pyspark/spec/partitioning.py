@@ -1,6 +1,6 @@
 """Partition specs: how rows map to partition tuples.
 
-Specification, "Partitioning" and Appendix C "Partition Specs". Evolving a spec is
+Specification, "Partitioning" and Appendix C "Partition Specs". Spec evolution is in
 `commits/spec_changes.py`. A partition tuple is a plain tuple of values in the order of the spec's
 fields.
 """
@@ -37,8 +37,9 @@ PartitionKey: TypeAlias = tuple[Any, ...]
 class PartitionField:
     """One field of a partition spec.
 
-    Several sources have only transforms of several arguments (v3). None of those is known, whatever
-    they are called: they are `UnknownTransform`, and so never computed and never used to prune.
+    Only a transform with several arguments (v3) has several sources. Apart from `void`, no such
+    transform is known, whatever its name: it becomes `UnknownTransform`, is never computed and
+    never used to prune.
     """
 
     source_ids: tuple[int, ...]
@@ -48,7 +49,7 @@ class PartitionField:
 
     @property
     def source_id(self) -> int:
-        """The single source column's field id."""
+        """The field id of the only (or first) source column."""
         return self.source_ids[0]
 
 
@@ -61,20 +62,24 @@ class PartitionSpec:
 
     @property
     def is_unpartitioned(self) -> bool:
-        """No field, or only void ones (Java's reading, docs/conformance.md 23)."""
+        """Whether the spec has no field, or only void fields, as Java decides it
+        (docs/conformance.md 23).
+        """
         return all(isinstance(f.transform, VoidTransform) for f in self.fields)
 
     def same_fields(self, other: PartitionSpec) -> bool:
-        """Whether both specs partition alike, ids aside (docs/conformance.md 60)."""
+        """Return whether both specs have the same fields, apart from field ids (docs/conformance.md
+        60).
+        """
         return [(f.source_ids, str(f.transform), f.name) for f in self.fields] == [
             (f.source_ids, str(f.transform), f.name) for f in other.fields
         ]
 
 
 def source_type(field: PartitionField, schemas: Sequence[Schema]) -> ice.Type:
-    """The source column's type in the first schema that has it; `unknown` when none has.
+    """Return the source column's type from the first schema that has the column, or else `unknown`.
 
-    Pass the current schema first and older ones after it: a spec stays readable after its source
+    Pass the current schema first and older schemas after it: a spec stays readable after its source
     column was dropped (docs/conformance.md 63).
     """
     for schema in schemas:
@@ -85,10 +90,10 @@ def source_type(field: PartitionField, schemas: Sequence[Schema]) -> ice.Type:
 
 
 def partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> ice.StructType:
-    """The struct type of the spec's partition tuples; all fields optional.
+    """Return the struct type of the spec's partition tuples; all fields are optional.
 
-    `unknown` stands where only a manifest can say the type: under a transform that is not known,
-    and where the source column is in no schema any more. Such values are kept as they are.
+    A field has type `unknown` where only a manifest can tell the type: the transform is unknown, or
+    no schema has the source column. Values of type `unknown` are kept as they are.
     """
     return ice.StructType(
         tuple(
@@ -103,9 +108,9 @@ def partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> ice.Struct
 
 
 def untyped_fields(spec: PartitionSpec, type_: ice.StructType) -> frozenset[int]:
-    """Ids of the fields whose values have a type that only a manifest has.
+    """Return the ids of the fields whose type only a manifest can tell.
 
-    Void fields are none of them: they have no values.
+    Void fields are excluded: they have no values.
     """
     return frozenset(
         f.field_id
@@ -120,9 +125,10 @@ def with_types_of(
     untyped: Collection[int],
     partition_type: ice.StructType,
 ) -> ice.StructType | None:
-    """The partition type with the types that manifests give its untyped fields, by field id.
+    """Return the partition type with the types that manifests declare for its untyped fields, by
+    field id.
 
-    None when no type holds the values of all of them.
+    Returns None if no single type can hold the values from all manifests.
     """
     fields = []
     for field in partition_type.fields:
@@ -139,7 +145,7 @@ def with_types_of(
 
 
 def _wider(one: ice.Type, other: ice.Type) -> ice.Type | None:
-    """The type of the two to which the other one may be promoted; None if there is none."""
+    """Return the one of two types to which the other can be promoted, or None if neither can."""
     match one, other:
         case (_, ice.UnknownType()):
             return one
@@ -156,7 +162,7 @@ def _wider(one: ice.Type, other: ice.Type) -> ice.Type | None:
 
 
 def partition_path(spec: PartitionSpec, schemas: Sequence[Schema], values: Sequence[Any]) -> str:
-    """The folder of a partition, `name=value/name=value`, URL-encoded as Java does."""
+    """Return the folder of a partition, `name=value/name=value`, URL-encoded as in Java."""
     return "/".join(
         f"{java_url_encode(f.name)}="
         f"{java_url_encode(human_value(f.transform, source_type(f, schemas), value))}"
@@ -165,13 +171,14 @@ def partition_path(spec: PartitionSpec, schemas: Sequence[Schema], values: Seque
 
 
 def java_url_encode(text: str) -> str:
-    """A name or value as folders have it."""
+    """Return a name or value URL-encoded for a partition folder."""
     # Java's URLEncoder keeps letters, digits and ".-*_", and writes a space as "+"
     return quote_plus(text, safe="*").replace("~", "%7E")
 
 
 def partition_key(values: Sequence[Any]) -> PartitionKey:
-    """What is equal exactly for equal partition tuples: NaN is itself, 0.0 and -0.0 differ.
+    """Return a key that is equal for equal partition tuples only: NaN equals NaN, 0.0 and -0.0
+    differ.
 
     >>> partition_key([float("nan")]) == partition_key([-float("nan")])
     True
@@ -184,7 +191,7 @@ def _float_key(value: float) -> tuple[str, str]:
 
 
 def check_writable(spec: PartitionSpec) -> None:
-    """Refuse a spec whose transforms cannot be computed."""
+    """Raise `InvalidRequestError` if the spec has a transform that cannot be computed."""
     for f in spec.fields:
         if isinstance(f.transform, UnknownTransform):
             of = f" of {len(f.source_ids)} columns" if len(f.source_ids) > 1 else ""
@@ -195,7 +202,9 @@ def check_writable(spec: PartitionSpec) -> None:
 
 
 def identity_source_ids(spec: PartitionSpec) -> dict[int, int]:
-    """Source field id -> position in the tuple, of identity fields (docs/conformance.md 62)."""
+    """Map the source id of each identity field to its position in the tuple (docs/conformance.md
+    62).
+    """
     return {
         f.source_id: i
         for i, f in enumerate(spec.fields)
@@ -204,7 +213,7 @@ def identity_source_ids(spec: PartitionSpec) -> dict[int, int]:
 
 
 def partition_field_to_json(f: PartitionField) -> dict[str, Any]:
-    """A partition field as metadata JSON; `source-ids` only for several sources."""
+    """Return a partition field as metadata JSON; several sources are written as `source-ids`."""
     source: dict[str, Any] = (
         {"source-id": f.source_id} if len(f.source_ids) == 1 else {"source-ids": list(f.source_ids)}
     )
@@ -212,7 +221,7 @@ def partition_field_to_json(f: PartitionField) -> dict[str, Any]:
 
 
 def spec_to_json(spec: PartitionSpec) -> dict[str, Any]:
-    """A spec as metadata JSON."""
+    """Return a partition spec as metadata JSON."""
     return {
         "spec-id": spec.spec_id,
         "fields": [partition_field_to_json(f) for f in spec.fields],
@@ -220,7 +229,7 @@ def spec_to_json(spec: PartitionSpec) -> dict[str, Any]:
 
 
 def fields_from_json(data: JsonObject, key: str) -> tuple[PartitionField, ...]:
-    """Parse the list of partition fields in a field of a JSON object.
+    """Parse the list of partition fields under `key` of a JSON object.
 
     v1 fields without an id get 1000, 1001, ... by position.
     """
@@ -250,7 +259,7 @@ def _field_from_json(data: JsonObject, position: int) -> PartitionField:
 
 
 def spec_from_json(data: JsonObject) -> PartitionSpec:
-    """Parse a spec; errors name the JSON path."""
+    """Parse a partition spec; errors name the JSON path."""
     return PartitionSpec(
         spec_id=data.int32("spec-id"),
         fields=fields_from_json(data, "fields"),
@@ -260,10 +269,11 @@ def spec_from_json(data: JsonObject) -> PartitionSpec:
 def unified_partition_type(
     specs: Sequence[PartitionSpec], schemas: Sequence[Schema]
 ) -> ice.StructType:
-    """One struct with every partition field of all specs, by rising field id.
+    """Return a struct with every partition field of all specs, in ascending order of field id.
 
-    The newest spec gives a field its name; a void field takes the type the field had before it was
-    dropped (docs/conformance.md 61). Values of unknown transforms are shown as strings, as in Java.
+    The newest spec determines a field's name; a void field takes the type that the field had before
+    it was dropped (docs/conformance.md 61). Values of unknown transforms become strings, as in
+    Java.
     """
     field_by_id: dict[int, ice.NestedField] = {}
     void: set[int] = set()

@@ -1,9 +1,11 @@
-"""Table properties that are known here: names and defaults of the reference implementation.
+"""The known table properties, with the names and defaults of the reference implementation.
 
-A table's own property is read where it is used, `COMMIT_NUM_RETRIES.of(metadata.properties)`, as
-Java reads it (`property_types.py`). What users set is checked before it gets into a table, and what
-a commit needs before its first file is written. Options and the configuration of catalogs are no
-table properties: they are the user's own words, and read strictly. Specification, "Table Metadata".
+Code reads a table's property where it uses the value, as in
+`COMMIT_NUM_RETRIES.of(metadata.properties)`, with the rules of Java (`property_types.py`). Values
+that users set are checked before they are stored in a table; the properties that a commit needs are
+checked before its first file is written. Options and catalog configuration are not table
+properties: the user wrote them for this package, so they are read strictly. Specification, "Table
+Metadata".
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ RESERVED_PROPERTIES = frozenset(
         "default-sort-order",
     }
 )
-"""Names that ask for something or show something; they are never written to the metadata."""
+"""Names that request or display something; they are never stored in the table metadata."""
 
 
 FORMAT_VERSION = "format-version"
@@ -73,9 +75,11 @@ MANIFEST_MIN_COUNT_TO_MERGE = IntProperty(
 )
 MANIFEST_MERGE_ENABLED = BoolProperty("commit.manifest-merge.enabled", True)
 ROOT_MANIFESTS = BoolProperty("write.root.enabled", False)
-"""Of tables of version 4: that snapshots get root manifests, which no other engine can read yet."""
+"""Whether snapshots of a version 4 table get root manifests, which no other engine can read yet."""
 ROOTS_IN_FOLDERS = BoolProperty("write.root.file-system-tables.enabled", False)
-"""Of tables that no catalog but a file system has: version 4 ends these, and is asked for so."""
+"""Whether a table without a catalog may have version 4, although version 4 ends support for such
+tables.
+"""
 ROOT_MAX_DATA_ENTRIES = IntProperty("write.root.max-data-entries", 100, 0, below="minimum")
 ROOT_MAX_DELETE_ENTRIES = IntProperty("write.root.max-delete-entries", 200, 0, below="minimum")
 ROOT_MAX_BYTES = IntProperty("write.root.max-bytes", 4_194_304, 0, LONG_MAX, below="minimum")
@@ -103,11 +107,11 @@ SPLIT_LOOKBACK = IntProperty("read.split.planning-lookback", 10, 1)
 SPLIT_OPEN_FILE_COST = IntProperty("read.split.open-file-cost", 4_194_304, 0, LONG_MAX)
 NAME_MAPPING = "schema.name-mapping.default"
 VERIFY_CHECKSUMS = BoolProperty("read.parquet.verify-checksum", True)
-"""Whether readers compare the pages of Parquet files with the checksums that the files have.
+"""Whether readers verify the page checksums of Parquet files that have them.
 
-Whole rows cost nothing that can be measured; a sum over a few columns takes some 3 percent more
-processor time where Python reads, and 6 where Spark's own reader does, which verifies only where
-the property is set.
+Reading whole rows takes no measurable extra time. A sum over a few columns takes about 3 percent
+more processor time with the Python reader and 6 percent more with Spark's own reader, which
+verifies checksums only if the property is set.
 """
 GC_ENABLED = BoolProperty("gc.enabled", True)
 HISTORY_MAX_SNAPSHOT_AGE_MS = IntProperty(
@@ -120,7 +124,7 @@ HISTORY_MAX_REF_AGE_MS = IntProperty("history.expire.max-ref-age-ms", LONG_MAX, 
 
 DATA_FORMAT = ChoiceProperty("write.format.default", "parquet", ("parquet", "orc", "avro"))
 DELETE_FORMAT = ChoiceProperty("write.delete.format.default", "parquet", ("parquet", "orc", "avro"))
-"""Where a table says none, it is the format of its data files."""
+"""If a table does not set the property, delete files have the format of its data files."""
 TARGET_FILE_SIZE = IntProperty(
     "write.target-file-size-bytes", 536_870_912, 1, LONG_MAX, below="default"
 )
@@ -227,7 +231,7 @@ class _NameMappingProperty:
     name: str
 
     def problem(self, text: str) -> str | None:
-        """See `TableProperty`."""
+        """Return why the text must not be set (see `TableProperty`)."""
         try:
             name_mapping_from_text(text)
         except InvalidMetadataError as e:
@@ -249,7 +253,7 @@ _OTHERS: tuple[TableProperty, ...] = (
     *ROW_LEVEL_MODE.values(),
     *ROW_LEVEL_ISOLATION.values(),
     *ROW_LEVEL_DISTRIBUTION.values(),
-    # without effect here, but Java reads them
+    # this package ignores these properties, but Java reads them
     IntProperty("write.delete.target-file-size-bytes", 67_108_864, 1, LONG_MAX),
     IntProperty("read.split.metadata-target-size", 33_554_432, 1, LONG_MAX),
     BoolProperty("read.split.adaptive-size.enabled", True),
@@ -278,20 +282,21 @@ _OF_COLUMNS = (
 _WRITE, _WRITE_DELETES = "write.", "write.delete."
 
 COLUMN_PREFIXES = tuple(p.name for p in _OF_COLUMNS)
-"""What the names of properties of single columns begin with; the column's full name follows."""
+"""The prefixes of properties for single columns; the column's full name follows the prefix."""
 
 _SETTABLE: tuple[TableProperty, ...] = (*_NEEDED_BY_COMMITS, *_OTHERS, *_OF_FORMATS)
 
 KNOWN_PROPERTIES: Mapping[str, TableProperty] = {
     **{p.name: p for p in _SETTABLE},
-    # the same may be said of delete files apart
+    # each format property has a second form that applies to delete files only
     **{p.name.replace(_WRITE, _WRITE_DELETES, 1): p for p in _OF_FORMATS},
 }
-"""Every property by its name whose text is not free; those of single columns are not among them."""
+"""The properties whose values are checked, by name; properties of single columns are not included.
+"""
 
 
 def known_property(name: str) -> TableProperty | None:
-    """The definition of a property; None if it is unknown and may have any value."""
+    """Return the definition of a property, or None if it is unknown and may have any value."""
     table_property = KNOWN_PROPERTIES.get(name)
     if table_property is None:
         table_property = next((p for p in _OF_COLUMNS if name.startswith(p.name)), None)
@@ -299,7 +304,7 @@ def known_property(name: str) -> TableProperty | None:
 
 
 def check_set_properties(properties: Mapping[str, str]) -> None:
-    """Refuse values that a user must not set; raises `InvalidRequestError` naming the property."""
+    """Raise `InvalidRequestError`, naming the property, for a value that a user must not set."""
     texts: Mapping[Any, Any] = properties
     for name, text in texts.items():
         if not isinstance(name, str) or not isinstance(text, str):
@@ -313,7 +318,7 @@ def check_set_properties(properties: Mapping[str, str]) -> None:
 
 
 def check_commit_properties(properties: Mapping[str, str]) -> None:
-    """Read everything that a commit to a table of these properties will read.
+    """Check every property that a commit to a table with these properties will read.
 
     Raises `InvalidRequestError` naming the property; call it before the first file is written.
     """
@@ -325,7 +330,7 @@ def check_commit_properties(properties: Mapping[str, str]) -> None:
 
 
 def int_property(properties: Mapping[str, str], name: str, default: int) -> int:
-    """An option that is an integer.
+    """Return an option that is an integer; raise `InvalidRequestError` for any other text.
 
     >>> int_property({"txn-version": "7"}, "txn-version", 0)
     7
@@ -340,7 +345,9 @@ def int_property(properties: Mapping[str, str], name: str, default: int) -> int:
 
 
 def bool_property(properties: Mapping[str, str], name: str, default: bool) -> bool:
-    """An option that is `true` or `false`, in any case; nothing else will do."""
+    """Return an option that is `true` or `false` in any case; raise `InvalidRequestError`
+    otherwise.
+    """
     text = properties.get(name)
     if text is None:
         return default

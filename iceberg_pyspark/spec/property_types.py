@@ -1,8 +1,9 @@
-"""Kinds of table properties: how the text of one is read, and which text may be set.
+"""The kinds of table properties: how a stored value is read, and which values may be set.
 
-What is in a table is read as Java reads it, because other writers put it there: every boolean but
-`true` is false, numbers have digits and a sign and nothing else. What Java refuses is an error that
-names the property. What is set through this package must be right: `check` says no to a `yes`.
+A stored value is read with the rules of Java, because other writers may have stored it: every
+boolean except `true` is false, an integer has an optional sign and digits only. A value that Java
+refuses raises an error that names the property. A value that is set through this package must be
+valid: `check_settable` refuses `yes` for a boolean.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ _FRACTION = re.compile(
 
 
 class TableProperty(Protocol):
-    """A property by its name, or by the prefix that its name has before a column's."""
+    """A property, identified by its name or by the prefix before the name of a column."""
 
     @property
     def name(self) -> str:
-        """Its name or prefix."""
+        """The property's name or prefix."""
         ...
 
     def problem(self, text: str) -> str | None:
-        """Why this text must not be set; None: it may."""
+        """Return why the text must not be set, or None if it may be set."""
         ...
 
 
 def whole_number(text: str, largest: int = LONG_MAX) -> int | None:
-    """Text as Java's `Integer.parseInt` and `Long.parseLong` read it; None for what they refuse.
+    """Parse text like Java's `Integer.parseInt` and `Long.parseLong`; return None for invalid text.
 
     >>> whole_number("+7"), whole_number("1_000"), whole_number(" 7"), whole_number("3x")
     (7, None, None, None)
@@ -50,12 +51,13 @@ def whole_number(text: str, largest: int = LONG_MAX) -> int | None:
 
 
 def count_in(text: str) -> int | None:
-    """The count in a text of a snapshot summary or a blob's properties; None where it is none.
+    """Return the non-negative count in a summary value or blob property, or None if it is not a
+    count.
 
     >>> count_in("7"), count_in("-7"), count_in("many"), count_in("9223372036854775808")
     (7, None, None, None)
     """
-    # Python refuses to parse a text of very many digits
+    # Python raises an error for very many digits
     if not (text.isascii() and text.isdecimal()) or len(text) > _MAX_DIGITS:
         return None
     count = int(text)
@@ -63,7 +65,9 @@ def count_in(text: str) -> int | None:
 
 
 def fraction(text: str) -> float | None:
-    """Text as Java's `Double.parseDouble` reads it, hexadecimal apart; None for what it refuses."""
+    """Parse text like Java's `Double.parseDouble`, without hexadecimal; return None for invalid
+    text.
+    """
     trimmed = text.strip("".join(map(chr, range(33))))
     if not _FRACTION.fullmatch(trimmed):
         return None
@@ -72,9 +76,9 @@ def fraction(text: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class IntProperty:
-    """A whole number of at least `minimum`, as Java an `int` unless `largest` says otherwise.
+    """An integer of at least `minimum`, a Java `int` unless `largest` is larger.
 
-    `below` says what Java does with a smaller number that is in a table.
+    `below` says what Java does with a stored number that is smaller than `minimum`.
     """
 
     name: str
@@ -84,7 +88,9 @@ class IntProperty:
     below: Literal["refused", "minimum", "default"] = "refused"
 
     def of(self, properties: Mapping[str, str]) -> int:
-        """Its value; raises `InvalidRequestError` naming the property."""
+        """Return the value from a table's properties; raise `InvalidRequestError` naming the
+        property.
+        """
         text = properties.get(self.name)
         if text is None:
             return self.default
@@ -96,7 +102,7 @@ class IntProperty:
         return value
 
     def problem(self, text: str) -> str | None:
-        """See `TableProperty`."""
+        """Return why the text must not be set (see `TableProperty`)."""
         value = whole_number(text, self.largest)
         if value is None:
             return f"is no integer up to {self.largest}"
@@ -107,13 +113,15 @@ class IntProperty:
 
 @dataclass(frozen=True, slots=True)
 class FractionProperty:
-    """A number between 0 and 1, neither of them."""
+    """A number strictly between 0 and 1."""
 
     name: str
     default: float
 
     def of(self, properties: Mapping[str, str]) -> float:
-        """Its value; raises `InvalidRequestError` naming the property."""
+        """Return the value from a table's properties; raise `InvalidRequestError` naming the
+        property.
+        """
         text = properties.get(self.name)
         if text is None:
             return self.default
@@ -123,7 +131,7 @@ class FractionProperty:
         return fraction(text) or 0.0
 
     def problem(self, text: str) -> str | None:
-        """See `TableProperty`."""
+        """Return why the text must not be set (see `TableProperty`)."""
         value = fraction(text)
         if value is None or not 0 < value < 1:
             return "is no number between 0 and 1"
@@ -132,31 +140,31 @@ class FractionProperty:
 
 @dataclass(frozen=True, slots=True)
 class BoolProperty:
-    """`true` or `false`; in a table all that is not `true`, in any case, is false."""
+    """A boolean; a stored value is true only if it is `true` in any case."""
 
     name: str
     default: bool
 
     def of(self, properties: Mapping[str, str]) -> bool:
-        """Its value."""
+        """Return the value from a table's properties."""
         text = properties.get(self.name)
         return self.default if text is None else text.lower() == "true"
 
     def problem(self, text: str) -> str | None:
-        """See `TableProperty`."""
+        """Return why the text must not be set (see `TableProperty`)."""
         return None if text.lower() in ("true", "false") else "is neither true nor false"
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceProperty:
-    """One of some words, in any case."""
+    """One of several words, in any case."""
 
     name: str
     default: str
     choices: tuple[str, ...]
 
     def of(self, properties: Mapping[str, str]) -> str:
-        """The word in lower case; raises `InvalidRequestError` naming the property."""
+        """Return the word in lower case; raise `InvalidRequestError` naming the property."""
         text = properties.get(self.name)
         if text is None:
             return self.default
@@ -166,7 +174,7 @@ class ChoiceProperty:
         return text.lower()
 
     def problem(self, text: str) -> str | None:
-        """See `TableProperty`."""
+        """Return why the text must not be set (see `TableProperty`)."""
         if text.lower() in self.choices:
             return None
         if len(self.choices) == 2:
@@ -176,31 +184,35 @@ class ChoiceProperty:
 
 @dataclass(frozen=True, slots=True)
 class PatternProperty:
-    """Text of some form, which `expectation` describes; whoever reads it takes it apart."""
+    """Text that matches a pattern, which `expectation` describes; the code that uses the text
+    parses it.
+    """
 
     name: str
     form: re.Pattern[str]
     expectation: str
 
     def problem(self, text: str) -> str | None:
-        """See `TableProperty`."""
+        """Return why the text must not be set (see `TableProperty`)."""
         return None if self.form.fullmatch(text) else f"is not {self.expectation}"
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnProperties:
-    """The properties of single columns, whose names come after a prefix; all are of one kind."""
+    """Properties of one kind for single columns; each name is a prefix and the name of a column."""
 
     name: str
     kind: TableProperty
 
     def problem(self, text: str) -> str | None:
-        """See `TableProperty`."""
+        """Return why the text must not be set (see `TableProperty`)."""
         return self.kind.problem(text)
 
 
 def check_settable(prop: TableProperty, text: str, label: str | None = None) -> None:
-    """Refuse text that must not be set; `label` is what the user calls it."""
+    """Raise `InvalidRequestError` if the text must not be set; `label` is the name that the user
+    wrote.
+    """
     problem = prop.problem(text)
     if problem is not None:
         raise _wrong(label or prop.name, text, problem)

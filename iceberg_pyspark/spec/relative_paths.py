@@ -1,7 +1,7 @@
 """Paths of format version 4, which may be relative to the table's location.
 
-Specification of version 4, "Paths in Metadata". A path that begins with a scheme is absolute, any
-other is relative, also one that begins with a slash. Nothing is normalised: `.`, `..` and empty
+Specification of version 4, "Paths in Metadata". A path that begins with a scheme is absolute; any
+other path is relative, even if it begins with a slash. Nothing is normalised: `.`, `..` and empty
 names stay as they are.
 """
 
@@ -15,13 +15,13 @@ RELATIVE_PATHS_VERSION = 4
 """The first format version whose metadata may hold relative paths."""
 
 SCHEME = r"^[A-Za-z][A-Za-z0-9+.-]*:"
-"""What an absolute path begins with (RFC 3986, section 3.1)."""
+"""The pattern of the start of an absolute path (RFC 3986, section 3.1)."""
 
 _SCHEME = re.compile(SCHEME)
 
 
 def resolved_path(path: str, table_location: str) -> str:
-    """The absolute form of a path in the metadata of a table at that location.
+    """Return the absolute form of a path from the metadata of a table at `table_location`.
 
     >>> resolved_path("data/a.parquet", "s3://b/t"), resolved_path("file:/x", "s3://b/t")
     ('s3://b/t/data/a.parquet', 'file:/x')
@@ -32,10 +32,11 @@ def resolved_path(path: str, table_location: str) -> str:
 
 
 def relative_path(path: str, table_location: str) -> str:
-    """The form in which metadata of a table at that location has a path: relative where it can be.
+    """Return the form of a path in the metadata of a table at `table_location`: relative if
+    possible.
 
-    `resolved_path` gives the path back, whatever characters it has. Raises `InvalidRequestError`
-    for a path for which it would give another one: without a scheme and not below the location.
+    `resolved_path` restores the path, whatever characters it has. Raises `InvalidRequestError` for
+    a path that `resolved_path` could not restore: without a scheme and not below the location.
 
     >>> relative_path("s3://b/t/data/a.parquet", "s3://b/t"), relative_path("s3://b/tt/a", "s3://b/t")
     ('data/a.parquet', 's3://b/tt/a')
@@ -56,7 +57,7 @@ def relative_path(path: str, table_location: str) -> str:
 
 
 def older_path(path: str, table_location: str) -> str:
-    """The form that a path of before version 4 has since: all are absolute, some lack a scheme.
+    """Return the absolute form of a path from before version 4, which may lack the table's scheme.
 
     >>> older_path("/x/data/a.parquet", "file:/x"), older_path("s3://b/a", "s3://b/t")
     ('file:/x/data/a.parquet', 's3://b/a')
@@ -65,13 +66,14 @@ def older_path(path: str, table_location: str) -> str:
 
 
 def scheme_of(location: str) -> str:
-    """The scheme that a location begins with, colon and all; empty where it has none."""
+    """Return the scheme at the start of a location, including the colon, or an empty string."""
     match = _SCHEME.match(location)
     return "" if match is None else match[0]
 
 
 def may_hold_relative_paths(format_version: str | None) -> bool:
-    """Whether a manifest or manifest list of that `format-version` may; all others are absolute.
+    """Return whether a manifest or manifest list with the given `format-version` may have relative
+    paths.
 
     >>> may_hold_relative_paths("4"), may_hold_relative_paths("3"), may_hold_relative_paths(None)
     (True, False, False)

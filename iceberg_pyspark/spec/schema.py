@@ -1,7 +1,7 @@
-"""A schema: an id, fields, and look-ups over everything nested in them.
+"""A schema: an id, fields, and look-ups over all nested fields.
 
-Specification, "Schemas and Data Types", "Schema Evolution" (ids) and Appendix C "Schemas".
-Changing a schema is a commit and lives in `commits/schema_changes.py`.
+Specification, "Schemas and Data Types", "Schema Evolution" (ids) and Appendix C "Schemas". Schema
+changes are commits and are in `commits/schema_changes.py`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.values import value_from_json, value_to_json
 
 MAX_USER_FIELD_ID = 2147483447
-"""Ids above are reserved for metadata columns ("Reserved Field IDs")."""
+"""The largest field id of a user column; larger ids are reserved for metadata columns ("Reserved
+Field IDs").
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
     """An immutable table schema.
 
-    `field_by_id`, `name_by_id` and `id_by_name` cover nested fields too; a nested field's name is
-    its path joined by dots, list elements under `element`, map parts under `key` and `value`.
+    `field_by_id`, `name_by_id` and `id_by_name` include nested fields; a nested field's name is its
+    path joined by dots, with list elements under `element`, map parts under `key` and `value`.
     """
 
     fields: tuple[types.NestedField, ...]
@@ -45,7 +47,7 @@ class Schema:
         return html_table(f"schema {self.schema_id}", header, self._column_texts())
 
     def _column_texts(self) -> list[tuple[str, str, str, str, str]]:
-        """Of each column its id, name, whether null is allowed, its type and its comment."""
+        """Return the id, name, nullability, type and comment of each top-level column."""
         return [
             (
                 str(f.field_id),
@@ -59,12 +61,14 @@ class Schema:
 
     @property
     def as_struct(self) -> types.StructType:
-        """The fields as one struct type."""
+        """The fields as a struct type."""
         return types.StructType(self.fields)
 
     @cached_property
     def field_by_id(self) -> Mapping[int, types.NestedField]:
-        """Every field, nested ones included, by id."""
+        """Every field, including nested fields, by id; raises `InvalidMetadataError` if an id
+        occurs twice.
+        """
         fields: dict[int, types.NestedField] = {}
         for f in types.walk_fields(self.as_struct):
             if f.field_id in fields:
@@ -77,19 +81,19 @@ class Schema:
 
     @cached_property
     def name_by_id(self) -> Mapping[int, str]:
-        """Full dotted name of every field."""
+        """The full dotted name of every field, by id."""
         names: dict[int, str] = {}
         _collect_names(self.as_struct, "", names)
         return names
 
     @cached_property
     def id_by_name(self) -> Mapping[str, int]:
-        """Field id of every full dotted name."""
+        """The field id of every full dotted name."""
         return {name: field_id for field_id, name in self.name_by_id.items()}
 
     @cached_property
     def parent_by_id(self) -> Mapping[int, int]:
-        """Id of the enclosing field of every nested field; top-level fields are absent."""
+        """The id of the enclosing field, by nested field id; top-level fields are absent."""
         parents: dict[int, int] = {}
         for f in types.walk_fields(self.as_struct):
             for child in types.children_of(f.type):
@@ -98,11 +102,13 @@ class Schema:
 
     @cached_property
     def highest_field_id(self) -> int:
-        """The largest id in use, 0 for an empty schema."""
+        """The largest id in use, or 0 for an empty schema."""
         return max(self.field_by_id, default=0)
 
     def find(self, name: str, *, case_sensitive: bool = True) -> types.NestedField:
-        """The field of that full dotted name; raises `InvalidRequestError` naming what exists."""
+        """Return the field with the full dotted name; raise `InvalidRequestError` if none has
+        it.
+        """
         field_id = self.id_by_name.get(name)
         if field_id is None and not case_sensitive:
             matches = [i for n, i in self.id_by_name.items() if n.lower() == name.lower()]
@@ -115,8 +121,9 @@ class Schema:
         return self.field_by_id[field_id]
 
     def select(self, names: Iterable[str], *, case_sensitive: bool = True) -> Schema:
-        """The schema with only those columns, in the order asked; a dotted name keeps only that
-        child.
+        """Return the schema with only the named columns, in the order of the names.
+
+        A dotted name keeps only the named child of its column.
         """
         field_ids = [self.find(name, case_sensitive=case_sensitive).field_id for name in names]
         keep = set(field_ids)
@@ -143,10 +150,10 @@ def _collect_names(type_: types.Type, prefix: str, names: dict[int, str]) -> Non
 
 
 def prune_fields(struct: types.StructType, keep: Collection[int]) -> types.StructType:
-    """A struct with only the fields whose id is in `keep`, or that enclose one; map keys stay
-    whole.
+    """Return the struct with only the fields whose id is in `keep`, and the fields that enclose
+    them.
 
-    A map or list whose element is kept keeps its shape; a map with a kept value keeps its entire
+    A list or map with a kept element keeps its structure; a map with a kept value keeps its entire
     key (specification, "Schema Evolution": key structs never change).
     """
     fields: list[types.NestedField] = []
@@ -164,7 +171,7 @@ def prune_fields(struct: types.StructType, keep: Collection[int]) -> types.Struc
 
 
 def _prune_type(type_: types.Type, keep: Collection[int]) -> types.Type | None:
-    """The pruned type if anything nested is kept, None if nothing is."""
+    """Return the pruned type if a nested field is kept, otherwise None."""
     match type_:
         case types.StructType():
             pruned = prune_fields(type_, keep)
@@ -186,7 +193,7 @@ def _prune_type(type_: types.Type, keep: Collection[int]) -> types.Type | None:
 
 
 def type_to_json(type_: types.Type) -> Any:
-    """A type as metadata JSON writes it: a string for primitives, an object otherwise."""
+    """Return a type as metadata JSON: a string for a primitive type, otherwise an object."""
     match type_:
         case types.StructType(fields=fields):
             return {"type": "struct", "fields": [field_to_json(f) for f in fields]}
@@ -211,7 +218,7 @@ def type_to_json(type_: types.Type) -> Any:
 
 
 def field_to_json(f: types.NestedField) -> dict[str, Any]:
-    """A struct field as metadata JSON."""
+    """Return a struct field as metadata JSON."""
     out: dict[str, Any] = {
         "id": f.field_id,
         "name": f.name,
@@ -228,7 +235,7 @@ def field_to_json(f: types.NestedField) -> dict[str, Any]:
 
 
 def type_from_json(parent: JsonObject, key: str, depth: int = 1) -> types.Type:
-    """Parse the type in a field of a JSON object; errors name the JSON path."""
+    """Parse the type under `key` of a JSON object; errors name the JSON path."""
     path, value = parent.path_of(key), parent.value(key)
     if isinstance(value, str):
         try:
@@ -303,7 +310,7 @@ def _default_from_json(type_: types.Type, data: JsonObject, key: str) -> Any:
 
 
 def schema_to_json(schema: Schema) -> dict[str, Any]:
-    """A schema as metadata JSON (Appendix C)."""
+    """Return a schema as metadata JSON (Appendix C)."""
     out: dict[str, Any] = {"type": "struct", "schema-id": schema.schema_id}
     if schema.identifier_field_ids:
         out["identifier-field-ids"] = list(schema.identifier_field_ids)
@@ -331,5 +338,5 @@ def schema_from_json(data: JsonObject) -> Schema:
 
 
 def is_primitive(type_: types.Type) -> bool:
-    """Whether a type has no nested fields."""
+    """Return whether a type has no nested fields."""
     return isinstance(type_, types.PrimitiveType)

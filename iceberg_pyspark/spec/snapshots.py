@@ -1,4 +1,4 @@
-"""Snapshots, references to them, and the two logs.
+"""Snapshots, snapshot references, the snapshot log and the metadata log.
 
 Specification, "Snapshots", "Snapshot References" and Appendix C.
 """
@@ -30,7 +30,7 @@ _SHOWN_COUNTS = (
 
 
 def snapshot_id_of(uuid: UUID) -> int:
-    """The snapshot id that a random UUID gives: its halves XORed, without the sign bit.
+    """Return a snapshot id from a random UUID: its halves combined with XOR, without the sign bit.
 
     >>> snapshot_id_of(UUID(int=(5 << 64) + 3))
     6
@@ -39,10 +39,10 @@ def snapshot_id_of(uuid: UUID) -> int:
 
 
 class SummaryText(Mapping[str, str]):
-    """A summary as the JSON text that it was read as, parsed when something of it is asked for.
+    """A snapshot summary as unparsed JSON text; the first access to an entry parses the text.
 
-    A table may have thousands of snapshots, whose summaries are most of its metadata, and few of
-    them are ever looked at. The text is an object of strings: whoever makes one has checked that.
+    A table may have thousands of snapshots; their summaries are most of its metadata, and few are
+    ever accessed. The caller must have checked that the text is a JSON object of strings.
 
     >>> SummaryText(b'{"operation":"append"}')["operation"]
     'append'
@@ -56,13 +56,13 @@ class SummaryText(Mapping[str, str]):
 
     @property
     def text(self) -> bytes:
-        """The JSON, in UTF-8."""
+        """The JSON text in UTF-8."""
         return bytes(self._text)
 
     def may_hold(self, value: str) -> bool:
-        """Whether a value may be in it, said without parsing it."""
+        """Return whether the summary may contain a value, without parsing it."""
         text = self.text
-        # an escape may spell any character
+        # with a JSON escape, the text may contain the value in another spelling
         return b"\\" in text or value.encode() in text
 
     def _parsed(self) -> dict[str, str]:
@@ -90,10 +90,10 @@ class SummaryText(Mapping[str, str]):
 class Snapshot:
     """The state of the table at one commit.
 
-    `manifests` holds manifest locations inline, which only v1 tables may have in place of a list;
-    `root_manifest` stands in place of both in snapshots as proposed for version 4.
-    `table_location` is what relative paths in the files of the snapshot are relative to; None
-    before version 4, which has none.
+    `manifests` lists manifest locations inline, which only v1 tables may have instead of a manifest
+    list. `root_manifest` replaces both in snapshots as proposed for version 4. `table_location` is
+    the base of relative paths in the snapshot's files; None before version 4, which has no relative
+    paths.
     """
 
     snapshot_id: int
@@ -130,13 +130,15 @@ class Snapshot:
 
     @property
     def operation(self) -> str | None:
-        """`append`, `replace`, `overwrite` or `delete`; None in old v1 snapshots."""
+        """The operation: `append`, `replace`, `overwrite` or `delete`; None in old v1 snapshots."""
         return self.summary.get("operation")
 
     def number(self, key: str) -> int | None:
-        """A count or size in the summary; None where there is none, or what is there is no such.
+        """Return a count or size from the summary, or None if it is missing or not a non-negative
+        integer.
 
-        Writers need not give any, and none need be true.
+        Writers may omit every count, and the specification does not guarantee that counts are
+        correct.
 
         >>> Snapshot(snapshot_id=1, timestamp_ms=0, summary={"total-records": "7"}).number(
         ...     "total-records"
@@ -146,7 +148,7 @@ class Snapshot:
         return count_in(self.summary.get(key, ""))
 
     def says(self, key: str, value: str) -> bool:
-        """Whether the summary has that value; fast enough to ask every snapshot of a table."""
+        """Return whether the summary has the value under `key`; fast enough for all snapshots."""
         summary = self.summary
         if isinstance(summary, SummaryText) and not summary.may_hold(value):
             return False
@@ -155,7 +157,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRef:
-    """A branch or tag with its retention settings."""
+    """A branch or tag with its retention settings; ages are in milliseconds."""
 
     snapshot_id: int
     type: RefType = "branch"
@@ -166,7 +168,7 @@ class SnapshotRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotLogEntry:
-    """When a snapshot became current."""
+    """The time at which a snapshot became the current snapshot."""
 
     snapshot_id: int
     timestamp_ms: int
@@ -174,14 +176,14 @@ class SnapshotLogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataLogEntry:
-    """A previous metadata file."""
+    """The location and the time of a previous metadata file."""
 
     metadata_file: str
     timestamp_ms: int
 
 
 def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
-    """A snapshot as metadata JSON; sequence number 0 of v1 tables is left out."""
+    """Return a snapshot as metadata JSON, without the sequence number 0 of v1 tables."""
     out: dict[str, Any] = {"snapshot-id": snapshot.snapshot_id}
     if snapshot.parent_snapshot_id is not None:
         out["parent-snapshot-id"] = snapshot.parent_snapshot_id
@@ -212,7 +214,9 @@ def _path_to_store(path: str, table_location: str | None) -> str:
 
 
 def snapshot_to_bytes(snapshot: Snapshot) -> bytes:
-    """The same as compact JSON; a summary that is text already stays as it is."""
+    """Return a snapshot as compact JSON; a summary that is JSON text already is written
+    unchanged.
+    """
     summary = snapshot.summary
     if not isinstance(summary, SummaryText):
         return compact_json(snapshot_to_json(snapshot)).encode()
@@ -221,7 +225,7 @@ def snapshot_to_bytes(snapshot: Snapshot) -> bytes:
 
 
 def snapshot_from_json(data: JsonObject, format_version: int) -> Snapshot:
-    """Parse a snapshot of a table of that format version; errors name the JSON path."""
+    """Parse a snapshot of a table of the given format version; errors name the JSON path."""
     root_manifest = data.optional_string("root-manifest")
     if root_manifest is not None and format_version < RELATIVE_PATHS_VERSION:
         raise InvalidMetadataError(
@@ -231,8 +235,7 @@ def snapshot_from_json(data: JsonObject, format_version: int) -> Snapshot:
         raise InvalidMetadataError(
             f"{data.path_of('root-manifest')}: not allowed together with manifest-list"
         )
-    # a v1 snapshot may stay behind in an upgraded table, so v2's requirements are not enforced on
-    # it
+    # an upgraded table may still have v1 snapshots, so v2's requirements are not enforced here
     if root_manifest is None and not data.has("manifest-list") and not data.has("manifests"):
         raise InvalidMetadataError(f"{data.path_of('manifest-list')}: required since v2")
     lineage = format_version >= 3
@@ -253,16 +256,17 @@ def snapshot_from_json(data: JsonObject, format_version: int) -> Snapshot:
 
 
 def with_resolved_paths(snapshot: Snapshot, table_location: str) -> Snapshot:
-    """A snapshot of version 4 with absolute paths, and what those in its files are relative to."""
+    """Return a version 4 snapshot with absolute paths and with its table location set."""
     return with_paths(snapshot, table_location, resolved_path)
 
 
 def with_paths(
     snapshot: Snapshot, table_location: str, path_of: Callable[[str, str], str]
 ) -> Snapshot:
-    """The snapshot of a table of version 4 at that location, its paths made absolute by `path_of`.
+    """Return a version 4 snapshot with its table location set and with paths converted by
+    `path_of`.
 
-    `path_of` takes a path and the location.
+    `path_of` takes a path and the table location and returns an absolute path.
     """
     lists, manifests, root = snapshot.manifest_list, snapshot.manifests, snapshot.root_manifest
     return replace(
@@ -291,7 +295,7 @@ def metadata_log_entry_from_json(data: JsonObject) -> MetadataLogEntry:
 
 
 def ref_to_json(ref: SnapshotRef) -> dict[str, Any]:
-    """A reference as metadata JSON."""
+    """Return a reference as metadata JSON."""
     out: dict[str, Any] = {"snapshot-id": ref.snapshot_id, "type": ref.type}
     if ref.min_snapshots_to_keep is not None:
         out["min-snapshots-to-keep"] = ref.min_snapshots_to_keep

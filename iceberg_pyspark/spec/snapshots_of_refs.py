@@ -1,7 +1,7 @@
-"""The snapshots of a table, of which only those of branches and tags are loaded at first.
+"""The snapshots of a table whose metadata was loaded with the snapshots of branches and tags only.
 
-Open API specification of the REST catalog, `loadTable` with `snapshots=refs`. A request for another
-snapshot, or for all of them, loads the rest once.
+Open API specification of the REST catalog, `loadTable` with `snapshots=refs`. The first access to
+another snapshot, or to all snapshots, loads the rest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ D = TypeVar("D")
 
 
 class SnapshotsOfRefs(Sequence[Snapshot]):
-    """All snapshots of a table; `loaded` need no load. Threads share it."""
+    """All snapshots of a table; the snapshots in `loaded` are available without a load.
+    Thread-safe.
+    """
 
     def __init__(
         self, loaded: Sequence[Snapshot], load: Callable[[], tuple[Snapshot, ...]]
@@ -27,7 +29,7 @@ class SnapshotsOfRefs(Sequence[Snapshot]):
         self._all: tuple[Snapshot, ...] | None = None
 
     def all(self) -> tuple[Snapshot, ...]:
-        """Every snapshot, as the catalog has them."""
+        """Return every snapshot in the catalog's order; the first call loads them."""
         with self._lock:
             if self._all is None:
                 self._all = self._load()
@@ -59,12 +61,14 @@ class SnapshotsOfRefs(Sequence[Snapshot]):
         return f"SnapshotsOfRefs({', '.join(str(s.snapshot_id) for s in snapshots)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # what loads them does not travel
+        # the load function cannot be pickled, so a plain tuple of all snapshots is
         return tuple, (self.all(),)
 
 
 class KnownFirst(Mapping[int, Snapshot]):
-    """Snapshots by id: those of `loaded`, and from `all_by_id` any other."""
+    """Snapshots by id; an id that is not in `loaded` is looked up in `all_by_id()`, which may
+    load.
+    """
 
     def __init__(
         self, loaded: Mapping[int, Snapshot], all_by_id: Callable[[], Mapping[int, Snapshot]]
@@ -83,7 +87,7 @@ class KnownFirst(Mapping[int, Snapshot]):
     def get(self, key: int, /, default: Snapshot | D) -> Snapshot | D: ...
 
     def get(self, key: int, /, default: Any = None) -> Any:
-        """A snapshot, or the default."""
+        """Return the snapshot with the id, or the default."""
         snapshot = self._loaded.get(key)
         return self._all_by_id().get(key, default) if snapshot is None else snapshot
 

@@ -23,7 +23,7 @@ class SortField:
 
     @property
     def source_id(self) -> int:
-        """The single source column's field id."""
+        """The field id of the only (or first) source column."""
         return self.source_ids[0]
 
 
@@ -39,7 +39,7 @@ UNSORTED = SortOrder(order_id=0)
 
 
 def sort_order_to_json(order: SortOrder) -> dict[str, Any]:
-    """A sort order as metadata JSON."""
+    """Return a sort order as metadata JSON."""
     fields: list[dict[str, Any]] = []
     for f in order.fields:
         source: dict[str, Any] = (

@@ -1,5 +1,6 @@
-"""Table and partition statistics files listed in table metadata. Specification, "Table Statistics"
-and "Partition Statistics".
+"""Table and partition statistics files that table metadata lists.
+
+Specification, "Table Statistics" and "Partition Statistics".
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from iceberg_pyspark.spec.json_fields import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobMetadata:
-    """A statistics blob as table metadata repeats it from the Puffin footer."""
+    """The metadata of a statistics blob, which table metadata repeats from the Puffin footer."""
 
     type: str
     snapshot_id: int
@@ -24,7 +25,7 @@ class BlobMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsFile:
-    """A Puffin file of statistics for one snapshot."""
+    """A Puffin file with statistics of one snapshot."""
 
     snapshot_id: int
     statistics_path: str
@@ -36,7 +37,7 @@ class StatisticsFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionStatisticsFile:
-    """A file of per-partition statistics for one snapshot."""
+    """A file with the partition statistics of one snapshot."""
 
     snapshot_id: int
     statistics_path: str
@@ -44,7 +45,7 @@ class PartitionStatisticsFile:
 
 
 def statistics_to_json(s: StatisticsFile) -> dict[str, Any]:
-    """A statistics file as metadata JSON."""
+    """Return a statistics file as metadata JSON."""
     out: dict[str, Any] = {
         "snapshot-id": s.snapshot_id,
         "statistics-path": s.statistics_path,
@@ -89,7 +90,7 @@ def _blob_from_json(data: JsonObject) -> BlobMetadata:
 
 
 def partition_statistics_to_json(s: PartitionStatisticsFile) -> dict[str, Any]:
-    """A partition statistics file as metadata JSON."""
+    """Return a partition statistics file as metadata JSON."""
     return {
         "snapshot-id": s.snapshot_id,
         "statistics-path": s.statistics_path,

@@ -1,8 +1,9 @@
 """Table metadata and its JSON form for format versions 1 to 4.
 
 Specification, "Table Metadata", Appendix C "Table Metadata and Snapshots" and Appendix E. Reading
-is lenient where older writers were (defaults of v1), strict where a guess could return wrong rows.
-Files, gzip and locations are `storage/metadata_files.py`; changes are `commits/`.
+is lenient where older writers were (defaults of v1) and strict where a guess could return wrong
+rows. Metadata files, gzip and locations are in `storage/metadata_files.py`; changes are in
+`commits/`.
 """
 
 from __future__ import annotations
@@ -60,16 +61,18 @@ from iceberg_pyspark.spec.statistics import (
 from iceberg_pyspark.spec.unknown_keys import NOTHING_UNKNOWN, UnknownKeys, put_back, unknown_keys
 
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3, 4)
-"""Of tables that can be read."""
+"""The format versions of tables that can be read."""
 
 WRITABLE_FORMAT_VERSIONS = (1, 2, 3, 4)
-"""Of tables that can be made and changed; of version 4 not all can: `check_may_change`."""
+"""The format versions of tables that can be created and changed; `check_may_change` refuses some
+version 4 tables.
+"""
 
 T = TypeVar("T")
 
 
 class ById(dict[int, T]):
-    """Parts of table metadata by id; to ask for one that is not there is an error of our own.
+    """Parts of table metadata by id; a missing id raises `InvalidMetadataError`.
 
     The ids that callers look up come from files, which may be damaged.
     """
@@ -84,7 +87,7 @@ class ById(dict[int, T]):
 
 @dataclass(frozen=True, kw_only=True)
 class TableMetadata:
-    """Everything a metadata file says, frozen; change it with `dataclasses.replace`."""
+    """The content of a metadata file, immutable; use `dataclasses.replace` to change it."""
 
     format_version: int
     table_uuid: str | None
@@ -110,7 +113,7 @@ class TableMetadata:
     next_row_id: int = 0
     encryption_keys: tuple[Mapping[str, Any], ...] = ()
     unknown: UnknownKeys = field(default=NOTHING_UNKNOWN, repr=False, compare=False)
-    """Keys of the JSON that this version does not know, to be written again."""
+    """The JSON keys that this package does not know; they are written again."""
 
     @cached_property
     def schema_by_id(self) -> Mapping[int, Schema]:
@@ -143,17 +146,17 @@ class TableMetadata:
 
     @property
     def current_schema(self) -> Schema:
-        """The schema new data is written with."""
+        """The schema with which new data is written."""
         return self.schema_by_id[self.current_schema_id]
 
     @property
     def default_spec(self) -> PartitionSpec:
-        """The spec new data is partitioned by."""
+        """The spec by which new data is partitioned."""
         return self.spec_by_id[self.default_spec_id]
 
     @property
     def default_sort_order(self) -> SortOrder:
-        """The order new data should be sorted by."""
+        """The order in which new data should be sorted."""
         return self.sort_order_by_id[self.default_sort_order_id]
 
     @property
@@ -170,7 +173,9 @@ class TableMetadata:
 
     @property
     def schemas_newest_first(self) -> tuple[Schema, ...]:
-        """The current schema, then the others by falling id: where to look for a dropped column."""
+        """The current schema, then the others by descending id: the order to search for a dropped
+        column.
+        """
         others = sorted(
             (s for s in self.schemas if s.schema_id != self.current_schema_id),
             key=lambda s: -s.schema_id,
@@ -179,13 +184,13 @@ class TableMetadata:
 
     @property
     def current_snapshot(self) -> Snapshot | None:
-        """The snapshot of branch main; None in an empty table."""
+        """The snapshot of branch `main`, or None in an empty table."""
         if self.current_snapshot_id is None:
             return None
         return self.snapshot_by_id[self.current_snapshot_id]
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
-        """The snapshot of that id; raises `NoSuchSnapshotError`."""
+        """Return the snapshot with the id; raise `NoSuchSnapshotError` if there is none."""
         snapshot = self.snapshot_by_id.get(snapshot_id)
         if snapshot is None:
             latest_ids = ", ".join(str(s.snapshot_id) for s in self.snapshots[-5:]) or "none"
@@ -196,7 +201,9 @@ class TableMetadata:
         return snapshot
 
     def ref_snapshot(self, name: str) -> Snapshot:
-        """The snapshot a branch or tag points at; raises `NoSuchSnapshotError` naming the refs."""
+        """Return the snapshot of a branch or tag; raise `NoSuchSnapshotError`, which lists the
+        refs.
+        """
         ref = self.refs.get(name)
         if ref is None:
             names = ", ".join(sorted(self.refs)) or "none"
@@ -207,7 +214,7 @@ class TableMetadata:
 
 
 def metadata_to_json(metadata: TableMetadata) -> dict[str, Any]:
-    """Table metadata as the JSON object of its format version."""
+    """Return table metadata as the JSON object of its format version."""
     out = _to_json(metadata, [snapshot_to_json(s) for s in metadata.snapshots])
     put_back(metadata.unknown, out)
     return out
@@ -234,7 +241,7 @@ def _to_json(m: TableMetadata, snapshots: list[dict[str, Any]]) -> dict[str, Any
     out["default-sort-order-id"] = m.default_sort_order_id
     out["sort-orders"] = [sort_order_to_json(o) for o in m.sort_orders]
     out["properties"] = dict(m.properties)
-    # v1 and v2 readers exist that require the key, and take -1 as "none"; v3 says null
+    # some v1 and v2 readers require the key and read -1 as "none"; v3 says null
     if m.current_snapshot_id is not None:
         out["current-snapshot-id"] = m.current_snapshot_id
     else:
@@ -257,10 +264,10 @@ def _to_json(m: TableMetadata, snapshots: list[dict[str, Any]]) -> dict[str, Any
 
 
 def metadata_to_bytes(metadata: TableMetadata) -> bytes:
-    """The metadata file's bytes, uncompressed."""
+    """Return the content of the metadata file, uncompressed."""
     if metadata.unknown.by_object:
         return _dump(metadata_to_json(metadata))
-    # snapshots that nobody looked at are written as they were read
+    # snapshot_to_bytes writes summaries of unchanged snapshots as they were read
     snapshots = b"[%s]" % b",".join(map(snapshot_to_bytes, metadata.snapshots))
     fields = (
         b"%s:%s" % (_dump(key), snapshots if key == "snapshots" else _dump(value))
@@ -284,7 +291,7 @@ def metadata_from_bytes(data: bytes, path: str) -> TableMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ReadHistory:
-    """The snapshots and the snapshot log of metadata, parsed and checked one by one."""
+    """The snapshots and the snapshot log of table metadata, already parsed and checked."""
 
     snapshots: tuple[Snapshot, ...]
     snapshot_log: tuple[SnapshotLogEntry, ...]
@@ -295,9 +302,9 @@ def metadata_from_json(
 ) -> TableMetadata:
     """Parse table metadata; errors name the JSON path and the rule.
 
-    `history` is what stands for keys that are missing in `data`. Metadata of version 4 may leave
-    the table's location to its catalog, which knows where the metadata file is:
-    `metadata_location`.
+    `history`, if set, replaces the keys `snapshots` and `snapshot-log` of `data`. Version 4
+    metadata may omit the table's location; then the location is derived from `metadata_location`,
+    the place of the metadata file.
     """
     o = JsonObject(data)
     version = o.int32("format-version")
@@ -336,7 +343,7 @@ def metadata_from_json(
     _unique(snapshots, lambda s: s.snapshot_id, "snapshots", "snapshot-id")
     current = o.optional_int64("current-snapshot-id")
     current_snapshot_id = None if current == -1 else current
-    # a writer may have declared a lower id than it used: the next id must be free all the same
+    # a writer may have declared a lower id than it used, and the next id must not be in use
     last_column_id = max(o.int32("last-column-id", 0), *(s.highest_field_id for s in schemas))
     highest_partition_id = max((f.field_id for s in specs for f in s.fields), default=999)
     declared_id = o.optional_int32("last-partition-id", 0)
@@ -386,7 +393,7 @@ def _location(o: JsonObject, version: int, metadata_location: str | None) -> str
 
 
 def _encryption_key(o: JsonObject) -> Mapping[str, Any]:
-    """A key as it is written: we do not use keys, and keep them for those who do."""
+    """Return an encryption key as it is stored: this package keeps keys for other readers only."""
     key: dict[str, Any] = {"key-id": o.string("key-id")}
     key["encrypted-key-metadata"] = o.string("encrypted-key-metadata")
     if o.has("encrypted-by-id"):

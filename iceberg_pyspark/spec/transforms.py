@@ -1,8 +1,7 @@
 """Partition transforms: parsing, result types, values and their readable form.
 
-Specification, "Partition Transforms" and Appendix B. Applying a transform to columns of rows is
-done in `arrow/write/column_transforms.py`; projecting predicates through one is
-`expressions/projection.py`.
+Specification, "Partition Transforms" and Appendix B. `arrow/write/column_transforms.py` applies
+transforms to columns of rows; `expressions/projection.py` projects predicates through transforms.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _MICROS_PER_DAY = 86_400_000_000
 
 @dataclass(frozen=True, slots=True)
 class IdentityTransform:
-    """The value itself."""
+    """The source value itself."""
 
     def __str__(self) -> str:
         return "identity"
@@ -36,7 +35,7 @@ class IdentityTransform:
 
 @dataclass(frozen=True, slots=True)
 class BucketTransform:
-    """Hash of the value modulo N."""
+    """The hash of the value modulo `num_buckets`."""
 
     num_buckets: int
 
@@ -46,7 +45,7 @@ class BucketTransform:
 
 @dataclass(frozen=True, slots=True)
 class TruncateTransform:
-    """The value cut to width W: floor to a multiple for numbers, prefix for strings and bytes."""
+    """The value cut to `width`: numbers round down to a multiple, text and bytes keep a prefix."""
 
     width: int
 
@@ -88,7 +87,7 @@ class HourTransform:
 
 @dataclass(frozen=True, slots=True)
 class VoidTransform:
-    """Always null."""
+    """The transform whose result is always null."""
 
     def __str__(self) -> str:
         return "void"
@@ -96,7 +95,7 @@ class VoidTransform:
 
 @dataclass(frozen=True, slots=True)
 class UnknownTransform:
-    """A transform of a newer specification: tables load and scan, writes are refused."""
+    """A transform of a newer specification: tables with it can be read, but not written."""
 
     text: str
 
@@ -126,7 +125,7 @@ _WITH_ARGUMENT = re.compile(r"(bucket|truncate)\[([0-9]+)\]")
 
 
 def parse_transform(text: str) -> Transform:
-    """Parse a transform of metadata JSON; what is not known becomes `UnknownTransform`.
+    """Parse a transform of metadata JSON; an unknown transform becomes `UnknownTransform`.
 
     >>> parse_transform("bucket[16]")
     BucketTransform(num_buckets=16)
@@ -134,7 +133,7 @@ def parse_transform(text: str) -> Transform:
     if plain := _PLAIN.get(text.lower()):
         return plain
     if m := _WITH_ARGUMENT.fullmatch(text.lower()):
-        # by their number first: Python refuses to read thousands of digits
+        # check the length first: Python refuses to parse thousands of digits
         argument = int(m[2]) if len(m[2]) <= _INT32_DIGITS else MAX_INT32 + 1
         if not 1 <= argument <= MAX_INT32:
             raise InvalidMetadataError(
@@ -145,10 +144,10 @@ def parse_transform(text: str) -> Transform:
 
 
 def transform_of(text: str, source_count: int) -> Transform:
-    """The transform of a field with that many source columns.
+    """Return the transform of a field with the given number of source columns.
 
-    The specification has none of several arguments yet but for `void`: a name that is known for one
-    column says nothing of what it means for two.
+    The specification defines no transform with several arguments yet, except `void`, so a name that
+    is known for one column has no known meaning for several.
 
     >>> transform_of("bucket[16]", 2)
     UnknownTransform(text='bucket[16]')
@@ -163,7 +162,7 @@ _INT32_DIGITS = len(str(MAX_INT32))
 
 
 def transform_from_json(data: JsonObject) -> Transform:
-    """The transform of a partition or sort field; errors name the JSON path."""
+    """Parse the transform of a partition or sort field; errors name the JSON path."""
     text = data.string("transform")
     try:
         return transform_of(text, len(source_ids_from_json(data)))
@@ -172,18 +171,18 @@ def transform_from_json(data: JsonObject) -> Transform:
 
 
 def source_ids_from_json(data: JsonObject) -> tuple[int, ...]:
-    """The columns a partition or sort field is computed from: `source-ids`, else `source-id`."""
+    """Return the source column ids of a partition or sort field: `source-ids`, else `source-id`."""
     return data.int32s("source-ids") or (data.int32("source-id"),)
 
 
 def result_type(transform: Transform, source: types.Type) -> types.Type:
-    """The type of the transform's values; `unknown` for those of a transform that is not known."""
+    """Return the type of the transform's values; `unknown` for an unknown transform."""
     match transform:
         case BucketTransform() | YearTransform() | MonthTransform() | HourTransform():
             return types.IntegerType()
         case DayTransform():
-            # the specification says int; Java and its Avro files say date, which has the same
-            # values
+            # the specification says int; Java and its Avro files use date, whose values are the
+            # same
             return types.DateType()
         case UnknownTransform():
             return types.UnknownType()
@@ -219,7 +218,7 @@ _TRUNCATABLE = (
 
 
 def accepts(transform: Transform, source: types.Type) -> bool:
-    """Whether the specification allows this transform on that source type."""
+    """Return whether the specification allows the transform on the source type."""
     match transform:
         case IdentityTransform():
             return isinstance(source, types.PrimitiveType) and not isinstance(
@@ -241,7 +240,7 @@ def accepts(transform: Transform, source: types.Type) -> bool:
 
 
 def apply_transform(transform: Transform, source: types.Type, value: Any) -> Any:
-    """The transform of one value of the source type; null gives null."""
+    """Apply the transform to one value of the source type; null gives null."""
     if value is None:
         return None
     match transform:
@@ -260,7 +259,7 @@ def apply_transform(transform: Transform, source: types.Type, value: Any) -> Any
 
 
 def bucket_hash(source: types.Type, value: Any) -> int:
-    """The signed 32-bit hash of a value (Appendix B).
+    """Return the signed 32-bit hash of a value (Appendix B).
 
     >>> bucket_hash(IntegerType(), 34), bucket_hash(DecimalType(9, 2), Decimal("14.20"))
     (2017239379, -500754589)
@@ -331,9 +330,9 @@ def _time_value(transform: TimeTransform, source: types.Type, value: int) -> int
 
 
 def civil_from_days(days: int) -> tuple[int, int]:
-    """Year and month of a day count from 1970-01-01, in the proleptic Gregorian calendar.
+    """Return year and month of a day count from 1970-01-01, in the proleptic Gregorian calendar.
 
-    `datetime` ends at the years 1 and 9999; timestamps do not.
+    `datetime` supports only the years 1 to 9999; timestamps have a larger range.
     """
     z = days + 719_468
     era, day_of_era = divmod(z, 146_097)
@@ -347,7 +346,7 @@ def civil_from_days(days: int) -> tuple[int, int]:
 
 
 def human_value(transform: Transform, source: types.Type, value: Any) -> str:
-    """A partition value as partition paths show it: `null`, `2017-11`, `2017-11-16-22`, base64
+    """Return a partition value as in partition paths: `null`, `2017-11`, `2017-11-16-22`, base64
     bytes.
 
     >>> human_value(MonthTransform(), DateType(), 574)
@@ -374,7 +373,9 @@ _DAYS_OF_400_YEARS = 146_097
 
 
 def _year_and_day(days: int) -> tuple[int, str]:
-    """Year and `-MM-DD` of a day count; `date` ends at the years 1 and 9999, columns do not."""
+    """Return year and `-MM-DD` of a day count, also for years outside the range of `date` (1 to
+    9999).
+    """
     cycles, days_left = divmod(days, _DAYS_OF_400_YEARS)
     day = date(1970, 1, 1) + timedelta(days=days_left)
     return day.year + 400 * cycles, f"-{day.month:02d}-{day.day:02d}"
@@ -406,12 +407,12 @@ def _human_plain(type_: types.Type, value: Any) -> str:
         case types.FloatType() | types.DoubleType():
             return _java_float(type_, value)
         case _:
-            # decimals too: Java's plain and exponent forms are those of Python
+            # this includes decimals: Java and Python use the same plain and exponent forms
             return untyped_text(value)
 
 
 def untyped_text(value: Any) -> str:
-    """A value of which only the stored form is known.
+    """Return the text of a value of unknown type, from its Python type alone.
 
     >>> untyped_text(b"ab"), untyped_text(True), untyped_text(7)
     ('YWI=', 'true', '7')
@@ -426,7 +427,8 @@ def untyped_text(value: Any) -> str:
 
 
 def _java_float(type_: types.Type, value: float) -> str:
-    """Java's text of a float or double: the fewest digits that give it back, two at least.
+    """Return Java's text of a float or double: the fewest digits, at least two, that identify the
+    value.
 
     >>> _java_float(FloatType(), 1e-45), _java_float(DoubleType(), 1e7)
     ('1.4E-45', '1.0E7')
@@ -449,7 +451,7 @@ def _java_float(type_: types.Type, value: float) -> str:
 
 
 def _rounded(code: str, value: float) -> float:
-    """The nearest value of that width."""
+    """Round a value to the width of the struct code; a value that overflows becomes infinity."""
     try:
         rounded: float = struct.unpack(code, struct.pack(code, value))[0]
     except OverflowError:
@@ -458,7 +460,7 @@ def _rounded(code: str, value: float) -> float:
 
 
 def _java_time(nanos: int) -> str:
-    """Java's LocalTime text: no zero seconds, fraction in groups of three digits."""
+    """Return Java's LocalTime text: no zero seconds, the fraction in groups of three digits."""
     text, fraction = _clock(nanos)
     if not fraction:
         return text.removesuffix(":00")
@@ -468,15 +470,19 @@ def _java_time(nanos: int) -> str:
 
 
 def _clock(nanos: int) -> tuple[str, str]:
-    """HH:MM:SS and nine digits of a fraction, or none."""
+    """Return HH:MM:SS and the nine digits of the fraction, or an empty string for a zero
+    fraction.
+    """
     seconds, fraction = divmod(nanos, 1_000_000_000)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return text, f"{fraction:09d}" if fraction else ""
 
 
 def _java_timestamp(nanos: int) -> str:
-    """Java's ISO text: a plus before years past 9999, four digits after a minus, no zeros at the
-    end of the fraction.
+    """Return Java's ISO text of a timestamp in nanoseconds.
+
+    Years after 9999 begin with a plus, negative years have four digits after the minus, and the
+    fraction has no trailing zeros.
     """
     days, of_day = divmod(nanos, 86_400_000_000_000)
     year, day = _year_and_day(days)

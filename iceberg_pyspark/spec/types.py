@@ -1,8 +1,8 @@
 """Iceberg's data types and their JSON form.
 
-Decides how a type is represented, compared, printed and parsed (specification, "Schemas and Data
-Types" and Appendix C "Schemas"). Values of these types are in `values.py`; schemas with ids and
-lookups in `schema.py`; Arrow and Spark conversions live in `arrow/` and `spark/` on purpose.
+This module defines how a type is represented, compared, printed and parsed (specification, "Schemas
+and Data Types" and Appendix C "Schemas"). Values of the types are in `values.py`; schemas with ids
+and look-ups in `schema.py`; Arrow and Spark conversions are deliberately in `arrow/` and `spark/`.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ class BooleanType(PrimitiveType):
 
 @dataclass(frozen=True, slots=True)
 class IntegerType(PrimitiveType):
-    """`int`, 32 bit signed."""
+    """`int`: 32-bit signed integer."""
 
 
 @dataclass(frozen=True, slots=True)
 class LongType(PrimitiveType):
-    """`long`, 64 bit signed."""
+    """`long`: 64-bit signed integer."""
 
 
 @dataclass(frozen=True, slots=True)
 class FloatType(PrimitiveType):
-    """`float`, 32 bit IEEE 754."""
+    """`float`: 32-bit IEEE 754 number."""
 
 
 @dataclass(frozen=True, slots=True)
 class DoubleType(PrimitiveType):
-    """`double`, 64 bit IEEE 754."""
+    """`double`: 64-bit IEEE 754 number."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecimalType(PrimitiveType):
-    """`decimal(P, S)`, P at most 38."""
+    """`decimal(P, S)` with a precision P of at most 38."""
 
     precision: int
     scale: int
@@ -80,7 +80,7 @@ class TimeType(PrimitiveType):
 
 @dataclass(frozen=True, slots=True)
 class TimestampType(PrimitiveType):
-    """`timestamp`: microseconds from 1970-01-01 00:00, no zone."""
+    """`timestamp`: microseconds from 1970-01-01 00:00, without zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +90,17 @@ class TimestamptzType(PrimitiveType):
 
 @dataclass(frozen=True, slots=True)
 class TimestampNsType(PrimitiveType):
-    """`timestamp_ns` (v3): nanoseconds, no zone."""
+    """`timestamp_ns` (v3): nanoseconds from 1970-01-01 00:00, without zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimestamptzNsType(PrimitiveType):
-    """`timestamptz_ns` (v3): nanoseconds in UTC."""
+    """`timestamptz_ns` (v3): nanoseconds from 1970-01-01 00:00 UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class StringType(PrimitiveType):
-    """`string`, UTF-8."""
+    """`string`: UTF-8 text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +131,12 @@ class BinaryType(PrimitiveType):
 
 @dataclass(frozen=True, slots=True)
 class UnknownType(PrimitiveType):
-    """`unknown` (v3): always null, stored nowhere."""
+    """`unknown` (v3): always null, never stored in data files."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantType(PrimitiveType):
-    """`variant` (v3): semi-structured value; treated as a leaf."""
+    """`variant` (v3): semi-structured value; treated as a type without children."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +164,10 @@ class GeographyType(PrimitiveType):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestedField:
-    """A named, typed field with an id that never changes.
+    """A named, typed field whose id never changes.
 
-    `initial_default` and `write_default` hold values as `values.py` represents them (v3); None is
-    "no default".
+    `initial_default` and `write_default` (v3) are values in the form of `values.py`; None means "no
+    default".
     """
 
     field_id: int
@@ -180,7 +180,7 @@ class NestedField:
 
     @property
     def optional(self) -> bool:
-        """Whether null is allowed."""
+        """Whether the field may be null."""
         return not self.required
 
 
@@ -195,11 +195,11 @@ class StructType:
         object.__setattr__(self, "_by_id", {f.field_id: f for f in self.fields})
 
     def field(self, field_id: int) -> NestedField | None:
-        """The direct child with that id, or None."""
+        """Return the direct child with the id, or None."""
         return self._by_id.get(field_id)
 
     def field_named(self, name: str) -> NestedField | None:
-        """The direct child of exactly that name, or None."""
+        """Return the direct child with exactly the name, or None."""
         return next((f for f in self.fields if f.name == name), None)
 
     def __str__(self) -> str:
@@ -212,7 +212,7 @@ class StructType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListType:
-    """A list whose elements have one field id."""
+    """A list; the element has a field id."""
 
     element_id: int
     element_type: Type
@@ -220,7 +220,7 @@ class ListType:
 
     @property
     def element(self) -> NestedField:
-        """The element as a field named `element`."""
+        """The element, as a field named `element`."""
         return NestedField(
             field_id=self.element_id,
             name="element",
@@ -234,7 +234,7 @@ class ListType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapType:
-    """A map whose keys and values have a field id each; keys are never null."""
+    """A map; the key and the value each have a field id. Keys are never null."""
 
     key_id: int
     key_type: Type
@@ -244,12 +244,12 @@ class MapType:
 
     @property
     def key(self) -> NestedField:
-        """The key as a required field named `key`."""
+        """The key, as a required field named `key`."""
         return NestedField(field_id=self.key_id, name="key", type=self.key_type, required=True)
 
     @property
     def value(self) -> NestedField:
-        """The value as a field named `value`."""
+        """The value, as a field named `value`."""
         return NestedField(
             field_id=self.value_id,
             name="value",
@@ -283,7 +283,8 @@ _CLASS_BY_NAME: Mapping[str, type[PrimitiveType]] = {
 }
 _NAME_BY_CLASS = {cls: name for name, cls in _CLASS_BY_NAME.items()}
 
-# so few digits that every match is a number, and one way only to match: spaces are cut off after
+# the digits are limited so that every match is a valid number; to avoid backtracking, the patterns
+# match in one way only: callers strip spaces
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\)")
 _FIXED = re.compile(r"fixed\[\s*([0-9]{1,10})\s*\]")
 _GEOMETRY = re.compile(r"geometry(?:\(([^,()]+)\))?")
@@ -291,7 +292,7 @@ _GEOGRAPHY = re.compile(r"geography(?:\(([^,()]+)(?:,([^,()]+))?\))?")
 _EDGE_ALGORITHM = re.compile(r"\w+")
 
 MAX_TYPE_DEPTH = 100
-"""How deep types may nest; deeper ones are refused before they exhaust the stack."""
+"""The deepest allowed nesting of types; deeper types are refused before they exhaust the stack."""
 
 MIN_FORMAT_VERSION: Mapping[type[PrimitiveType], int] = {
     TimestampNsType: 3,
@@ -301,11 +302,12 @@ MIN_FORMAT_VERSION: Mapping[type[PrimitiveType], int] = {
     GeometryType: 3,
     GeographyType: 3,
 }
-"""The first format version that knows a type; 1 for those not listed."""
+"""The first format version that has a type; a type that is not listed exists since version 1."""
 
 
 def primitive_from_string(text: str) -> PrimitiveType:
-    """Parse a primitive type name of metadata JSON.
+    """Parse a primitive type name of metadata JSON; raise `InvalidMetadataError` for an unknown
+    name.
 
     >>> primitive_from_string("decimal(9,2)")
     DecimalType(precision=9, scale=2)
@@ -333,7 +335,7 @@ def primitive_from_string(text: str) -> PrimitiveType:
 
 
 def children_of(type_: Type) -> tuple[NestedField, ...]:
-    """The fields directly below a type."""
+    """Return the fields directly below a type."""
     match type_:
         case StructType(fields=fields):
             return fields
@@ -346,10 +348,10 @@ def children_of(type_: Type) -> tuple[NestedField, ...]:
 
 
 def with_children(type_: Type, convert: Callable[[NestedField], NestedField]) -> Type:
-    """The type with the fields directly below it converted, in their order.
+    """Return the type with `convert` applied to each field directly below it, in their order.
 
-    Elements, keys and values have no other properties than their ids, types and whether they are
-    required; a key is always.
+    Of an element, key or value, only the id, the type and `required` are kept; a key is always
+    required.
     """
     match type_:
         case StructType(fields=fields):
@@ -375,7 +377,9 @@ def with_children(type_: Type, convert: Callable[[NestedField], NestedField]) ->
 
 
 def is_too_deep(type_: Type) -> bool:
-    """Whether a type nests deeper than `MAX_TYPE_DEPTH`, so that nothing may recurse into it."""
+    """Return whether a type nests deeper than `MAX_TYPE_DEPTH`, so that recursion into it is
+    unsafe.
+    """
     level = [type_]
     for _ in range(MAX_TYPE_DEPTH):
         level = [f.type for t in level for f in children_of(t)]
@@ -383,7 +387,7 @@ def is_too_deep(type_: Type) -> bool:
 
 
 def walk_fields(type_: Type) -> Iterator[NestedField]:
-    """Every field below a type, parents first: struct fields, list elements, map keys and
+    """Yield every field below a type, parents first: struct fields, list elements, map keys and
     values.
     """
     for child in children_of(type_):

@@ -1,11 +1,11 @@
-"""Keeps unknown keys of the metadata JSON in their objects.
+"""Keep unknown keys of metadata JSON in the objects that contain them.
 
-A later version of the specification, or another writer, may have added them. Java drops them at its
-next commit; here a commit copies them with the object that contains them. Objects are matched by
-their identity (a snapshot by its id, a reference by its name); a new schema takes the keys of the
-same fields of the current schema. Because the meaning of such a key is unknown, a change may make
-it outdated; keys that readers must respect come with a new format version, which is refused.
-Specification, Appendix C.
+A later version of the specification, or another writer, may have added unknown keys. Java drops
+them at its next commit; here a commit copies them with the object that contains them. Objects are
+matched by their identity (a snapshot by its id, a reference by its name); a new schema takes the
+keys of the same fields of the current schema. Because the meaning of an unknown key is not known, a
+change may make its value outdated; keys that readers must respect come with a new format version,
+which is refused. Specification, Appendix C.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec.json_fields import is_deeper, short_text
 
 _MAX_DEPTH = 200
-"""What is nested deeper could be read and not written again."""
+"""The deepest allowed nesting of an unknown value; deeper values could be read but not written."""
 
 _Key: TypeAlias = tuple[Any, ...]
 _ObjectAtKey: TypeAlias = Iterator[tuple[_Key, dict[str, Any], frozenset[str]]]
@@ -100,7 +100,7 @@ _PARTITION_STATISTICS = frozenset(("snapshot-id", "statistics-path", "file-size-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownKeys:
-    """The unknown keys of metadata JSON with their values, by the object that has them."""
+    """The unknown keys of metadata JSON with their values, by the object that contains them."""
 
     by_object: Mapping[_Key, Mapping[str, Any]] = field(default_factory=dict)
     schema_ids: frozenset[int] = frozenset()
@@ -111,7 +111,7 @@ NOTHING_UNKNOWN = UnknownKeys()
 
 
 def unknown_keys(data: dict[str, Any]) -> UnknownKeys:
-    """The unknown keys of metadata JSON that was parsed without an error."""
+    """Return the unknown keys of metadata JSON that was parsed without an error."""
     by_object = {
         key: {k: v for k, v in json_object.items() if k not in known_keys}
         for key, json_object, known_keys in _objects(data)
@@ -135,7 +135,7 @@ def unknown_keys(data: dict[str, Any]) -> UnknownKeys:
 
 
 def put_back(unknown: UnknownKeys, data: dict[str, Any]) -> None:
-    """Add the unknown keys to metadata JSON made anew, in the objects that are still there."""
+    """Add the unknown keys to newly written metadata JSON, in those objects that still exist."""
     if not unknown.by_object:
         return
     for key, json_object, _ in _objects(data):
@@ -143,7 +143,7 @@ def put_back(unknown: UnknownKeys, data: dict[str, Any]) -> None:
             key = ("schema", unknown.current_schema_id, *key[2:])
         for name, value in unknown.by_object.get(key, {}).items():
             json_object.setdefault(name, value)
-    # version 1 says them once more
+    # version 1 repeats the current schema and the default spec at the top level
     if "schema" in data:
         data["schema"] = _one(data["schemas"], "schema-id", data["current-schema-id"])
     if "partition-spec" in data:
@@ -164,7 +164,7 @@ def _specs(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _objects(data: dict[str, Any]) -> _ObjectAtKey:
-    """Every object of metadata JSON with what it is found by and its known keys."""
+    """Yield every object of metadata JSON with its identity and its known keys."""
     yield (), data, _TABLE
     for schema in _schemas(data):
         key: _Key = ("schema", schema.get("schema-id") or 0)
@@ -211,7 +211,9 @@ def _fields(schema: _Key, fields: list[dict[str, Any]]) -> _ObjectAtKey:
 
 
 def _type(schema: _Key, field_id: int, type_: Any) -> _ObjectAtKey:
-    """A nested type, which is found by the field, element, key or value that it is of."""
+    """Yield a nested type, identified by the id of its field, element, key or value, and its
+    children.
+    """
     if not isinstance(type_, dict):
         return
     kind = type_["type"]

@@ -1,13 +1,23 @@
 """Values of Iceberg types, and their single-value binary and JSON forms (Appendix D).
 
-How this package holds a value in Python, everywhere outside Arrow:
+Everywhere outside Arrow, this package represents values as these Python types:
 
-    boolean bool · int, long int · float, double float · decimal decimal.Decimal of exactly the
-    type's scale date int (days) · time int (us) · timestamp, timestamptz int (us) · timestamp_ns,
-    timestamptz_ns int (ns) string str · uuid bytes (16, big-endian) · fixed, binary, geometry,
-    geography, variant bytes struct dict by field id · list list · map list of (key, value)
+- boolean: `bool`
+- int, long: `int`
+- float, double: `float`
+- decimal: `decimal.Decimal` with exactly the type's scale
+- date: `int` (days)
+- time, timestamp, timestamptz: `int` (microseconds)
+- timestamp_ns, timestamptz_ns: `int` (nanoseconds)
+- string: `str`
+- uuid: `bytes` (16, big-endian)
+- fixed, binary, geometry, geography, variant: `bytes`
+- struct: `dict` by field id
+- list: `list`
+- map: list of (key, value)
 
-These compare and hash as the specification orders them, except NaN and -0.0, which callers handle.
+The values compare and hash in the order of the specification, except NaN and -0.0, which callers
+must handle.
 """
 
 from __future__ import annotations
@@ -37,13 +47,13 @@ def _pack(code: str) -> Callable[[Any], bytes]:
 
 def _decimal_to_bytes(value: Decimal) -> bytes:
     unscaled = unscaled_value(value)
-    # minimal two's complement: one sign bit on top of the magnitude (127 -> 1 byte, 128 -> 2)
+    # minimal two's complement: the magnitude and one sign bit (127 -> 1 byte, 128 -> 2)
     length = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
     return unscaled.to_bytes(length, "big", signed=True)
 
 
 def unscaled_value(value: Decimal) -> int:
-    """The unscaled integer of a decimal: 14.20 -> 1420.
+    """Return the unscaled integer of a decimal: 14.20 -> 1420.
 
     >>> unscaled_value(Decimal("-14.20"))
     -1420
@@ -54,7 +64,7 @@ def unscaled_value(value: Decimal) -> int:
 
 
 def decimal_of(unscaled: int, scale: int) -> Decimal:
-    """The decimal with that unscaled integer and scale, free of the context's precision.
+    """Return the decimal with an unscaled integer and a scale, whatever the context's precision.
 
     >>> decimal_of(-1420, 2)
     Decimal('-14.20')
@@ -86,7 +96,7 @@ _TO_BYTES: Mapping[type[types.PrimitiveType], Callable[[Any], bytes]] = {
 
 
 def value_to_bytes(type_: types.Type, value: Any) -> bytes:
-    """The binary single-value form used for bounds and partition summaries.
+    """Return the binary single-value form, which bounds and partition summaries use.
 
     >>> value_to_bytes(DecimalType(9, 2), Decimal("1.28")).hex()
     '0080'
@@ -98,10 +108,10 @@ def value_to_bytes(type_: types.Type, value: Any) -> bytes:
 
 
 def value_from_bytes(type_: types.Type, data: bytes) -> Any:
-    """Read a binary single value as the given type.
+    """Parse a binary single value of the type; raise `InvalidMetadataError` for invalid bytes.
 
-    Widths written before a promotion are accepted: 4 bytes for long, double and timestamps (int,
-    float, date), any width for decimals (Appendix D, and "Schema Evolution").
+    Widths from before a type promotion are accepted: 4 bytes for long, double and timestamps (from
+    int, float, date), any width for decimals (Appendix D, and "Schema Evolution").
     """
     size = len(data)
     try:
@@ -154,10 +164,11 @@ def value_from_bytes(type_: types.Type, data: bytes) -> Any:
 
 
 def may_bound_uuids(low: bytes, high: bytes) -> bool:
-    """Whether uuids from `low` to `high` have one order, for readers of either kind.
+    """Return whether all readers order the uuids from `low` to `high` in the same way.
 
-    They are ordered as unsigned bytes, but Java compares them as signed numbers
-    (apache/iceberg#14216): to it nothing lies between bounds of different signs, and rows are lost.
+    The specification orders uuids as unsigned bytes, but Java compares them as signed numbers
+    (apache/iceberg#14216): for Java, nothing lies between bounds of different signs, and rows would
+    be lost.
     """
     return low[0] >> 7 == high[0] >> 7
 
@@ -169,7 +180,7 @@ def _sized(data: bytes, *sizes: int) -> bytes:
 
 
 def value_to_json(type_: types.Type, value: Any) -> Any:
-    """The JSON single-value form (defaults, REST expressions)."""
+    """Return the JSON single-value form, which defaults and REST expressions use."""
     if value is None:
         return None
     match type_:
@@ -196,10 +207,10 @@ def value_to_json(type_: types.Type, value: Any) -> Any:
         ):
             raise InvalidMetadataError(f"{type_} has no JSON single-value form")
         case types.FloatType() | types.DoubleType():
-            # an integer is no floating point number to other readers
+            # other readers do not accept an integer as a floating point number
             return float(value)
         case types.StructType():
-            # a field that is left out takes its own default, which null would not
+            # a missing field gets its own default; a field that is null does not
             return {
                 str(f.field_id): value_to_json(f.type, value[f.field_id])
                 for f in type_.fields
@@ -217,7 +228,9 @@ def value_to_json(type_: types.Type, value: Any) -> Any:
 
 
 def value_from_json(type_: types.Type, data: Any) -> Any:
-    """Read a JSON single value; raises `ValueError` or `TypeError` saying what is wrong with it."""
+    """Parse a JSON single value; raise `ValueError` or `TypeError` with the reason if it is
+    invalid.
+    """
     if data is None:
         return None
     match type_:
@@ -271,7 +284,7 @@ def _decimal_from_json(type_: types.DecimalType, text: str) -> Decimal:
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or -exponent > type_.scale:
         raise ValueError(f"{text!r} does not have scale {type_.scale}")
-    # before anything is multiplied out: an exponent may have any number of digits
+    # check before the multiplication: the exponent may have any number of digits
     if value and value.adjusted() + 1 + type_.scale > type_.precision:
         raise ValueError(f"{text!r} has more digits than {type_}")
     if not value:
@@ -365,8 +378,9 @@ def _timestamp_text(micros: int, nanos: int = 0) -> str:
 
 
 def _pad_fraction(text: str) -> tuple[str, int]:
-    """Text with exactly six fraction digits (what Python 3.10 parses), and the nanoseconds cut
-    off.
+    """Return the text with exactly six fraction digits, and the nanoseconds beyond them.
+
+    Python 3.10 parses only fractions of three or six digits.
     """
     head, dot, tail = text.partition(".")
     if not dot:

@@ -1,8 +1,8 @@
-"""Views as values: metadata, versions, representations, and their JSON.
+"""Views as Python values: metadata, versions, representations, and their JSON.
 
-View specification, "View Metadata", "Versions", "Representations" and "Version Log". What a change
-does to a view is `commits/view_changes.py`. A representation of a type that is not known here is
-kept as it was read, so that a change of something else does not lose it.
+View specification, "View Metadata", "Versions", "Representations" and "Version Log". Changes to a
+view are in `commits/view_changes.py`. A representation of unknown type is kept as it was read, so
+that an unrelated change does not lose it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from iceberg_pyspark.spec.schema import Schema, schema_from_json, schema_to_json
 
 VIEW_FORMAT_VERSION = 1
 VERSION_HISTORY_SIZE = IntProperty("version.history.num-entries", 10, 1)
-"""How many versions a view keeps; the name and the default are Java's."""
+"""The number of versions that a view keeps; name and default are Java's."""
 DROP_DIALECT_ALLOWED = "replace.drop-dialect.allowed"
 """Whether a new version may lack a dialect that the current one has; false by default."""
 _SQL = "sql"
@@ -39,7 +39,7 @@ _KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SqlRepresentation:
-    """The query of a view in one dialect, as `spark`."""
+    """The query of a view in one SQL dialect, such as `spark`."""
 
     sql: str
     dialect: str
@@ -47,7 +47,7 @@ class SqlRepresentation:
 
 @dataclass(frozen=True, slots=True)
 class UnknownRepresentation:
-    """A representation of another type, as its JSON."""
+    """A representation of another type, as unparsed JSON."""
 
     content: Mapping[str, Any] = field(hash=False)
 
@@ -59,8 +59,8 @@ Representation: TypeAlias = SqlRepresentation | UnknownRepresentation
 class ViewVersion:
     """One definition of a view.
 
-    Names without a catalog in its queries are in `default_catalog`, where it is None in the catalog
-    of the view; names without a namespace are in `default_namespace`.
+    Names without a catalog in its queries refer to `default_catalog`, or to the catalog of the view
+    if `default_catalog` is None. Names without a namespace refer to `default_namespace`.
     """
 
     version_id: int
@@ -72,7 +72,9 @@ class ViewVersion:
     summary: Mapping[str, str] = field(default_factory=dict)
 
     def sql(self, dialect: str) -> str | None:
-        """The query in a dialect, whose name has no case; None: there is none."""
+        """Return the query in a dialect (case-insensitive), or None if the version has no such
+        dialect.
+        """
         for r in self.representations:
             if isinstance(r, SqlRepresentation) and r.dialect.lower() == dialect.lower():
                 return r.sql
@@ -81,7 +83,7 @@ class ViewVersion:
 
 @dataclass(frozen=True, slots=True)
 class VersionLogEntry:
-    """When a version became current."""
+    """The time at which a version became the current version."""
 
     timestamp_ms: int
     version_id: int
@@ -89,7 +91,7 @@ class VersionLogEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewMetadata:
-    """All that is known of a view; `unknown` are the keys of its JSON that are not known here."""
+    """The content of a view's metadata file; `unknown` holds the JSON keys that are not known."""
 
     view_uuid: str
     location: str
@@ -110,25 +112,25 @@ class ViewMetadata:
 
     @property
     def current_version(self) -> ViewVersion:
-        """The definition that a query reads."""
+        """The definition that queries use."""
         return self.version(self.current_version_id)
 
     @property
     def schema(self) -> Schema:
-        """The columns of the current version."""
+        """The schema of the current version."""
         return self.schema_of(self.current_version)
 
     def version(self, version_id: int) -> ViewVersion:
-        """The version of that id, which must be there."""
+        """Return the version with the id, which must exist."""
         return next(v for v in self.versions if v.version_id == version_id)
 
     def schema_of(self, version: ViewVersion) -> Schema:
-        """The columns of one version."""
+        """Return the schema of one version."""
         return next(s for s in self.schemas if s.schema_id == version.schema_id)
 
 
 def view_metadata_to_json(view: ViewMetadata) -> dict[str, Any]:
-    """View metadata as the specification writes it."""
+    """Return view metadata as the JSON object that the specification defines."""
     out: dict[str, Any] = {
         "view-uuid": view.view_uuid,
         "format-version": view.format_version,
@@ -145,12 +147,12 @@ def view_metadata_to_json(view: ViewMetadata) -> dict[str, Any]:
 
 
 def view_metadata_to_bytes(view: ViewMetadata) -> bytes:
-    """The bytes of a view's metadata file, uncompressed."""
+    """Return the content of a view's metadata file, uncompressed."""
     return compact_json(view_metadata_to_json(view)).encode("utf-8")
 
 
 def view_metadata_from_bytes(data: bytes, path: str) -> ViewMetadata:
-    """Parse an uncompressed metadata file; errors start with `path`."""
+    """Parse an uncompressed view metadata file; errors start with `path`."""
     content = parse_json(data, path)
     try:
         return view_metadata_from_json(content)
@@ -195,7 +197,7 @@ def view_metadata_from_json(data: Any) -> ViewMetadata:
 
 
 def view_version_to_json(version: ViewVersion) -> dict[str, Any]:
-    """A version as the specification and the REST catalog write it."""
+    """Return a version as the JSON object of the specification and the REST catalog."""
     out: dict[str, Any] = {
         "version-id": version.version_id,
         "timestamp-ms": version.timestamp_ms,
