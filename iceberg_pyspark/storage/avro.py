@@ -1,11 +1,11 @@
-"""Avro object container files, brought into one shape before any decoder sees them.
+"""Read Avro object container files and normalise them before a decoder sees them.
 
-Iceberg resolves Avro by field id, so a file's own names mean nothing. `read_avro` takes a file
-apart (header, blocks), checks it, and gives it part by part, uncompressed and within bounds, under
-a schema whose field names are `_<field id>`: what differs between writers (names, codec, blocks,
-logical types, empty records) is gone, and fastavro and DataFusion both read the result. Files of
-rows may be too large for memory: `stream_records` gives their records block by block under
-the same names. Every fault of a file is an `InvalidMetadataError` that names it.
+Iceberg resolves Avro by field id, so the names in a file mean nothing. `read_avro` splits a file
+into header and blocks, checks it, and returns it in parts, uncompressed and within memory limits,
+under a schema whose field names are `_<field id>`. The differences between writers (names, codec,
+blocks, logical types, empty records) are removed, and both fastavro and DataFusion can read the
+result. Files of rows may be too large for memory: `stream_records` yields their records block by
+block under the same names. Every defect of a file raises `InvalidMetadataError` with its location.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAX_BATCH = 4096
 _MAX_DEPTH = 50
 _MAX_TYPES = 50_000
 _BATCH_BYTES = 32 << 20
-"""What a list of records may take in memory, unless a single block of them takes more."""
+"""The memory that a list of records may take, unless a single block of records takes more."""
 
 _AVRO_CODEC = {
     "gzip": "deflate",
@@ -53,13 +53,13 @@ _AVRO_CODEC = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroFile:
-    """A file taken apart: its metadata, and its records uncompressed under `_<field id>` names.
+    """A parsed file: its metadata, and its records, which are read under `_<field id>` names.
 
     `header` is everything before the first block. `schema` is the renamed schema without the fields
-    in `null_field_ids`, whose Avro type is null;
-    `written_types` has the types of fields by field id as the file has them, logical types and all;
-    `record_count` is what the blocks declare, `size` that of the file, `type_count` how many types
-    the schema has at all depths. Blocks are decompressed as they are read.
+    in `null_field_ids`, whose Avro type is null. `written_types` maps field ids to the original
+    types, including logical types. `record_count` is the sum that the blocks declare, `size` the
+    size of the file, `type_count` the number of types in the schema at all depths. Blocks are
+    decompressed when they are read.
     """
 
     location: str
@@ -75,9 +75,9 @@ class AvroFile:
     _blocks: Sequence[tuple[int, memoryview]]
 
     def parts(self, cost: Cost, most: float) -> Iterator[AvroPart]:
-        """The file in parts of neighbouring blocks, each an Avro file of its own, uncompressed.
+        """Yield the file in parts of adjacent blocks, each an uncompressed Avro file.
 
-        Parts are as large as `most` allows by `cost`; a file without records is one part.
+        Each part is as large as `most` allows by `cost`; a file without records has one part.
         """
         waiting: list[Block] = []
         waiting_cost = 0.0
@@ -91,13 +91,15 @@ class AvroFile:
         yield self._part(waiting)
 
     def batches(self) -> Iterator[list[dict[str, Any]]]:
-        """The records as dicts keyed by `_<field id>`, as many at once as take little memory."""
+        """Yield the records as lists of dicts keyed by `_<field id>`; each list takes little
+        memory.
+        """
         cost = python_cost(self.schema) + arrow_cost(self.schema)
         blocks = self._plain(cost.of_bytes(), memory_limit(self.size) / 2)
         return _batches(blocks, self.schema, cost, _MAX_BATCH, self.location, self.size)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The records as dicts keyed by `_<field id>`."""
+        """Yield the records as dicts keyed by `_<field id>`."""
         for batch in self.batches():
             yield from batch
 
@@ -123,14 +125,14 @@ class AvroFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroPart:
-    """Some of a file's records as an Avro file of one block."""
+    """Some records of a file, as an Avro file with one block."""
 
     record_count: int
     data: bytes
 
 
 def damaged(location: str, why: str) -> InvalidMetadataError:
-    """The error for an Avro file that breaks its format."""
+    """Return the error for an Avro file that breaks its format."""
     return InvalidMetadataError(f"{location}: damaged Avro file: {why}")
 
 
@@ -230,7 +232,7 @@ def _header(schema: Mapping[str, Any], sync: bytes, codec: str) -> bytes:
 
 
 def _blocks_of(data: bytes, offset: int, sync: bytes) -> list[tuple[int, memoryview]]:
-    """The declared record count of each block, and its stored bytes."""
+    """Return the declared record count and the stored bytes of each block."""
     view = memoryview(data)
     blocks: list[tuple[int, memoryview]] = []
     while offset < len(data):
@@ -247,11 +249,12 @@ def _blocks_of(data: bytes, offset: int, sync: bytes) -> list[tuple[int, memoryv
 
 
 class _SchemaRenamer:
-    """Puts a schema under `_<field id>` names, every named type written out where it is used.
+    """Renames the fields of a schema to `_<field id>` and writes out every named type where it is
+    used.
 
-    Logical types go, but for decimal: days, microseconds and bytes are what `spec/values.py` means
-    by a value. Records without fields and fields of type null go too: they take no bytes, and not
-    every decoder takes them.
+    Logical types are removed, except decimal: `spec/values.py` represents values as days,
+    microseconds and bytes. Records without fields and fields of type null are removed too: they
+    take no bytes, and some decoders refuse them.
     """
 
     def __init__(self, location: str) -> None:
@@ -264,7 +267,7 @@ class _SchemaRenamer:
         self.type_count = 0
 
     def rename_record(self, schema: Any) -> dict[str, Any]:
-        """The renamed schema of a file's records."""
+        """Return the renamed schema of a file's records."""
         renamed = self.rename(schema, 0)
         if not isinstance(renamed, dict) or renamed.get("type") != "record":
             raise damaged(self._location, "its schema is not a record with fields")
@@ -273,12 +276,12 @@ class _SchemaRenamer:
         return renamed
 
     def rename(self, schema: Any, depth: int) -> Any:
-        """The renamed schema; None for one that takes no bytes and is no null."""
+        """Return the renamed schema, or None for a record that takes no bytes."""
         if depth > _MAX_DEPTH:
             raise damaged(self._location, f"its schema nests deeper than {_MAX_DEPTH}")
         self.type_count += 1
         if self.type_count > _MAX_TYPES:
-            # names that are used twice at every depth write out to more than any memory holds
+            # a named type that is used twice at every depth would expand beyond any memory
             raise damaged(self._location, f"its schema has more than {_MAX_TYPES:,} types")
         match schema:
             case str() if schema in _PRIMITIVES:
@@ -302,7 +305,7 @@ class _SchemaRenamer:
             case {"type": "array", "items": items}:
                 renamed = self.rename(items, depth + 1)
                 if not _takes_bytes(renamed):
-                    # a length in the data would otherwise decide how much memory is taken
+                    # otherwise a length in the data would decide how much memory is allocated
                     raise damaged(self._location, "its schema has a list of items without bytes")
                 return {"type": "array", "items": renamed}
             case {"type": "map", "values": values}:
@@ -342,7 +345,9 @@ class _SchemaRenamer:
         return {"type": "record", "name": record_name, "fields": list(out.values())}
 
     def _spelled_out(self, schema: Any) -> Any:
-        """The type, names of types that are its own or a branch spelled out."""
+        """Return the type with its own name, or the names of its branches, replaced by
+        definitions.
+        """
         if isinstance(schema, list):
             return [self._spelled_out(branch) for branch in schema if not isinstance(branch, list)]
         return self._definitions.get(schema, schema) if isinstance(schema, str) else schema
@@ -356,7 +361,7 @@ _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "b
 
 
 def _takes_bytes(schema: Any) -> bool:
-    """Whether every value of a renamed schema is at least one byte long."""
+    """Return whether every value of a renamed schema is at least one byte long."""
     match schema:
         case None | "null":
             return False
@@ -368,10 +373,10 @@ def _takes_bytes(schema: Any) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroStream:
-    """An open file of rows: its own schema, and its records, to be read once.
+    """An open file of rows: its original schema, and its records, which can be read once.
 
-    `batches(max_records)` gives lists of dicts keyed by `_<field id>`, shorter ones where records
-    take much memory.
+    `batches(max_records)` yields lists of dicts keyed by `_<field id>`; lists are shorter if
+    records take much memory.
     """
 
     schema: Mapping[str, Any]
@@ -379,13 +384,13 @@ class AvroStream:
 
 
 def stream_records(stream: BinaryIO, location: str) -> AvroStream:
-    """The records of an Avro file without holding more than a block of it in memory."""
+    """Return the records of an Avro file with at most one block of the file in memory."""
     try:
         size = stream.seek(0, io.SEEK_END)
         stream.seek(0)
         metadata = fastavro.reader(stream).metadata
         schema = json.loads(metadata["avro.schema"])
-        # the sync marker is the end of the header, and fastavro reads no further
+        # the sync marker is the end of the header, where fastavro stops reading
         stream.seek(stream.tell() - _SYNC_SIZE)
         sync = stream.read(_SYNC_SIZE)
         renamed = _SchemaRenamer(location).rename_record(schema)
@@ -399,7 +404,7 @@ def stream_records(stream: BinaryIO, location: str) -> AvroStream:
 
     def batches(max_records: int) -> Iterator[list[dict[str, Any]]]:
         compressed = _streamed_blocks(stream, sync, size)
-        # few bytes may hold many rows: only the rows in memory at one time are bounded
+        # few bytes may hold many rows, so only the rows in memory at one time are limited
         blocks = plain_blocks(
             compressed, codec, cost.of_bytes(), memory_limit(size) / 2, location, size, inf
         )
@@ -409,7 +414,7 @@ def stream_records(stream: BinaryIO, location: str) -> AvroStream:
 
 
 def _streamed_blocks(stream: BinaryIO, sync: bytes, size: int) -> Iterator[tuple[int, memoryview]]:
-    """The declared record count of each block of a stream, and its stored bytes."""
+    """Yield the declared record count and the stored bytes of each block of a stream."""
     while first := stream.read(1):
         count = _stream_long(stream, first)
         length = _stream_long(stream, stream.read(1))
@@ -439,7 +444,7 @@ def _batches(
     location: str,
     file_size: int,
 ) -> Iterator[list[dict[str, Any]]]:
-    """Records as lists of at most `most`, fewer where they take much memory."""
+    """Yield lists of at most `most` records, fewer if the records take much memory."""
     if cost.per_record > memory_limit(file_size) / 2:
         raise too_large(location, file_size)
     most = max(1, min(most, int(_BATCH_BYTES / max(1, cost.per_record))))
@@ -474,19 +479,19 @@ def _batches(
 
 
 class _PlainFile:
-    """An uncompressed Avro file to read from while it is put together, block by block."""
+    """An uncompressed Avro file that is read while blocks are still being added."""
 
     def __init__(self, header: bytes) -> None:
         self._pieces: deque[bytes | memoryview] = deque([header])
 
     def add(self, block: Block) -> None:
-        """Append a block; one without records is none."""
+        """Append a block, unless it has no records."""
         if block.record_count:
             size = _write_long(len(block.data))
             self._pieces += (_write_long(block.record_count) + size, block.data, _SYNC)
 
     def read(self, size: int) -> bytes:
-        """The next bytes; fewer than `size` at the end alone."""
+        """Return the next bytes; fewer than `size` only at the end."""
         parts: list[bytes | memoryview] = []
         while size > 0 and self._pieces:
             piece = self._pieces.popleft()
@@ -498,7 +503,7 @@ class _PlainFile:
 
 
 def parsed_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema for many files, checked once."""
+    """Return a checked schema, so that a schema for many files is checked only once."""
     return cast("Mapping[str, Any]", fastavro.parse_schema(dict(schema)))
 
 
@@ -511,9 +516,10 @@ def write_avro(
     metadata: Mapping[str, str],
     codec: str,
 ) -> int:
-    """Write a new Avro file and return its length; `codec` is Iceberg's name: `gzip`, `zstd`.
+    """Write a new Avro file and return its length; `codec` has Iceberg's name, such as `gzip` or
+    `zstd`.
 
-    `schema` is one that `parsed_schema` made, or any.
+    `schema` may be the result of `parsed_schema` or any other schema.
     """
     avro_codec = _AVRO_CODEC.get(codec.lower())
     if avro_codec is None:
@@ -528,7 +534,9 @@ def write_avro(
 
 
 def with_other_records(avro: AvroFile, records: Iterable[Mapping[str, Any]]) -> bytes:
-    """A file like another, header and all, with other records, keyed by `_<field id>`."""
+    """Return a file with the same header but with other records, which are keyed by `_<field
+    id>`.
+    """
     out = io.BytesIO()
     sync = avro.header[-_SYNC_SIZE:]
     fastavro.writer(out, dict(avro.schema), records, codec=avro.codec, sync_marker=sync)

@@ -1,8 +1,9 @@
-"""Blocks of Avro files, decompressed one by one and only as far as memory allows.
+"""Decompress the blocks of Avro files one by one, and only as far as memory allows.
 
-What a block's records will take once decoded is bounded before that is done, by the schema: a
-field that is null may be a megabyte wide in a column, and an item of one byte a whole dict. Costs
-are for schemas as `storage/avro.py` renames them, in which every item takes a byte at least.
+The memory that the decoded records of a block will take is estimated from the schema before the
+block is decoded: a null field may take a megabyte in a column, and an item of one byte a whole
+dict. Costs apply to schemas as renamed by `storage/avro.py`, in which every item takes at least one
+byte.
 """
 
 from __future__ import annotations
@@ -26,17 +27,21 @@ _XZ_MEMORY = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Bytes of memory that records take: for each record, and for each byte of them in the file."""
+    """The memory of decoded records: bytes per record, and bytes per byte of the records in the
+    file.
+    """
 
     per_record: float
     per_byte: float
 
     def of(self, records: int, size: int) -> float:
-        """The bound for a number of records in a number of bytes."""
+        """Return the upper bound for `records` records in `size` bytes."""
         return self.per_record * records + self.per_byte * size
 
     def of_bytes(self) -> Cost:
-        """The cost of a single record's bytes, for records that are decoded a few at a time."""
+        """Return the cost without the part per record, for records that are decoded a few at a
+        time.
+        """
         return Cost(0, self.per_byte)
 
     def __add__(self, other: Cost) -> Cost:
@@ -45,14 +50,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some records, uncompressed."""
+    """The uncompressed records of a block."""
 
     record_count: int
     data: bytes | memoryview
 
 
 def check_codec(codec: str, location: str) -> None:
-    """Refuse a codec that is not read."""
+    """Raise `UnsupportedFeatureError` for a codec that cannot be read."""
     if codec not in CODECS:
         raise UnsupportedFeatureError(
             f"{location}: Avro codec '{codec}' is not supported; "
@@ -69,10 +74,10 @@ def plain_blocks(
     file_size: int,
     room: float,
 ) -> Iterator[Block]:
-    """Decompress blocks lazily, none of which may cost more than `most`.
+    """Decompress blocks lazily; no block may cost more than `most`.
 
-    All of them together may hold `room` bytes. Raises `ValueError`,
-    `OSError`, `zlib.error` or `lzma.LZMAError` for a block that is damaged.
+    All blocks together may hold `room` bytes. Raises `ValueError`, `OSError`, `zlib.error` or
+    `lzma.LZMAError` for a damaged block.
     """
     for count, block in blocks:
         rows_left = int(min(room, (most - cost.of(count, 0)) / max(cost.per_byte, 1)))
@@ -86,7 +91,7 @@ def plain_blocks(
 
 
 def _decompress(block: memoryview, codec: str, room: int) -> bytes | memoryview | None:
-    """The block's bytes, or more than `room` of them; None where they are known to be more."""
+    """Return the block's bytes, or more than `room` of them; None if it is known to have more."""
     match codec:
         case "null":
             return block
@@ -100,7 +105,8 @@ def _decompress(block: memoryview, codec: str, room: int) -> bytes | memoryview 
             with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
                 return cast("bytes", stream.read(room + 1))
         case "snappy":
-            # Avro adds a CRC32 of the plain bytes; Snappy's own bytes begin with the length
+            # Avro appends a CRC32 of the uncompressed bytes; Snappy's own bytes begin with the
+            # length
             size = _snappy_size(block)
             if size > room:
                 return None
@@ -134,18 +140,20 @@ def _snappy_size(block: memoryview) -> int:
 
 
 def arrow_cost(schema: Any) -> Cost:
-    """The memory of records of a renamed schema as Arrow columns."""
+    """Return the memory cost of a renamed schema's records as Arrow columns."""
     return Cost(_arrow_width(schema), max(_item_ratios(schema, _arrow_width), default=1))
 
 
 def python_cost(schema: Any) -> Cost:
-    """The memory of records of a renamed schema as Python values."""
-    # a text of ASCII takes four bytes for each of its own where one character is beyond
+    """Return the memory cost of a renamed schema's records as Python values."""
+    # one character beyond ASCII can make Python store every character of a text in four bytes
     return Cost(_python_size(schema), max(4, *_item_ratios(schema, _python_size), 0))
 
 
 def _item_ratios(schema: Any, size: Any) -> Iterator[float]:
-    """For each list and map of the schema: bytes that an item takes for each byte in the file."""
+    """Yield for each list and map of the schema the bytes of memory per byte of an item in the
+    file.
+    """
     match schema:
         case {"type": "array", "items": items}:
             yield max(1, (size(items) + _POINTER) / _least_bytes(items))
@@ -210,7 +218,7 @@ def _python_size(schema: Any) -> int:
 
 
 def _least_bytes(schema: Any) -> int:
-    """The fewest bytes that a value of a renamed schema takes in a file; 1 where it may be none."""
+    """Return the smallest number of bytes of a value in a file; 1 if it could take no bytes."""
     return max(1, _bytes_at_least(schema))
 
 

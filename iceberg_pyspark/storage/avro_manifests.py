@@ -1,6 +1,6 @@
-"""Manifests in Avro, as versions 1 to 3 have them: their records as a raw table.
+"""Manifests in Avro, as in versions 1 to 3: their records as a raw table.
 
-Two decoders give the same table, fastavro for small manifests and DataFusion for large ones.
+Two decoders return the same table: fastavro for small manifests and DataFusion for large ones.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from iceberg_pyspark.storage.avro import AvroFile, damaged, parse_avro
 from iceberg_pyspark.storage.decoded_size import COLUMN_BYTES, memory_limit, too_large
 
 LARGE_MANIFEST_ENTRIES = 200
-"""From this many entries on, what DataFusion costs per file pays for itself."""
+"""The number of entries from which DataFusion is faster despite its fixed cost per file."""
 
 Decoder = Literal["auto", "fastavro", "datafusion"]
 
 
 class AvroManifest:
-    """A manifest file that is Avro; raises `InvalidMetadataError` for a damaged one."""
+    """A manifest file in Avro; raises `InvalidMetadataError` for a damaged file."""
 
     def __init__(self, data: bytes, location: str) -> None:
         self._avro = parse_avro(data, location)
@@ -32,29 +32,29 @@ class AvroManifest:
         self.null_field_ids = self._avro.null_field_ids
 
     def damaged(self, why: str) -> Exception:
-        """The error for a manifest that breaks the rules of its format."""
+        """Return the error for a manifest that breaks the rules of its format."""
         return damaged(self.location, why)
 
     def written_types(self) -> dict[int, Type]:
-        """The types of fields by field id, as the file has them."""
+        """Return the types of the fields in the file, by field id."""
         return {i: primitive_type(type_) for i, type_ in self._avro.written_types.items()}
 
     def raw_entries(
         self, decoder: Decoder = "auto", *, stats_of: Collection[int] | None = None
     ) -> pa.Table:
-        """The records as a table of columns named `_<field id>`, at all depths.
+        """Return the records as a table of columns named `_<field id>`, at all depths.
 
-        They have no statistics of content entries.
+        `stats_of` is ignored: the records have no content statistics.
         """
         return _decode(self._avro, decoder)
 
 
 def _decode(avro: AvroFile, decoder: Decoder) -> pa.Table:
     large = avro.record_count >= LARGE_MANIFEST_ENTRIES
-    # the columns are joined from their parts, and then become others
+    # the joined columns and the columns made from them take memory too
     most = memory_limit(avro.size) // 3
     if decoder == "datafusion" or (decoder == "auto" and large):
-        # executors, which read no large manifests, need not have DataFusion
+        # executors read no large manifests, so DataFusion need not be installed there
         from iceberg_pyspark.storage.datafusion_avro import decode_records  # noqa: PLC0415
 
         return decode_records(avro, most)
@@ -72,7 +72,7 @@ def _decode(avro: AvroFile, decoder: Decoder) -> pa.Table:
 
 
 def _raw_type(schema: Any) -> pa.DataType:
-    """The Arrow type of a renamed Avro type, as DataFusion gives it but for nullability."""
+    """Return the Arrow type of a renamed Avro type, as DataFusion does, apart from nullability."""
     match schema:
         case {"type": "record", "fields": fields}:
             return pa.struct([(f["name"], _raw_type(f["type"])) for f in fields])

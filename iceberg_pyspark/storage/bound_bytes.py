@@ -1,4 +1,4 @@
-"""Bounds of columns in their own types, and as the single values that older manifests have.
+"""Convert column bounds between typed values and the binary single values of older manifests.
 
 Specification, Appendix D "Binary Single-Value Serialization".
 """
@@ -33,7 +33,9 @@ _MAX_PRECISION = 38
 
 
 def bound_bytes(bounds: pa.Array) -> pa.Array:
-    """The bounds as binary single values; raises `TypeError` for a type that has none."""
+    """Return the bounds as binary single values; raise `TypeError` for a type without a binary
+    form.
+    """
     if isinstance(bounds, pa.ExtensionArray):
         bounds = bounds.storage
     type_ = bounds.type
@@ -48,31 +50,33 @@ def bound_bytes(bounds: pa.Array) -> pa.Array:
     if pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_temporal(type_):
         if pa.types.is_time32(type_):
             bounds = bounds.cast(pa.time64("us"))
-        # Arrow's numbers are little-endian, as single values are
+        # both Arrow's numbers and binary single values are little-endian
         return bounds.view(pa.binary(bounds.type.bit_width // 8)).cast(pa.binary())
     raise TypeError(f"bounds of type {type_} have no binary form")
 
 
 def _decimal_bytes(bounds: pa.Array) -> pa.Array:
-    """As few bytes of two's complement as hold each unscaled value, most significant first."""
+    """Return each unscaled value in the fewest bytes of two's complement, most significant byte
+    first.
+    """
     bounds = bounds.cast(pa.decimal128(bounds.type.precision, bounds.type.scale))
     data = memoryview(bounds.buffers()[1] or b"")[bounds.offset * _DECIMAL_BYTES :]
     values = list[bytes | None]()
     for i, is_known in enumerate(bounds.is_valid().to_pylist()):
         raw = data[i * _DECIMAL_BYTES : (i + 1) * _DECIMAL_BYTES]
         unscaled = int.from_bytes(raw, "little", signed=True) if is_known else 0
-        # one bit for the sign on top of the magnitude
+        # the magnitude and one sign bit
         width = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
         values.append(unscaled.to_bytes(width, "big", signed=True) if is_known else None)
     return pa.array(values, pa.binary())
 
 
 def typed_bounds(bounds: Sequence[bytes | None], type_: types.Type) -> pa.Array:
-    """Binary single values as values of a column's type, in its `logical_type`.
+    """Return binary single values as an array of the column's type, in its `logical_type`.
 
-    Widths from before a promotion are brought to the type. Null, for unknown, is what cannot be
-    read as the type, and NaN, which is no bound. Raises `TypeError` for a type whose bounds are no
-    values of it.
+    Widths from before a type promotion are accepted. A bound becomes null, for unknown, if it
+    cannot be read as the type or is NaN, which is not a valid bound. Raises `TypeError` for a type
+    whose bounds are not values of the type.
     """
     match type_:
         case types.VariantType() | types.GeometryType() | types.GeographyType():
@@ -96,7 +100,7 @@ def typed_bounds(bounds: Sequence[bytes | None], type_: types.Type) -> pa.Array:
 
 
 def _numbers(bounds: pa.Array, format_: np.dtype[Any]) -> pa.Array | None:
-    """All bounds at once; None where some have another width than the type."""
+    """Convert all bounds at once; return None if some have another width than the type."""
     _, offsets, data = bounds.buffers()
     widths = np.diff(np.frombuffer(offsets, np.int32, len(bounds) + 1))
     is_known = np.asarray(bounds.is_valid())
@@ -108,7 +112,9 @@ def _numbers(bounds: pa.Array, format_: np.dtype[Any]) -> pa.Array | None:
 
 
 def _decimals(bounds: Sequence[bytes | None], precision: int, scale: int) -> pa.Array:
-    """Two's complement, most significant byte first; null for more digits than the type has."""
+    """Convert big-endian two's complement to decimals; a value with too many digits becomes
+    null.
+    """
     limit = 10**precision
     zero = bytes(_DECIMAL_BYTES)
     values = list[bytes]()
@@ -125,8 +131,8 @@ def _decimals(bounds: Sequence[bytes | None], precision: int, scale: int) -> pa.
 
 
 def _padded(bound: bytes | None, length: int) -> bytes | None:
-    """A bound in its column's length.
+    """Return a bound with the length of its column, padded with zeros; None if it is longer.
 
-    Writers truncate bounds, and round upper ones up: zeros at the end make neither wrong.
+    Writers truncate bounds and round upper bounds up, so zeros at the end keep both kinds correct.
     """
     return None if bound is None or len(bound) > length else bound.ljust(length, b"\0")

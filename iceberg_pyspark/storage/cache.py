@@ -33,16 +33,18 @@ _EVICT_EVERY = 32
 
 
 def is_written_once(name: str) -> bool:
-    """Whether a file's name says that it means the same bytes for ever: it carries a uuid."""
+    """Return whether a file name contains a UUID, so that the file's content never changes."""
     return _UUID.search(name) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataCache:
-    """Settings of the cache, which pickle; the entries are this process's and this machine's.
+    """The settings of the cache, which can be pickled; entries belong to the process and the
+    machine.
 
-    `owner` separates readers with different credentials. `folder` None is the user's cache folder.
-    `max_total_bytes` bounds the memory of a process, `max_disk_bytes` the folder.
+    `owner` separates readers with different credentials. `folder` None means the user's cache
+    folder. `max_total_bytes` limits the memory of a process, `max_disk_bytes` the size of the
+    folder.
     """
 
     owner: str
@@ -52,7 +54,9 @@ class MetadataCache:
     folder: str | None = None
 
     def read(self, location: str, read: Callable[[str], bytes]) -> bytes:
-        """The bytes at `location`, from the cache where its name says they cannot change."""
+        """Return the bytes at `location`; they are cached if the name shows that they cannot
+        change.
+        """
         name = location.rpartition("/")[2]
         if not (_METADATA_NAME.fullmatch(name) and is_written_once(name)):
             return read(location)
@@ -71,7 +75,7 @@ class MetadataCache:
         return data
 
     def _store(self, folder: str | None, key: str, data: bytes) -> None:
-        # a full disk or a folder taken away is no reason to fail a read
+        # a full disk or a removed folder must not make a read fail
         if folder is None:
             return
         temporary = os.path.join(folder, f"{uuid.uuid4()}.tmp")
@@ -88,10 +92,10 @@ class MetadataCache:
 
 
 def metadata_cache(properties: Mapping[str, str]) -> MetadataCache | None:
-    """The cache that storage properties ask for; None where they switch it off."""
+    """Return the cache that storage properties configure, or None if they disable it."""
     if properties.get(_ENABLED, "true").lower() != "true":
         return None
-    # a digest, so that no secret is kept or shown
+    # use a digest, so that no secret is kept or shown
     owner = hashlib.sha256(repr(sorted(properties.items())).encode(errors="surrogatepass"))
     return MetadataCache(
         owner=owner.hexdigest(),
@@ -101,7 +105,7 @@ def metadata_cache(properties: Mapping[str, str]) -> MetadataCache | None:
 
 
 class _Memory:
-    """The entries of this process, the least recently used first."""
+    """The entries of this process, least recently used first."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[str, bytes] = OrderedDict()

@@ -1,8 +1,9 @@
-"""Content entries of a root manifest or a leaf, read by role whatever their profile is.
+"""Read the content entries of a root manifest or a leaf by role, independent of the file's profile.
 
-`spec/content_entries.py` has the profiles. Entries of files are given in the shape of the manifests
-of versions 1 to 3 (a raw table of `storage/open_manifest.py`), so that one reader applies all rules
-of inheritance: columns named `_<field id>`, the file's in a struct `_2`.
+`spec/content_entries.py` defines the profiles. Entries of files are returned in the form of
+manifests of versions 1 to 3 (a raw table of `storage/open_manifest.py`), so that one reader applies
+all rules of inheritance: the columns are named `_<field id>`, and the fields of the file are in a
+struct `_2`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from iceberg_pyspark.storage.bound_bytes import bound_bytes
 Mask = npt.NDArray[np.bool_]
 
 ORDINAL = "ordinal"
-"""The column of a raw table that counts the rows of its file, where some of them are left out."""
+"""The column of a raw table with the row position in the file; set if some rows are left out."""
 
 _TYPES: Mapping[Role, pa.DataType] = {
     "status": pa.int32(),
@@ -84,7 +85,7 @@ _METRICS: Mapping[str, StatsField] = {
     "_125": StatsField.LOWER_BOUND,
     "_128": StatsField.UPPER_BOUND,
 }
-"""The maps of older manifests, by field id, and what fills them."""
+"""The metric maps of older manifests, by field id, and the statistics that fill them."""
 
 _SUMMARIES = {
     "_109": "value_count",
@@ -93,7 +94,7 @@ _SUMMARIES = {
     "_125": "lower_bound",
     "_128": "upper_bound",
 }
-"""The same in a summary of a column."""
+"""The metric maps, by field id, and the fields of `ColumnSummary` that they fill."""
 
 _BOUNDS = (StatsField.LOWER_BOUND, StatsField.UPPER_BOUND)
 _OF_ROOT_MANIFESTS = (
@@ -108,7 +109,7 @@ _OF_FILES = {
 
 
 def profile_of(raw: pa.Table) -> Profile | None:
-    """The profile of a raw table of content entries; None: it has manifest entries."""
+    """Return the profile of a raw table of content entries, or None if it has manifest entries."""
     names = set(raw.column_names)
     if "_2" in names:
         return None
@@ -122,7 +123,9 @@ def profile_of(raw: pa.Table) -> Profile | None:
 
 
 class ContentEntries:
-    """The entries of one file by role; `damaged` makes the error for what breaks the rules."""
+    """The entries of one file by role; `damaged` creates the error for an entry that breaks the
+    rules.
+    """
 
     def __init__(
         self,
@@ -156,27 +159,30 @@ class ContentEntries:
 
     @property
     def is_live(self) -> Mask:
-        """Which entries are in the snapshot, masks of manifests aside."""
+        """A mask of the entries that are in the snapshot; manifest deletion vectors are not
+        applied.
+        """
         return np.isin(_numpy(self["status"]), [int(s) for s in LIVE_STATUSES])
 
     def of_types(self, *types: ContentType) -> Mask:
-        """Which entries stand for one of these."""
+        """Return a mask of the entries that have one of the content types."""
         return np.isin(_numpy(self["content_type"]), [int(t) for t in types])
 
     def files(self, content: ManifestContent) -> Mask:
-        """Which entries stand for data files, or for files of deletes."""
+        """Return a mask of the entries for data files, or for files with deletes."""
         return self.of_types(*_OF_FILES[content])
 
     @property
     def has_vectors_in_data_files(self) -> bool:
-        """Whether entries of data files say which of their rows are deleted."""
+        """Whether the entry of a data file also holds the deletion vector of the file."""
         return "vector_location" in self._profile.paths
 
     def entries_of(self, content: ManifestContent, spec_id: int | None) -> pa.Table:
-        """The entries of data files, or of deletes, in the shape of older manifests.
+        """Return the entries of data files, or of files with deletes, in the form of older
+        manifests.
 
-        `spec_id` is given for a root manifest, which has the files of all specs among other
-        entries; a leaf has nothing else.
+        `spec_id` is set for a root manifest, which mixes files of all specs with other entries; a
+        leaf has only files of one spec.
         """
         if spec_id is None:
             if self.of_types(*_OF_ROOT_MANIFESTS).any():
@@ -194,7 +200,9 @@ class ContentEntries:
 
     @property
     def spec_ids(self) -> pa.Array:
-        """The partition spec of each entry; raises where it is unknown which one that is."""
+        """The partition spec of each entry; raises `UnsupportedFeatureError` if it cannot be
+        determined.
+        """
         spec_ids = self["spec_id"]
         if spec_ids.null_count and self._at("partition") is not None:
             raise UnsupportedFeatureError(
@@ -204,7 +212,7 @@ class ContentEntries:
         return pc.fill_null(spec_ids, 0)
 
     def _as_manifest_entries(self, mask: Mask) -> pa.Table:
-        """The chosen entries of files, in order, in the shape of older manifests."""
+        """Return the selected entries of files, in order, in the form of older manifests."""
         rows = pa.array(mask)
         file = {
             "_134": self["content_type"],
@@ -228,9 +236,10 @@ class ContentEntries:
         return self._entries(file, self._entry_status()).filter(rows)
 
     def _vectors_as_manifest_entries(self, mask: Mask) -> pa.Table:
-        """The deletion vectors in the chosen entries of data files, as entries of their own.
+        """Return the deletion vectors in the selected entries of data files as separate entries.
 
-        A vector is as old as its data file's entry: it applies to that file alone.
+        A vector has the sequence numbers of its data file's entry, because it applies to that file
+        only.
         """
         has_vector = _numpy(pc.is_valid(self["vector_location"])) & self.is_live
         size = self.row_count
@@ -239,7 +248,7 @@ class ContentEntries:
             "_100": self["vector_location"],
             "_101": pa.repeat(pa.scalar("puffin"), size),
             "_103": self["vector_cardinality"],
-            # the Puffin file's own size is not known; readers need the blob's place alone
+            # the size of the Puffin file is unknown; readers need only the place of the blob
             "_104": pc.add(self["vector_offset"], self["vector_size_in_bytes"]),
             "_143": self["location"],
             "_144": self["vector_offset"],
@@ -249,7 +258,9 @@ class ContentEntries:
         return self._entries(file, self._entry_status()).filter(pa.array(mask & has_vector))
 
     def _entry_status(self) -> pa.Array:
-        """As older manifests say it: what was modified is there, what was replaced is not."""
+        """Return the status for older manifests: MODIFIED becomes EXISTING, REPLACED becomes
+        DELETED.
+        """
         status = _numpy(self["status"]).copy()
         status[status == ContentStatus.MODIFIED] = EntryStatus.EXISTING
         status[status == ContentStatus.REPLACED] = EntryStatus.DELETED
@@ -281,7 +292,7 @@ class ContentEntries:
         return {name: self._by_column(columns, of) for name, of in _METRICS.items()}
 
     def columns_of(self, chosen: Mask) -> list[tuple[ColumnSummary, ...]]:
-        """What the statistics of each chosen entry say of columns."""
+        """Return the column statistics of each selected entry."""
         found: list[dict[int, dict[str, Any]]] = [{} for _ in range(int(chosen.sum()))]
         if not found:
             return []
@@ -298,12 +309,12 @@ class ContentEntries:
     def _columns_with_stats(self, stats: pa.StructArray) -> Iterator[tuple[int, pa.StructArray]]:
         for child, array in zip(stats.type, stats.flatten(), strict=True):
             field_id, rest = divmod(int(child.name[1:]) - STATS_BASE, STATS_WIDTH)
-            # below are reserved columns, which no filter is on
+            # smaller ids are those of reserved columns, which no filter uses
             if field_id >= 0 and rest == 0 and pa.types.is_struct(array.type):
                 yield field_id, array
 
     def _by_column(self, columns: Mapping[int, pa.StructArray], of: StatsField) -> pa.Array:
-        """Lists of pairs of a column's id and a value, as maps of metrics are in a raw table."""
+        """Return lists of pairs of a column id and a value, like the metric maps of a raw table."""
         ids, arrays = list[int](), list[pa.Array]()
         type_ = pa.binary() if of in _BOUNDS else pa.int64()
         for field_id, stats in columns.items():
@@ -315,7 +326,7 @@ class ContentEntries:
                 values = bound_bytes(values) if of in _BOUNDS else values.cast(type_)
             except (TypeError, pa.ArrowException) as e:
                 if pa.types.is_struct(values.type):
-                    # boxes of geometries, on which no filter is
+                    # bounding boxes of geometries, which no filter uses
                     continue
                 raise self._damaged(f"the statistics of column {field_id}: {e}") from e
             ids.append(field_id)
@@ -335,7 +346,9 @@ class ContentEntries:
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pairs)
 
     def _at(self, role: Role) -> pa.Array | None:
-        """The column of a role, nulls of the structs around it applied; None: there is none."""
+        """Return the column of a role, null where an enclosing struct is null; None if there is
+        none.
+        """
         path = self._profile.paths.get(role)
         if path is None:
             return None

@@ -1,6 +1,7 @@
-"""The rules of content entries, which are checked before a root manifest or a leaf is written.
+"""The rules for content entries, which are checked before a root manifest or a leaf is written.
 
-Proposal "Single-file commits". What breaks them would be read as another table, or not at all.
+Proposal "Single-file commits". A file that breaks the rules would be read incorrectly or not at
+all.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from iceberg_pyspark.spec.manifests import (
 from iceberg_pyspark.spec.types import StructType
 
 Content = Literal["root", "data", "delete"]
-"""What a file of content entries is: a root manifest, or a leaf of data files or of deletes."""
+"""The kind of a file of content entries: a root manifest, or a leaf of data files or of deletes."""
 
 _OWN_STATUSES = frozenset((ContentStatus.EXISTING, ContentStatus.ADDED, ContentStatus.DELETED))
 _COUNTS = (
@@ -45,7 +46,9 @@ def check_entries(
     content: Content,
     partition_types: Mapping[int, StructType],
 ) -> None:
-    """Raise `InvalidRequestError` for the first entry that the file at `location` may not have."""
+    """Raise `InvalidRequestError` for the first entry that the file at `location` may not
+    contain.
+    """
     for entry in entries:
         match entry:
             case ManifestEntry():
@@ -88,7 +91,7 @@ def _of_file(
             f"{path} has {len(file.partition)} partition values and its spec {file.spec_id} "
             f"{len(partition_types[file.spec_id].fields)}"
         )
-    # nothing is above a root that its entries could inherit from
+    # entries of a root manifest have no parent to inherit from
     inherits = content != "root" and entry.status is EntryStatus.ADDED
     if not inherits and (
         entry.snapshot_id is None
@@ -135,7 +138,9 @@ def _of_vector(entry: ManifestVectorEntry, content: Content) -> Iterator[str]:
 
 
 def _of_vectors(entries: Iterable[RootEntry]) -> Iterator[str]:
-    """A live vector has its manifest beside it, and a manifest with dead entries one vector."""
+    """Yield problems: a live vector needs its live manifest, a manifest with dead entries one
+    vector.
+    """
     leaves = dict[str, ManifestFile]()
     vectors = set[str]()
     for entry in entries:
@@ -166,7 +171,9 @@ def _of_status(status: ContentStatus, what: str) -> Iterator[str]:
 
 
 def _is_number(sequence_number: int | None) -> bool:
-    """Whether a sequence number is assigned: those of a commit in the making are negative."""
+    """Return whether a sequence number is assigned; an unfinished commit has negative
+    placeholders.
+    """
     return sequence_number is not None and sequence_number >= 0
 
 

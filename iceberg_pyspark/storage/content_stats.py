@@ -1,7 +1,7 @@
-"""Metrics of files as the statistics that content entries have: for each column a typed struct.
+"""Convert metrics of files to the statistics of content entries: one typed struct per column.
 
-Specification of version 4, `content_stats`. Only columns of primitive types that are in no list or
-map have statistics; what is known of any other is not written.
+Specification of version 4, `content_stats`. Only columns of primitive types outside lists and maps
+have statistics; metrics of other columns are not written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _METRICS: Mapping[StatsField, str] = {
     StatsField.NULL_VALUE_COUNT: "null_value_counts",
     StatsField.NAN_VALUE_COUNT: "nan_value_counts",
 }
-"""The fields in the order that they are written in, and the metric of a `DataFile` that each is."""
+"""The fields in the order in which they are written, and the metric of a `DataFile` for each."""
 
 _COUNTS = frozenset(
     (StatsField.VALUE_COUNT, StatsField.NULL_VALUE_COUNT, StatsField.NAN_VALUE_COUNT)
@@ -44,15 +44,16 @@ _COUNTS = frozenset(
 
 
 Known: TypeAlias = DataFile | Sequence[ColumnSummary] | None
-"""What statistics are of: a file, or a manifest by what is known of its columns; None: neither."""
+"""The source of statistics: a file, or the column summaries of a manifest, or None for neither."""
 
 
 def content_stats(known_of: Sequence[Known], schema: Schema) -> Column | None:
-    """The column `content_stats` of entries, null where nothing is known; None: of all of them.
+    """Return the column `content_stats` of entries, or None if nothing is known about any entry.
 
-    It has a struct for each column of the schema that anything is known of, and in it the fields
-    that any file has. Bounds are values of the column's type in this schema; those that cannot be
-    read as one are left out. Whether bounds are tight is not known, and not written.
+    The value of an entry is null if nothing is known about it. The column has a struct for each
+    schema column with known metrics, and the struct has the fields that any file has. Bounds are
+    values of the column's type in this schema; bounds that cannot be read as the type are omitted.
+    Whether bounds are tight is unknown and is not written.
     """
     metrics = {
         field: [_metric(known, name) for known in known_of] for field, name in _METRICS.items()
@@ -99,7 +100,9 @@ def _columns_with_stats(fields: Sequence[NestedField]) -> Iterator[NestedField]:
 def _values(
     field: StatsField, maps: Sequence[Mapping[int, Any]], column: NestedField
 ) -> pa.Array | None:
-    """A metric of a column in all entries; None where it may have none, or no entry has it."""
+    """Return a metric of a column in all entries; None if the type has no such metric or all are
+    null.
+    """
     if field is StatsField.NAN_VALUE_COUNT and not _has_nan(column.type):
         return None
     field_id = column.field_id

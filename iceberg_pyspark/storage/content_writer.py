@@ -1,8 +1,9 @@
-"""Writing root manifests and their leaves: Parquet files of content entries.
+"""Write root manifests and leaves: Parquet files of content entries.
 
-Proposal "Single-file commits": its names and field ids, and besides them the partition tuples that
-it leaves out. `storage/content_entries.py` reads them. A column that no entry has a value of is not
-written. A root is written anew by every commit, so that both its size and the time it takes count.
+The files follow the proposal "Single-file commits", with its names and field ids, and add the
+partition tuples that the proposal omits. `storage/content_entries.py` reads the files. A column
+without any value is not written. Every commit writes a new root manifest, so both its size and the
+time to write it matter.
 """
 
 from __future__ import annotations
@@ -82,14 +83,16 @@ _COLUMNS: Sequence[tuple[Role, str, pa.DataType]] = (
     ("equality_ids", "equality_ids", _LIST_OF_INTS),
     ("first_row_id", "first_row_id", _LONG),
 )
-"""The columns of one type in every file, and what the proposal names them in their structs."""
+"""The columns that have the same type in every file, and their names in the proposal."""
 
 _REQUIRED = frozenset[Role](("content_type", "file_format", "status", "spec_id", "record_count"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenEntries:
-    """A file's length in bytes, and of a leaf what is known of the columns of all its entries."""
+    """The file's length in bytes and, for a leaf, the statistics of the columns over all its
+    entries.
+    """
 
     length: int
     columns: tuple[ColumnSummary, ...]
@@ -108,13 +111,12 @@ def write_content_entries(
 ) -> WrittenEntries:
     """Write a new root manifest or leaf.
 
-    `partition_types` has the type of each spec that the entries are of. Paths below
-    `table_location` are stored relative to it; with None all are stored as they are. Metrics become
-    statistics of the columns of `schema`: sizes of columns have no place among them, and neither
-    has what is known of columns that the schema does not have. `metadata` is more key-value
-    metadata of the file.
+    `partition_types` has the type of every spec of the entries. Paths below `table_location` are
+    stored relative to it; with None all paths are stored unchanged. Metrics become statistics of
+    the columns of `schema`; column sizes and metrics of columns outside `schema` are dropped.
+    `metadata` is additional key-value metadata of the file.
 
-    Raises `InvalidRequestError` for an entry that breaks the rules, which `check_entries` has.
+    Raises `InvalidRequestError` for an entry that breaks the rules of `check_entries`.
     """
     rows = list(entries)
     check_entries(rows, location, content, partition_types)
@@ -127,7 +129,7 @@ def write_content_entries(
         sink,
         table.schema,
         compression="zstd",
-        # for these columns smaller than dictionaries, and faster
+        # DELTA_BINARY_PACKED is smaller and faster than dictionaries for these columns
         use_dictionary=False,
         column_encoding=dict.fromkeys(numeric_columns(table.schema), "DELTA_BINARY_PACKED"),
         write_statistics=False,
@@ -145,7 +147,7 @@ def write_content_entries(
 
 
 class _Entries:
-    """Entries on their way to columns."""
+    """The entries of a file and their conversion to columns."""
 
     def __init__(
         self, entries: Sequence[RootEntry], location: str, table_location: str | None
@@ -160,11 +162,11 @@ class _Entries:
         self._rows = [self._row(e) for e in entries]
 
     def stats(self, schema: Schema) -> Column | None:
-        """The statistics of the columns of a schema; None where nothing is known."""
+        """Return the statistics of the columns of a schema, or None if nothing is known."""
         return content_stats(self._known, schema)
 
     def all(self, stats: Column | None, partition_types: Mapping[int, StructType]) -> list[Column]:
-        """Every column of the file."""
+        """Return every column of the file."""
         columns = self._plain()
         for more in (self._partition(partition_types), stats):
             if more is not None:
@@ -258,7 +260,7 @@ class _Entries:
         }
 
     def _plain(self) -> list[Column]:
-        """The columns that have one type in every file."""
+        """Return the columns that have the same type in every file."""
         top: dict[int, list[Column]] = {}
         for role, name, type_ in _COLUMNS:
             required = role in _REQUIRED
@@ -273,7 +275,9 @@ class _Entries:
         ]
 
     def _partition(self, partition_types: Mapping[int, StructType]) -> Column | None:
-        """The union of the specs that files are of; None where no spec of them has fields."""
+        """Return the union of the partition types of all files, or None if their specs have no
+        fields.
+        """
         specs = {f.spec_id: partition_types[f.spec_id] for f in self._files if f is not None}
         fields: dict[int, NestedField] = {}
         places: dict[int, dict[int, int]] = {}
@@ -299,7 +303,10 @@ class _Entries:
         return struct_column(_PARTITION, "partition", columns, np.array(has_partition, np.bool_))
 
     def _partition_values(self, field: NestedField, places: Mapping[int, int]) -> pa.Array | None:
-        """The values of a partition field by spec id and place in its tuples; None: it has none."""
+        """Return the values of a partition field; `places` maps spec ids to tuple positions.
+
+        Returns None if the type is `unknown`.
+        """
         values = [
             None if f is None or (i := places.get(f.spec_id)) is None else f.partition[i]
             for f in self._files
@@ -320,7 +327,7 @@ class _Entries:
 
 
 def _struct(field_id: int, name: str, columns: Sequence[Column]) -> Column:
-    """A struct that is there where any of its columns has a value."""
+    """Return a struct column that is non-null where any of its children has a value."""
     is_there = np.any([np.asarray(array.is_valid()) for _, array in columns], axis=0)
     required = any(not field.nullable for field, _ in columns)
     return struct_column(field_id, name, columns, is_there, required=required)

@@ -1,10 +1,10 @@
-"""Credentials that end while a job runs, and where new ones come from.
+"""Credentials that expire while a job runs, and the sources of new credentials.
 
-A catalog's server vends credentials that last for some time. With a table's storage properties goes
-one, `storage.credentials-renewal`, that says who has new ones: the catalog itself, in the process
-that has it; in others an address of its server, where the server gave one that a task may ask.
-New credentials are taken shortly before the old ones end. Where none come, the old ones are used to
-their end.
+The server of a catalog vends credentials for a limited time. The storage property
+`storage.credentials-renewal` of a table names the source of new credentials: in the process of the
+catalog, the catalog itself; in other processes, an endpoint of the server, if the server offers one
+that tasks may use. New credentials are requested shortly before the old ones expire. If none can be
+obtained, the old credentials are used until they expire.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from iceberg_pyspark.storage.vended_credentials import (
 )
 
 RENEWAL = "storage.credentials-renewal"
-"""The storage property that says where a table's new credentials come from."""
+"""The storage property that describes the source of a table's new credentials."""
 
 EXPIRIES = (
     "s3.session-token-expires-at-ms",
     "gcs.oauth2.token-expires-at",
     "adls.sas-token-expires-at-ms.",
 )
-"""How properties begin that say when credentials end, in milliseconds."""
+"""The prefixes of properties with the expiry time of credentials, in milliseconds."""
 
-# an address of a server may renew keys, and nothing else of how a store is reached
+# an endpoint may replace only these keys, no other setting of the store
 _KEYS = (
     *("s3.access-key-id", "s3.secret-access-key", "s3.session-token"),
     *("gcs.oauth2.token", "adls.sas-token"),
 )
 _WINDOW_S = 300.0
-"""Credentials are renewed this long before they end, at the earliest after 9/10 of their time."""
+"""Credentials are renewed this long before they expire, but not before 9/10 of their lifetime."""
 
 _PAUSE_S = 10.0
-"""Between two attempts, while the old ones last."""
+"""The pause between two attempts while the old credentials are still valid."""
 
 _TIMEOUT_S = 30.0
 _now_s = time.time
@@ -54,19 +54,19 @@ _log = logging.getLogger(__name__)
 
 
 class CredentialSource(Protocol):
-    """Who has new credentials of one table; threads share it."""
+    """A source of new credentials for one table; implementations are thread-safe."""
 
     def renewed(self, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """Storage properties of the table with new credentials, for those that end soon."""
+        """Return the table's storage properties with new credentials in place of expiring ones."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewal:
-    """The value of `RENEWAL`: `source` names one that a catalog registered.
+    """The value of the property `RENEWAL`; `source` names a source that a catalog registered.
 
-    `endpoint` is for processes that have no such source, and `token` what their requests carry: the
-    table's own, never a secret of the catalog.
+    `endpoint` is for processes that do not have the source. Requests to it carry `token`, which
+    belongs to the table and is never a secret of the catalog.
     """
 
     source: str
@@ -74,7 +74,7 @@ class Renewal:
     token: str | None = field(default=None, repr=False)
 
     def to_text(self) -> str:
-        """As a property."""
+        """Return the value of the property as JSON text."""
         content = {"source": self.source, "endpoint": self.endpoint, "token": self.token}
         return json.dumps({k: v for k, v in content.items() if v}, separators=(",", ":"))
 
@@ -83,13 +83,13 @@ _sources: WeakValueDictionary[tuple[int, str], CredentialSource] = WeakValueDict
 
 
 def register_source(name: str, source: CredentialSource) -> None:
-    """Have this process renew by a source as long as somebody else keeps it."""
-    # connections do not survive a fork
+    """Register a source for this process, for as long as another object references the source."""
+    # the process id is in the key because connections do not survive a fork
     _sources[os.getpid(), name] = source
 
 
 def source_of(properties: Mapping[str, str]) -> CredentialSource | None:
-    """Where new credentials come from in this process; None: from nowhere."""
+    """Return the source of new credentials in this process, or None if there is none."""
     text = properties.get(RENEWAL)
     return None if text is None else _source(text)
 
@@ -99,7 +99,7 @@ def _source(text: str) -> CredentialSource | None:
         content = json.loads(text)
         renewal = Renewal(**content)
     except (ValueError, TypeError):
-        # not chained: it may hold a token
+        # not chained: the text may contain a token
         raise InvalidMetadataError(
             f"{RENEWAL} is set by catalogs only, and this value is not one of theirs; leave it out"
         ) from None
@@ -116,7 +116,9 @@ def _endpoint(text: str, _process: int) -> CredentialSource:
 
 
 def end_of(properties: Mapping[str, str]) -> float | None:
-    """When the first credentials among properties end, in seconds; None where none says so."""
+    """Return when the first credentials in the properties expire, in epoch seconds, or None if
+    unknown.
+    """
     configs = [
         dict(config) for _, config in vended_entries(properties.get(VENDED_CREDENTIALS, "[]"))
     ]
@@ -130,12 +132,14 @@ def end_of(properties: Mapping[str, str]) -> float | None:
 
 
 def renewal_time(end_s: float, taken_s: float) -> float:
-    """When credentials that were taken at one time and end at another are to be renewed."""
+    """Return when to renew credentials that were obtained at `taken_s` and expire at `end_s`."""
     return end_s - min(max(end_s - taken_s, 0.0) / 10, _WINDOW_S)
 
 
 def lasting_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
-    """Storage properties for somebody who cannot renew them: with new credentials, if need be."""
+    """Return storage properties for a caller that cannot renew them, with new credentials if
+    necessary.
+    """
     end_s = end_of(properties) if RENEWAL in properties else None
     if end_s is None or _now_s() < end_s - _WINDOW_S:
         return properties
@@ -152,9 +156,11 @@ def lasting_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
 
 
 class RenewedCredentials:
-    """What obstore asks for credentials: those of one location, renewed before they end.
+    """A credential provider for obstore: the credentials of one location, renewed before they
+    expire.
 
-    `read` takes the library's values and their end (`expires_at`) out of a location's properties.
+    `read` extracts the values for the library, including `expires_at`, from a location's
+    properties.
     """
 
     def __init__(
@@ -178,7 +184,7 @@ class RenewedCredentials:
         return "credentials"
 
     def __call__(self) -> dict[str, Any]:
-        """The values that are in force."""
+        """Return the current credentials, after a renewal if it is due."""
         with self._lock:
             if _now_s() >= self._next_s:
                 self._renew()
@@ -204,7 +210,7 @@ class RenewedCredentials:
         end = values.get("expires_at")
         self._values, self._properties = values, properties
         self._end_s = float("inf") if end is None else end.timestamp()
-        # a server that sends the same again is not asked without a pause
+        # pause at least a second, in case the server returns the same credentials again
         earliest_renewal_s = 0.0 if self._next_s == 0.0 else now + 1
         self._next_s = max(
             renewal_time(self._end_s, now) if end is not None else self._end_s, earliest_renewal_s
@@ -212,7 +218,7 @@ class RenewedCredentials:
 
 
 class _Endpoint:
-    """An address that answers with `storage-credentials` (Open API, `loadCredentials`)."""
+    """An endpoint that returns `storage-credentials` (Open API, `loadCredentials`)."""
 
     def __init__(self, address: str, token: str | None) -> None:
         self._address = address
@@ -222,7 +228,7 @@ class _Endpoint:
         self._next_s = 0.0
 
     def renewed(self, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """The properties with the keys that the server sends; raises `StorageError`."""
+        """Return the properties with the keys from the server; raise `StorageError` on failure."""
         with self._lock:
             if self._latest is None or _now_s() >= self._next_s:
                 latest = with_new_keys(properties, self._answer())
@@ -233,7 +239,7 @@ class _Endpoint:
 
     def _answer(self) -> bytes:
         try:
-            # executors without it read with the credentials that they were given
+            # executors without httpx keep the credentials that they received
             import httpx  # noqa: PLC0415
         except ImportError:
             raise StorageError(
@@ -247,7 +253,7 @@ class _Endpoint:
                 self._address, headers=headers, timeout=_TIMEOUT_S, follow_redirects=False
             )
         except httpx.HTTPError as e:
-            # not chained: it holds the request, and with it the token
+            # not chained: the exception contains the request and with it the token
             raise StorageError(f"{self._address} got no answer ({type(e).__name__})") from None
         if response.status_code != 200:
             raise StorageError(f"{self._address} answered with {response.status_code}")
@@ -257,9 +263,9 @@ class _Endpoint:
 def with_credentials_of(
     properties: Mapping[str, str], renewed: Mapping[str, str]
 ) -> dict[str, str]:
-    """Storage properties with the credentials of others, and nothing else of them.
+    """Return storage properties in which only the credentials come from `renewed`.
 
-    So what a user set for one read stays.
+    All other settings stay, such as those that a user set for one read.
     """
     other_properties = {k: v for k, v in properties.items() if k != VENDED_CREDENTIALS}
     keys = (*_KEYS, VENDED_CREDENTIALS)
@@ -267,9 +273,10 @@ def with_credentials_of(
 
 
 def with_new_keys(properties: Mapping[str, str], answer: bytes) -> dict[str, str]:
-    """Storage properties with the keys of an answer, `storage-credentials`, and nothing else of it.
+    """Return storage properties in which only the keys come from the answer's
+    `storage-credentials`.
 
-    Raises `StorageError` without what is in the answer.
+    Raises `StorageError`, whose message does not contain the answer.
     """
     new_keys = {
         prefix: dict(config)

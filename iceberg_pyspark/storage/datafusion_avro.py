@@ -1,8 +1,8 @@
-"""Avro records decoded by DataFusion: some twenty times as fast as record by record in Python.
+"""Decode Avro records with DataFusion, about twenty times as fast as record by record in Python.
 
-It stands alone to be imported on first need: executors have no DataFusion. That reads local files
-only, and a checked and renamed file (`storage/avro.py`) is in memory, so it goes through a
-temporary one.
+The module is imported only when it is needed, because executors have no DataFusion. DataFusion
+reads only local files, and a checked and renamed file (`storage/avro.py`) is in memory, so the
+records go through a temporary file.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from iceberg_pyspark.storage.avro_blocks import arrow_cost
 from iceberg_pyspark.storage.decoded_size import COLUMN_BYTES, memory_limit, too_large
 
 _BUILDING = 4
-"""How many times the bytes of a batch DataFusion takes while it builds the batch."""
+"""The memory that DataFusion uses while it builds a batch, as a multiple of the batch's size."""
 _PLANNING_BYTES = 10 << 10
-"""What it takes for each column besides."""
+"""The additional memory that DataFusion uses for each column."""
 
 
 def decode_records(avro: AvroFile, most: int) -> pa.Table:
-    """The records as a table of columns named `_<field id>`, in the file's order.
+    """Return the records as a table of columns named `_<field id>`, in the file's order.
 
-    They are decoded part by part: memory that cannot be had would end the process there, and one
-    batch of all records takes several times its size. Refused when they take more than `most`.
+    Records are decoded in parts: one batch of all records takes several times its size, and a
+    failed allocation in DataFusion would end the process. Raises `InvalidMetadataError` if the
+    table takes more than `most` bytes.
     """
     tables = []
     room = most - _PLANNING_BYTES * avro.type_count
@@ -48,7 +49,7 @@ def _decode(part: AvroPart, path: Path, location: str) -> pa.Table:
     context = SessionContext(
         SessionConfig(
             {
-                # one partition keeps the file's order, which row ids are counted in
+                # one partition keeps the file's order, which determines row ids
                 "datafusion.execution.target_partitions": "1",
                 "datafusion.execution.batch_size": str(max(1, part.record_count)),
             }
@@ -56,8 +57,8 @@ def _decode(part: AvroPart, path: Path, location: str) -> pa.Table:
     )
     try:
         context.register_avro("manifest", str(path))
-        # All records are one batch, and the limit stops after it: where a damaged block has
-        # bytes behind its last record, DataFusion would look for their end for ever.
+        # All records are one batch, and the limit stops after it: if a damaged block has bytes
+        # after its last record, DataFusion would search for their end in an endless loop.
         table = context.table("manifest").limit(part.record_count).to_arrow_table()
     except (KeyboardInterrupt, SystemExit):
         raise

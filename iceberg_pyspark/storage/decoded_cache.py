@@ -19,7 +19,7 @@ Value = TypeVar("Value")
 
 
 class DecodedCache(Generic[Value]):
-    """Values by key, at most `max_bytes` in sum; safe to use from several threads."""
+    """Values by key, with a total size of at most `max_bytes`; thread-safe."""
 
     def __init__(self, max_bytes: int, size_of: Callable[[Value], int]) -> None:
         self._max_bytes = max_bytes
@@ -29,7 +29,7 @@ class DecodedCache(Generic[Value]):
         self._bytes = 0
 
     def get_or_read(self, io: FileIO, key: Hashable, read: Callable[[], Value]) -> Value:
-        """The cached value, or a fresh one, which is kept if it fits at all."""
+        """Return the cached value, or read the value and cache it if it fits."""
         cached = self.get(io, key)
         if cached is not None:
             return cached
@@ -38,7 +38,7 @@ class DecodedCache(Generic[Value]):
         return value
 
     def get(self, io: FileIO, key: Hashable) -> Value | None:
-        """The cached value; None where there is none."""
+        """Return the cached value, or None if there is none."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None or entry[0] != io:
@@ -47,7 +47,7 @@ class DecodedCache(Generic[Value]):
             return entry[1]
 
     def put(self, io: FileIO, key: Hashable, value: Value) -> None:
-        """Keep a value if it fits at all."""
+        """Cache a value if it fits."""
         size = self._size_of(value)
         with self._lock:
             if size <= self._max_bytes:

@@ -1,4 +1,4 @@
-"""Limits the memory that one metadata file may take once it is decoded.
+"""Limit the memory that one metadata file may take after decoding.
 
 A compressed file, a wrong length or a schema with wide nulls can expand a few bytes to gigabytes.
 The limit grows with the size of the file: tables of realistic size can be read, and a file of one
@@ -13,11 +13,11 @@ import re
 from iceberg_pyspark.errors import InvalidMetadataError
 
 MEMORY_FLOOR = 512 << 20
-"""What any file may take, however small."""
+"""The memory that any file may take, however small it is."""
 MEMORY_PER_BYTE = 128
-"""What each byte of the file, as it is stored, adds to that."""
+"""The additional memory for each byte of the stored file."""
 COLUMN_BYTES = 1 << 10
-"""What a column of a batch takes besides its values."""
+"""The memory of a column of a batch in addition to its values."""
 
 _FOUR_BYTE_CHARACTERS = re.compile(rb"[\xf0-\xff]")
 _OBJECT_BYTES = 240
@@ -28,12 +28,14 @@ _ESCAPE_BYTES = 90
 
 
 def memory_limit(file_size: int) -> int:
-    """Bytes of memory that what is in a file of `file_size` bytes may take."""
+    """Return the bytes of memory that the content of a file of `file_size` bytes may take."""
     return MEMORY_FLOOR + MEMORY_PER_BYTE * file_size
 
 
 def too_large(where: str, file_size: int) -> InvalidMetadataError:
-    """The error for a file that decodes to more; `where` begins with its location."""
+    """Return the error for a file that exceeds its limit; `where` begins with the file's
+    location.
+    """
     return InvalidMetadataError(
         f"{where}: decoding it would take more than {memory_limit(file_size):,} bytes of memory, "
         f"the limit for a file of {file_size:,} bytes; it is damaged or malicious"
@@ -41,16 +43,18 @@ def too_large(where: str, file_size: int) -> InvalidMetadataError:
 
 
 def check_json_memory(data: bytes, where: str, file_size: int) -> None:
-    """Refuse a JSON text whose objects in Python might exceed the limit of its file."""
+    """Raise `InvalidMetadataError` if the Python objects of a JSON text might exceed the file's
+    limit.
+    """
     if json_memory(data) > memory_limit(file_size):
         raise too_large(where, file_size)
 
 
 def json_memory(data: bytes) -> int:
-    """An upper bound of the bytes that a JSON text takes with all that Python makes of it."""
-    copies = 3  # the octets, the text, the strings in it
+    """Return an upper bound of the bytes that a JSON text and its Python objects take."""
+    copies = 3  # the bytes, the text, and the strings in the text
     if not data.isascii():
-        # Python keeps a text with as many octets a character as its highest needs
+        # Python stores every character of a text in as many bytes as the widest character needs
         copies = 9 if _FOUR_BYTE_CHARACTERS.search(data) else 5
     return (
         copies * len(data)

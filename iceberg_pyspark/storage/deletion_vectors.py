@@ -4,8 +4,8 @@ Specification, "Deletion Vectors"; Puffin specification, blob type `deletion-vec
 
     length of magic and vector (int32 BE) | magic D1 D3 39 64 | vector | CRC-32 of both (int32 BE)
 
-The vector is a 64-bit Roaring bitmap in its portable form. Blobs are found by the offset and size
-in the delete entry, never by the footer: some writers have left it out.
+The vector is a 64-bit Roaring bitmap in its portable form. Blobs are located by the offset and size
+in the delete entry, never by the Puffin footer, which some writers have omitted.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _MAGIC = bytes.fromhex("d1d33964")
 _SMALLEST_BLOB = 4 + 4 + 8 + 4
 # The highest key is a signed 32-bit integer in Java, and its last value is never used
 _MAX_POSITION = ((2**31 - 2) << 32) | 2**31
-# Not inherited: the blob does not know the snapshot that will commit it
+# When the blob is written, the snapshot that will commit it is unknown
 _UNKNOWN = -1
 
 
 class DeletionVectorBlob(NamedTuple):
-    """Where a deletion vector lies in its Puffin file, and how many rows it deletes."""
+    """The place of a deletion vector in its Puffin file, and the number of rows that it deletes."""
 
     content_offset: int
     content_size_in_bytes: int
@@ -42,7 +42,9 @@ class DeletionVectorBlob(NamedTuple):
 
 
 def encode_deletion_vector(positions: Iterable[int]) -> bytes:
-    """The blob of row positions in any order, repeated or not; a `BitMap64` is fastest."""
+    """Return the blob for row positions in any order; duplicates are allowed, a `BitMap64` is
+    fastest.
+    """
     bitmap = _bitmap(positions)
     bitmap.run_optimize()
     body = _MAGIC + bitmap.serialize()
@@ -50,7 +52,7 @@ def encode_deletion_vector(positions: Iterable[int]) -> bytes:
 
 
 def decode_deletion_vector(data: bytes, where: str) -> BitMap64:
-    """The positions in a blob; `where` begins the message of every error."""
+    """Return the positions in a blob; `where` begins the message of every error."""
     if len(data) < _SMALLEST_BLOB:
         raise InvalidMetadataError(f"{where}: {len(data)} bytes are too few for a deletion vector")
     length = int.from_bytes(data[:4], "big")
@@ -64,7 +66,7 @@ def decode_deletion_vector(data: bytes, where: str) -> BitMap64:
     if zlib.crc32(body) != int.from_bytes(data[-4:], "big"):
         raise InvalidMetadataError(f"{where}: damaged deletion vector (wrong checksum)")
     try:
-        # checks that keys ascend and that every container keeps its bounds and order
+        # pyroaring checks that keys ascend and that every container keeps its bounds and order
         bitmap = BitMap64.deserialize(body[4:])
     except ValueError as e:
         raise InvalidMetadataError(f"{where}: damaged deletion vector ({e})") from e
@@ -81,7 +83,9 @@ def read_deletion_vector(
     expected_cardinality: int | None,
     where: str,
 ) -> BitMap64:
-    """Read one vector by its offset and size, and check it against the entry's record count."""
+    """Read one vector by its offset and size, and check its cardinality against the manifest
+    entry.
+    """
     place = f"{where}: deletion vector at {content_offset} of {file_path}"
     bitmap = decode_deletion_vector(io.read_range(file_path, content_offset, content_size), place)
     if expected_cardinality is not None and len(bitmap) != expected_cardinality:
@@ -92,7 +96,9 @@ def read_deletion_vector(
 
 
 def positions_mask(bitmap: BitMap64, start: int, length: int) -> npt.NDArray[np.bool_]:
-    """For rows `start` to `start + length` of the data file: True where the row is deleted."""
+    """Return a mask of rows `start` to `start + length` of the data file: True for a deleted
+    row.
+    """
     mask = np.zeros(length, dtype=np.bool_)
     within = bitmap & BitMap64(range(start, start + length))
     if within:
@@ -103,7 +109,7 @@ def positions_mask(bitmap: BitMap64, start: int, length: int) -> npt.NDArray[np.
 def write_deletion_vectors(
     io: FileIO, location: str, positions_by_data_file: Mapping[str, Iterable[int]]
 ) -> dict[str, DeletionVectorBlob]:
-    """Write one Puffin file with a vector for each data file; none may be empty."""
+    """Write one Puffin file with a vector for each data file; an empty vector is refused."""
     bitmaps = {data_file: _bitmap(p) for data_file, p in positions_by_data_file.items()}
     for data_file, bitmap in bitmaps.items():
         if not bitmap:

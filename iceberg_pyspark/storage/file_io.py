@@ -1,8 +1,8 @@
-"""The interface of stores: operations on files.
+"""The interface of file stores.
 
-Implementations: `local.py` (POSIX), `object_store_io.py` (object stores), `fsspec_io.py` (HTTP and
-others), `memory.py`; `open_storage.py` chooses one by location. A location is the string in the
-metadata (`file:/a/b`, `/a/b`, `s3://bucket/key`) and is never rewritten.
+Implementations: `local.py` (POSIX), `object_store_io.py` (object stores), `hdfs_io.py` (HDFS),
+`fsspec_io.py` (HTTP and others), `memory.py`; `open_storage.py` selects one by location. A location
+is the string in the metadata (`file:/a/b`, `/a/b`, `s3://bucket/key`) and is never rewritten.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileInfo:
-    """A listed file; `modified_ms` None where the store does not tell."""
+    """A listed file; `modified_ms` is None if the store does not report it."""
 
     location: str
     size: int
@@ -22,57 +22,61 @@ class FileInfo:
 
 
 class FileIO(Protocol):
-    """Reads, exclusive creates and deletes of whole files; plain data, so that it pickles.
+    """Reads, exclusive creates and deletes of whole files; implementations hold plain data and
+    pickle.
 
-    Every failure is a `StorageError` that names the location; a missing file is one too. The parent
-    folders of a written file are made where the store has folders.
+    Every failure, including a missing file, is a `StorageError` that names the location. Missing
+    parent folders of a written file are created if the store has folders.
     """
 
     def open_input(self, location: str) -> BinaryIO:
-        """A seekable stream; the caller closes it."""
+        """Return a seekable stream; the caller closes it."""
         ...
 
     def read_bytes(self, location: str) -> bytes:
-        """The whole file."""
+        """Return the content of the whole file."""
         ...
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes from `offset`; `StorageError` if the file is shorter."""
+        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
+        shorter.
+        """
         ...
 
     def size(self, location: str) -> int:
-        """Size in bytes."""
+        """Return the size in bytes."""
         ...
 
     def exists(self, location: str) -> bool:
-        """Whether the file is there."""
+        """Return whether the file exists."""
         ...
 
     def open_output(self, location: str) -> BinaryIO:
-        """A stream to a new file; the file is complete once closed.
+        """Return a stream to a new file; the file is complete when the stream is closed.
 
-        Raises `FileAlreadyExistsError` where a file of that name is there.
+        Raises `FileAlreadyExistsError` if a file with the name exists.
         """
         ...
 
     def create_exclusive(self, location: str, data: bytes) -> None:
         """Publish a whole file atomically, or raise `FileAlreadyExistsError`.
 
-        Of several racing callers exactly one succeeds, and no reader sees a part of it. A store
-        that knows that the file is not there and will not come raises `FileNotWrittenError`; any
-        other error leaves that open, and so does `FileAlreadyExistsError` where the store repeats
-        requests: who must know compares the bytes.
+        If several callers race, exactly one succeeds, and no reader sees a partial file. A store
+        that knows that the file does not exist and will not appear raises `FileNotWrittenError`.
+        After any other error the file may or may not exist. The same is true of
+        `FileAlreadyExistsError` if the store repeats requests; a caller that must know compares the
+        bytes.
         """
         ...
 
     def write_bytes(self, location: str, data: bytes) -> None:
-        """Write or replace a whole file; only for hints that may be lost."""
+        """Write or replace a whole file; only for hints whose loss does no harm."""
         ...
 
     def delete(self, location: str) -> None:
-        """Delete a file; one that is not there is no error."""
+        """Delete a file; a missing file is not an error."""
         ...
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
-        """All files below a folder, recursively; nothing if the folder is not there."""
+        """Yield all files below a folder, recursively; nothing if the folder does not exist."""
         ...

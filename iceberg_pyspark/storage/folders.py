@@ -1,6 +1,6 @@
 """Folders of the local file system, for catalogs whose namespaces are folders.
 
-Object stores have none, and `FileIO` does not speak of them. Failures are `StorageError`s that
+Object stores have no folders, so `FileIO` does not include them. Failures are `StorageError`s that
 name the folder.
 """
 
@@ -16,13 +16,15 @@ from iceberg_pyspark.storage.local import local_path
 
 
 def folder_exists(location: str) -> bool:
-    """Whether there is a folder of that name."""
+    """Return whether a folder with the name exists."""
     with _errors("look for", location):
         return os.path.isdir(local_path(location))
 
 
 def list_folder(location: str) -> tuple[list[str], list[str]]:
-    """Names of a folder's folders and files, both sorted; nothing if it is not there."""
+    """Return the names of subfolders and files, both sorted; empty lists if the folder is
+    missing.
+    """
     folders: list[str] = []
     files: list[str] = []
     with _errors("list", location):
@@ -36,7 +38,7 @@ def list_folder(location: str) -> tuple[list[str], list[str]]:
 
 
 def create_folder(location: str) -> None:
-    """Make a folder and its parents; raises `FileAlreadyExistsError` where one of that name is."""
+    """Create a folder and its parents; raise `FileAlreadyExistsError` if the name exists."""
     with _errors("create", location):
         path = local_path(location)
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -44,7 +46,9 @@ def create_folder(location: str) -> None:
 
 
 def remove_empty_folder(location: str) -> bool:
-    """Remove an empty folder; False: it is not empty and stays. True also without a folder."""
+    """Remove a folder and return True; return False if it is not empty. A missing folder gives
+    True.
+    """
     with _errors("remove", location):
         try:
             os.rmdir(local_path(location))
@@ -58,11 +62,11 @@ def remove_empty_folder(location: str) -> bool:
 
 
 def remove_empty_folders(location: str) -> None:
-    """Remove the empty folders of a tree, and itself where nothing else is in it."""
+    """Remove the empty folders of a tree, including the top folder if it becomes empty."""
     with _errors("remove", location):
         for folder, _folders, files in os.walk(local_path(location), topdown=False):
             if not files:
-                with contextlib.suppress(OSError):  # something is in it
+                with contextlib.suppress(OSError):  # not empty
                     os.rmdir(folder)
 
 

@@ -1,8 +1,8 @@
-"""Files of the stores that fsspec reaches: HTTP, to read from.
+"""Files of the stores that fsspec reaches: HTTP, for reading.
 
-Object stores are `object_store_io.py`, HDFS is `hdfs_io.py`. Which file system class serves a
-scheme, and its package, is fsspec's business; which schemes are served is not: fsspec knows some
-that run programs, unpack archives or show the machine's own disk.
+Object stores are in `object_store_io.py`, HDFS in `hdfs_io.py`. fsspec selects the file system
+class for a scheme and names the package for it, but this module decides which schemes are allowed:
+fsspec has some that run programs, unpack archives or expose the machine's own disk.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REMEDY = {
     "http": "pip install 'iceberg-pyspark[http]'",
     "https": "pip install 'iceberg-pyspark[http]'",
 }
-# whose loggers say what is sent, at DEBUG
+# packages whose loggers record requests at DEBUG
 _LOGGING = {"http": ("aiohttp",), "https": ("aiohttp",)}
 _BUFFER_BYTES = 1 << 20
 _MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
@@ -44,10 +44,10 @@ _memory_lock = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class FsspecFileIO:
-    """Reads, exclusive creates and deletes; `properties` are Iceberg's, and are never shown.
+    """Reads, exclusive creates and deletes; `properties` are Iceberg's and are never shown.
 
-    `more_schemes` of fsspec, `memory` for one, are opened for whoever hands in such a store, and
-    never because a location names them.
+    `more_schemes` are further fsspec schemes, such as `memory`. They are allowed for a caller that
+    creates the store with them, and never because a location names them.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -62,27 +62,29 @@ class FsspecFileIO:
             self._file_system(location)
 
     def open_input(self, location: str) -> BinaryIO:
-        """A seekable stream; the caller closes it."""
+        """Return a seekable stream; the caller closes it."""
         with self._errors("read", location):
             fs, path = self._file_system(location)
             if _protocol(location) == "memory":
-                # fsspec hands out one stream per file there, its position shared by all readers
+                # for `memory`, fsspec returns one stream per file, whose position all readers share
                 return io.BytesIO(fs.cat_file(path))
             return io.BufferedReader(_Input(fs.open(path, "rb"), self, location), _BUFFER_BYTES)
 
     def read_bytes(self, location: str) -> bytes:
-        """The whole file."""
+        """Return the content of the whole file."""
         with self._errors("read", location):
             fs, path = self._file_system(location)
             return bytes(fs.cat_file(path))
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes from `offset`; `StorageError` if the file is shorter."""
+        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
+        shorter.
+        """
         with self._errors("read", location):
             fs, path = self._file_system(location)
             if offset < 0 or length < 0:
                 raise StorageError(f"cannot read {location}: {length} bytes from {offset}")
-            # some stores answer an empty range with the whole file
+            # some stores return the whole file for an empty range
             end = offset + length
             data = bytes(fs.cat_file(path, start=offset, end=end)) if length else b""
         if len(data) != length:
@@ -92,7 +94,7 @@ class FsspecFileIO:
         return data
 
     def size(self, location: str) -> int:
-        """Size in bytes."""
+        """Return the size in bytes."""
         with self._errors("read", location):
             fs, path = self._file_system(location)
             info = fs.info(path)
@@ -101,7 +103,7 @@ class FsspecFileIO:
             return int(info["size"])
 
     def exists(self, location: str) -> bool:
-        """Whether the file is there; a folder is none."""
+        """Return whether the file exists; a folder does not count."""
         with self._errors("look for", location):
             fs, path = self._file_system(location)
             try:
@@ -110,7 +112,7 @@ class FsspecFileIO:
                 return False
 
     def open_output(self, location: str) -> BinaryIO:
-        """A stream to a new file, which appears when the stream is closed."""
+        """Return a stream to a new file, which appears when the stream is closed."""
         if self.exists(location):
             raise FileAlreadyExistsError(f"cannot create {location}: it exists already")
         with self._errors("create", location):
@@ -121,7 +123,11 @@ class FsspecFileIO:
             )
 
     def create_exclusive(self, location: str, data: bytes) -> None:
-        """Refused: of these stores none creates a file and surely replaces none."""
+        """Raise `FileNotWrittenError`: these stores cannot create a file without the risk of
+        replacing one.
+
+        Only the scheme `memory` supports exclusive creates.
+        """
         with self._errors("create", location):
             fs, path = self._file_system(location)
         if _protocol(location) != "memory":
@@ -143,14 +149,16 @@ class FsspecFileIO:
             fs.pipe_file(path, data)
 
     def delete(self, location: str) -> None:
-        """Delete a file; one that is not there is no error."""
+        """Delete a file; a missing file is not an error."""
         with self._errors("delete", location):
             fs, path = self._file_system(location)
             with contextlib.suppress(FileNotFoundError):
                 fs.rm_file(path)
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
-        """All files below a folder, recursively, spelled as the folder is."""
+        """Yield all files below a folder, recursively; locations begin with `prefix` as it is
+        written.
+        """
         with self._errors("list", prefix):
             fs, path = self._file_system(prefix)
             try:
@@ -167,15 +175,15 @@ class FsspecFileIO:
                 )
 
     def _file_system(self, location: str) -> tuple[Any, str]:
-        """fsspec's file system for a location, and the path it knows the file by.
+        """Return fsspec's file system for a location, and the path of the file in it.
 
-        Not `fsspec.core.url_to_fs`: that one takes `a::b` for a chain of stores, and a location is
-        only ever a name.
+        `fsspec.core.url_to_fs` is not used: it reads `a::b` as a chain of stores, but a location is
+        always a plain name.
         """
         check_scheme(location, self.more_schemes)
         protocol = _protocol(location)
         try:
-            # a quarter of what a worker process imports, for nothing where all files are local
+            # fsspec would be a quarter of a worker's imports, unused if all files are local
             import fsspec  # noqa: PLC0415
 
             kind = fsspec.get_filesystem_class(protocol)
@@ -188,9 +196,9 @@ class FsspecFileIO:
             raise StorageError(f"{location}: no store is known for scheme '{protocol}'") from e
         redact_logs_of(*_LOGGING.get(protocol, ()))
         url = f"{protocol}://{location.partition('://')[2]}"
-        # host and user are part of the location
+        # these arguments are the host and user in the location
         arguments = {} if protocol == "memory" else kind._get_kwargs_from_urls(url)
-        # a cached listing would hide files that others have just written
+        # a cached listing would hide files that other programs have just written
         return kind(use_listings_cache=False, **arguments), kind._strip_protocol(url)
 
     def _errors(self, action: str, location: str) -> AbstractContextManager[None]:
@@ -216,7 +224,7 @@ def _modified_ms(info: Mapping[str, Any]) -> int | None:
 
 
 class _Input(io.RawIOBase):
-    """A stream of fsspec whose errors name the location."""
+    """A raw stream over a stream of fsspec; its errors name the location."""
 
     def __init__(self, stream: Any, store: FsspecFileIO, location: str) -> None:
         self._stream = stream
@@ -250,7 +258,7 @@ class _Input(io.RawIOBase):
 
 
 class _Output(UploadStream):
-    """A stream of fsspec, which publishes what it has when it is closed."""
+    """A raw stream over a stream of fsspec; closing it publishes the data."""
 
     def close(self) -> None:
         if self.closed:
@@ -258,7 +266,7 @@ class _Output(UploadStream):
         super().close()
         with store_errors("write", self._location, self._properties):
             if self._failed and _can_be_discarded(self._upload):
-                # closing would publish what has been sent so far as if it were the whole
+                # closing would publish the partial data as if it were the whole file
                 self._upload.closed = True
                 self._upload.discard()
             else:

@@ -1,8 +1,8 @@
-"""Files of HDFS, by a client that speaks to its name nodes and data nodes itself: no Java.
+"""Files of HDFS, through a native client for name nodes and data nodes, without Java.
 
-A name node makes each change of names alone and at once, so that of racing renames which replace
-nothing one wins: a file is created exclusively by a rename to where it belongs. Which nodes serve a
-name, and Kerberos, are those of the Hadoop configuration of the machine (HADOOP_CONF_DIR).
+A name node makes each change of names atomically, so only one of several racing renames that may
+not replace a file succeeds: a file is created exclusively by renaming it to its final name. The
+machine's Hadoop configuration (HADOOP_CONF_DIR) defines which nodes serve a name, and Kerberos.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _USER = "hdfs.user"
 _TICKET = "hdfs.kerberos_ticket"
 _BUFFER_BYTES = 1 << 20
 _USER_NAME = re.compile(r"[\w.$-]+", re.ASCII)
-# the name node's rules, and what a file system of Hadoop cannot have in a path
+# the name node refuses these names, or Hadoop's file systems cannot have them in a path
 _NO_NAME = re.compile(r"(?:^|/)\.{0,2}(?:/|$)|[\x00:]")
 
 
 def is_hdfs(location: str) -> bool:
-    """Whether a location is one of HDFS.
+    """Return whether a location is in HDFS.
 
     >>> is_hdfs("hdfs://names:8020/t"), is_hdfs("/t"), is_hdfs("s3://b/t")
     (True, False, False)
@@ -45,7 +45,7 @@ def is_hdfs(location: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HdfsFileIO:
-    """Reads, exclusive creates and deletes; `properties` are Iceberg's, and are never shown."""
+    """Reads, exclusive creates and deletes; `properties` are Iceberg's and are never shown."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
 
@@ -53,26 +53,28 @@ class HdfsFileIO:
         return f"HdfsFileIO(properties: {', '.join(sorted(self.properties)) or 'none'})"
 
     def check_scheme(self, location: str) -> None:
-        """Raise `StorageError` unless HDFS can be reached by what is installed."""
+        """Raise `StorageError` unless the installed packages can reach HDFS."""
         with self._errors("open", location):
             self._place(location)
 
     def open_input(self, location: str) -> BinaryIO:
-        """A seekable stream; the caller closes it."""
+        """Return a seekable stream; the caller closes it."""
         with self._errors("read", location):
             client, path = self._place(location)
             return io.BufferedReader(_Input(client.read(path), self, location), _BUFFER_BYTES)
 
     def read_bytes(self, location: str) -> bytes:
-        """The whole file."""
+        """Return the content of the whole file."""
         with self._errors("read", location):
             client, path = self._place(location)
             file = client.read(path)
-            # a range beyond the end is a panic of the client's
+            # the client panics on a range beyond the end
             return bytes(file.read_range(0, len(file))) if len(file) else b""
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes from `offset`; `StorageError` if the file is shorter."""
+        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
+        shorter.
+        """
         with self._errors("read", location):
             client, path = self._place(location)
             file = client.read(path)
@@ -84,7 +86,7 @@ class HdfsFileIO:
             return bytes(file.read_range(offset, length)) if length else b""
 
     def size(self, location: str) -> int:
-        """Size in bytes."""
+        """Return the size in bytes."""
         with self._errors("read", location):
             client, path = self._place(location)
             status = client.get_file_info(path)
@@ -93,7 +95,7 @@ class HdfsFileIO:
             return int(status.length)
 
     def exists(self, location: str) -> bool:
-        """Whether the file is there; a folder is none."""
+        """Return whether the file exists; a folder does not count."""
         with self._errors("look for", location):
             client, path = self._place(location)
             try:
@@ -102,7 +104,7 @@ class HdfsFileIO:
                 return False
 
     def open_output(self, location: str) -> BinaryIO:
-        """A stream to a new file; one that fails leaves none."""
+        """Return a stream to a new file; a failed write leaves no file."""
         with self._errors("create", location):
             client, path = self._place(location)
             upload = _create(client, path)
@@ -112,8 +114,8 @@ class HdfsFileIO:
     def create_exclusive(self, location: str, data: bytes) -> None:
         """Publish a whole file atomically, or raise `FileAlreadyExistsError`.
 
-        A client that asks another name node anew may then find its own file: who must know compares
-        its bytes.
+        A client that repeats the request to another name node may find its own file; a caller that
+        must know compares the bytes.
         """
         try:
             with self._errors("create", location):
@@ -140,7 +142,7 @@ class HdfsFileIO:
                 raise
 
     def delete(self, location: str) -> None:
-        """Delete a file; one that is not there is no error."""
+        """Delete a file; a missing file is not an error."""
         with self._errors("delete", location):
             client, path = self._place(location)
             with contextlib.suppress(FileNotFoundError):
@@ -149,7 +151,9 @@ class HdfsFileIO:
                 client.delete(path, recursive=False)
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
-        """All files below a folder, recursively, spelled as the folder is."""
+        """Yield all files below a folder, recursively; locations begin with `prefix` as it is
+        written.
+        """
         folder = prefix.rstrip("/")
         with self._errors("list", prefix):
             client, path = self._place(folder)
@@ -169,10 +173,12 @@ class HdfsFileIO:
                     modified_ms=int(entry.modification_time),
                 )
 
-    # folders, for catalogs whose namespaces are folders
+    # methods for folders, for catalogs whose namespaces are folders
 
     def list_folder(self, location: str) -> tuple[list[str], list[str]]:
-        """Names of a folder's folders and files, both sorted; nothing if it is not there."""
+        """Return the names of subfolders and files, both sorted; empty lists if the folder is
+        missing.
+        """
         folders: list[str] = []
         files: list[str] = []
         with self._errors("list", location):
@@ -184,7 +190,7 @@ class HdfsFileIO:
         return sorted(folders), sorted(files)
 
     def folder_exists(self, location: str) -> bool:
-        """Whether there is a folder of that name."""
+        """Return whether a folder with the name exists."""
         with self._errors("look for", location):
             client, path = self._place(location)
             try:
@@ -193,7 +199,7 @@ class HdfsFileIO:
                 return False
 
     def create_folder(self, location: str) -> None:
-        """Make a folder and its parents; raises `FileAlreadyExistsError` for a taken name."""
+        """Create a folder and its parents; raise `FileAlreadyExistsError` if the folder exists."""
         if self.folder_exists(location):
             raise FileAlreadyExistsError(f"cannot create folder {location}: it exists already")
         with self._errors("create folder", location):
@@ -201,7 +207,9 @@ class HdfsFileIO:
             client.mkdirs(path, 0o755, True)
 
     def remove_empty_folder(self, location: str) -> bool:
-        """Remove an empty folder; False: it is not empty and stays. True also without a folder."""
+        """Remove a folder and return True; return False if it is not empty. A missing folder gives
+        True.
+        """
         if any(self.list_folder(location)):
             return False
         with self._errors("remove folder", location):
@@ -216,7 +224,7 @@ class HdfsFileIO:
         return True
 
     def _place(self, location: str) -> tuple[Any, str]:
-        """The client of the location's name nodes, and the path there."""
+        """Return the client for the location's name nodes, and the path in HDFS."""
         check_scheme(location)
         authority, slash, name = location.partition("://")[2].partition("/")
         if name and _NO_NAME.search(name.rstrip("/")):
@@ -229,7 +237,7 @@ class HdfsFileIO:
             raise StorageError(f"{_USER} = {user!r}: not the name of a user")
         if authority and user and "@" not in authority:
             authority = f"{user}@{authority}"
-        # a client does not survive a fork
+        # the process id is a cache key because a client does not survive a fork
         client = _client(authority, self.properties.get(_TICKET), os.getpid())
         return client, f"{slash or '/'}{name}".rstrip("/") or "/"
 
@@ -240,7 +248,7 @@ class HdfsFileIO:
 @lru_cache(maxsize=64)
 def _client(authority: str, ticket: str | None, _process: int) -> Any:
     try:
-        # few need it
+        # imported here because few processes use HDFS
         from hdfs_native import Client  # noqa: PLC0415
     except ImportError as e:
         raise StorageError(
@@ -253,23 +261,26 @@ def _client(authority: str, ticket: str | None, _process: int) -> Any:
 
 
 def client_settings(authority: str) -> dict[str, str]:
-    """Return what the client is configured with beside the machine's Hadoop configuration.
+    """Return the client's settings that add to the machine's Hadoop configuration.
 
-    A name of several name nodes has no port, and clients wait minutes for one to take over. One
-    name node at a host and a port has none to take over from it: no answer is an error in seconds.
+    A name for several name nodes has no port; for such a name the client waits minutes for a
+    failover. A host with a port is a single name node without failover, so the client fails within
+    seconds.
     """
     return {"dfs.client.failover.max.attempts": "3"} if ":" in authority else {}
 
 
 def _create(client: Any, path: str) -> Any:
-    """A new file to write to; raises `FileExistsError`."""
+    """Create a file and return its stream; raise `FileExistsError` if it exists."""
     from hdfs_native import WriteOptions  # noqa: PLC0415
 
     return client.create(path, WriteOptions(overwrite=False, create_parent=True))
 
 
 def _written_beside(client: Any, path: str, data: bytes) -> str:
-    """The path of a new hidden file in the same folder, with these bytes and closed."""
+    """Write the data to a new hidden file in the same folder, and return the path of the hidden
+    file.
+    """
     folder = path.rpartition("/")[0]
     temporary = f"{folder}/{temporary_name()}"
     try:
@@ -284,13 +295,15 @@ def _written_beside(client: Any, path: str, data: bytes) -> str:
 
 
 def _try_to_delete(client: Any, path: str) -> None:
-    """A temporary file that stays is removed as an orphan."""
+    """Try to delete a temporary file; if this fails, orphan removal will delete it."""
     with contextlib.suppress(Exception):
         client.delete(path, recursive=False)
 
 
 class _Input(io.RawIOBase):
-    """A stream of the client whose errors name the location, and which never seeks too far."""
+    """A raw stream over a stream of the client; errors name the location, reads stay within the
+    file.
+    """
 
     def __init__(self, stream: Any, store: HdfsFileIO, location: str) -> None:
         self._stream = stream
@@ -326,7 +339,7 @@ class _Input(io.RawIOBase):
 
 
 class _Output(UploadStream):
-    """A new file, deleted where a write to it failed."""
+    """A raw stream to a new file, which is deleted if a write failed."""
 
     def __init__(
         self, upload: Any, location: str, properties: Mapping[str, str], delete: Any

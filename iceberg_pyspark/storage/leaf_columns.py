@@ -1,8 +1,8 @@
-"""What is known of the columns of a whole leaf, from the statistics of its entries.
+"""Column statistics of a whole leaf, aggregated from the statistics of its entries.
 
 Specification of version 4, `content_stats`, and the proposal "Single-file commits": the statistics
-of a manifest's entry aggregate those of the entries in it. What any of them leaves unknown is
-unknown of all.
+of a manifest's entry aggregate those of the entries in the manifest. If a value is unknown for one
+entry, the aggregate is unknown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from iceberg_pyspark.storage.parquet_fields import Column
 
 
 def columns_of_entries(stats: Column | None) -> tuple[ColumnSummary, ...]:
-    """What the column `content_stats` of a leaf says of all its entries together."""
+    """Return the column statistics over all entries, from the column `content_stats` of a leaf."""
     if stats is None:
         return ()
     field, array = stats
@@ -33,9 +33,11 @@ def columns_of_entries(stats: Column | None) -> tuple[ColumnSummary, ...]:
 def columns_of_partitions(
     spec: PartitionSpec, summaries: Sequence[PartitionFieldSummary]
 ) -> tuple[ColumnSummary, ...]:
-    """What a manifest list's summaries say of the columns that are partition fields themselves."""
+    """Return column statistics from a manifest list's summaries, for fields with identity
+    transforms.
+    """
     if len(summaries) != len(spec.fields):
-        # damage, of which who reads the partitions tells
+        # damaged; the code that reads the partitions reports the error
         return ()
     return tuple(
         ColumnSummary(
@@ -70,7 +72,9 @@ def _summaries(struct: pa.StructType, array: pa.StructArray) -> Iterator[ColumnS
 
 
 def _has_values(found: dict[StatsField, pa.Array]) -> pa.Array | None:
-    """Which entries may have a value, and with it bounds; None: that is not known of any."""
+    """Return which entries may have a non-null value, and so bounds; None if unknown for all
+    entries.
+    """
     values, nulls = found.get(StatsField.VALUE_COUNT), found.get(StatsField.NULL_VALUE_COUNT)
     if values is None or nulls is None:
         return None
@@ -90,7 +94,7 @@ def _bound(bounds: pa.Array | None, has_values: pa.Array | None, which: str) -> 
     if has_values is not None:
         bounds = bounds.filter(has_values)
     if isinstance(bounds, pa.ExtensionArray):
-        # uuids, which two orders are in use of
+        # readers order uuids in two different ways
         return None
     if not len(bounds) or bounds.null_count:
         return None

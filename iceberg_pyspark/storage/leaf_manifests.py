@@ -1,7 +1,7 @@
-"""Writing a leaf of a root manifest: the content entries of one partition spec, in Parquet.
+"""Write a leaf of a root manifest: the content entries of one partition spec, in Parquet.
 
-Proposal "Single-file commits". What added entries inherit is assigned by the root,
-`commits/root_entries.py`, so that a retry keeps its leaves byte for byte.
+Proposal "Single-file commits". The root manifest (`commits/root_entries.py`) assigns the values
+that added entries inherit, so a retry keeps its leaves byte for byte.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def write_leaf_manifest(
     content: ManifestContent,
     snapshot_id: int,
 ) -> ManifestFile:
-    """Write a leaf; its sequence numbers and those of its ADDED entries wait for the root."""
+    """Write a leaf; the root manifest assigns sequence numbers to the leaf and its ADDED
+    entries.
+    """
     counting = _Counting()
     written = write_content_entries(
         file_io,
@@ -63,7 +65,7 @@ def write_leaf_manifest(
 
 
 class _Counting:
-    """Counts the entries that go through it."""
+    """Counts the files and rows of entries that pass through it."""
 
     def __init__(self) -> None:
         self.files = dict.fromkeys(EntryStatus, 0)

@@ -1,4 +1,4 @@
-"""Redacts the log records of other libraries, some of which log all requests at DEBUG.
+"""Redact the log records of other libraries, some of which log all requests at DEBUG.
 
 A filter of a logger applies only to records of that logger, so each logger of a package gets one.
 Records are redacted only if their level is enabled.
@@ -15,11 +15,11 @@ class RedactingFilter(logging.Filter):
     """Redacts messages and tracebacks, and lets every record pass."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Called by the logger."""
+        """Redact a record; the logger calls this method."""
         try:
             message = record.getMessage()
         except (TypeError, ValueError, KeyError):
-            return True  # arguments that do not fit: the handler will say so
+            return True  # invalid arguments; the handler reports them
         redacted = self.redacted(message)
         if redacted != message:
             record.msg, record.args = redacted, ()
@@ -31,7 +31,7 @@ class RedactingFilter(logging.Filter):
         return True
 
     def redacted(self, message: str) -> str:
-        """The message as it may be shown."""
+        """Return the message without secrets."""
         return redact_text(message)
 
 
@@ -40,9 +40,9 @@ _loggers_seen: dict[tuple[str, ...], int] = {}
 
 
 def redact_logs_of(*packages: str, by: logging.Filter = _EVERY) -> None:
-    """Have the loggers that packages have made so far redact what they log."""
+    """Add a redacting filter to all loggers that the packages have created so far."""
     loggers = logging.root.manager.loggerDict
-    # called for every file; loggers are added and never removed
+    # this runs for every file; loggers are added and never removed, so the count detects changes
     if not packages or _loggers_seen.get(packages) == len(loggers):
         return
     names = list(loggers)
@@ -50,5 +50,5 @@ def redact_logs_of(*packages: str, by: logging.Filter = _EVERY) -> None:
     for name in names:
         if name in packages or name.startswith(prefixes):
             logging.getLogger(name).addFilter(by)
-    # at last: another thread takes it that they redact
+    # set last: another thread takes this entry as proof that the loggers have their filters
     _loggers_seen[packages] = len(names)
