@@ -1,9 +1,9 @@
-"""Files of the local file system, or of one mounted there.
+"""Files of the local file system, or of a file system that is mounted there.
 
-A location is a path, with or without `file:` or `file://` before it. Its characters are the file's
-name as they stand: nothing is percent-decoded, because Java writes Hadoop paths so, and a partition
-folder `a=%2F` is named just that. Every write is synced to disk: a commit that was acknowledged
-survives a power cut.
+A location is a path, optionally after `file:` or `file://`. Its characters are the file's name
+without change: nothing is percent-decoded, because Java writes Hadoop paths in this way, and a
+partition folder `a=%2F` has exactly this name. Every write is synced to disk, so an acknowledged
+commit survives a power failure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _BUFFER_BYTES = 1 << 20
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-# answers of a file system that has looked, and not of a device or a network on the way to it
+# errors from the file system itself, not from a device or network on the way to it
 _NEVER_LINKED = (
     *_ABSENT,
     *(errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EXDEV, errno.ENAMETOOLONG),
@@ -36,12 +36,12 @@ _NEVER_LINKED = (
 
 
 def is_local(location: str) -> bool:
-    """Whether the location is one of the local file system: no scheme, or `file:`."""
+    """Return whether the location is in the local file system: without scheme, or with `file:`."""
     return location.startswith("/") or location[:5].lower() == "file:"
 
 
 def local_path(location: str) -> str:
-    """The absolute path of a location of the local file system, character by character.
+    """Return the absolute path of a local location, with all characters unchanged.
 
     >>> local_path("file:/tmp/a b%20c"), local_path("file:///tmp/x"), local_path("/tmp/x")
     ('/tmp/a b%20c', '/tmp/x', '/tmp/x')
@@ -68,20 +68,22 @@ class LocalFileIO:
     """Reads, exclusive creates and deletes of local files."""
 
     def open_input(self, location: str) -> BinaryIO:
-        """A seekable stream, whose `name` is the path; the caller closes it."""
+        """Return a seekable stream, whose `name` is the path; the caller closes it."""
         with _errors("read", location):
             return io.BufferedReader(_Input(local_path(location), location), _BUFFER_BYTES)
 
     def read_bytes(self, location: str) -> bytes:
-        """The whole file."""
+        """Return the content of the whole file."""
         with _errors("read", location), _Input(local_path(location), location) as file:
             return file.readall()
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes from `offset`; `StorageError` if the file is shorter."""
+        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
+        shorter.
+        """
         with _errors("read", location), _Input(local_path(location), location) as file:
             size = os.fstat(file.fileno()).st_size
-            # before any memory is taken: offsets come from metadata, which may be damaged
+            # check before memory is allocated: offsets come from metadata, which may be damaged
             if offset < 0 or length < 0 or offset + length > size:
                 raise StorageError(
                     f"cannot read {location}: bytes {offset} to {offset + length} "
@@ -100,7 +102,7 @@ class LocalFileIO:
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def size(self, location: str) -> int:
-        """Size in bytes."""
+        """Return the size in bytes."""
         with _errors("read", location):
             status = os.stat(local_path(location))
         if stat.S_ISDIR(status.st_mode):
@@ -108,7 +110,7 @@ class LocalFileIO:
         return status.st_size
 
     def exists(self, location: str) -> bool:
-        """Whether the file is there; a folder is none."""
+        """Return whether the file exists; a folder does not count."""
         with _errors("look for", location):
             try:
                 return not stat.S_ISDIR(os.stat(local_path(location)).st_mode)
@@ -118,7 +120,10 @@ class LocalFileIO:
                 raise
 
     def open_output(self, location: str) -> BinaryIO:
-        """A stream to a new file; the file is complete once closed, and by `syncs.py` on disk."""
+        """Return a stream to a new file; the file is complete when the stream is closed.
+
+        `syncs.py` decides when the closed file is synced to disk.
+        """
         with _errors("create", location):
             path = local_path(location)
             _make_folder(os.path.dirname(path))
@@ -127,8 +132,8 @@ class LocalFileIO:
     def create_exclusive(self, location: str, data: bytes) -> None:
         """Publish a whole file atomically, or raise `FileAlreadyExistsError`.
 
-        The bytes go to a file of another name, which link() then gives its own: link() refuses a
-        name that is taken, where rename() would replace it, and shows the whole file or none.
+        The bytes go to a temporary file, and link() gives it the final name. link() refuses a name
+        that exists, where rename() would replace the file, and never shows a partial file.
         """
         with _not_written(), _errors("create", location):
             path = local_path(location)
@@ -137,13 +142,13 @@ class LocalFileIO:
             try:
                 _link(temporary, path, location)
             finally:
-                # by now the file is published or not; a leftover changes neither
+                # the outcome is decided by now; a leftover temporary file does not change it
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
             _sync_folder(os.path.dirname(path))
 
     def write_bytes(self, location: str, data: bytes) -> None:
-        """Write or replace a whole file; readers see the old bytes or the new ones."""
+        """Write or replace a whole file; readers see either the old or the new bytes."""
         with _errors("write", location):
             path = local_path(location)
             temporary = _write_temporary(path, location, data)
@@ -155,7 +160,7 @@ class LocalFileIO:
             _sync_folder(os.path.dirname(path))
 
     def delete(self, location: str) -> None:
-        """Delete a file; one that is not there is no error."""
+        """Delete a file; a missing file is not an error."""
         with _errors("delete", location):
             try:
                 os.unlink(local_path(location))
@@ -164,7 +169,9 @@ class LocalFileIO:
                     raise
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
-        """All files below a folder, spelled as the folder is; links to folders are not followed."""
+        """Yield all files below a folder; locations begin with `prefix`, links to folders are not
+        followed.
+        """
         folders = [prefix.rstrip("/")]
         while folders:
             folder = folders.pop()
@@ -185,7 +192,7 @@ def _folder_entries(folder: str) -> list[tuple[str, os.stat_result]]:
         try:
             with os.scandir(local_path(folder)) as iterator:
                 for entry in sorted(iterator, key=lambda e: e.name):
-                    # a file may go between the listing and the look at it
+                    # a file may be deleted between the listing and the stat call
                     with contextlib.suppress(FileNotFoundError):
                         entries.append((entry.name, _status(entry)))
         except OSError as e:
@@ -226,7 +233,8 @@ def _link(temporary: str, path: str, location: str) -> None:
     try:
         os.link(temporary, path)
     except FileExistsError:
-        # over a network the answer to a link() that worked may be lost, and its repetition fails
+        # on a network file system the reply to a successful link() may be lost, and the repeated
+        # call fails
         if os.stat(temporary).st_nlink < 2:
             raise
     except OSError as e:
@@ -242,7 +250,7 @@ def _link(temporary: str, path: str, location: str) -> None:
 
 
 def _sync_folder(folder: str) -> None:
-    # not every file system can sync a folder, and the file is published already
+    # some file systems cannot sync a folder, and the file is already published
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -259,13 +267,15 @@ def _errors(action: str, location: str) -> Iterator[None]:
         raise FileAlreadyExistsError(f"cannot {action} {location}: it exists already") from e
     except OSError as e:
         raise StorageError(f"cannot {action} {location}: {e.strerror or e}") from e
-    except ValueError as e:  # a zero byte, or what the file system's encoding cannot say
+    except ValueError as e:  # a NUL, or a character outside the file system's encoding
         raise StorageError(f"cannot {action} {location!r}: no name for a file ({e})") from e
 
 
 @contextlib.contextmanager
 def _not_written() -> Iterator[None]:
-    """Until link() is called, no error leaves a file of that name."""
+    """Convert a `StorageError` to `FileNotWrittenError`: before link() no error leaves the final
+    file.
+    """
     try:
         yield
     except StorageError as e:

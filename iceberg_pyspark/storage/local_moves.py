@@ -1,6 +1,7 @@
-"""Files of the local file system that another program has written, given their place in a table.
+"""Move local files that another program has written into a table.
 
-With both steps the counterpart of `LocalFileIO.open_output`, whose files are safe on disk.
+`sync_file` and `move_file` together correspond to `LocalFileIO.open_output`, whose files are safely
+on disk.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from iceberg_pyspark.storage.local import local_path
 
 
 def files_below(location: str) -> list[tuple[str, str]]:
-    """Folder and name of every file below a folder, relative to it, in the order of both."""
+    """Return the relative folder and the name of every file below a folder, sorted by both."""
     top = local_path(location)
     files = []
     for folder, _, names in os.walk(top):
@@ -24,7 +25,7 @@ def files_below(location: str) -> list[tuple[str, str]]:
 
 
 def sync_file(location: str) -> int:
-    """Have a finished file on disk; its size."""
+    """Sync a finished file to disk and return its size in bytes."""
     try:
         descriptor = os.open(local_path(location), os.O_RDONLY)
         try:
@@ -37,7 +38,7 @@ def sync_file(location: str) -> int:
 
 
 def move_file(source: str, location: str) -> None:
-    """Give a file another name on the same file system, one that nobody else gives."""
+    """Rename a file within one file system; no other process may use the new name."""
     target = local_path(location)
     try:
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -49,6 +50,6 @@ def move_file(source: str, location: str) -> None:
 
 
 def remove_folder(location: str) -> None:
-    """Remove a folder with all that is in it; what cannot be removed is left."""
+    """Remove a folder with its content; anything that cannot be removed stays."""
     with contextlib.suppress(OSError):
         shutil.rmtree(local_path(location))

@@ -1,7 +1,7 @@
-"""Where new files go and what they are called.
+"""The locations and names of new files.
 
-Layouts and names are those of the Java implementation, so that tools which know a table's folders
-(orphan removal, object-store throttling rules) need not know who wrote it. Nothing is opened here.
+Layouts and names are those of the Java implementation, so tools that know a table's folders (orphan
+removal, object-store throttling rules) work for every writer. This module opens no files.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _HASH_FOLDER_ENDS = ((0, 4), (4, 8), (8, 12), (12, 20))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocationProvider:
-    """The locations of a table's new files; made by `location_provider`.
+    """The locations of a table's new files; created by `location_provider`.
 
-    `context` stands between hash and name where the data folder is shared by tables.
+    `context` is placed between hash and name if tables share the data folder.
     """
 
     data_location: str
@@ -39,9 +39,10 @@ class LocationProvider:
     context: str | None = None
 
     def new_data_location(self, file_name: str, partition_path: str | None = None) -> str:
-        """The location of a new data or delete file.
+        """Return the location of a new data or delete file.
 
-        `partition_path` is `PartitionSpec.partition_path` of its tuple, None when unpartitioned.
+        `partition_path` is the result of `partition_path` for the file's partition tuple; None if
+        unpartitioned.
         """
         if not self.object_storage:
             name = _below(partition_path, file_name)
@@ -54,12 +55,14 @@ class LocationProvider:
         return f"{self.data_location}/{folders}{separator}{name}"
 
     def new_metadata_location(self, file_name: str) -> str:
-        """The location of a new metadata file, manifest, manifest list or statistics file."""
+        """Return the location of a new metadata file, manifest, manifest list or statistics
+        file.
+        """
         return f"{self.metadata_location}/{file_name}"
 
 
 def location_provider(table_location: str, properties: Mapping[str, str]) -> LocationProvider:
-    """The table's location provider as its properties `write.*` choose it."""
+    """Return the location provider that the table's `write.*` properties select."""
     if impl := properties.get(_PROVIDER_IMPL):
         raise UnsupportedFeatureError(
             f"table {table_location}: {_PROVIDER_IMPL} = {impl} names a Java class, which "
@@ -81,7 +84,7 @@ def location_provider(table_location: str, properties: Mapping[str, str]) -> Loc
         metadata_location=metadata,
         object_storage=object_storage,
         partitioned_paths=PARTITIONED_PATHS.of(properties),
-        # a plain prefix test, not one on folder boundaries: that is how Java decides
+        # a plain prefix test without regard to folder boundaries, as in Java
         context=None if not object_storage or data.startswith(table) else _context(table),
     )
 
@@ -95,10 +98,10 @@ def data_file_name(
     extension: str,
     suffix: str = "",
 ) -> str:
-    """A data or delete file's name; `file_count` counts from 1 within the task.
+    """Return the name of a data or delete file; `file_count` counts from 1 within the task.
 
-    `operation_id` differs between writes and, in a stream, between epochs: a restarted stream that
-    repeats its names overwrites live files.
+    `operation_id` must differ between writes and, in a stream, between epochs: a restarted stream
+    that repeated its names would overwrite live files.
 
     >>> data_file_name(
     ...     partition_id=0, task_id=12, operation_id="5f", file_count=1, extension="parquet"
@@ -110,37 +113,37 @@ def data_file_name(
 
 
 def manifest_file_name(commit_uuid: str, count: int) -> str:
-    """A manifest's name; `count` counts from 0 within the commit."""
+    """Return the name of a manifest; `count` counts from 0 within the commit."""
     return f"{commit_uuid}-m{count}.avro"
 
 
 def manifest_list_file_name(snapshot_id: int, attempt: int, commit_uuid: str) -> str:
-    """A manifest list's name; each attempt to commit writes its own."""
+    """Return the name of a manifest list; each attempt to commit writes a new one."""
     return f"snap-{snapshot_id}-{attempt}-{commit_uuid}.avro"
 
 
 def root_manifest_file_name(snapshot_id: int, attempt: int, commit_uuid: str) -> str:
-    """A root manifest's name; each attempt to commit writes its own."""
+    """Return the name of a root manifest; each attempt to commit writes a new one."""
     return f"snap-{snapshot_id}-{attempt}-{commit_uuid}.parquet"
 
 
 def leaf_manifest_file_name(commit_uuid: str, count: int) -> str:
-    """The name of a manifest of version 4; `count` counts from 0 within the commit."""
+    """Return the name of a leaf manifest of version 4; `count` counts from 0 within the commit."""
     return f"{commit_uuid}-m{count}.parquet"
 
 
 def manifest_vectors_file_name(commit_uuid: str, count: int) -> str:
-    """The name of a Puffin file of deletion vectors of manifests."""
+    """Return the name of a Puffin file with deletion vectors of manifests."""
     return f"{commit_uuid}-m{count}-mdv.puffin"
 
 
 def statistics_file_name(snapshot_id: int, file_uuid: str) -> str:
-    """The name of a statistics file of a table."""
+    """Return the name of a table statistics file."""
     return f"{snapshot_id}-{file_uuid}.stats"
 
 
 def partition_statistics_file_name(snapshot_id: int, file_uuid: str, file_format: str) -> str:
-    """The name of a statistics file of partitions, of that file format."""
+    """Return the name of a partition statistics file in the given file format."""
     return f"partition-stats-{snapshot_id}-{file_uuid}.{file_format}"
 
 
@@ -154,7 +157,7 @@ def _hash_folders(name: str) -> str:
 
 
 def _context(table_location: str) -> str:
-    """The last two folders of the table's path, the authority not among them."""
+    """Return the last two folders of the table's path, without the authority."""
     path = table_location
     if "://" in path:
         path = path.split("://", 1)[1].partition("/")[2]

@@ -1,9 +1,9 @@
-"""Table metadata with a long history: its snapshots are checked, and their summaries left as text.
+"""Parse table metadata with a long history without parsing the snapshot summaries.
 
-Of the tens of megabytes that thousands of snapshots take, nearly all are summaries that nobody
-looks at. Here msgspec reads the snapshots and the log, and each summary stays the text that it is
-(`spec/snapshots.py`, `SummaryText`). A file with anything in it that is not as usual, be it right
-or wrong, is left to `spec/table_metadata.py`, which keeps unknown keys and has the errors.
+Thousands of snapshots take tens of megabytes, nearly all of it summaries that are never accessed.
+This module uses msgspec to read the snapshots and the snapshot log, and keeps each summary as JSON
+text (`spec/snapshots.py`, `SummaryText`). A file with anything unusual, valid or not, is left to
+`spec/table_metadata.py`, which keeps unknown keys and reports errors.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ _SUMMARY = msgspec.json.Decoder(dict[str, str])
 
 
 def metadata_with_long_history(data: bytes, location: str) -> TableMetadata | None:
-    """Parse an uncompressed metadata file as `metadata_from_bytes` does; None: leave it to that."""
+    """Parse an uncompressed metadata file, or return None if only `metadata_from_bytes` can parse
+    it.
+    """
     try:
         with _COLLECTOR.paused():
             return _parsed(data, location)
@@ -80,10 +82,10 @@ def _parsed(data: bytes, location: str) -> TableMetadata | None:
 
 
 class _Collector:
-    """Python's collector of cycles, which threads may pause together.
+    """Python's cyclic garbage collector, which several threads can pause together.
 
-    Thousands of new objects, none of them in a cycle, make it go through all that the process has
-    several times: a third of the time that a load takes.
+    Thousands of new objects without cycles make the collector scan all objects of the process
+    several times, which takes a third of the load time.
     """
 
     def __init__(self) -> None:
@@ -93,7 +95,7 @@ class _Collector:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Collect nothing until the last of those who paused it is done."""
+        """Disable garbage collection until the last thread leaves the block."""
         with self._lock:
             if self._pauses == 0:
                 self._resumes = gc.isenabled()

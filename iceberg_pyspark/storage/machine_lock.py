@@ -1,7 +1,7 @@
 """Locks between the processes of one user on one machine.
 
-They save work but guarantee nothing: a process that cannot get the lock, for lack of a folder or
-because another process holds it for long, continues without it. A lock ends with the process that
+The locks save work but guarantee nothing: a process that cannot get the lock, because there is no
+folder or another process holds it for long, continues without it. A lock ends with the process that
 holds it.
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from iceberg_pyspark.storage.user_folder import user_folder
 
 _FOLDER = "iceberg-pyspark-locks"
-# names share files, so that a folder of locks stays small; two of one file only wait for each other
+# names share files to keep the folder small; names with the same file only wait for each other
 _FILES = 64
 _SHORTEST_WAIT_S = 0.001
 _LONGEST_WAIT_S = 0.01
@@ -26,7 +26,7 @@ _LONGEST_WAIT_S = 0.01
 
 @contextlib.contextmanager
 def machine_lock(name: str, *, timeout_s: float) -> Iterator[bool]:
-    """Take the lock of that name for the block; False: the block runs without it."""
+    """Hold the named lock during the block; yield False if the block runs without the lock."""
     descriptor = _open(name)
     if descriptor is None:
         yield False
@@ -43,7 +43,7 @@ def _open(name: str) -> int | None:
         return None
     file = os.path.join(folder, f"{zlib.crc32(name.encode()) % _FILES}.lock")
     try:
-        # links are not followed: nobody else can make one in this folder, and none is needed
+        # links are not followed: no other user can create one in this folder, and none is needed
         return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError:
         return None
@@ -61,6 +61,6 @@ def _locked(descriptor: int, until: float) -> bool:
             return False
         else:
             return True
-        # uneven waits, so that no process always comes just after another
+        # random waits, so that no process always loses to the same other process
         time.sleep(wait * (0.5 + random.random()))
         wait = min(2 * wait, _LONGEST_WAIT_S)

@@ -1,9 +1,9 @@
-"""Manifests read as columns: one Arrow table per manifest, inheritance resolved.
+"""Read manifests as columns: one Arrow table per manifest, with inherited values filled in.
 
 Specification, "Manifest Entry Fields", "Data File Fields", "Sequence Number Inheritance" and "First
-Row ID Inheritance". The columns are `spec/entry_columns.py`. Every format and decoder gives the
-same raw table (`storage/open_manifest.py`), all rules are applied after it.
-`storage/manifest_reader.py` has manifests as objects.
+Row ID Inheritance". The columns are defined in `spec/entry_columns.py`. Every format and decoder
+yields the same raw table (`storage/open_manifest.py`), to which this module applies all rules.
+`storage/manifest_reader.py` reads manifests as objects.
 """
 
 from __future__ import annotations
@@ -91,11 +91,11 @@ def read_entries(
     metrics: Metrics = (),
     decoder: Decoder = "auto",
 ) -> pa.Table:
-    """The entries of a manifest in order, as columns, with everything inherited filled in.
+    """Return the entries of a manifest in order, as columns, with all inherited values filled in.
 
-    `partition_type` is that of the manifest's own spec. `metrics` asks for the metrics of those
-    field ids, as columns named by `metric_column`, or with "all" for the whole maps. Deleted
-    entries are left out unless asked for.
+    `partition_type` belongs to the manifest's own spec. `metrics` selects metrics: a collection of
+    field ids gives columns named by `metric_column`, "all" gives the complete maps. Deleted entries
+    are dropped unless `drop_deleted` is False.
     """
     data = file_io.read_bytes(manifest.manifest_path)
 
@@ -106,7 +106,7 @@ def read_entries(
             encoded, manifest, _raw_entries(encoded, manifest, decoder, metrics)
         ).table(partition_type, drop_deleted, metrics)
 
-    # by its bytes, so that a name that comes again for another manifest is no danger
+    # the key uses the content, so a name that is reused for another manifest is safe
     key = (
         hashlib.sha256(data).digest(),
         manifest,
@@ -121,7 +121,7 @@ def read_entries(
 def _raw_entries(
     encoded: EncodedManifest, manifest: ManifestFile, decoder: Decoder, metrics: Metrics
 ) -> pa.Table:
-    """The entries in the shape of versions 1 to 3, whatever shape the file has."""
+    """Return the entries in the form of versions 1 to 3, whatever the profile of the file."""
     raw = encoded.raw_entries(decoder, stats_of=None if metrics == "all" else frozenset(metrics))
     profile = profile_of(raw)
     if profile is None:
@@ -135,7 +135,10 @@ def _raw_entries(
 
 
 def _check_complete(encoded: EncodedManifest, manifest: ManifestFile) -> None:
-    """Avro cannot tell that whole blocks are missing at the end; the manifest list can."""
+    """Raise an error if the manifest has fewer entries than its manifest list says.
+
+    Avro cannot detect that whole blocks are missing at the end; the manifest list can.
+    """
     counts = (
         manifest.added_files_count,
         manifest.existing_files_count,
@@ -149,7 +152,7 @@ def _check_complete(encoded: EncodedManifest, manifest: ManifestFile) -> None:
 
 
 class _EntryReader:
-    """One manifest's raw table on its way to an entry table."""
+    """The conversion of one manifest's raw table to an entry table."""
 
     def __init__(self, encoded: EncodedManifest, manifest: ManifestFile, raw: pa.Table) -> None:
         self._location = encoded.location
@@ -189,7 +192,7 @@ class _EntryReader:
         table = pa.table({name: columns[name] for name in ENTRY_COLUMNS} | self._metrics(metrics))
         is_there = np.ones(self._rows, np.bool_)
         if self._manifest.dead_positions is not None:
-            # after row ids were counted, which a dead entry takes as any other
+            # applied after row ids were assigned, because dead entries take row ids too
             dead = decode_deletion_vector(self._manifest.dead_positions, self._location)
             is_there &= ~np.isin(self._ordinals, np.frombuffer(dead.to_array(), np.uint64))
         is_live = is_there
@@ -245,7 +248,7 @@ class _EntryReader:
         return lower
 
     def _resolved(self, paths: pa.Array) -> pa.Array:
-        """Absolute paths with a scheme, as version 4 compares them."""
+        """Return absolute paths with a scheme, as version 4 compares paths."""
         base = self._manifest.table_location
         if base is None:
             return paths
@@ -259,9 +262,11 @@ class _EntryReader:
     def _check_position_deletes(
         self, columns: Mapping[str, pa.Array], is_live: np.ndarray[Any, np.dtype[np.bool_]]
     ) -> None:
-        """Refuse files of position deletes from before version 4 that name data files otherwise.
+        """Refuse position delete files from before version 4 whose data file paths may have no
+        scheme.
 
-        The paths in them are not resolved, so they would miss the files that they name.
+        The paths inside such files are not resolved, so the deletes would not match their data
+        files.
         """
         if self._manifest.table_location is None:
             return
@@ -270,7 +275,7 @@ class _EntryReader:
             pc.equal(columns["content"], int(FileContent.POSITION_DELETES)),
             pc.not_equal(columns["file_format"], "puffin"),
         )
-        # of all stores, only local files have names without a scheme
+        # only locations of local files can lack a scheme
         is_local_table = self._manifest.table_location.startswith("file:")
         has_scheme = pc.fill_null(
             pc.match_substring_regex(*path_bounds.values(), SCHEME), not is_local_table
@@ -292,7 +297,7 @@ class _EntryReader:
         for i, f in enumerate(fields):
             array = columns.get(f"_{f.field_id}")
             if array is None and self._format_version == "1" and len(positional) == len(fields):
-                # only since v2 must the ids be those of the spec
+                # only since v2 must the field ids match the spec
                 array = positional[i]
             unwritten = isinstance(f.type, UnknownType) or f.field_id in self._null_field_ids
             if array is None and not unwritten:
@@ -308,11 +313,11 @@ class _EntryReader:
 
     def _partition_field(self, field: NestedField, array: pa.Array | None) -> pa.Array:
         if isinstance(field.type, UnknownType):
-            # the values as they are: no type is known to which they should be brought
+            # keep the values unchanged, because no target type is known
             return pa.nulls(self._rows) if array is None else _plain(array)
         type_ = physical_type(field.type)
         if array is None or array.null_count == len(array):
-            # void is stored as its source's type or as int, whatever the source (specification,
+            # a void field may have its source's type or int, whatever the source is (specification,
             # "Partition Transforms")
             return pa.nulls(self._rows, type_)
         try:
@@ -324,7 +329,7 @@ class _EntryReader:
     def _first_row_id(self, columns: Mapping[str, pa.Array]) -> pa.Array:
         start = self._manifest.first_row_id
         if self._manifest.is_root and self._manifest.content is ManifestContent.DATA:
-            # nothing is above a root manifest that its entries could inherit from
+            # entries of a root manifest have no parent to inherit from
             return columns["first_row_id"]
         if start is None or self._manifest.content is ManifestContent.DELETES:
             return pa.nulls(self._rows, pa.int64())
@@ -362,7 +367,9 @@ class _EntryReader:
         return out
 
     def _metric_parts(self, metric: MetricMap) -> tuple[pa.Array, pa.Array, pa.Array] | None:
-        """The lists of a metric, and all their keys and values; None where the file has none."""
+        """Return the lists of a metric, and all keys and values in them; None if the file has no
+        such lists.
+        """
         lists = self._file.get(f"_{_METRIC_IDS[metric]}")
         if lists is None:
             return None
@@ -396,7 +403,8 @@ class _EntryReader:
         for field_id in field_ids:
             positions = np.flatnonzero(key_numbers == field_id)
             at = np.full(self._rows, -1, np.int64)
-            # the entry whose list a key lies in; keys outside every list belong to none
+            # find the entry whose list contains the key; a key outside all lists belongs to no
+            # entry
             row = np.searchsorted(offsets, positions, side="right") - 1
             inside = (row >= 0) & (row < self._rows)
             at[row[inside]] = positions[inside]
@@ -424,7 +432,7 @@ def _fill(column: pa.Array, value: int | None) -> pa.Array:
 
 
 def _may_cast(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether a value keeps its meaning: promotions, and widths other writers chose."""
+    """Return whether a cast keeps values: type promotions, and widths that other writers chose."""
     if pa.types.is_null(source):
         return True
     if pa.types.is_integer(source):

@@ -1,9 +1,9 @@
-"""Manifest lists: the manifests of a snapshot, written by a commit and read by all.
+"""Manifest lists: the manifests of a snapshot, which a commit writes and every reader reads.
 
-Specification, "Manifest Lists", "First Row ID Assignment" and Appendix E for v1. Numbers that a
-commit only knows once it succeeds (sequence numbers, first row ids) are left to inheritance in a
-manifest and assigned in the list, so that a retry writes a new list and keeps its manifests, byte
-for byte.
+Specification, "Manifest Lists", "First Row ID Assignment" and Appendix E for v1. A commit learns
+its sequence number and first row ids only when it succeeds. A manifest leaves these numbers to
+inheritance and the list assigns them, so a retry writes a new list and keeps its manifests byte for
+byte.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ _LISTS: DecodedCache[tuple[ManifestFile, ...]] = DecodedCache(
 _WRITTEN: DecodedCache[tuple[ManifestFile, ...]] = DecodedCache(
     _CACHE_BYTES // 4, lambda manifests: sum(map(_memory_of, manifests))
 )
-"""Lists of this process, for the commit that comes next; scans read what is in the files."""
+"""Lists that this process wrote, for its next commit; scans read the files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenManifestList:
-    """What a manifest list assigned: `manifests` as a reader will see them.
+    """The values that a manifest list assigned; `manifests` are as a reader will see them.
 
-    `next_row_id` is the first row id not assigned, `added_rows` the snapshot's `added-rows`; both
-    are None before v3.
+    `next_row_id` is the first unassigned row id, `added_rows` the snapshot's `added-rows`; both are
+    None before v3.
     """
 
     manifests: tuple[ManifestFile, ...]
@@ -79,8 +79,9 @@ def write_manifest_list(
 ) -> WrittenManifestList:
     """Write a snapshot's manifest list.
 
-    Manifests whose sequence number is unassigned get the snapshot's. `first_row_id` is the table's
-    `next-row-id` and required since v3: data manifests without one get theirs from it, in order.
+    Manifests with an unassigned sequence number get the snapshot's. `first_row_id` is the table's
+    `next-row-id` and required since v3: data manifests without a first row id are assigned ids from
+    it, in order.
     """
     if format_version >= 3 and first_row_id is None:
         raise InvalidRequestError(
@@ -142,7 +143,9 @@ def _with_sequence_number(
 
 
 def with_known_counts(file_io: FileIO, manifest: ManifestFile) -> ManifestFile:
-    """Counts that v1 lists may leave out, and that v2 requires, from the manifest itself."""
+    """Fill in the file and row counts that v1 lists may omit and v2 requires, by reading the
+    manifest.
+    """
     counts = (
         manifest.added_files_count,
         manifest.existing_files_count,
@@ -174,7 +177,7 @@ def _with_first_row_ids(
             assigned.append(m)
         else:
             assigned.append(replace(m, first_row_id=next_row_id))
-            # counts are there: with_known_counts came before
+            # with_known_counts has already filled in the counts
             next_row_id += (m.added_rows_count or 0) + (m.existing_rows_count or 0)
             if not 0 <= next_row_id <= MAX_INT64:
                 raise InvalidMetadataError(
@@ -220,7 +223,9 @@ def _manifest_file_record(m: ManifestFile, location: str, format_version: int) -
 
 
 def read_snapshot_manifests(file_io: FileIO, snapshot: Snapshot) -> list[ManifestFile]:
-    """The manifests of a snapshot: of its root manifest or list or, in old v1 tables, its own."""
+    """Return the manifests of a snapshot: from its root manifest, its manifest list, or its inline
+    v1 list.
+    """
     if snapshot.root_manifest is not None:
         return list(
             _LISTS.get_or_read(
@@ -243,10 +248,11 @@ def read_snapshot_manifests(file_io: FileIO, snapshot: Snapshot) -> list[Manifes
 def read_other_manifests(
     file_io: FileIO, snapshot: Snapshot, known: Mapping[ManifestPart, ManifestFile]
 ) -> list[ManifestFile]:
-    """The manifests of a snapshot that are not known by what they are, and maybe some that are.
+    """Return the manifests of a snapshot whose `part` is not in `known`, and possibly some that
+    are.
 
-    Lists of neighbouring snapshots have nearly all manifests in common, and a thousand of them half
-    a million, most of which need not become objects.
+    Lists of neighbouring snapshots share nearly all manifests: a thousand lists may have half a
+    million entries, most of which need not become objects.
     """
     location = snapshot.manifest_list
     if (
@@ -262,7 +268,10 @@ def read_other_manifests(
 
 
 def _check_not_cut(snapshot: Snapshot, count: int) -> None:
-    """A list cut behind its header is a valid Avro file of an empty table."""
+    """Raise an error for an empty list of a snapshot with data files.
+
+    A list that is cut after its header is a valid Avro file of an empty table.
+    """
     data_files = snapshot.summary.get("total-data-files", "0")
     if not count and data_files != "0":
         raise InvalidMetadataError(
@@ -272,7 +281,9 @@ def _check_not_cut(snapshot: Snapshot, count: int) -> None:
 
 
 def manifests_to_build_on(file_io: FileIO, snapshot: Snapshot) -> list[ManifestFile]:
-    """The same, without reading a list or root manifest that this process has written."""
+    """Return the manifests of a snapshot, without reading a list or root that this process
+    wrote.
+    """
     if snapshot.root_manifest is not None:
         root = written_root(file_io, snapshot.root_manifest)
         written_manifests = (
@@ -308,9 +319,9 @@ def _manifest_without_list(file_io: FileIO, location: str, snapshot: Snapshot) -
 def read_manifest_list(
     file_io: FileIO, location: str, *, table_location: str | None = None
 ) -> list[ManifestFile]:
-    """The manifests of a list of any format version, in order.
+    """Return the manifests of a list of any format version, in order.
 
-    `table_location` is what relative paths are relative to; None in tables before version 4.
+    `table_location` is the base of relative paths; None in tables before version 4.
     """
     return list(
         _LISTS.get_or_read(
@@ -332,7 +343,9 @@ def _parse_list(
     table_location: str | None,
     known: Mapping[ManifestPart, ManifestFile] = MappingProxyType({}),
 ) -> _ParsedList:
-    """The manifests of a list that are not known, and how many it has."""
+    """Return the manifests of a list that are not in `known`, and the number of all its
+    manifests.
+    """
     avro = read_avro(file_io, location)
     is_resolved = may_hold_relative_paths(avro.metadata.get("format-version"))
     absolute = resolved_path if is_resolved else older_path
@@ -343,7 +356,7 @@ def _parse_list(
         for record in avro.records():
             count += 1
             if known:
-                # as they are in the file: what is of another type is no known one's
+                # unchecked values from the file: a value of another type matches no known part
                 part: Any = (record.get("_500"), record.get("_517") or 0, record.get("_502"))
                 same = known.get(part)
                 if same is not None and same.dead_positions is None:
@@ -366,7 +379,7 @@ def _parse_list(
 
 
 def _memory_of(manifest: ManifestFile) -> int:
-    """An upper bound of the bytes it takes."""
+    """Return an upper bound of the bytes that the object takes."""
     size = 800 + 4 * len(manifest.manifest_path) + len(manifest.key_metadata or b"")
     for s in manifest.partitions or ():
         size += 240 + len(s.lower_bound or b"") + len(s.upper_bound or b"")
@@ -405,7 +418,7 @@ def _summary(r: Mapping[str, Any]) -> PartitionFieldSummary:
 
 
 def _typed_field(r: Mapping[str, Any], field_id: int, type_: type[T]) -> T | None:
-    """A field of a record that has the type the specification gives, whatever its schema says."""
+    """Return a field of a record; raise `TypeError` if it lacks the type in the specification."""
     value = r.get(f"_{field_id}")
     if value is not None and not isinstance(value, type_):
         raise TypeError(f"field {field_id} is {type(value).__name__}, not {type_.__name__}")

@@ -1,6 +1,6 @@
 """Manifests as objects: their headers and entries, for commits and metadata tables.
 
-Specification, "Manifests". A scan reads the entries as columns, `storage/manifest_columns.py`.
+Specification, "Manifests". Scans read the entries as columns, see `storage/manifest_columns.py`.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class ManifestHeader:
 
 
 def read_manifest_header(file_io: FileIO, location: str) -> ManifestHeader:
-    """The key-value metadata of a manifest."""
+    """Read the key-value metadata of a manifest."""
     return _header_of(open_manifest(file_io, location))
 
 
 def read_partition_types(file_io: FileIO, location: str) -> dict[int, Type]:
-    """The types that a manifest itself gives its partition fields, by field id.
+    """Return the types that a manifest declares for its partition fields, by field id.
 
-    Values of an unknown transform, or of a removed source column, have no other type.
+    Only these types are known for values of an unknown transform or of a removed source column.
     """
     return open_manifest(file_io, location).written_types()
 
@@ -86,9 +86,10 @@ def read_manifest_entries(
     *,
     drop_deleted: bool = False,
 ) -> Iterator[ManifestEntry]:
-    """The entries of a manifest with all metrics and everything inherited filled in, in order.
+    """Yield the entries of a manifest in order, with all metrics and all inherited values filled
+    in.
 
-    `partition_type` is that of the manifest's own spec.
+    `partition_type` belongs to the manifest's own spec.
     """
     yield from entries_of(
         read_entries(file_io, manifest, partition_type, drop_deleted=drop_deleted, metrics="all")
@@ -96,7 +97,9 @@ def read_manifest_entries(
 
 
 def entries_of(table: pa.Table) -> Iterator[ManifestEntry]:
-    """The entries of an entry table with whole metrics, a few thousand as objects at a time."""
+    """Yield the entries of an entry table with complete metrics, converting a few thousand rows at
+    once.
+    """
     for batch in table.to_batches(max_chunksize=_ENTRIES_AT_ONCE):
         columns = {name: batch.column(name) for name in batch.schema.names}
         parts = [part.to_pylist() for part in columns.pop("partition").flatten()]

@@ -1,7 +1,7 @@
-"""Writing a manifest: the entries of one partition spec and one kind of content.
+"""Write a manifest: the entries of one partition spec and one kind of content.
 
-Specification, "Manifests". What the entries inherit is assigned by the list,
-`storage/manifest_lists.py`.
+Specification, "Manifests". The manifest list (`storage/manifest_lists.py`) assigns the values that
+entries inherit.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def write_manifest(
     snapshot_id: int,
     codec: str = "gzip",
 ) -> ManifestFile:
-    """Write a manifest of one partition spec; its sequence numbers wait for the manifest list.
+    """Write a manifest of one partition spec; the manifest list assigns its sequence number.
 
-    Added entries inherit their numbers, an explicit older data sequence number excepted. Existing
-    and deleted entries must bring the numbers they were read with.
+    Added entries inherit their numbers, except an explicit older data sequence number. Existing and
+    deleted entries must have the numbers with which they were read.
     """
     writing = _ManifestInWriting(location, format_version, content, snapshot_id, spec.spec_id)
     untyped = [i for i, f in enumerate(partition_type.fields) if isinstance(f.type, UnknownType)]
@@ -98,7 +98,7 @@ def _entry_schema(partition_type: StructType, format_version: int) -> Mapping[st
 def _check_types(
     entries: Iterable[ManifestEntry], spec: PartitionSpec, untyped: Sequence[int], location: str
 ) -> Iterator[ManifestEntry]:
-    """The entries; raises `InvalidRequestError` for a partition value of unknown type."""
+    """Yield the entries; raise `InvalidRequestError` for a partition value of unknown type."""
     for e in entries:
         for i in untyped:
             if e.data_file.partition[i] is not None:
@@ -117,7 +117,7 @@ def _partition_names(avro_schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class _ManifestInWriting:
-    """Turns entries into Avro records and counts them on the way."""
+    """Converts entries to Avro records and counts the entries."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ def _data_file_record(file: DataFile, partition_names: tuple[str, ...]) -> dict[
     return {
         "content": int(file.content),
         "file_path": file.file_path,
-        # upper case is what Java writes, and some readers compare
+        # Java writes upper case, and some readers compare the text
         "file_format": file.file_format.upper(),
         "partition": dict(zip(partition_names, file.partition, strict=True)),
         "record_count": file.record_count,

@@ -1,7 +1,8 @@
-"""Files in the memory of this process: a working store for tests and for short-lived tables.
+"""Files in the memory of this process: a complete store for tests and for short-lived tables.
 
-It keeps the same contract as every other store (`tests/support/file_io_contract.py`). Any string is
-a location; nothing is normalised. It does not pickle: its files are its own.
+It follows the same contract as every other store (`tests/support/file_io_contract.py`). Any string
+is a location; nothing is normalised. The store cannot be pickled, because its files exist only in
+this process.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from iceberg_pyspark.storage.file_io import FileInfo
 
 
 class MemoryFileIO:
-    """Files by location in a dict, behind a lock; `modified_ms` is never known."""
+    """Files by location in a dict; thread-safe. `modified_ms` of a listed file is always None."""
 
     def __init__(self) -> None:
         self._files: dict[str, bytes] = {}
@@ -26,18 +27,20 @@ class MemoryFileIO:
         return f"MemoryFileIO({len(self._files)} files)"
 
     def open_input(self, location: str) -> BinaryIO:
-        """A seekable stream; the caller closes it."""
+        """Return a seekable stream; the caller closes it."""
         return io.BytesIO(self.read_bytes(location))
 
     def read_bytes(self, location: str) -> bytes:
-        """The whole file."""
+        """Return the content of the whole file."""
         try:
             return self._files[location]
         except KeyError:
             raise StorageError(f"cannot read {location}: no such file") from None
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes from `offset`; `StorageError` if the file is shorter."""
+        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
+        shorter.
+        """
         data = self.read_bytes(location)
         if offset < 0 or length < 0 or offset + length > len(data):
             raise StorageError(
@@ -47,15 +50,15 @@ class MemoryFileIO:
         return data[offset : offset + length]
 
     def size(self, location: str) -> int:
-        """Size in bytes."""
+        """Return the size in bytes."""
         return len(self.read_bytes(location))
 
     def exists(self, location: str) -> bool:
-        """Whether the file is there."""
+        """Return whether the file exists."""
         return location in self._files
 
     def open_output(self, location: str) -> BinaryIO:
-        """A stream to a new file, which appears when the stream is closed."""
+        """Return a stream to a new file, which appears when the stream is closed."""
         if location in self._files:
             raise FileAlreadyExistsError(f"cannot create {location}: it exists already")
         return _MemoryOutput(self, location)
@@ -73,12 +76,12 @@ class MemoryFileIO:
             self._files[location] = bytes(data)
 
     def delete(self, location: str) -> None:
-        """Delete a file; one that is not there is no error."""
+        """Delete a file; a missing file is not an error."""
         with self._lock:
             self._files.pop(location, None)
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
-        """All files below a folder, in the order of their names."""
+        """Yield all files below a folder, sorted by name."""
         folder = prefix.rstrip("/") + "/"
         with self._lock:
             files = sorted((name, len(data)) for name, data in self._files.items())

@@ -1,7 +1,7 @@
 """Metadata files of tables and views: compression, names, exclusive creation.
 
-Specification, "Optimistic Concurrency", Appendix C and the naming of Appendix F. The JSON itself is
-`spec/table_metadata.py` and `spec/views.py`.
+Specification, "Optimistic Concurrency", Appendix C and the naming of Appendix F.
+`spec/table_metadata.py` and `spec/views.py` define the JSON.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ _GZIP_SUFFIXES = (".gz.metadata.json", ".metadata.json.gz")
 _METADATA_SUFFIXES = (".metadata.json", ".metadata.json.gz")
 _PIECE_BYTES = 1 << 20
 _LONG_HISTORY = 1 << 18
-"""Bytes of JSON that only the snapshots of a table can make so many, or nearly only."""
+"""A size of JSON in bytes that a table can reach only with many snapshots, or nearly only."""
 _LONG_HISTORY_COST = 16
-"""Bytes of memory that each byte of it takes at most: no snapshot has few of them."""
+"""The most bytes of memory per byte of such JSON: every snapshot takes many bytes of JSON."""
 _VERSION = re.compile(r"(\d+)-")
 
 
 def read_table_metadata(
     io: FileIO, location: str, max_bytes: int = MAX_METADATA_BYTES
 ) -> TableMetadata:
-    """Read a metadata file, gzipped or not whatever its name says; `max_bytes` bounds its JSON.
+    """Read a metadata file, gzipped or not whatever its name says; `max_bytes` limits its JSON.
 
-    What the JSON takes in memory is bounded too, `storage/decoded_size.py`.
+    The memory for the parsed JSON is limited too, see `storage/decoded_size.py`.
     """
     data, size = _json_bytes(io, location, max_bytes)
     if len(data) >= _LONG_HISTORY and len(data) * _LONG_HISTORY_COST <= memory_limit(size):
-        # executors read metadata too, and may lack what the driver has
+        # executors read metadata too, and msgspec may not be installed there
         with contextlib.suppress(ImportError):
             from iceberg_pyspark.storage.long_histories import (  # noqa: PLC0415 - few need it
                 metadata_with_long_history,
@@ -74,14 +74,14 @@ def read_table_metadata(
 def read_view_metadata(
     io: FileIO, location: str, max_bytes: int = MAX_METADATA_BYTES
 ) -> ViewMetadata:
-    """The same of a view."""
+    """Read a view's metadata file, with the same rules as `read_table_metadata`."""
     data, size = _json_bytes(io, location, max_bytes)
     check_json_memory(data, location, size)
     return view_metadata_from_bytes(data, location)
 
 
 def _json_bytes(io: FileIO, location: str, max_bytes: int) -> tuple[bytes, int]:
-    """The JSON of a file, and how many bytes the file has."""
+    """Return the JSON of a file, and the size of the file in bytes."""
     data = io.read_bytes(location)
     size = len(data)
     if data.startswith(_GZIP_MAGIC):
@@ -94,7 +94,7 @@ def _json_bytes(io: FileIO, location: str, max_bytes: int) -> tuple[bytes, int]:
 def read_metadata_json(
     io: FileIO, location: str, max_bytes: int = MAX_METADATA_BYTES
 ) -> dict[str, Any]:
-    """The JSON object of a metadata file, checked to be the metadata of a table."""
+    """Return the JSON object of a metadata file after a check that it is valid table metadata."""
     data, size = _json_bytes(io, location, max_bytes)
     check_json_memory(data, location, size)
     metadata_from_bytes(data, location)
@@ -103,24 +103,24 @@ def read_metadata_json(
 
 
 def metadata_json_bytes(content: dict[str, Any], location: str) -> bytes:
-    """The bytes of a metadata file of that name with such JSON."""
+    """Return the content of a metadata file with the JSON object, gzipped if the name says so."""
     return _compressed(compact_json(content).encode(), location)
 
 
 def write_table_metadata(io: FileIO, metadata: TableMetadata, location: str) -> None:
     """Create a metadata file, gzipped if its name says so.
 
-    Raises `FileAlreadyExistsError` where the name is taken, `FileNotWrittenError` where the file is
-    not there and never will be; any other `StorageError` leaves open whether it is.
+    Raises `FileAlreadyExistsError` if the name exists, `FileNotWrittenError` if the file does not
+    exist and never will; after any other `StorageError` the file may or may not exist.
     """
     io.create_exclusive(location, _file_bytes(metadata, location))
 
 
 def create_own_metadata(io: FileIO, metadata: TableMetadata | ViewMetadata, location: str) -> None:
-    """Create a metadata file whose name nobody else can have.
+    """Create a metadata file whose name no other writer can use.
 
-    A store whose reply was lost, or that repeats requests by itself and then finds the name taken,
-    has carried it out: the bytes that are there tell.
+    If the store's reply was lost, or the store repeated the request and then found the name taken,
+    the file may have been created; a comparison of the bytes decides.
     """
     data = _file_bytes(metadata, location)
     try:
@@ -152,7 +152,7 @@ def _has_bytes(io: FileIO, location: str, data: bytes) -> bool:
 
 
 def is_metadata_file(location: str) -> bool:
-    """Whether a location is one of a table's metadata file, by its name.
+    """Return whether a location is a table's metadata file, judged by its name.
 
     >>> is_metadata_file("/t/metadata/v3.gz.metadata.json"), is_metadata_file("/t/data/a.parquet")
     (True, False)
@@ -161,7 +161,7 @@ def is_metadata_file(location: str) -> bool:
 
 
 def metadata_codec(properties: Mapping[str, str], default: MetadataCodec = "none") -> MetadataCodec:
-    """The codec that the properties of a table or view ask for."""
+    """Return the codec that the properties of a table or view select."""
     match properties.get(_CODEC_PROPERTY, default).lower():
         case "none":
             return "none"
@@ -172,7 +172,9 @@ def metadata_codec(properties: Mapping[str, str], default: MetadataCodec = "none
 
 
 def new_metadata_file_name(version: int, file_uuid: str, codec: MetadataCodec = "none") -> str:
-    """The name of a metastore table's metadata file; `version` is the base's plus one, 0 at create.
+    """Return the metadata file name for a table in a metastore.
+
+    `version` is 0 for a new table, otherwise the base version plus one.
 
     >>> new_metadata_file_name(1, "d7", "gzip")
     '00001-d7.gz.metadata.json'
@@ -182,7 +184,7 @@ def new_metadata_file_name(version: int, file_uuid: str, codec: MetadataCodec = 
 
 
 def parse_version(location: str) -> int:
-    """The version in a metastore table's metadata file name; -1 where the name has none.
+    """Return the version in the name of a metastore table's metadata file, or -1 if it has none.
 
     >>> parse_version("s3://b/t/00012-d7.metadata.json"), parse_version("/t/v3.metadata.json")
     (12, -1)
@@ -194,7 +196,7 @@ def parse_version(location: str) -> int:
 def _gunzip(data: bytes, location: str, max_bytes: int) -> bytes:
     pieces: list[bytes] = []
     room = max_bytes
-    memory = memory_limit(len(data)) // 3  # the pieces, the whole, its text
+    memory = memory_limit(len(data)) // 3  # for the pieces, the joined bytes and the text
     try:
         with gzip.GzipFile(fileobj=BytesIO(data)) as stream:
             while piece := stream.read(_PIECE_BYTES):

@@ -1,8 +1,8 @@
-"""Folders of stores that are not local, for catalogs whose namespaces are folders.
+"""Folders of all kinds of stores, for catalogs whose namespaces are folders.
 
-HDFS has folders. An object store has only names, so a folder is there as long as a name begins with
-it. One that is to be there without a file holds an empty file of a name that other programs hide.
-The counterpart for local files is `folders.py`.
+HDFS has folders. An object store has only names, so a folder exists as long as a name begins with
+it. An empty folder is represented by an empty file, whose name other programs treat as hidden.
+`folders.py` has the functions for local folders.
 """
 
 from __future__ import annotations
@@ -25,26 +25,30 @@ _MARKER = ".iceberg-folder"
 
 
 class Folders(Protocol):
-    """What a catalog does with folders."""
+    """The folder operations that a catalog needs."""
 
     def exists(self, location: str) -> bool:
-        """Whether there is a folder of that name."""
+        """Return whether a folder with the name exists."""
         ...
 
     def list(self, location: str) -> tuple[list[str], list[str]]:
-        """Names of a folder's folders and files, both sorted; nothing if it is not there."""
+        """Return the names of subfolders and files, both sorted; empty lists if the folder is
+        missing.
+        """
         ...
 
     def create(self, location: str) -> None:
-        """Make a folder; raises `FileAlreadyExistsError` where one of that name is."""
+        """Create a folder; raise `FileAlreadyExistsError` if the name exists."""
         ...
 
     def remove_empty(self, location: str) -> bool:
-        """Remove an empty folder; False: it is not empty and stays. True also without a folder."""
+        """Remove a folder and return True; return False if it is not empty. A missing folder gives
+        True.
+        """
         ...
 
     def remove_empty_below(self, location: str) -> None:
-        """Remove the empty folders of a tree, and itself where nothing else is in it."""
+        """Remove the empty folders of a tree, including the top folder if it becomes empty."""
         ...
 
 
@@ -52,19 +56,19 @@ class LocalFolders:
     """Folders of the local file system."""
 
     def exists(self, location: str) -> bool:
-        """Whether there is a folder of that name."""
+        """Return whether a folder with the name exists."""
         return folder_exists(location)
 
     def list(self, location: str) -> tuple[list[str], list[str]]:
-        """Names of a folder's folders and files, both sorted."""
+        """Return the names of subfolders and files, both sorted."""
         return list_folder(location)
 
     def create(self, location: str) -> None:
-        """Make a folder and its parents."""
+        """Create a folder and its parents."""
         create_folder(location)
 
     def remove_empty(self, location: str) -> bool:
-        """Remove an empty folder."""
+        """Remove a folder if it is empty; return False if it is not."""
         return remove_empty_folder(location)
 
     def remove_empty_below(self, location: str) -> None:
@@ -74,34 +78,34 @@ class LocalFolders:
 
 @dataclass(frozen=True, slots=True)
 class ObjectFolders:
-    """Folders of an object store; a table that is made meanwhile keeps its folder."""
+    """Folders of an object store; a folder in which a table is created concurrently is kept."""
 
     io: ObjectStoreFileIO
 
     def exists(self, location: str) -> bool:
-        """Whether any name begins with that of the folder."""
+        """Return whether any object name begins with the folder's name."""
         return any(self.io.list_folder(location))
 
     def list(self, location: str) -> tuple[list[str], list[str]]:
-        """Names of a folder's folders and files, both sorted."""
+        """Return the names of subfolders and files, both sorted."""
         folders, files = self.io.list_folder(location)
         return folders, [name for name in files if name != _MARKER]
 
     def create(self, location: str) -> None:
-        """Make a folder."""
+        """Create a folder."""
         if self.exists(location):
             raise FileAlreadyExistsError(f"cannot create folder {location}: it exists already")
         self.io.create_exclusive(f"{location}/{_MARKER}", b"")
 
     def remove_empty(self, location: str) -> bool:
-        """Remove an empty folder."""
+        """Remove a folder if it is empty; return False if it is not."""
         if any(self.list(location)):
             return False
         self.io.delete(f"{location}/{_MARKER}")
         return True
 
     def remove_empty_below(self, location: str) -> None:
-        """Nothing to do: without a file there is no folder."""
+        """Do nothing: without a file there is no folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +115,19 @@ class HdfsFolders:
     io: HdfsFileIO
 
     def exists(self, location: str) -> bool:
-        """Whether there is a folder of that name."""
+        """Return whether a folder with the name exists."""
         return self.io.folder_exists(location)
 
     def list(self, location: str) -> tuple[list[str], list[str]]:
-        """Names of a folder's folders and files, both sorted."""
+        """Return the names of subfolders and files, both sorted."""
         return self.io.list_folder(location)
 
     def create(self, location: str) -> None:
-        """Make a folder and its parents."""
+        """Create a folder and its parents."""
         self.io.create_folder(location)
 
     def remove_empty(self, location: str) -> bool:
-        """Remove an empty folder."""
+        """Remove a folder if it is empty; return False if it is not."""
         return self.io.remove_empty_folder(location)
 
     def remove_empty_below(self, location: str) -> None:

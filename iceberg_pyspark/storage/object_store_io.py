@@ -1,9 +1,9 @@
 """Files of object stores: S3, Google Cloud Storage, Azure.
 
-Exclusive creation is the store's conditional put (`If-None-Match: *`, on Google a generation that
-must be 0). A store that takes the condition and ignores it would let two commits overwrite each
-other, so the first create in a bucket proves it, and a store that fails is refused; only
-`storage.allow-unsafe-commits` lets a user go without.
+Exclusive creation uses the store's conditional put (`If-None-Match: *`; on Google, the object's
+generation must be 0). A store that accepts the condition but ignores it would let two commits
+overwrite each other. Therefore the first create in a bucket tests the store, and a store that fails
+the test is refused; only `storage.allow-unsafe-commits` allows such a store.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from iceberg_pyspark.storage.places import check_scheme
 from iceberg_pyspark.storage.store_errors import store_errors
 
 ALLOW_UNSAFE_COMMITS = "storage.allow-unsafe-commits"
-"""The property that lets tables be written in a store that cannot create a file exclusively."""
+"""The property that allows tables in a store that cannot create a file exclusively."""
 
 _LISTED_AT_ONCE = 1000
 _ENDPOINTS = {"s3": "s3.endpoint", "gs": "gcs.service.host"}
@@ -35,7 +35,7 @@ _proven: set[tuple[str, ...]] = set()
 
 @dataclass(frozen=True, slots=True)
 class ObjectStoreFileIO:
-    """Reads, exclusive creates and deletes; `properties` are Iceberg's, and are never shown."""
+    """Reads, exclusive creates and deletes; `properties` are Iceberg's and are never shown."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
 
@@ -48,19 +48,21 @@ class ObjectStoreFileIO:
             self._place(location)
 
     def open_input(self, location: str) -> BinaryIO:
-        """A seekable stream; the caller closes it."""
+        """Return a seekable stream; the caller closes it."""
         with self._errors(location, "read"):
             store, name = self._place(location)
             return cast(BinaryIO, ObjectInput(store, name, partial(self._errors, location)))
 
     def read_bytes(self, location: str) -> bytes:
-        """The whole file."""
+        """Return the content of the whole file."""
         with self._errors(location, "read"):
             store, name = self._place(location)
             return bytes(store.get(name).bytes())
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes from `offset`; `StorageError` if the file is shorter."""
+        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
+        shorter.
+        """
         if offset < 0 or length < 0 or offset + length >= 1 << 62:
             raise StorageError(f"cannot read {location}: {length} bytes from {offset}")
         with self._errors(location, "read"):
@@ -75,13 +77,13 @@ class ObjectStoreFileIO:
         return data
 
     def size(self, location: str) -> int:
-        """Size in bytes."""
+        """Return the size in bytes."""
         with self._errors(location, "read"):
             store, name = self._place(location)
             return int(store.head(name)["size"])
 
     def exists(self, location: str) -> bool:
-        """Whether the file is there; a folder is none."""
+        """Return whether the file exists; a folder does not count."""
         with self._errors(location, "look for"):
             store, name = self._place(location)
             try:
@@ -91,7 +93,7 @@ class ObjectStoreFileIO:
             return True
 
     def open_output(self, location: str) -> BinaryIO:
-        """A stream to a new file, which appears when the stream is closed."""
+        """Return a stream to a new file, which appears when the stream is closed."""
         if self.exists(location):
             raise FileAlreadyExistsError(f"cannot create {location}: it exists already")
         with self._errors(location, "create"):
@@ -101,8 +103,8 @@ class ObjectStoreFileIO:
     def create_exclusive(self, location: str, data: bytes) -> None:
         """Publish a whole file atomically, or raise `FileAlreadyExistsError`.
 
-        The library repeats a request that the store answered with an error of its own, and may then
-        find our own file: who must know compares its bytes.
+        The library repeats a request after a server error and may then find the file of its first
+        attempt; a caller that must know compares the bytes.
         """
         try:
             with self._errors(location, "create"):
@@ -125,14 +127,16 @@ class ObjectStoreFileIO:
             store.put(name, data, use_multipart=False)
 
     def delete(self, location: str) -> None:
-        """Delete a file; one that is not there is no error."""
+        """Delete a file; a missing file is not an error."""
         with self._errors(location, "delete"):
             store, name = self._place(location)
             with contextlib.suppress(FileNotFoundError):
                 store.delete(name)
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
-        """All files below a folder, recursively, spelled as the folder is."""
+        """Yield all files below a folder, recursively; locations begin with `prefix` as it is
+        written.
+        """
         folder = prefix.rstrip("/")
         with self._errors(prefix, "list"):
             store, name = self._place(folder)
@@ -152,7 +156,9 @@ class ObjectStoreFileIO:
                     )
 
     def list_folder(self, location: str) -> tuple[list[str], list[str]]:
-        """Names of a folder's folders and files, both sorted; nothing if nothing is below it."""
+        """Return the names of subfolders and files, both sorted; empty lists if no name is below
+        the folder.
+        """
         folder = location.rstrip("/")
         with self._errors(location, "list"):
             store, name = self._place(folder)
@@ -168,9 +174,10 @@ class ObjectStoreFileIO:
         return open_object_store(location, self.properties)
 
     def _creates_exclusively(self, store: Any, name: str, location: str) -> bool:
-        """Whether the store honours the condition; a `StorageError` where it must and does not.
+        """Return whether the store honours the condition; raise `StorageError` if it must and does
+        not.
 
-        Two puts of one new name tell; the store is asked once in a process.
+        The test is two puts of one new name; a store is tested once per process.
         """
         kind, bucket, _ = object_place(location)
         place = (kind, bucket, self.properties.get(_ENDPOINTS.get(kind, ""), ""))
@@ -184,7 +191,7 @@ class ObjectStoreFileIO:
             _proven.add(place)
             return True
         finally:
-            # not everyone may delete; the probe is one byte
+            # the caller may lack the permission to delete; the probe is only one byte
             with contextlib.suppress(Exception):
                 store.delete(probe)
         if bool_property(self.properties, ALLOW_UNSAFE_COMMITS, False):
@@ -201,10 +208,10 @@ class ObjectStoreFileIO:
 
 
 def _put_if_absent(store: Any, name: str, data: bytes) -> None:
-    """Raises `FileExistsError` where the name is taken.
+    """Create an object; raise `FileExistsError` if the name exists.
 
-    S3 also says so while another create of that name is under way, which may be our own, whose
-    first answer was lost: only a file that is there takes the name.
+    S3 also reports a taken name while another create of the name is in progress, which may be an
+    earlier attempt whose reply was lost, so `head` checks that the object exists.
     """
     try:
         store.put(name, data, mode="create", use_multipart=False)
@@ -217,10 +224,10 @@ def _put_if_absent(store: Any, name: str, data: bytes) -> None:
 
 
 def _name_taken_errors() -> tuple[type[Exception], ...]:
-    """What says that a name is taken."""
+    """Return the exception types that report a taken name."""
     try:
         from obstore.exceptions import AlreadyExistsError, PreconditionError  # noqa: PLC0415
     except ImportError:
-        # a store whose requests a server signs goes without that library
+        # stores with remote signing do not need obstore
         return (FileExistsError,)
     return FileExistsError, AlreadyExistsError, PreconditionError

@@ -1,8 +1,9 @@
-"""The object stores that tables lie in, S3, Google Cloud Storage and Azure, as obstore has them.
+"""Open the object stores of tables (S3, Google Cloud Storage and Azure) with obstore.
 
-One library for all three, because it has what commits and scans need: a put that creates and never
-replaces, ranges of one file read together, retries with pauses at random, uploads in parts that
-end as a whole or not at all. One client per bucket and credentials is kept in a process.
+One library serves all three stores, because it has what commits and scans need: a put that creates
+and never replaces, several ranges of one file in parallel, retries with random pauses, and
+multipart uploads that succeed or fail as a whole. A process keeps one client per bucket and
+credentials.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ _PREFIXES = {
     "abfs": ("adls.",),
     "az": ("adls.",),
 }
-# no store of the library takes these, and two spellings must not become one name
+# obstore does not accept these names, and two spellings must not become one name
 _NO_NAME = re.compile(r"(?:^|/)(?:\.{0,2})(?:/|$)|[\x00-\x1f\x7f]")
 
 
 def is_object(location: str) -> bool:
-    """Whether a location is one of an object store.
+    """Return whether a location is in an object store.
 
     >>> is_object("s3a://bucket/t"), is_object("hdfs://host/t"), is_object("/t")
     (True, False, False)
@@ -52,7 +53,8 @@ def is_object(location: str) -> bool:
 
 
 def object_place(location: str) -> tuple[str, str, str]:
-    """The store's kind, its bucket (of Azure `<container>[@<host>]`) and the object's name.
+    """Return the kind of store, the bucket (for Azure `<container>[@<host>]`) and the object's
+    name.
 
     >>> object_place("s3a://bucket/db/t/v1")
     ('s3', 'bucket', 'db/t/v1')
@@ -66,9 +68,9 @@ def object_place(location: str) -> tuple[str, str, str]:
 
 
 def open_object_store(location: str, properties: Mapping[str, str]) -> tuple[Any, str]:
-    """obstore's store of a location's bucket, and the object's name in it."""
+    """Return the obstore store for a location's bucket, and the object's name in it."""
     kind, bucket, name = object_place(location)
-    # Azure takes a backslash for a slash
+    # Azure treats a backslash as a slash
     if name and (_NO_NAME.search(name) or (kind in ("abfs", "az") and "\\" in name)):
         raise StorageError(
             f"{location}: names with an empty folder ('//'), '.', '..' or a control character are "
@@ -83,13 +85,13 @@ def open_object_store(location: str, properties: Mapping[str, str]) -> tuple[Any
     if RENEWAL in properties:
         prefix = prefix_at(location, properties)
         renewal = _Renewal(properties[RENEWAL], prefix, location, properties)
-    # a client does not survive a fork
+    # the process id is a cache key because a client does not survive a fork
     return _store(kind, bucket, own, renewal, os.getpid()), name
 
 
 @dataclass(frozen=True, slots=True)
 class _Renewal:
-    """What tells two stores apart whose credentials are renewed, and what renews them."""
+    """The renewal of a store's credentials; `text` and `prefix` distinguish stores in the cache."""
 
     text: str = field(repr=False)
     prefix: str | None
@@ -101,7 +103,7 @@ class _Renewal:
 def _signed_store(
     bucket: str, properties: tuple[tuple[str, str], ...], signing: str | None, _process: int
 ) -> Any:
-    # few tables need it
+    # imported here because few tables use remote signing
     from iceberg_pyspark.storage.signed_s3 import SignedS3Store  # noqa: PLC0415
 
     own = {k: v for k, v in properties if k not in (REMOTE_SIGNING_ENABLED, SIGNER)}
@@ -118,7 +120,7 @@ def _store(
     _process: int,
 ) -> Any:
     try:
-        # a large library, which no one imports whose files are local
+        # a large library, which processes with only local files should not import
         from obstore import store as stores  # noqa: PLC0415
     except ImportError as e:
         raise StorageError(
@@ -159,7 +161,9 @@ def _arguments(settings: StoreSettings) -> dict[str, Any]:
 
 
 class _Credentials:
-    """Gives the library the credentials that properties name, and nothing of the environment's."""
+    """A credential provider that returns the credentials in properties and ignores the
+    environment.
+    """
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values

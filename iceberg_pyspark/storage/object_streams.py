@@ -1,7 +1,7 @@
-"""Streams of objects: reads by ranges in few requests, uploads that end whole or not at all.
+"""Streams of objects: reads by range in few requests, uploads that succeed or fail as a whole.
 
-A reader of columns says beforehand which ranges it will read (`will_read`). They are fetched
-together, neighbours in one request, when the first of them is read, in slices of a bounded size.
+A reader of columns announces the ranges that it will read (`will_read`). When the first of them is
+read, all are fetched together, neighbouring ranges in one request, in slices of a bounded size.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 TAIL_BYTES = 64 << 10
-"""How much of a file's end comes with the request that opens it: the footer of nearly any file."""
+"""The size of the file's end that the opening request fetches: it covers the footer of nearly any
+file.
+"""
 
 _READ_AHEAD_BYTES = 1 << 20
 _SLICE_BYTES = 32 << 20
@@ -32,16 +34,18 @@ _PARTS_AT_ONCE = 4
 
 
 class Errors(Protocol):
-    """Turns errors of a library into ours: `with errors("read"): ...`."""
+    """A factory of contexts that convert a library's errors: `with errors("read"): ...`."""
 
     def __call__(self, action: str) -> AbstractContextManager[None]:
-        """The context of one action."""
+        """Return the context for one action."""
         ...
 
 
 @dataclass(slots=True)
 class _Group:
-    """Ranges that are read in parallel, by slices: of each range its n-th part."""
+    """Ranges that are read in parallel, in slices; a slice number selects one part of each
+    range.
+    """
 
     starts: list[int]
     ends: list[int]
@@ -49,14 +53,14 @@ class _Group:
     fetched: dict[tuple[int, int], memoryview] = field(default_factory=dict)
 
     def place(self, position: int) -> tuple[int, int] | None:
-        """The range and the slice of it that hold a position; None: no range holds it."""
+        """Return the range and the slice that contain a position, or None if no range does."""
         number = bisect_right(self.starts, position) - 1
         if number < 0 or position >= self.ends[number]:
             return None
         return number, (position - self.starts[number]) // self._slice_bytes(number)
 
     def bounds(self, number: int, part: int) -> tuple[int, int]:
-        """Where a slice starts and ends; empty where the range has so many slices not."""
+        """Return the start and end of a slice; both are equal if the range has fewer slices."""
         step = self._slice_bytes(number)
         end = self.ends[number]
         start = min(self.starts[number] + part * step, end)
@@ -67,7 +71,7 @@ class _Group:
 
 
 class ObjectInput(io.RawIOBase):
-    """A seekable stream of one object; opening it is one request, which brings the file's end."""
+    """A seekable stream of one object; one request opens it and fetches the end of the file."""
 
     def __init__(self, store: Any, name: str, errors: Errors) -> None:
         self._store = store
@@ -76,7 +80,7 @@ class ObjectInput(io.RawIOBase):
         self._position = 0
         self._groups: list[_Group] = []
         self._size, self._tail = self._open()
-        # what was read ahead for small reads, and where it starts
+        # the data read ahead for small reads, and its start
         self._ahead, self._ahead_start = memoryview(b""), 0
 
     def _open(self) -> tuple[int, memoryview]:
@@ -88,7 +92,7 @@ class ObjectInput(io.RawIOBase):
             except FileNotFoundError:
                 raise
             except Exception:
-                # of an empty file there is no range, says S3
+                # S3 refuses a range of an empty object
                 size = int(self._store.head(self._name)["size"])
                 if size:
                     raise
@@ -98,9 +102,9 @@ class ObjectInput(io.RawIOBase):
         return size, self._fetch([(start, size)])[0] if size else memoryview(b"")
 
     def will_read(self, groups: Sequence[Sequence[tuple[int, int]]]) -> None:
-        """Say which ranges, each a start and an end, are read next: group after group.
+        """Announce the ranges, each a start and an end, that are read next, group after group.
 
-        The ranges of one group are read at the same time, each from its start to its end.
+        The ranges of one group are read at the same time, each from start to end.
         """
         self._groups = []
         for ranges in groups:
@@ -115,19 +119,19 @@ class ObjectInput(io.RawIOBase):
             )
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """The position."""
+        """Return the position."""
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Move the position, without a request."""
+        """Move the position without a request."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         if base + offset < 0:
             raise ValueError("a position before the start of the file")
@@ -135,7 +139,7 @@ class ObjectInput(io.RawIOBase):
         return self._position
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Up to `size` bytes, fewer only at the end of the file."""
+        """Return up to `size` bytes, fewer only at the end of the file."""
         remaining = max(self._size - self._position, 0)
         length = remaining if size is None or size < 0 else min(size, remaining)
         pieces: list[memoryview] = []
@@ -147,24 +151,26 @@ class ObjectInput(io.RawIOBase):
         return bytes(pieces[0]) if len(pieces) == 1 else b"".join(pieces)
 
     def readall(self) -> bytes:
-        """All bytes from the position on."""
+        """Return all bytes from the position to the end."""
         return self.read()
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """As `read`, into memory of the caller."""
+        """Read into the caller's buffer and return the number of bytes, fewer only at the end of
+        the file.
+        """
         view = memoryview(buffer).cast("B")
         data = self.read(len(view))
         view[: len(data)] = data
         return len(data)
 
     def _piece(self, position: int, size: int) -> memoryview:
-        """At least one byte from a position, and at most `size`."""
+        """Return at least one byte from a position, and at most `size` bytes."""
         tail_start = self._size - len(self._tail)
         if position >= tail_start:
             return self._tail[position - tail_start :][:size]
         for number, group in enumerate(self._groups):
             if (place := group.place(position)) is not None:
-                # what was read of the groups before is not read again
+                # earlier groups have been read and are not needed again
                 del self._groups[:number]
                 return self._of_group(group, place, position)[:size]
         offset = position - self._ahead_start
@@ -204,13 +210,13 @@ class ObjectInput(io.RawIOBase):
 
 
 class ObjectOutput(UploadStream):
-    """An upload, which becomes a file when the stream is closed; `discard` leaves nothing."""
+    """An upload that becomes a file when the stream is closed; `discard` leaves no file."""
 
     def __init__(self, store: Any, name: str, location: str, properties: Mapping[str, str]) -> None:
         super().__init__(_upload(store, name), location, properties)
 
     def close(self) -> None:
-        """Publish the file; after a write that failed, nothing is published."""
+        """Publish the file; after a failed write, publish nothing and raise `StorageError`."""
         if self.closed:
             return
         if self._failed:
@@ -221,7 +227,7 @@ class ObjectOutput(UploadStream):
             self._upload.close()
 
     def discard(self) -> None:
-        """Close without a file: the parts that were sent are removed."""
+        """Close without publishing a file; the uploaded parts are removed."""
         if not self.closed:
             super().close()
             with store_errors("discard", self._location, self._properties):
@@ -237,18 +243,19 @@ class ObjectOutput(UploadStream):
         if error is None:
             self.close()
         else:
-            # a file of which a part was written is none
+            # a partial file must not be published
             with contextlib.suppress(StorageError):
                 self.discard()
 
     def __del__(self) -> None:
-        # closing is publishing, which nobody asked for; the parts sent are the store's to expire
+        # closing would publish the file, which the caller did not request; the store expires the
+        # parts
         if not self.closed:
             super().close()
 
 
 def _upload(store: Any, name: str) -> Any:
-    # a store of our own, whose requests a server signs
+    # SignedS3Store, whose requests a server signs, has its own writer
     if (open_writer := getattr(store, "open_writer", None)) is not None:
         return open_writer(name)
     import obstore  # noqa: PLC0415 - as in `object_stores.py`

@@ -1,4 +1,4 @@
-"""A manifest file in whichever format it has: Avro, or Parquet since version 4."""
+"""Open a manifest file in either format: Avro, or Parquet since version 4."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PARQUET_MAGIC = b"PAR1"
 
 
 class EncodedManifest(Protocol):
-    """A manifest as it is stored; `null_field_ids` are fields whose type has no values."""
+    """A manifest as it is stored; `null_field_ids` are the fields whose type has no values."""
 
     location: str
     metadata: Mapping[str, str]
@@ -24,28 +24,27 @@ class EncodedManifest(Protocol):
     null_field_ids: frozenset[int]
 
     def damaged(self, why: str) -> Exception:
-        """The error for a manifest that breaks the rules of its format."""
+        """Return the error for a manifest that breaks the rules of its format."""
 
     def written_types(self) -> dict[int, Type]:
-        """The types of fields by field id, as the file has them."""
+        """Return the types of the fields in the file, by field id."""
 
     def raw_entries(
         self, decoder: Decoder = "auto", *, stats_of: Collection[int] | None = None
     ) -> pa.Table:
-        """The entries as a table of columns named `_<field id>`, at all depths.
+        """Return the entries as a table of columns named `_<field id>`, at all depths.
 
-        Of the statistics of content entries those of other columns than `stats_of` may be left out;
-        None asks for all.
+        Content statistics of columns that are not in `stats_of` may be left out; None requests all.
         """
 
 
 def open_manifest(file_io: FileIO, location: str) -> EncodedManifest:
-    """Read a manifest file; raises `InvalidMetadataError` for a damaged one."""
+    """Read a manifest file; raise `InvalidMetadataError` for a damaged file."""
     return parse_manifest(file_io.read_bytes(location), location)
 
 
 def parse_manifest(data: bytes, location: str) -> EncodedManifest:
-    """A manifest by its bytes, which tell the format better than its name does."""
+    """Parse a manifest; its first bytes identify the format more reliably than its name."""
     if data[:4] == _PARQUET_MAGIC:
         return ParquetManifest(data, location)
     return AvroManifest(data, location)

@@ -1,7 +1,7 @@
-"""Which store a location belongs to: its scheme decides, file by file.
+"""Select the store for a location by its scheme, for each file separately.
 
-A table's files may lie in several stores (data in a bucket, metadata on a mount), so what is opened
-for one location serves all others too.
+A table's files may be in several stores (data in a bucket, metadata on a mount), so the store that
+is opened for one location also serves all others.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from iceberg_pyspark.storage.vended_credentials import properties_at
 
 
 def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
-    """The store of a table at `location`, which reaches every other location as well.
+    """Return the store of a table at `location`, which also reaches every other location.
 
     `properties` are Iceberg's storage properties (`s3.endpoint`, ...). Raises `StorageError` if the
     location's scheme is unknown or the package for it is missing.
     """
-    # we log locations too, and errors of others
+    # this package also logs locations and the errors of libraries
     redact_logs_of("iceberg_pyspark")
     objects, remote = ObjectStoreFileIO(dict(properties)), FsspecFileIO(dict(properties))
     hdfs = HdfsFileIO(dict(properties))
@@ -52,7 +52,7 @@ def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutingFileIO:
-    """Locations by scheme: local, of object stores, of HDFS, and all others, which are `remote`.
+    """A store that selects by scheme: local, object store, HDFS, or `remote` for all other schemes.
 
     Immutable metadata that is not local is cached.
     """
@@ -64,7 +64,11 @@ class RoutingFileIO:
     remote_cache: MetadataCache | None = None
 
     def within(self, location: str) -> RoutingFileIO:
-        """One that has the properties of a location's store alone, and no secret of others."""
+        """Return a store with only the properties of a location's store and no secret of other
+        stores.
+
+        Raises `UnsupportedFeatureError` if tasks could not sign requests for the location.
+        """
         objects, remote, hdfs = self.objects, self.remote, self.hdfs
         if isinstance(objects, ObjectStoreFileIO):
             objects = replace(objects, properties=properties_of_store(location, objects.properties))
@@ -77,7 +81,7 @@ class RoutingFileIO:
 
     @property
     def object_properties(self) -> Mapping[str, str]:
-        """What objects are reached with, for another program that is to reach them."""
+        """The storage properties for objects, for another program that must reach them."""
         return self.objects.properties if isinstance(self.objects, ObjectStoreFileIO) else {}
 
     def _store(self, location: str) -> FileIO:
@@ -88,30 +92,32 @@ class RoutingFileIO:
         return self.hdfs if is_hdfs(location) else self.remote
 
     def open_input(self, location: str) -> BinaryIO:
-        """A seekable stream; the caller closes it."""
+        """Return a seekable stream; the caller closes it."""
         return self._store(location).open_input(location)
 
     def read_bytes(self, location: str) -> bytes:
-        """The whole file."""
+        """Return the content of the whole file, from the cache if possible."""
         store = self._store(location)
         if store is not self.local and self.remote_cache is not None:
             return self.remote_cache.read(location, store.read_bytes)
         return store.read_bytes(location)
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes from `offset`; `StorageError` if the file is shorter."""
+        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
+        shorter.
+        """
         return self._store(location).read_range(location, offset, length)
 
     def size(self, location: str) -> int:
-        """Size in bytes."""
+        """Return the size in bytes."""
         return self._store(location).size(location)
 
     def exists(self, location: str) -> bool:
-        """Whether the file is there."""
+        """Return whether the file exists."""
         return self._store(location).exists(location)
 
     def open_output(self, location: str) -> BinaryIO:
-        """A stream to a new file; the file is complete once closed."""
+        """Return a stream to a new file; the file is complete when the stream is closed."""
         return self._store(location).open_output(location)
 
     def create_exclusive(self, location: str, data: bytes) -> None:
@@ -123,9 +129,9 @@ class RoutingFileIO:
         self._store(location).write_bytes(location, data)
 
     def delete(self, location: str) -> None:
-        """Delete a file; one that is not there is no error."""
+        """Delete a file; a missing file is not an error."""
         self._store(location).delete(location)
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
-        """All files below a folder, recursively."""
+        """Yield all files below a folder, recursively."""
         return self._store(prefix).list_files(prefix)

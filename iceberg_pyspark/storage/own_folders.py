@@ -1,8 +1,8 @@
-"""The folders whose files are a table's own to delete.
+"""The folders whose files a table may delete because they belong to the table.
 
-A table's metadata may be somebody else's work and may name any file there is, so it has no say
-here: which folders these are is what the catalog knows (`catalogs/own_folders.py`). Links of the
-local file system are followed before the comparison, so that none leads out of the folder.
+Another person may have written a table's metadata, and it may name any file, so metadata does not
+decide here: the catalog knows the folders (`catalogs/own_folders.py`). Links of the local file
+system are resolved before the comparison, so that no link leads out of a folder.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _METADATA_ENDS = (".metadata.json", ".metadata.json.gz")
 _LEAST_DEPTH = 2
 _LOOKED_UP_SECONDS = 1
 _ODD = re.compile(r"[^\w.=+-]|\.\.")
-"""What may mean another place, in some store, than a name in a folder."""
+"""Characters that some store may interpret, so that the name refers to another place."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnFolders:
-    """Folders with all that is in them, and one of which only the metadata files are.
+    """Folders that belong to a table completely, and one of which only the metadata files belong.
 
-    The root of a store, a bucket or a folder right below `/` is never a table's own. Without a
-    folder nothing is.
+    The root of a store, a bucket, or a folder directly below `/` never belongs to a table. Without
+    folders no file belongs to the table.
     """
 
     folders: tuple[str, ...] = ()
     metadata_folder: str | None = None
 
     def owns(self, location: str) -> bool:
-        """Whether the file at a location may be deleted together with what the table is.
+        """Return whether the file at a location may be deleted as a part of the table.
 
-        A link is not followed. A local location's folder is looked up in the file system, once a
-        second.
+        A link is not followed. The folder of a local location is looked up in the file system at
+        most once a second.
         """
         try:
             if any(_is_inside(location, folder) for folder in self.folders):
@@ -49,12 +49,12 @@ class OwnFolders:
                 location, self.metadata_folder
             )
         except (StorageError, OSError, ValueError):
-            # no location of a file, in no folder
+            # not the location of a file
             return False
 
 
 def _is_inside(location: str, folder: str) -> bool:
-    """Whether a file is somewhere below a folder; a link to it counts as the file."""
+    """Return whether a file is somewhere below a folder; a link to a file counts as the file."""
     parent, _, name = location.rpartition("/")
     if name in ("", ".", "..") or not parent:
         return False
@@ -67,9 +67,10 @@ def _moment() -> int:
 
 @lru_cache(maxsize=4096)
 def _holds(parent: str, name: str, folder: str, _of_moment: int) -> bool:
-    """Whether what has a name in a folder is below another folder, found out once a moment.
+    """Return whether a name in one folder is below another folder; the answer is cached for a
+    moment.
 
-    Many files of a folder are deleted in the same moment, several times asked for each.
+    Many files of a folder are deleted at the same time, and each is checked several times.
     """
     location = f"{parent}/{name}"
     if depth(folder) < _LEAST_DEPTH or is_local(location) != is_local(folder):

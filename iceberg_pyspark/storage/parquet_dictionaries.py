@@ -1,7 +1,7 @@
-"""The longest value in the dictionary of a Parquet column: what each of its rows may decode to.
+"""The longest value in the dictionary of a Parquet column, which each row may decode to.
 
-Parquet format, "Dictionary Encoding" and the Thrift definition of `PageHeader`. A dictionary of one
-long value makes gigabytes of few bytes, and no reader tells its length before it decodes.
+Parquet format, "Dictionary Encoding" and the Thrift definition of `PageHeader`. A dictionary with
+one long value turns a few bytes into gigabytes, and no reader reports the length before it decodes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _UNCOMPRESSED_SIZE, _COMPRESSED_SIZE = 2, 3
 
 
 def longest_value(data: memoryview, offset: int, compression: str, most: int) -> int:
-    """Bytes of the longest value in the dictionary page at `offset`, at most those of the page.
+    """Return the byte length of the longest value in the dictionary page at `offset`.
 
-    A page of more than `most` bytes is not decompressed: it counts as one value. Raises
-    `ValueError` or `IndexError` for a page that is damaged.
+    A page of more than `most` bytes is not decompressed: it counts as one value. The result is at
+    most the size of the page. Raises `ValueError` or `IndexError` for a damaged page.
     """
     sizes, start = _page_header(data, offset)
     size, compressed_size = sizes[_UNCOMPRESSED_SIZE], sizes[_COMPRESSED_SIZE]
@@ -38,7 +38,7 @@ def longest_value(data: memoryview, offset: int, compression: str, most: int) ->
 
 
 def _page_header(data: memoryview, offset: int) -> tuple[dict[int, int], int]:
-    """The numbers of a page header by field id, and where the header ends."""
+    """Return the numbers of a page header by field id, and the end of the header."""
     numbers: dict[int, int] = {}
     offset = _skip_struct(data, offset, numbers)
     if not {_UNCOMPRESSED_SIZE, _COMPRESSED_SIZE} <= numbers.keys():
@@ -47,7 +47,7 @@ def _page_header(data: memoryview, offset: int) -> tuple[dict[int, int], int]:
 
 
 def _skip_struct(data: memoryview, offset: int, numbers: dict[int, int] | None = None) -> int:
-    """Pass over a struct in Thrift's compact protocol, keeping its own numbers."""
+    """Skip a struct in Thrift's compact protocol, and store its integer fields in `numbers`."""
     field_id = 0
     while (head := data[offset]) != 0:
         offset += 1
@@ -67,13 +67,13 @@ def _skip_struct(data: memoryview, offset: int, numbers: dict[int, int] | None =
 
 def _skip(data: memoryview, offset: int, kind: int) -> int:
     match kind:
-        case 1 | 2:  # a boolean is in its field's head
+        case 1 | 2:  # the field header contains the boolean
             return offset
         case 3:  # a byte
             return offset + 1
         case 7:  # a double
             return offset + 8
-        case 8:  # a text or octets
+        case 8:  # a string or bytes
             length, offset = _unsigned(data, offset)
             return offset + length
         case 12:  # a struct

@@ -1,4 +1,4 @@
-"""Columns of Parquet files of metadata: Arrow fields with field ids, and their values."""
+"""Columns of Parquet metadata files: Arrow fields with field ids, and their values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Column: TypeAlias = tuple[pa.Field, pa.Array]
 
 
 def parquet_field(field_id: int, name: str, type_: pa.DataType, *, required: bool = False) -> Any:
-    """An Arrow field that Parquet files have the field id of."""
+    """Return an Arrow field whose field id is written to Parquet files."""
     return pa.field(name, type_, not required, {"PARQUET:field_id": str(field_id)})
 
 
@@ -25,7 +25,9 @@ def struct_column(
     *,
     required: bool = False,
 ) -> Column:
-    """A struct of columns, null where it is not there; everywhere unless that is given."""
+    """Return a struct of columns, null where `is_there` is False; without `is_there` nowhere
+    null.
+    """
     fields = [field for field, _ in children]
     mask = None if is_there is None or is_there.all() else pa.array(~is_there)
     array = pa.StructArray.from_arrays([a for _, a in children], fields=fields, mask=mask)
@@ -33,7 +35,7 @@ def struct_column(
 
 
 def numeric_columns(fields: Iterable[pa.Field], path: str = "") -> Iterator[str]:
-    """The columns of integers, dates and times that are in no list, named as pyarrow names them."""
+    """Yield the integer, date and time columns outside lists, with pyarrow's column paths."""
     for field in fields:
         if pa.types.is_struct(field.type):
             yield from numeric_columns(field.type, f"{path}{field.name}.")
@@ -42,7 +44,8 @@ def numeric_columns(fields: Iterable[pa.Field], path: str = "") -> Iterator[str]
 
 
 def unlike(used_names: set[str], name: str, field_id: int) -> str:
-    """The name, with the field id behind it as often as it takes to be no name of `taken`.
+    """Return the name, with the field id appended until it is not in `used_names`, and add it
+    there.
 
     >>> taken = {"a"}
     >>> unlike(taken, "a", 7), unlike(taken, "b", 8), sorted(taken)

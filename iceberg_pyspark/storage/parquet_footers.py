@@ -1,7 +1,7 @@
-"""What the footer of a Parquet file says of its column chunks, read without pyarrow.
+"""Read the column chunks in the footer of a Parquet file without pyarrow.
 
-Parquet format, `FileMetaData` in Thrift's compact protocol. pyarrow ends the process where it looks
-at a column chunk whose statistics of sizes are damaged; here such a footer is one that is read.
+Parquet format, `FileMetaData` in Thrift's compact protocol. pyarrow ends the process when it
+accesses a column chunk whose size statistics are damaged; this module can read such a footer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_DEPTH = 20
 
 @dataclass(frozen=True, slots=True)
 class ColumnChunk:
-    """A column in a row group; `dictionary` is where the page of its dictionary begins, if any."""
+    """A column of a row group; `dictionary` is the offset of its dictionary page, or None."""
 
     is_text: bool
     codec: str
@@ -33,7 +33,7 @@ class ColumnChunk:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """The rows of a row group, how many there are, and their columns."""
+    """A row group: its size in bytes, its number of rows, and its columns."""
 
     byte_size: int
     row_count: int
@@ -41,7 +41,7 @@ class RowGroup:
 
 
 def read_row_groups(data: memoryview) -> tuple[RowGroup, ...]:
-    """The row groups of a whole file; raises `ValueError` or `IndexError` for a damaged footer."""
+    """Return the row groups of a file; raise `ValueError` or `IndexError` for a damaged footer."""
     if len(data) < 2 * _TAIL or bytes(data[-4:]) != _MAGIC:
         raise ValueError("no Parquet file, or one that is cut short")
     length = int.from_bytes(data[-8:-4], "little")
@@ -53,7 +53,7 @@ def read_row_groups(data: memoryview) -> tuple[RowGroup, ...]:
 
 @dataclass
 class _Footer:
-    """A position in the bytes of a footer."""
+    """A read position in the bytes of a footer."""
 
     data: bytes
     at: int = 0
@@ -105,14 +105,16 @@ class _Footer:
     # --- Thrift ---
 
     def _fields(self) -> Iterator[tuple[int, int]]:
-        """The id and kind of each field of a struct; whoever asks passes over its value."""
+        """Yield the id and kind of each field of a struct; the caller must read or skip the
+        value.
+        """
         field_id = 0
         while (head := self._byte()) != _STOP:
             field_id = field_id + (head >> 4) if head >> 4 else self._number()
             yield field_id, head & 0x0F
 
     def _structs(self) -> Iterator[None]:
-        """Once for each element of a list of structs."""
+        """Yield once for each element of a list of structs."""
         count, kind = self._list_head()
         if kind != _STRUCT:
             raise ValueError("a footer with a list of another kind")
@@ -143,7 +145,7 @@ class _Footer:
             self._deeper()
             count, inner = self._list_head()
             for _ in range(count):
-                # in a list a boolean takes a byte
+                # in a list, a boolean takes one byte
                 self._skip(_BYTE if inner in (_TRUE, _FALSE) else inner)
             self.depth -= 1
         elif kind == _BYTE:

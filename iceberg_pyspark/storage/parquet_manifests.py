@@ -1,7 +1,7 @@
-"""Manifests in Parquet, as tables of version 4 have them: their rows as a raw table.
+"""Manifests in Parquet, as in tables of version 4: their rows as a raw table.
 
-Columns are found by field id. How much memory the rows may take is known before they are decoded:
-the footer tells sizes and counts, the dictionaries the longest values.
+Columns are found by field id. The memory for the rows is estimated before they are decoded: the
+footer has sizes and counts, the dictionaries have the longest values.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _CONTENT_STATS = frozenset(profile.paths["content_stats"][0] for profile in PROF
 _MAX_DEPTH = 10
 _ROWS_AT_ONCE = 65_536
 _DECODING = 4
-"""How many times the bytes of a batch pyarrow takes while it decodes the batch."""
+"""The memory that pyarrow uses while it decodes a batch, as a multiple of the batch's size."""
 _VALUE_BYTES = 16
-"""What a value of fixed width, or the place of a longer one, takes at most."""
+"""The most memory of a fixed-width value, or of the reference to a longer value."""
 
 
 def damaged(location: str, why: str) -> InvalidMetadataError:
-    """The error for a manifest in Parquet that breaks its format."""
+    """Return the error for a Parquet manifest that breaks its format."""
     return InvalidMetadataError(f"{location}: damaged Parquet manifest: {why}")
 
 
 class ParquetManifest:
-    """A manifest file that is Parquet; raises `InvalidMetadataError` for a damaged one."""
+    """A manifest file in Parquet; raises `InvalidMetadataError` for a damaged file."""
 
     def __init__(self, data: bytes, location: str) -> None:
         self.location = location
@@ -44,7 +44,8 @@ class ParquetManifest:
             footer = pq.read_metadata(pa.BufferReader(self._data))
             self._schema = footer.schema.to_arrow_schema()
             key_values = footer.metadata or {}
-            # the proposed rules of version 4 leave it out, and no version before has Parquet
+            # the proposed rules of version 4 omit the key, and no earlier version has Parquet
+            # manifests
             self.metadata: Mapping[str, str] = {
                 "format-version": "4",
                 **{k.decode(): v.decode() for k, v in key_values.items()},
@@ -55,23 +56,23 @@ class ParquetManifest:
         self._rows_at_once = self._rows_within_bounds()
 
     null_field_ids: frozenset[int] = frozenset()
-    """Parquet has no columns of a type without values: such fields are left out of the schema."""
+    """Always empty: a Parquet schema omits fields whose type has no values."""
 
     def damaged(self, why: str) -> Exception:
-        """The error for a manifest that breaks the rules of its format."""
+        """Return the error for a manifest that breaks the rules of its format."""
         return damaged(self.location, why)
 
     def written_types(self) -> dict[int, types.Type]:
-        """The types of fields by field id, as the file has them."""
+        """Return the types of the fields in the file, by field id."""
         return dict(_written_types(self._schema))
 
     def raw_entries(
         self, decoder: object = "auto", *, stats_of: Collection[int] | None = None
     ) -> pa.Table:
-        """The rows as a table of columns named `_<field id>`, at all depths.
+        """Return the rows as a table of columns named `_<field id>`, at all depths.
 
-        There is one decoder of Parquet, whatever is asked for. Of the statistics of content entries
-        those of other columns than `stats_of` are left out; None asks for all.
+        `decoder` is ignored: there is only one for Parquet. Content statistics of columns that are
+        not in `stats_of` are left out; None requests all.
         """
         room = memory_limit(self._size) // 3
         batches = []
@@ -82,7 +83,7 @@ class ParquetManifest:
                 room -= batch.nbytes
                 if room < 0:
                     raise too_large(self.location, self._size)
-                # texts that are none
+                # refuse strings that are not valid UTF-8
                 batch.validate(full=True)
                 batches.append(self._renamed(batch))
         except (pa.ArrowException, OSError, ValueError) as e:
@@ -93,7 +94,7 @@ class ParquetManifest:
         return pa.Table.from_batches([self._renamed(empty)])
 
     def _columns(self, stats_of: Collection[int]) -> Iterator[str]:
-        """The columns to decode, as pyarrow names them."""
+        """Yield the names of the columns to decode, in pyarrow's form."""
         wanted = {stats_field_id(i) for i in stats_of}
         for field in self._schema:
             if _field_id(field) in _CONTENT_STATS and pa.types.is_struct(field.type):
@@ -102,12 +103,12 @@ class ParquetManifest:
                 yield field.name
 
     def _rows_within_bounds(self) -> int:
-        """How many rows to decode at once, so that they are within the limit of memory."""
+        """Return how many rows to decode at once without exceeding the memory limit."""
         room = memory_limit(self._size) // 3
         size = 0
         per_row = 1.0
         try:
-            # of pyarrow's own some would end the process
+            # with pyarrow, some damaged footers would end the process
             groups = read_row_groups(memoryview(self._data))
         except (ValueError, IndexError) as e:
             raise damaged(self.location, f"its footer: {e}") from e
@@ -123,7 +124,7 @@ class ParquetManifest:
 
     def _longest_value(self, column: ColumnChunk, most: int) -> int:
         if not column.is_text or column.dictionary is None:
-            # fixed widths are in the bytes of a value, and plain values take what they are
+            # _VALUE_BYTES covers fixed widths, and the size of the row group covers plain values
             return 0
         try:
             return longest_value(memoryview(self._data), column.dictionary, column.codec, most)
@@ -151,7 +152,7 @@ class ParquetManifest:
         return out
 
     def _plain(self, array: pa.Array, type_: pa.DataType, depth: int) -> pa.Array:
-        """An array without names and extension types; maps are lists of pairs."""
+        """Return an array without names and extension types; maps become lists of pairs."""
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
         if pa.types.is_struct(array.type):

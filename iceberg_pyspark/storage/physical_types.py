@@ -1,4 +1,6 @@
-"""Arrow types of values as `spec/values.py` holds them: a timestamp is a number, a uuid bytes."""
+"""Arrow types for values in the form of `spec/values.py`: a timestamp is a number, a uuid is
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ from iceberg_pyspark.spec.types import (
 
 
 def physical_type(type_: Type) -> pa.DataType:
-    """The Arrow type of values of a type, in memory and as partition values in an entry table."""
+    """Return the Arrow type of a type's values in memory and in partition columns of an entry
+    table.
+    """
     match type_:
         case BooleanType():
             return pa.bool_()
@@ -59,7 +63,7 @@ def physical_type(type_: Type) -> pa.DataType:
 
 
 def physical_values(array: pa.Array, type_: Type) -> pa.Array:
-    """Dates and times as the numbers that stand for them, all else as it is.
+    """Convert dates, times and timestamps to numbers; return other arrays unchanged.
 
     Raises `pa.ArrowInvalid` for a time that the type cannot hold.
     """
@@ -74,7 +78,7 @@ def physical_values(array: pa.Array, type_: Type) -> pa.Array:
 
 
 def logical_type(type_: Type) -> pa.DataType:
-    """The Arrow type as which Parquet files have values of a type (Appendix A)."""
+    """Return the Arrow type that Parquet files use for the values of a type (Appendix A)."""
     match type_:
         case DateType():
             return pa.date32()
@@ -91,16 +95,16 @@ def logical_type(type_: Type) -> pa.DataType:
         case UUIDType():
             return pa.uuid()
         case FixedType(length=length) if length:
-            # Parquet has no values of fixed length 0
+            # Parquet has no fixed-length type of length 0
             return pa.binary(length)
         case _:
             return physical_type(type_)
 
 
 def logical_array(values: Sequence[Any] | pa.Array, type_: Type) -> pa.Array:
-    """Values as `spec/values.py` holds them in the type's `logical_type`.
+    """Convert values in the form of `spec/values.py` to an array of the type's `logical_type`.
 
-    Raises `pa.ArrowInvalid` or `TypeError` for a value that is none of the type.
+    Raises `pa.ArrowInvalid` or `TypeError` for a value that is not of the type.
     """
     logical = logical_type(type_)
     if isinstance(logical, pa.BaseExtensionType):

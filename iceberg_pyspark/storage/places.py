@@ -1,7 +1,8 @@
-"""Compares locations, whatever their spelling.
+"""Compare locations independent of their spelling.
 
-Different spellings of one location (`s3a` and `s3`, `file:/x` and `/x`) are equal. Stores differ in
-the meaning of empty folder names and `..`, so where that matters all meanings must agree.
+Different spellings of one location (`s3a` and `s3`, `file:/x` and `/x`) are equal. Stores interpret
+empty folder names and `..` differently, so where the difference matters, all interpretations must
+agree.
 """
 
 from __future__ import annotations
@@ -15,19 +16,20 @@ from iceberg_pyspark.storage.local import is_local, local_path
 
 LOCAL_STORE = "file://"
 EQUAL_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
-"""Other spellings of a scheme, and the one that stands for all."""
+"""Alternative spellings of a scheme, and the spelling that represents all of them."""
 
 REMOTE_SCHEMES = frozenset(
     ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "az", "hdfs", "http", "https")
 )
-"""The schemes of stores that are opened for a location, beside those of local files."""
+"""The schemes of stores that can be opened for a location, in addition to local files."""
 
 _HTTP = ("http", "https")
 _ENCODED_STEP = re.compile(r"%(2e|2f|5c)|\\", re.IGNORECASE)
 
 
 def store_of(location: str) -> str:
-    """Scheme and authority of a location, which are one store's: its bucket, host or mount.
+    """Return the scheme and authority of a location, which identify its store: bucket, host or
+    mount.
 
     >>> store_of("s3a://b/wh/t"), store_of("/wh/t"), store_of("hdfs://nn:8020/t")
     ('s3://b', 'file://', 'hdfs://nn:8020')
@@ -40,12 +42,14 @@ def store_of(location: str) -> str:
 
 
 def is_in_store(location: str, store_location: str) -> bool:
-    """Whether a location is in the store of a known one; raises `StorageError` for what is none.
+    """Return whether a location is in the store of `store_location`.
+
+    Raises `StorageError` for text that is not a location.
 
     >>> is_in_store("s3a://b/x", "s3://b/wh/t"), is_in_store("/etc/passwd", "s3://b/wh/t")
     (True, False)
     """
-    # a plan asks for every file, and nearly all are spelled alike
+    # a fast path: a plan checks every file, and nearly all have the same spelling
     start = _plain_start(store_location)
     if start and location.startswith(start) and location[len(start) : len(start) + 1] != "/":
         return True
@@ -53,7 +57,7 @@ def is_in_store(location: str, store_location: str) -> bool:
 
 
 def check_scheme(location: str, more_schemes: Sequence[str] = ()) -> None:
-    """Raise `StorageError` for a scheme that no table may name: `ftp://`, `local://`, chains."""
+    """Raise `StorageError` for a scheme that tables must not name: `ftp://`, `local://`, chains."""
     if is_local(location):
         local_path(location)
         return
@@ -67,7 +71,9 @@ def check_scheme(location: str, more_schemes: Sequence[str] = ()) -> None:
 
 
 def is_below(location: str, folder: str) -> bool:
-    """Whether a location is a folder or in it; raises `StorageError` for what is none.
+    """Return whether a location is a folder or inside it.
+
+    Raises `StorageError` for text that is not a location.
 
     >>> is_below("s3a://b/wh/t/data/f", "s3://b/wh/t/"), is_below("s3://b/wh/t/../u", "s3://b/wh/t")
     (True, False)
@@ -79,7 +85,7 @@ def is_below(location: str, folder: str) -> bool:
 
 
 def spellings(location: str) -> frozenset[str]:
-    """The location as each engine may write it: with every scheme of its store.
+    """Return all spellings of a location that engines may write, one per scheme of its store.
 
     >>> sorted(spellings("s3a://b/x")), sorted(spellings("file:/x"))
     (['s3://b/x', 's3a://b/x', 's3n://b/x'], ['/x', 'file:///x', 'file:/x'])
@@ -88,7 +94,7 @@ def spellings(location: str) -> frozenset[str]:
         try:
             path = local_path(location)
         except StorageError:
-            # no file has it
+            # no file can have this location
             return frozenset((location,))
         return frozenset((location, path, f"file:{path}", f"{LOCAL_STORE}{path}"))
     scheme, _, rest = location.partition("://")
@@ -98,7 +104,7 @@ def spellings(location: str) -> frozenset[str]:
 
 
 def depth(location: str) -> int:
-    """How many names lead to a location: its bucket and its folders.
+    """Return the number of names in a location: its bucket and its folders.
 
     >>> depth("/"), depth("/a/b"), depth("s3://b"), depth("s3://b/t"), depth("hdfs://nn/t")
     (0, 2, 1, 2, 1)
@@ -106,17 +112,17 @@ def depth(location: str) -> int:
     if is_local(location):
         return len(_resolved(local_path(location), keep_empty=False))
     scheme, authority, path = _split(location)
-    # a host has no content of its own, as a bucket or container has
+    # a bucket or container has its own content, a host does not
     bucket = 0 if scheme in ("hdfs", "viewfs", *_HTTP) or not authority else 1
     return bucket + len(_resolved(path, keep_empty=False))
 
 
 @functools.lru_cache(maxsize=1024)
 def normalized_location(location: str, keep_empty: bool = True) -> str:
-    """The location with one spelling for its scheme, and `.` and `..` resolved.
+    """Return the location with a canonical scheme, and with `.` and `..` resolved.
 
-    An object store keeps empty folder names, Hadoop's file systems drop them, also of object
-    stores; a local file system always does.
+    An object store keeps empty folder names; Hadoop's file systems drop them, even for object
+    stores, and a local file system always drops them.
 
     >>> normalized_location("s3a://b/t/../u"), normalized_location("file:///tmp//x/")
     ('s3://b/u', 'file:///tmp/x/')
@@ -131,7 +137,9 @@ def normalized_location(location: str, keep_empty: bool = True) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _plain_start(location: str) -> str | None:
-    """The start, without a slash, of all locations of its store; None: it is not a plain prefix"""
+    """Return the prefix that all locations of a store share, or None if a prefix test is not
+    safe.
+    """
     if location.startswith("/"):
         return "/"
     if location.startswith("file:"):
@@ -152,7 +160,7 @@ def _split(location: str) -> tuple[str, str, str]:
     scheme = scheme.lower()
     authority, _, path = rest.partition("/")
     if scheme in _HTTP and _ENCODED_STEP.search(rest):
-        # a server may take these for steps to another folder
+        # a server may interpret these as steps to another folder
         raise StorageError(f"{location}: refused, because it hides '.', '/' or '\\' in its path")
     return EQUAL_SCHEMES.get(scheme, scheme), authority, f"/{path}"
 

@@ -1,11 +1,11 @@
-"""Puffin files: blobs of statistics or deletion vectors, and a footer that says where each is.
+"""Puffin files: blobs of statistics or deletion vectors, and a footer with their places.
 
     file   = magic blob* footer
     footer = magic payload payload-size(int32 LE) flags(4 bytes) magic
 
-Puffin specification. The payload is JSON, LZ4-compressed where the first flag says so; blobs may
-be LZ4 or Zstandard frames. Everything read is checked against the file's size and a bound first.
-What a deletion vector's bytes mean is `deletion_vectors.py`, which needs no footer.
+Puffin specification. The payload is JSON, LZ4-compressed if the first flag is set; blobs may be LZ4
+or Zstandard frames. All sizes are checked against the file's size and a limit before data is read.
+The content of deletion vectors is in `deletion_vectors.py`, which does not need the footer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CREATED_BY = "iceberg-pyspark"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PuffinBlob:
-    """One blob as the footer describes it."""
+    """One blob as described in the footer."""
 
     type: str
     fields: tuple[int, ...]
@@ -49,7 +49,9 @@ class PuffinBlob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PuffinFooter:
-    """What a Puffin file holds; `footer_size` counts both magics, size and flags too."""
+    """The content of a Puffin footer; `footer_size` includes both magics, the size field and the
+    flags.
+    """
 
     blobs: tuple[PuffinBlob, ...]
     properties: Mapping[str, str]
@@ -60,7 +62,7 @@ class PuffinFooter:
 def read_puffin_footer(
     io: FileIO, location: str, max_bytes: int = MAX_FOOTER_BYTES
 ) -> PuffinFooter:
-    """Read and check a Puffin file's footer; `max_bytes` bounds its JSON."""
+    """Read and check a Puffin file's footer; `max_bytes` limits its JSON."""
     payload, file_size, footer_size = _read_payload(io, location, max_bytes)
     blobs, properties = _parse_payload(payload, location, file_size - footer_size)
     return PuffinFooter(
@@ -71,7 +73,9 @@ def read_puffin_footer(
 def with_other_blob_properties(
     io: FileIO, location: str, change: Callable[[dict[str, str]], Mapping[str, str]]
 ) -> bytes:
-    """A Puffin file's bytes, its blobs where they are, with other properties of each."""
+    """Return the bytes of a Puffin file with unmoved blobs and with blob properties changed by
+    `change`.
+    """
     payload, file_size, footer_size = _read_payload(io, location, MAX_FOOTER_BYTES)
     _parse_payload(payload, location, file_size - footer_size)
     content = json.loads(payload)
@@ -86,7 +90,7 @@ def _footer(payload: bytes) -> bytes:
 
 
 def _read_payload(io: FileIO, location: str, max_bytes: int) -> tuple[bytes, int, int]:
-    """The JSON of a footer, and the sizes of file and footer."""
+    """Return the JSON of a footer, and the sizes of file and footer."""
     file_size = io.size(location)
     if file_size < _SMALLEST_FILE:
         raise InvalidMetadataError(f"{location}: {file_size} bytes are too few for a Puffin file")
@@ -121,7 +125,7 @@ def _read_payload(io: FileIO, location: str, max_bytes: int) -> tuple[bytes, int
 def read_puffin_blob(
     io: FileIO, location: str, blob: PuffinBlob, max_bytes: int = MAX_BLOB_BYTES
 ) -> bytes:
-    """A blob's bytes, decompressed; `max_bytes` bounds them."""
+    """Return the decompressed bytes of a blob; `max_bytes` limits their number."""
     where = f"{location}: blob {blob.type} at {blob.offset}"
     if blob.length > max_bytes:
         raise InvalidMetadataError(f"{where}: more than {max_bytes:,} bytes are refused")
@@ -134,12 +138,12 @@ def read_puffin_blob(
 
 
 class PuffinWriter:
-    """Writes one Puffin file through a stream it is given; the footer comes when the block ends.
+    """Writes one Puffin file to a stream; the footer is written at the end of the block.
 
         with io.open_output(location) as stream, PuffinWriter(stream) as puffin:
             offset, length = puffin.add_blob(...)
 
-    An exception in the block leaves the file without a footer: no reader takes it for whole.
+    After an exception in the block the file has no footer, so readers reject it.
     """
 
     def __init__(self, stream: BinaryIO, properties: Mapping[str, str] | None = None) -> None:
@@ -169,7 +173,7 @@ class PuffinWriter:
 
     @property
     def file_size(self) -> int:
-        """Bytes written so far; the file's size once the block has ended."""
+        """The number of bytes written so far; the file's size after the block."""
         return self._position
 
     def add_blob(
@@ -182,7 +186,7 @@ class PuffinWriter:
         data: bytes,
         properties: Mapping[str, str] | None = None,
     ) -> tuple[int, int]:
-        """Write a blob as it is and return its offset and length."""
+        """Write a blob uncompressed and return its offset and length."""
         blob = PuffinBlob(
             type=type,
             fields=tuple(fields),

@@ -1,10 +1,10 @@
-"""Requests to S3 that a catalog's server signs, and who asks it to.
+"""Requests to S3 that a catalog's server signs, and the signers that ask the server.
 
-Open API specification of the REST catalog, `signRequest`: a client sends what a request will be,
-and gets the headers that make it valid; it has no key of the store. With a table's storage
-properties goes one, `storage.remote-signing`, that says who signs: the catalog itself, in the
-process that has it; in others an address of its server, where the server gave what a task may ask
-with. It is the table's own token, never a secret of the catalog.
+Open API specification of the REST catalog, `signRequest`: a client describes a request and gets the
+headers that make it valid; the client has no key of the store. The storage property
+`storage.remote-signing` of a table names the signer: in the process of the catalog, the catalog
+itself; in other processes, an endpoint of the server, if the server issued a token that tasks may
+use. The token belongs to the table and is never a secret of the catalog.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ from weakref import WeakValueDictionary
 from iceberg_pyspark.errors import InvalidMetadataError, StorageError, UnsupportedFeatureError
 
 REMOTE_SIGNING_ENABLED = "s3.remote-signing-enabled"
-"""The property by which a server says that it signs requests, and vends no keys."""
+"""The property with which a server declares that it signs requests and vends no keys."""
 
 SIGNER = "s3.signer"
-"""PyIceberg's property for the same; it says nothing more."""
+"""PyIceberg's property for remote signing; it has no further information."""
 
 SIGNING = "storage.remote-signing"
-"""The storage property that says who signs a table's requests."""
+"""The storage property that describes the signer of a table's requests."""
 
 _TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class SignerAnswer:
-    """What a signer's server answered."""
+    """The answer of a signer's server."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
     message: str
-    """For an error: who was asked, and what it said, without secrets."""
+    """For an error: the address that was asked and its answer, without secrets."""
 
 
 class Signer(Protocol):
-    """Who signs requests of tables; threads share it."""
+    """A signer of tables' requests; implementations are thread-safe."""
 
     def sign(self, signing: RemoteSigning, request: Mapping[str, Any]) -> SignerAnswer:
-        """The answer to a `RemoteSignRequest`; raises an `IcebergError` where none came."""
+        """Return the answer to a `RemoteSignRequest`; raise an `IcebergError` if there is none."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteSigning:
-    """The value of `SIGNING`: `source` names a signer that a catalog registered.
+    """The value of the property `SIGNING`; `source` names a signer that a catalog registered.
 
-    `endpoint` is the signer's address. `token` is what requests of tasks carry; where `for_tasks`
-    is False there is none, and they cannot sign. `properties` and `headers` are the server's, and
-    go with each request for a signature as they are.
+    `endpoint` is the signer's address. `token` authorises the requests of tasks; if `for_tasks` is
+    False, there is no token and tasks cannot sign. `properties` and `headers` come from the server
+    and are sent unchanged with each request for a signature.
     """
 
     source: str
@@ -69,13 +69,13 @@ class RemoteSigning:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def to_text(self) -> str:
-        """As a property."""
+        """Return the value of the property as JSON text."""
         content = {k: v for k, v in asdict(self).items() if v is not None}
         return json.dumps(content, separators=(",", ":"), sort_keys=True)
 
     @property
     def table(self) -> str:
-        """The table's name, for messages."""
+        """The table's full name, for messages."""
         return ".".join((*self.namespace, self.name))
 
 
@@ -83,18 +83,18 @@ _signers: WeakValueDictionary[tuple[int, str], Signer] = WeakValueDictionary()
 
 
 def register_signer(name: str, signer: Signer) -> None:
-    """Have this process sign by a signer as long as somebody else keeps it."""
-    # connections do not survive a fork
+    """Register a signer for this process, for as long as another object references the signer."""
+    # the process id is in the key because connections do not survive a fork
     _signers[os.getpid(), name] = signer
 
 
 def is_signed_remotely(properties: Mapping[str, str]) -> bool:
-    """Whether the properties of a location say that a server signs its requests."""
+    """Return whether the properties of a location declare that a server signs its requests."""
     return properties.get(REMOTE_SIGNING_ENABLED, "false").lower() == "true"
 
 
 def signing_of(properties: Mapping[str, str]) -> RemoteSigning:
-    """Who signs; raises `UnsupportedFeatureError` where no catalog's server does."""
+    """Return the signing settings; raise `UnsupportedFeatureError` if no catalog has set them."""
     text = properties.get(SIGNING)
     if text is None:
         raise UnsupportedFeatureError(
@@ -105,22 +105,23 @@ def signing_of(properties: Mapping[str, str]) -> RemoteSigning:
     try:
         return RemoteSigning(**json.loads(text))
     except (ValueError, TypeError):
-        # not chained: it may hold a token
+        # not chained: the text may contain a token
         raise InvalidMetadataError(
             f"{SIGNING} is set by catalogs only, and this value is not one of theirs; leave it out"
         ) from None
 
 
 def signer_of(signing: RemoteSigning) -> Signer:
-    """Who signs in this process."""
+    """Return the signer for this process: the registered one, or one that uses the table's
+    token.
+    """
     signer = _signers.get((os.getpid(), signing.source))
     return signer or _task_signer(os.getpid())
 
 
 def check_tasks_sign(properties: Mapping[str, str]) -> None:
-    """Refuse to send a table's storage to tasks in other processes that could not use it.
-
-    Raises `UnsupportedFeatureError`.
+    """Raise `UnsupportedFeatureError` if tasks in other processes could not use a table's
+    storage.
     """
     text = properties.get(SIGNING)
     if text is not None and is_signed_remotely(properties):
@@ -146,11 +147,11 @@ def _task_signer(_process: int) -> Signer:
 
 
 class _TaskSigner:
-    """Asks a table's signer with the table's own token."""
+    """A signer that asks the server with the table's own token."""
 
     def __init__(self) -> None:
         try:
-            # only tables that are signed remotely need it
+            # imported here because only tables with remote signing need it
             import httpx  # noqa: PLC0415
         except ImportError:
             raise StorageError(
@@ -160,7 +161,7 @@ class _TaskSigner:
         self._client = httpx.Client(timeout=_TIMEOUT_S, follow_redirects=False)
 
     def sign(self, signing: RemoteSigning, request: Mapping[str, Any]) -> SignerAnswer:
-        """The answer; raises `StorageError` where none came."""
+        """Return the answer; raise `StorageError` if there is none."""
         _check_may_sign(signing)
         headers = {**signing.headers, "Accept": "application/json"}
         if signing.token is not None:
@@ -168,7 +169,7 @@ class _TaskSigner:
         try:
             response = self._client.post(signing.endpoint, json=dict(request), headers=headers)
         except self._errors as e:
-            # not chained: it holds the request, and with it the token
+            # not chained: the exception contains the request and with it the token
             raise StorageError(
                 f"the signer of table {signing.table} gave no answer ({type(e).__name__})"
             ) from None

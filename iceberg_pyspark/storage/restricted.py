@@ -1,14 +1,15 @@
-"""A store confined to what one table may read, write and delete.
+"""A store that is restricted to what one table may read, write and delete.
 
-Metadata is data that somebody else wrote: a manifest may name `/etc/passwd`, a neighbour's bucket
-or `<table>/../other`. Such a location is refused before anything is opened:
+Another person may have written a table's metadata: a manifest may name `/etc/passwd`, a neighbour's
+bucket or `<table>/../other`. Such a location is refused before anything is opened:
 
-- read is what lies in the table's own store, as its catalog knows it: files that `add_files` or a
-  snapshot of a table brought in lie beside the table, with the same rights;
-- written are new files below the table's folders;
-- deleted is what lies in the folders that are its own for its catalog, whatever its metadata says.
+- The table may read files of its own store, as its catalog knows it: files that `add_files` or a
+  snapshot of a table brought in lie beside the table, with the same permissions.
+- It may write new files below its folders.
+- It may delete files in the folders that belong to it according to its catalog, whatever its
+  metadata says.
 
-Links of a local file system are followed where something is deleted, and not else.
+Links of a local file system are resolved for deletes only.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.places import is_below, is_in_store, store_of
 
 ALLOW_OUTSIDE_LOCATIONS = "read.allow-outside-locations"
-"""The option that lets a table read any store; never taken from the table's own properties."""
+"""The option that allows a table to read any store; never taken from the table's own properties."""
 
 RESTRICT_LOCATIONS = "read.restrict-locations"
-"""The option that lets a table read its own folders only."""
+"""The option that limits a table's reads to its own folders."""
 
 LOCATION_OPTIONS = (ALLOW_OUTSIDE_LOCATIONS, RESTRICT_LOCATIONS)
 
 
 class ReadRule(Enum):
-    """Where the files of a table may lie that it reads."""
+    """The places from which a table may read files."""
 
     OWN_FOLDERS = "own folders"
     OWN_STORE = "own store"
@@ -42,7 +43,7 @@ class ReadRule(Enum):
 
 
 def read_rule(options: Mapping[str, str]) -> ReadRule:
-    """The rule that catalog, session or read ask for: without an option, a table's own store."""
+    """Return the rule that the options select; without an option, the table's own store."""
     anywhere = bool_property(options, ALLOW_OUTSIDE_LOCATIONS, False)
     restricted = bool_property(options, RESTRICT_LOCATIONS, False)
     if anywhere and restricted:
@@ -56,20 +57,20 @@ def read_rule(options: Mapping[str, str]) -> ReadRule:
 
 @runtime_checkable
 class NarrowedFileIO(Protocol):
-    """A store of several that can do with the properties of one."""
+    """A store that can be reduced to the properties of one location's store."""
 
     def within(self, location: str) -> FileIO:
-        """One that reaches the store of a location."""
+        """Return a store that reaches only the store of a location."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestrictedFileIO:
-    """Passes on to `io` what the table may do and refuses the rest.
+    """A store that passes permitted operations to `io` and refuses all others.
 
-    `known_location` is a location that the catalog vouches for: its scheme and authority are the
-    table's store. `folders` are the table's own by its metadata; those in other stores count with
-    `ReadRule.ANY_STORE` alone. `hint` names the table in messages.
+    `known_location` is a location that the catalog confirms: its scheme and authority are the
+    table's store. `folders` are the table's folders according to its metadata; folders in other
+    stores count only with `ReadRule.ANY_STORE`. `hint` names the table in messages.
     """
 
     io: FileIO
@@ -80,7 +81,9 @@ class RestrictedFileIO:
     own: OwnFolders = field(default_factory=OwnFolders)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What goes to tasks in other processes has no secret of stores that it may not reach."""
+        """Pickle for tasks in other processes, without secrets of stores that the table may not
+        read.
+        """
         io = self.io
         if self.rule is not ReadRule.ANY_STORE and isinstance(io, NarrowedFileIO):
             io = io.within(self.known_location)
@@ -106,7 +109,7 @@ class RestrictedFileIO:
                 )
 
     def check_write(self, location: str) -> None:
-        """Raise `LocationRefusedError` if the table has no new files there."""
+        """Raise `LocationRefusedError` if the table may not write new files at the location."""
         if not self._is_in_folders(location):
             raise LocationRefusedError(
                 f"{location}: refused, because {self.hint} may only write files under "
@@ -124,7 +127,7 @@ class RestrictedFileIO:
             )
 
     def _is_in_folders(self, location: str) -> bool:
-        # nearly always it is plainly inside, and a plan asks for every file
+        # a fast path: a plan checks every file, and nearly all are plainly inside
         for folder in self.folders:
             if location.startswith(folder) and self._counts(folder):
                 below = location[len(folder.rstrip("/")) :]
@@ -145,32 +148,34 @@ class RestrictedFileIO:
         )
 
     def open_input(self, location: str) -> BinaryIO:
-        """A seekable stream; the caller closes it."""
+        """Return a seekable stream; the caller closes it."""
         self.check_read(location)
         return self.io.open_input(location)
 
     def read_bytes(self, location: str) -> bytes:
-        """The whole file."""
+        """Return the content of the whole file."""
         self.check_read(location)
         return self.io.read_bytes(location)
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes from `offset`; `StorageError` if the file is shorter."""
+        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
+        shorter.
+        """
         self.check_read(location)
         return self.io.read_range(location, offset, length)
 
     def size(self, location: str) -> int:
-        """Size in bytes."""
+        """Return the size in bytes."""
         self.check_read(location)
         return self.io.size(location)
 
     def exists(self, location: str) -> bool:
-        """Whether the file is there."""
+        """Return whether the file exists."""
         self.check_read(location)
         return self.io.exists(location)
 
     def open_output(self, location: str) -> BinaryIO:
-        """A stream to a new file; the file is complete once closed."""
+        """Return a stream to a new file; the file is complete when the stream is closed."""
         self.check_write(location)
         return self.io.open_output(location)
 
@@ -185,12 +190,12 @@ class RestrictedFileIO:
         self.io.write_bytes(location, data)
 
     def delete(self, location: str) -> None:
-        """Delete a file; one that is not there is no error."""
+        """Delete a file; a missing file is not an error."""
         self._check_delete(location)
         self.io.delete(location)
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
-        """All files below a folder, recursively."""
+        """Yield all files below a folder, recursively."""
         self.check_read(prefix)
         return self.io.list_files(prefix)
 
@@ -209,17 +214,17 @@ def _restricted(
 
 
 def unrestricted(io: FileIO) -> FileIO:
-    """What a confined store passes on to; for what no location is asked of."""
+    """Return the store behind a restricted store, for locations that need no check."""
     return io.io if isinstance(io, RestrictedFileIO) else io
 
 
 def check_read(io: FileIO, location: str) -> None:
-    """Raise `LocationRefusedError` for a file that another program is to read, and may not."""
+    """Raise `LocationRefusedError` if another program must not read the file for the table."""
     if isinstance(io, RestrictedFileIO):
         io.check_read(location)
 
 
 def check_write(io: FileIO, location: str) -> None:
-    """Raise `LocationRefusedError` for a file that another program is to write, and may not."""
+    """Raise `LocationRefusedError` if another program must not write the file for the table."""
     if isinstance(io, RestrictedFileIO):
         io.check_write(location)

@@ -1,8 +1,8 @@
-"""Root manifests, in place of a manifest list: files and manifests of a snapshot in one file.
+"""Root manifests, which replace a manifest list: files and manifests of a snapshot in one file.
 
-Proposal "Single-file commits". The files that a root has among its own entries are given as
-manifests, one for each partition spec and kind of content, so that whoever reads manifests reads
-them too; a leaf is given with the positions of its entries that manifest deletion vectors take out.
+Proposal "Single-file commits". The files that a root lists directly are returned as manifests, one
+for each partition spec and content, so that code that reads manifests also reads these files. A
+leaf is returned with the positions of the entries that manifest deletion vectors delete.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.open_manifest import EncodedManifest, open_manifest
 
 _BEFORE_VERSION_4 = 0
-"""What `format_version` of a leaf says that has entries as they were before version 4."""
+"""The `format_version` of a leaf whose entries have the form from before version 4."""
 
 _COUNTS: tuple[Role, ...] = (
     "added_files_count",
@@ -69,9 +69,11 @@ _VECTOR: tuple[Role, ...] = (
 
 
 def read_root_manifest(io: FileIO, location: str, snapshot: Snapshot) -> list[ManifestFile]:
-    """The manifests of a snapshot that has a root manifest: first its own files, then its leaves.
+    """Return the manifests of a snapshot with a root manifest: first the root's own files, then
+    leaves.
 
-    Raises `InvalidMetadataError` for a file that is none, or that breaks the rules of entries.
+    Raises `InvalidMetadataError` for a file that is not a root manifest or breaks the rules of
+    entries.
     """
     encoded = open_manifest(io, location)
     raw = encoded.raw_entries()
@@ -83,9 +85,9 @@ def read_root_manifest(io: FileIO, location: str, snapshot: Snapshot) -> list[Ma
 
 
 def read_base_root(io: FileIO, snapshot: Snapshot) -> RootVectors:
-    """What a commit must know of a root manifest besides its files and leaves.
+    """Return what a commit must know about a root manifest besides its files and leaves.
 
-    Raises `UnsupportedFeatureError` for one of another profile of entries than is written here.
+    Raises `UnsupportedFeatureError` if the entries have another profile than this package writes.
     """
     location = str(snapshot.root_manifest)
     return _VECTORS.get_or_read(
@@ -109,22 +111,23 @@ def _read_base_root(io: FileIO, location: str, snapshot: Snapshot) -> RootVector
 
 
 def snapshot_files(io: FileIO, snapshot: Snapshot) -> frozenset[str]:
-    """The files beside manifests that a snapshot's own list of them needs, and that list itself.
+    """Return the files besides manifests that are needed to list a snapshot's files.
 
-    A manifest list, or a root manifest with the Puffin files of its manifest deletion vectors.
+    They are the manifest list, or the root manifest and the Puffin files of its manifest deletion
+    vectors.
     """
     if snapshot.root_manifest is None:
         return frozenset(() if snapshot.manifest_list is None else (snapshot.manifest_list,))
     encoded = open_manifest(io, snapshot.root_manifest)
     raw = encoded.raw_entries()
     if profile_of(raw) is not SINGLE_FILE_COMMITS:
-        # vectors of the other profile are never in files of their own
+        # in the other profile, manifest deletion vectors are never in separate files
         return frozenset((snapshot.root_manifest,))
     return read_base_root(io, snapshot).files | {snapshot.root_manifest}
 
 
 def with_common_dead_positions(one: ManifestFile, other: ManifestFile) -> ManifestFile:
-    """A manifest of two snapshots with the entries that are in either of them."""
+    """Return a manifest of two snapshots with the entries that are in either of the snapshots."""
     if one.dead_positions is None or one.dead_positions == other.dead_positions:
         return one
     if other.dead_positions is None:
@@ -136,17 +139,18 @@ def with_common_dead_positions(one: ManifestFile, other: ManifestFile) -> Manife
 
 
 def with_dead_positions(manifest: ManifestFile, dead: BitMap64) -> ManifestFile:
-    """A manifest whose entries at these positions are not in the snapshot."""
+    """Return the manifest with the positions of the entries that are not in the snapshot."""
     positions = encode_deletion_vector(dead) if dead else None
     return replace(manifest, dead_positions=positions, dead_count=len(dead))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootVectors:
-    """Deletion vectors of manifests in a root by the manifest's location, and more of manifests.
+    """The manifest deletion vectors of a root, by manifest location, and related data.
 
-    `changed` are the positions that the root's own snapshot takes out; `files` the Puffin files of
-    these, DELETED ones too; `targets` the data manifests that delete manifests are for.
+    `live` has the live vectors. `changed` has the positions that the root's own snapshot deletes,
+    `files` the Puffin files of all vectors, including DELETED ones, and `targets` the data manifest
+    to which each delete manifest belongs. `length` is the size of the root in bytes.
     """
 
     live: Mapping[str, tuple[ManifestVectorEntry, ...]]
@@ -163,7 +167,7 @@ _VECTORS: DecodedCache[RootVectors] = DecodedCache(
 
 
 class _Root:
-    """One root manifest on its way to manifests."""
+    """The conversion of one root manifest to manifests."""
 
     def __init__(
         self, io: FileIO, encoded: EncodedManifest, entries: ContentEntries, snapshot: Snapshot
@@ -176,7 +180,7 @@ class _Root:
         self._resolves = may_hold_relative_paths(encoded.metadata.get("format-version"))
 
     def manifests(self) -> Iterator[ManifestFile]:
-        """See `read_root_manifest`."""
+        """Yield the result of `read_root_manifest`."""
         entries = self._entries
         spec_ids = np.asarray(entries.spec_ids)
         for content in ManifestContent:
@@ -196,7 +200,7 @@ class _Root:
             )
 
     def vectors(self) -> RootVectors:
-        """See `read_base_root`."""
+        """Return the result of `read_base_root`."""
         snapshot_id = self._snapshot.snapshot_id
         live: dict[str, tuple[ManifestVectorEntry, ...]] = {}
         added: dict[str, BitMap64] = {}
@@ -206,7 +210,8 @@ class _Root:
         for row in self._rows(is_vector, (*_VECTOR, *_VERSION), np.asarray(self._entries.spec_ids)):
             entry = self._vector_entry(row)
             if entry.location is not None:
-                # of a vector that is DELETED too: what the snapshot removes is said by both
+                # DELETED vectors are included: the changes of a snapshot follow from vectors of
+                # both statuses
                 files.add(entry.location)
             if entry.status in LIVE_STATUSES:
                 live[entry.leaf] = (*live.get(entry.leaf, ()), entry)
@@ -265,7 +270,7 @@ class _Root:
             is_root=True,
         )
         if self._entries.has_vectors_in_data_files:
-            # statuses are others there, and a data file's entry may stand for its vector too
+            # the statuses differ there, and a data file's entry may also stand for its vector
             return manifest
         return with_counts(
             manifest,
@@ -299,14 +304,16 @@ class _Root:
         yield leaf
         has_content_entries = row["format_version"] != _BEFORE_VERSION_4
         if is_data and has_content_entries and self._entries.has_vectors_in_data_files:
-            # what its data files say of deleted rows is read as deletes are
+            # the vectors in its data file entries are read like delete entries
             uncounted: dict[str, Any] = dict.fromkeys(_COUNTS)
             yield replace(
                 leaf, content=ManifestContent.DELETES, first_row_id=None, columns=(), **uncounted
             )
 
     def _dead_positions(self) -> dict[str, BitMap64]:
-        """By manifest, the positions of entries that live manifest deletion vectors take out."""
+        """Return, by manifest, the positions of entries that live manifest deletion vectors
+        delete.
+        """
         is_vector = self._entries.is_live & self._entries.of_types(
             ContentType.MANIFEST_DELETION_VECTOR
         )
@@ -344,7 +351,7 @@ class _Root:
     def _rows(
         self, chosen: Mask, roles: Sequence[Role], spec_ids: Any = None
     ) -> Iterator[dict[str, Any]]:
-        """The chosen entries as dicts by role."""
+        """Yield the selected entries as dicts by role."""
         rows = pa.array(np.flatnonzero(chosen))
         columns: dict[str, list[Any]] = {
             role: self._entries[role].take(rows).to_pylist() for role in roles

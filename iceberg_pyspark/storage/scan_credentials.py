@@ -1,7 +1,7 @@
 """Stores for one scan, with credentials that a catalog vends for its files.
 
 Open API specification of the REST catalog, `storage-credentials` of a plan. They replace the
-credentials of the table, and are not renewed.
+credentials of the table and are not renewed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
 
 
 def with_scan_credentials(properties: Mapping[str, str], vended: str) -> dict[str, str]:
-    """Storage properties with the credentials of a scan, a value of `VENDED_CREDENTIALS`."""
+    """Return storage properties with the credentials of a scan, a value of `VENDED_CREDENTIALS`."""
     return {k: v for k, v in properties.items() if k != RENEWAL} | {VENDED_CREDENTIALS: vended}
 
 
 def opened_for_scan(io: FileIO, vended: str) -> FileIO:
-    """A table's store with the credentials of a scan; one without properties is as it was."""
+    """Return a table's store with the credentials of a scan; a store without properties is
+    unchanged.
+    """
     match io:
         case RestrictedFileIO(io=inner):
             return replace(io, io=opened_for_scan(inner, vended))

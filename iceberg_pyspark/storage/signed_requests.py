@@ -1,9 +1,9 @@
-"""Requests to S3, each with a signature that a catalog's server gives for it.
+"""Send requests to S3, each with a signature from a catalog's server.
 
-Open API specification of the REST catalog, `RemoteSignRequest`: method, address and headers of the
-request go to the signer, which answers with headers. Bodies are not signed. A signature of a read
-that the server lets us keep (`Cache-Control: private`) serves other reads of that object for half a
-minute; the range is no part of it.
+Open API specification of the REST catalog, `RemoteSignRequest`: method, address and headers of a
+request go to the signer, which returns headers. Bodies are not signed. If the server allows a
+read's signature to be kept (`Cache-Control: private`), it serves other reads of the object for half
+a minute; the range is not part of the signature.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from iceberg_pyspark.storage.store_errors import RequestError
 
 _KEPT_S = 30.0
 _MOST_KEPT = 1000
-# a catalog's own session repeats too
+# the catalog's session repeats requests too
 _SIGNER_RETRIES = 2
 _READS = ("GET", "HEAD")
 _TRANSIENT = (429, 500, 502, 503, 504)
-# the store did not carry these out
+# the store did not execute a request with one of these answers
 _REFUSED = (400, 401, 403, 429, 503)
 _OWN = ("host", "content-length", "connection", "transfer-encoding", "cache-control")
 _sleep = time.sleep
@@ -38,13 +38,13 @@ _now_s = time.monotonic
 
 @dataclass(frozen=True, slots=True)
 class StoreAnswer:
-    """What the store answered."""
+    """The answer of the store to a request."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
     is_repeated: bool = False
-    """An attempt before may have been carried out."""
+    """Whether the store may have executed an earlier attempt of the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class _Signed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSettings:
-    """How requests are sent: seconds, and how often one is repeated."""
+    """The settings of requests: times in seconds, and the number of retries."""
 
     region: str
     connect_timeout_s: float
@@ -67,11 +67,11 @@ class RequestSettings:
 
 
 class SignedRequests:
-    """Sends requests with signatures; threads share it."""
+    """Sends requests with signatures; thread-safe."""
 
     def __init__(self, signing: RemoteSigning, settings: RequestSettings) -> None:
         try:
-            # only tables that are signed remotely need it
+            # imported here because only tables with remote signing need it
             import httpx  # noqa: PLC0415
         except ImportError:
             raise StorageError(
@@ -85,9 +85,9 @@ class SignedRequests:
         self._client = httpx.Client(
             timeout=httpx.Timeout(settings.read_timeout_s, connect=settings.connect_timeout_s),
             proxy=settings.proxy,
-            # objects are bytes, whatever they are packed with
+            # an object's bytes must not be decompressed
             headers={"accept-encoding": "identity"},
-            # a signature is for one address
+            # a signature is valid for one address only
             follow_redirects=False,
         )
         self._lock = threading.Lock()
@@ -104,9 +104,10 @@ class SignedRequests:
         is_repeatable: bool = True,
         creates: bool = False,
     ) -> StoreAnswer:
-        """The store's answer; `unsigned` headers are no part of the signature.
+        """Return the store's answer; the headers in `unsigned` are not part of the signature.
 
-        Raises `RequestError`; of one that creates a file, it says whether the outcome is known.
+        Raises `RequestError`; for a request that creates a file, its `is_known` says that the store
+        did not create the file.
         """
         redact_logs_of("httpx", "httpcore")
         attempt, maybe_done, fresh = 0, False, False
@@ -121,11 +122,11 @@ class SignedRequests:
                     method,
                     signed.uri,
                     content=body or None,
-                    # the condition of a put is ours, whatever a signer says
+                    # our headers win, so that a signer cannot remove the condition of a put
                     headers={**signed.headers, **(headers or {}), **(unsigned or {})},
                 )
             except self._error as e:
-                # not chained: it holds the request, and with it the signature
+                # not chained: the exception contains the request and with it the signature
                 never = isinstance(e, self._never_sent)
                 maybe_done = maybe_done or not never
                 if last or not (never or is_repeatable):
@@ -200,7 +201,7 @@ def _signed_from_json(answer: SignerAnswer, uri: str, table: str) -> _Signed:
         }
         same = _is_same(uri, theirs)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        # not chained: it holds the signature
+        # not chained: the exception contains the signature
         raise StorageError(
             f"the signer of table {table} answered with neither uri nor headers"
         ) from None
@@ -212,7 +213,9 @@ def _signed_from_json(answer: SignerAnswer, uri: str, table: str) -> _Signed:
 
 
 def _is_same(requested_url: str, signed_url: str) -> bool:
-    """Whether an address is the one that was asked for, perhaps with a signature in its query."""
+    """Return whether the signed address is the requested one, possibly with a signature in its
+    query.
+    """
     ours, theirs = urlsplit(requested_url), urlsplit(signed_url)
     if (ours.scheme, ours.hostname, ours.port) != (theirs.scheme, theirs.hostname, theirs.port):
         return False
@@ -227,7 +230,9 @@ def _is_same(requested_url: str, signed_url: str) -> bool:
 
 
 def error_code(body: bytes) -> str:
-    """The code of S3's error, as ` (AccessDenied)`; its text may hold the signature."""
+    """Return the code of an S3 error, such as ` (AccessDenied)`; its text may contain the
+    signature.
+    """
     _, tag, rest = body.partition(b"<Code>")
     code = rest.partition(b"</Code>")[0][:80].decode("ascii", "replace")
     return f" ({code})" if tag and code.isalnum() else ""

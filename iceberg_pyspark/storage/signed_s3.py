@@ -1,9 +1,9 @@
-"""A bucket of S3 whose requests a catalog's server signs, with the calls of obstore's stores.
+"""A bucket of S3 whose requests a catalog's server signs, with the methods of obstore's stores.
 
-obstore signs itself, with keys, and takes no function that does; botocore takes one, through an
-event of its own client. The calls that files need are few, so they are here, over the HTTP library
-that the catalog has: every answer is looked at once, and what it says of a put (done, refused, or
-unknown) is not hidden by a library's retries.
+obstore signs with keys and accepts no signing function; botocore accepts one, through an event of
+its own client. Files need only a few calls, so this module implements them with the HTTP library of
+the catalog. Every answer is examined once, and no retry of a library hides the outcome of a put
+(done, refused, or unknown).
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ _GAP_BYTES = 1 << 20
 _READ_TIMEOUT = timedelta(minutes=1)
 _DEFAULT_REGION = "us-east-1"
 
-# a method of the store is called list
+# `SignedS3Store.list` hides the built-in `list` in annotations
 _Objects = list[dict[str, Any]]
 _Names = list[str]
 
 
 class _Range:
-    """An object's bytes, or a range of them."""
+    """The bytes of an object or of a range of it."""
 
     def __init__(self, data: bytes, size: int) -> None:
         self._data = data
         self.meta = {"size": size}
 
     def bytes(self) -> bytes:
-        """The bytes."""
+        """Return the bytes."""
         return self._data
 
 
 class SignedS3Store:
-    """One bucket; a missing object is a `FileNotFoundError`, a taken name a `FileExistsError`."""
+    """One bucket; a missing object raises `FileNotFoundError`, a taken name `FileExistsError`."""
 
     def __init__(self, bucket: str, settings: StoreSettings, properties: Mapping[str, str]) -> None:
         config, client, retry = settings.config, settings.client_options, settings.retry_config
@@ -78,7 +78,7 @@ class SignedS3Store:
         return f"SignedS3Store({self._root})"
 
     def get(self, name: str, *, options: Mapping[str, Any] | None = None) -> _Range:
-        """An object, or its end: `{"range": {"suffix": <bytes>}}`."""
+        """Return an object, or its end with `{"range": {"suffix": <bytes>}}`."""
         suffix = None if options is None else options["range"]["suffix"]
         answer = self._get(name, None if suffix is None else f"bytes=-{suffix}")
         if answer.status == 206:
@@ -91,7 +91,7 @@ class SignedS3Store:
         raise _error(answer)
 
     def get_range(self, name: str, *, start: int, length: int) -> bytes:
-        """Bytes of an object; fewer where it ends before them."""
+        """Return bytes of an object; fewer than `length` if the object ends earlier."""
         answer = self._get(name, f"bytes={start}-{start + length - 1}")
         if answer.status == 206:
             return answer.body
@@ -102,7 +102,7 @@ class SignedS3Store:
     def get_ranges(
         self, name: str, *, starts: Sequence[int], ends: Sequence[int]
     ) -> list[memoryview]:
-        """Several ranges; neighbours come in one request."""
+        """Return several ranges; neighbouring ranges are fetched with one request."""
         spans = _merged(sorted(zip(starts, ends, strict=True)))
         if len(spans) == 1:
             (first, last), *_ = spans
@@ -121,7 +121,7 @@ class SignedS3Store:
         return ranges
 
     def head(self, name: str) -> dict[str, int]:
-        """The object's size."""
+        """Return the object's size as `{"size": <bytes>}`."""
         answer = self._requests.send("HEAD", self._uri(name))
         if answer.status != 200:
             raise _error(answer)
@@ -133,9 +133,10 @@ class SignedS3Store:
     def put(
         self, name: str, data: bytes, *, mode: str = "overwrite", use_multipart: bool = False
     ) -> None:
-        """Write an object in one request; with mode "create" it replaces none.
+        """Write an object with one request; with mode "create" an existing object is not replaced.
 
-        Such a put is sent once: what became of one without an answer is unknown.
+        A put with mode "create" is sent only once, because its outcome is unknown without an
+        answer.
         """
         creates = mode == "create"
         headers = {**self._encryption, **({"if-none-match": "*"} if creates else {})}
@@ -158,12 +159,12 @@ class SignedS3Store:
             _check(answer)
 
     def list(self, prefix: str | None, *, chunk_size: int = 1000) -> Iterator[_Objects]:
-        """Pages of the objects below a folder."""
+        """Yield pages of the objects below a folder."""
         for objects, _ in self._pages(prefix, {"max-keys": str(chunk_size)}):
             yield objects
 
     def list_with_delimiter(self, prefix: str | None) -> dict[str, Any]:
-        """The folders and objects of one folder."""
+        """Return the subfolders and objects of one folder."""
         pages = list(self._pages(prefix, {"delimiter": "/"}))
         return {
             "common_prefixes": [folder for _, folders in pages for folder in folders],
@@ -171,11 +172,11 @@ class SignedS3Store:
         }
 
     def open_writer(self, name: str) -> SignedUpload:
-        """An upload, in parts where it is large."""
+        """Return an upload, which sends a large object in parts."""
         return SignedUpload(self, name)
 
     def start_upload(self, name: str) -> str:
-        """The id of a new upload in parts."""
+        """Start a multipart upload and return its id."""
         answer = self._requests.send(
             "POST", f"{self._uri(name)}?uploads=", headers=self._encryption, is_repeatable=False
         )
@@ -186,7 +187,7 @@ class SignedS3Store:
         return upload
 
     def put_part(self, name: str, upload: str, number: int, data: bytes) -> str:
-        """Send a part; its tag."""
+        """Send a part and return its tag."""
         query = f"partNumber={number}&uploadId={_encoded(upload)}"
         answer = self._requests.send("PUT", f"{self._uri(name)}?{query}", body=data)
         _check(answer)
@@ -196,7 +197,7 @@ class SignedS3Store:
         return str(tag)
 
     def complete_upload(self, name: str, upload: str, tags: Sequence[str]) -> None:
-        """Make the parts one object."""
+        """Combine the parts into one object."""
         parts = "".join(
             f"<Part><PartNumber>{n}</PartNumber><ETag>{escape(tag)}</ETag></Part>"
             for n, tag in enumerate(tags, 1)
@@ -205,12 +206,12 @@ class SignedS3Store:
         uri = f"{self._uri(name)}?uploadId={_encoded(upload)}"
         answer = self._requests.send("POST", uri, body=body, is_repeatable=False)
         _check(answer)
-        # the store may find an error after it said 200
+        # the store may report an error in the body of an answer with status 200
         if not _xml(answer).tag.endswith("CompleteMultipartUploadResult"):
             raise RequestError(f"the upload was not completed{error_code(answer.body)}")
 
     def abort_upload(self, name: str, upload: str) -> None:
-        """Remove the parts."""
+        """Abort a multipart upload and remove its parts."""
         answer = self._requests.send("DELETE", f"{self._uri(name)}?uploadId={_encoded(upload)}")
         if answer.status != 404:
             _check(answer)
@@ -244,7 +245,7 @@ class SignedS3Store:
 
 
 class SignedUpload:
-    """A new object; small ones are one request, sent at the end."""
+    """A new object; a small object is one request, which is sent at the end."""
 
     def __init__(self, store: SignedS3Store, name: str) -> None:
         self._store = store
@@ -255,14 +256,14 @@ class SignedUpload:
         self._parts: list[Future[str]] = []
 
     def write(self, data: bytes) -> None:
-        """Take bytes; whole parts are sent beside what the caller does."""
+        """Add bytes; complete parts are sent in background threads."""
         self._buffer += data
         while len(self._buffer) >= _PART_BYTES:
             self._send(bytes(self._buffer[:_PART_BYTES]))
             del self._buffer[:_PART_BYTES]
 
     def close(self) -> None:
-        """Publish the object, or leave nothing."""
+        """Publish the object, or leave nothing if the upload fails."""
         if self._upload is None:
             self._store.put(self._name, bytes(self._buffer))
             return
@@ -277,7 +278,7 @@ class SignedUpload:
         self._shut()
 
     def __exit__(self, *error: object) -> None:
-        """Give the upload up."""
+        """Abort the upload."""
         self._buffer.clear()
         if self._upload is not None:
             self._abort()
@@ -288,7 +289,7 @@ class SignedUpload:
             self._pool = ThreadPoolExecutor(_AT_ONCE)
         waiting = len(self._parts) - _AT_ONCE
         if waiting >= 0:
-            # no more parts are held than are sent at once
+            # wait, so that memory holds no more parts than are sent in parallel
             self._parts[waiting].result()
         number = len(self._parts) + 1
         self._parts.append(
@@ -306,7 +307,7 @@ class SignedUpload:
 
 
 def _root(bucket: str, region: str, config: Mapping[str, Any]) -> str:
-    """The address of a bucket; with an endpoint of one's own it is in the path."""
+    """Return the address of a bucket; a custom endpoint has the bucket in the path by default."""
     endpoint = config.get("endpoint")
     if endpoint is None:
         suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
@@ -348,7 +349,7 @@ def _error(answer: StoreAnswer) -> Exception:
 
 
 def _xml(answer: StoreAnswer) -> ElementTree.Element:
-    # entities of one's own have no place in answers of S3
+    # S3 never sends entity definitions, which could expand to huge texts
     if b"<!DOCTYPE" in answer.body or b"<!ENTITY" in answer.body:
         raise RequestError("the store's answer is no XML of S3")
     try:
@@ -381,7 +382,7 @@ def _listing(page: ElementTree.Element) -> tuple[_Objects, _Names]:
 
 
 def _time(text: str) -> datetime:
-    # fractions of a second have as many digits as a store likes
+    # stores differ in the number of digits of the fraction
     second, _, fraction = text.rstrip("Z").partition(".")
     at = datetime.fromisoformat(second).replace(tzinfo=timezone.utc)
     return at + timedelta(milliseconds=int(fraction[:3].ljust(3, "0")) if fraction else 0)

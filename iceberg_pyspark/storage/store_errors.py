@@ -1,4 +1,4 @@
-"""Converts errors of store libraries to errors with the location and without secrets."""
+"""Convert errors of store libraries to errors with the location and without secrets."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from iceberg_pyspark.redaction import harmless_cause, secret_values, without_sec
 
 
 class RequestError(Exception):
-    """What went wrong with a request of ours, in words without secrets.
+    """A failure of a request that this package sent; the text contains no secrets.
 
-    `is_known`: it was to create a file, and the store did not carry it out.
+    `is_known` is True if the request was to create a file and the store certainly did not do so.
     """
 
     def __init__(self, text: str, *, is_known: bool = False) -> None:
@@ -27,7 +27,10 @@ class RequestError(Exception):
 
 @contextlib.contextmanager
 def store_errors(action: str, location: str, properties: Mapping[str, str]) -> Iterator[None]:
-    """Raise a `StorageError` for any error but our own; `action` is a verb: "read", "create"."""
+    """Raise a `StorageError` for any error that is not an `IcebergError`.
+
+    `action` is a verb: "read", "create".
+    """
     try:
         yield
     except IcebergError:

@@ -1,8 +1,8 @@
-"""Iceberg's storage properties (`s3.*`, `gcs.*`, `adls.*`) as settings of obstore's stores.
+"""Convert Iceberg's storage properties (`s3.*`, `gcs.*`, `adls.*`) to settings of obstore's stores.
 
-A property that would change where bytes go or how they are protected, and that we cannot honour, is
-refused by name: ignoring it could write unencrypted, or with the wrong identity. What no property
-says comes from the environment, as the store's own tools take it.
+An unsupported property that would change where bytes go or how they are protected is refused by
+name: ignoring it could write unencrypted data or use the wrong identity. Settings without a
+property come from the environment, as in the store's own tools.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 
 STORAGE_PREFIXES = ("s3.", "gcs.", "adls.", "hdfs.", "client.", "io.", "storage.")
-"""How the names of storage properties begin."""
+"""The prefixes of storage property names."""
 
 _S3_ENCRYPTION = {"s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse"}
 
@@ -34,11 +34,11 @@ _REFUSED = {
 _REFUSED_IF_TRUE = {
     "gcs.requester-pays": "requester-pays buckets are not supported",
 }
-# of a whole request, its body included: a part of an upload on a slow line
+# for a whole request including its body, such as a part of an upload on a slow line
 _REQUEST_TIMEOUT = timedelta(minutes=5)
 _CONNECT_TIMEOUT = timedelta(seconds=10)
 _RETRIES = 10
-# milliseconds of 3,000 years: a date that is one
+# about 3,000 years in milliseconds, so that the date stays in Python's range
 _LARGEST = 10**14
 _RETRY_TIMEOUT = timedelta(minutes=3)
 _AZURE_SUFFIX = "core.windows.net"
@@ -46,19 +46,19 @@ _AZURE_SUFFIX = "core.windows.net"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSettings:
-    """What obstore's constructors take; never shown, because keys are in it."""
+    """The arguments of obstore's constructors; never shown, because they contain keys."""
 
     config: dict[str, Any] = field(repr=False)
     client_options: dict[str, Any] = field(repr=False)
     retry_config: dict[str, Any] = field(repr=False)
     credentials: dict[str, Any] | None = field(default=None, repr=False)
-    """Credentials that go together and with nothing of the environment's; None: `config`'s."""
+    """Credentials that exclude those of the environment; None means those in `config`."""
 
     profile: str | None = None
 
 
 def store_settings(kind: str, bucket: str, properties: Mapping[str, str]) -> StoreSettings:
-    """Settings of a bucket: `s3`, `gs`, or of Azure, where it is `<container>[@<host>]`."""
+    """Return the settings of a bucket; an Azure bucket is `<container>[@<host>]`."""
     match kind:
         case "s3":
             return s3_settings(bucket, properties)
@@ -69,7 +69,7 @@ def store_settings(kind: str, bucket: str, properties: Mapping[str, str]) -> Sto
 
 
 def s3_settings(bucket: str, properties: Mapping[str, str]) -> StoreSettings:
-    """Settings of a bucket of S3, or of a store that speaks its protocol."""
+    """Return the settings of an S3 bucket, or of a store with the same protocol."""
     _refuse("s3.", "client.", properties=properties)
     endpoint = properties.get("s3.endpoint")
     virtual = _is_true(properties, "s3.force-virtual-addressing") or (
@@ -137,13 +137,13 @@ def _s3_encryption(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def gcs_settings(properties: Mapping[str, str]) -> StoreSettings:
-    """Settings of a bucket of Google Cloud Storage."""
+    """Return the settings of a bucket of Google Cloud Storage."""
     _refuse("gcs.", properties=properties)
     host = properties.get("gcs.service.host")
     anonymous = _is_true(properties, "gcs.no-auth")
     config = _present(base_url=host)
     if anonymous:
-        # the library's own word for that leaves uploads asking for a token
+        # with the library's own option for anonymous access, uploads would still request a token
         nobody = {
             "disable_oauth": True,
             "client_email": "",
@@ -164,7 +164,9 @@ def gcs_settings(properties: Mapping[str, str]) -> StoreSettings:
 
 
 def azure_settings(host: str | None, properties: Mapping[str, str]) -> StoreSettings:
-    """Settings of a container of Azure; `host` is the location's, `<account>.dfs.<suffix>`."""
+    """Return the settings of an Azure container; `host` is the location's,
+    `<account>.dfs.<suffix>`.
+    """
     connection = _connection_string(_of_account(properties, "connection-string", host))
     account = _first(properties, "adls.account-name", "adls.auth.shared-key.account.name")
     account = account or connection.get("accountname") or (host.partition(".")[0] if host else None)
@@ -190,7 +192,7 @@ def azure_settings(host: str | None, properties: Mapping[str, str]) -> StoreSett
     )
     credentials = None
     if sas is not None:
-        # of the two the narrower one, which a catalog vends
+        # the SAS token has the narrower rights, and catalogs vend it
         config.pop("account_key", None)
         end = _of_account(properties, "sas-token-expires-at-ms", host or account)
         if end is not None:
@@ -226,7 +228,9 @@ def _azure_endpoint(
 
 
 def _of_account(properties: Mapping[str, str], name: str, host: str | None) -> str | None:
-    """A property that catalogs vend by account, some with the host's domain behind it."""
+    """Return a property that catalogs vend by account; some append the host's domain to the
+    name.
+    """
     account = "" if host is None else host.partition(".")[0]
     return _first(properties, f"adls.{name}.{host}", f"adls.{name}.{account}", f"adls.{name}")
 
@@ -255,7 +259,9 @@ def _client_options(
 def _retry_config(
     retries: int | None = None, least_ms: int | None = None, most_ms: int | None = None
 ) -> dict[str, Any]:
-    """Pauses grow from try to try and are drawn at random, so that clients do not come at once."""
+    """Return retry settings with growing random pauses, so that clients do not retry at the same
+    time.
+    """
     return {
         "max_retries": _RETRIES if retries is None else retries,
         "retry_timeout": _RETRY_TIMEOUT,

@@ -1,7 +1,7 @@
-"""Selects the storage properties for a process that accesses one store only.
+"""Select the storage properties for a process that accesses one store only.
 
-A catalog may have the keys of several clouds, and vend credentials for more prefixes than a table
-uses. Executors get those of the table's own store only.
+A catalog may have keys for several clouds, and vend credentials for more prefixes than a table
+uses. Executors get only the properties of the table's own store.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS, vende
 
 _OF_EVERY_STORE = ("io.", "storage.")
 _OF_CLIENTS = ("region", "access-key-id", "secret-access-key", "session-token", "profile-name")
-"""Properties of all clients of AWS; others that begin with `client.` are not of stores."""
+"""The properties of all AWS clients; other properties that begin with `client.` are not for
+stores.
+"""
 
 _OF_SCHEME = {
     "s3": ("s3.", *(f"client.{name}" for name in _OF_CLIENTS)),
@@ -29,7 +31,7 @@ _OF_ACCOUNT = ("adls.sas-token.", "adls.connection-string.", "adls.sas-token-exp
 
 
 def properties_of_store(location: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """The storage properties of a location's store: of its scheme, its account, its prefixes.
+    """Return the storage properties for a location's store: for its scheme, account and prefixes.
 
     >>> both = {"s3.region": "r", "gcs.oauth2.token": "t", "io.manifest.cache-enabled": "true"}
     >>> properties_of_store("s3a://b/t", both)
@@ -62,7 +64,7 @@ def _scheme_and_host(location: str) -> tuple[str, str]:
 
 
 def _is_of_host(name: str, host: str) -> bool:
-    """Whether a property is for no account of its own, or for the host's."""
+    """Return whether a property is for the host's account or for no particular account."""
     for start in _OF_ACCOUNT:
         if name.startswith(start):
             return name[len(start) :] in (host, host.partition(".")[0])
@@ -72,7 +74,7 @@ def _is_of_host(name: str, host: str) -> bool:
 def _may_be_for(prefix: str, location: str, scheme: str) -> bool:
     own, separator, rest = prefix.partition("://")
     if not (separator and rest):
-        # of a whole kind of stores: `s3`, `s3://`
+        # `s3` and `s3://` apply to all stores of the kind
         return EQUAL_SCHEMES.get(own.lower(), own.lower()) == scheme
     try:
         return is_in_store(prefix, location)

@@ -1,8 +1,8 @@
-"""Syncs local files to disk, concurrently for files of one commit.
+"""Sync local files to disk, concurrently for files of one commit.
 
-A file is synced before it is referenced. A disk handles many syncs in little more than the time of
-one: in a block of `syncs_together` each closed file is synced in its own thread, and `finish_syncs`
-waits for all of them.
+A file is synced before it is referenced. A disk handles many syncs in little more time than one: in
+a block of `syncs_together` each closed file is synced in its own thread, and `finish_syncs` waits
+for all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from iceberg_pyspark.errors import StorageError
 
 _AT_ONCE = 16
-"""Threads and open files of a block: a commit may write thousands of manifests."""
+"""The most threads and open files in a block, because a commit may write thousands of manifests."""
 
 
 class _Sync(threading.Thread):
@@ -36,11 +36,11 @@ class _Sync(threading.Thread):
 
     @property
     def is_done(self) -> bool:
-        """Whether the file is on disk for certain."""
+        """Whether the file is certainly on disk."""
         return not self.is_alive() and self._error is None
 
     def finish(self) -> None:
-        """Wait; raises `StorageError` where the file may not be on disk."""
+        """Wait for the sync; raise `StorageError` if the file may not be on disk."""
         if self.ident is not None:
             self.join()
         if self._error is not None:
@@ -53,9 +53,10 @@ _begun: ContextVar[list[_Sync] | None] = ContextVar("begun", default=None)
 
 @contextlib.contextmanager
 def syncs_together() -> Iterator[None]:
-    """Have files that are closed in the block synced meanwhile, until `finish_syncs`.
+    """Sync the files that are closed in the block in background threads, until `finish_syncs`.
 
-    Whoever tells of the files calls that before. A block inside of another is part of it.
+    Call `finish_syncs` before anything refers to the files. A nested block is a part of the outer
+    one.
     """
     if _begun.get() is not None:
         yield
@@ -64,14 +65,16 @@ def syncs_together() -> Iterator[None]:
     try:
         yield
     finally:
-        # of what is not finished nobody was told
+        # nothing refers to files that are not finished, so their errors do not matter
         with contextlib.suppress(StorageError):
             finish_syncs()
         _begun.reset(token)
 
 
 def finish_syncs() -> None:
-    """Wait until the files of the block so far are on disk; raises `StorageError`."""
+    """Wait until all files of the block so far are on disk; raise `StorageError` if a sync
+    failed.
+    """
     syncs = _begun.get()
     if not syncs:
         return
@@ -88,7 +91,9 @@ def finish_syncs() -> None:
 
 
 def sync(descriptor: int, location: str) -> None:
-    """Sync an open file, now or until `finish_syncs` of the block; it may be closed after this."""
+    """Sync an open file, at once or in the background until `finish_syncs`; the caller may close
+    it.
+    """
     syncs = _begun.get()
     if syncs is None:
         os.fsync(descriptor)
@@ -100,6 +105,6 @@ def sync(descriptor: int, location: str) -> None:
     begun = _Sync(os.dup(descriptor), location)
     try:
         begun.start()
-    except RuntimeError:  # there is no thread to be had
+    except RuntimeError:  # no thread is available
         begun.run()
     syncs.append(begun)

@@ -1,4 +1,4 @@
-"""Names of temporary files and folders of a write, which a killed write leaves behind."""
+"""Names of temporary files and folders of a write; a killed write leaves them behind."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _FOLDER = re.compile(f"writing-{_UUID}")
 
 
 def temporary_name() -> str:
-    """A new name of a file, hidden until it is linked to where it belongs."""
+    """Return a new hidden file name, for a file that later gets its final name."""
     return f".{uuid.uuid4()}.tmp"
 
 
 def writing_folder_name() -> str:
-    """A new name of a folder for the files of one write, whose own temporary ones are in it."""
+    """Return a new name of a folder for the files of one write, including its temporary files."""
     return f"writing-{uuid.uuid4()}"
 
 
 def without_temporary(names: Sequence[str]) -> Sequence[str]:
-    """The names of a path before the first that only a write of ours has.
+    """Return the names of a path up to the first name that only a write of this package uses.
 
     >>> without_temporary(["metadata", ".1b4e28ba-2fa1-11d2-883f-0016d3cca427.tmp"])
     ['metadata']

@@ -1,10 +1,10 @@
-"""Theta sketches: how many distinct values there are, in 32 KiB at most, and without order.
+"""Theta sketches, which estimate the number of distinct values in at most 32 KiB.
 
 The format is Apache DataSketches' compact sketch (serial version 3), which the Puffin specification
-names `apache-datasketches-theta-v1`. A sketch keeps the hashes below theta; once there were more
-than `NOMINAL_ENTRIES` of them, theta is the least hash that is left out, so that what a sketch
-holds follows from the values alone, whatever their order and however they were shared out.
-What is hashed, and how, is `arrow/value_hashes.py`.
+names `apache-datasketches-theta-v1`. A sketch keeps the hashes below theta. If there are more than
+`NOMINAL_ENTRIES` hashes, theta is the smallest hash that is left out. The content of a sketch
+therefore depends only on the values, not on their order or their distribution over sketches.
+`arrow/value_hashes.py` defines which bytes are hashed.
 """
 
 from __future__ import annotations
@@ -17,29 +17,31 @@ import numpy.typing as npt
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
 
 THETA_SKETCH = "apache-datasketches-theta-v1"
-"""The type of its blobs."""
+"""The blob type of theta sketches."""
 
 DISTINCT_COUNT = "ndv"
-"""Their property with the estimate, which table metadata repeat."""
+"""The blob property with the estimate, which table metadata repeats."""
 
 NOMINAL_ENTRIES = 4096
-"""The estimate is off by 1/sqrt of it: 1.6 %; the default of DataSketches in every language."""
+"""The relative error of an estimate is 1/sqrt of it, 1.6 %; all DataSketches libraries default to
+it.
+"""
 
 SEED = 9001
-"""What values are hashed with; sketches of another seed cannot be united with these."""
+"""The hash seed; sketches with another seed cannot be united with sketches of this package."""
 
 _SEED_HASH = 0x93CC
 _MAX_THETA = 2**63 - 1
 _SERIAL_VERSION, _COMPACT = 3, 3
 _READ_ONLY, _EMPTY, _COMPACT_FLAG, _ORDERED, _SINGLE = 2, 4, 8, 16, 32
 _MAX_ENTRIES = 1 << 26
-"""The most that DataSketches allows."""
+"""The most entries that DataSketches allows."""
 
 Hashes = npt.NDArray[np.uint64]
 
 
 class ThetaSketch:
-    """The least hashes of some values."""
+    """The smallest hashes of a set of values."""
 
     def __init__(self) -> None:
         self._hashes: Hashes = np.empty(0, np.uint64)
@@ -47,14 +49,16 @@ class ThetaSketch:
 
     @classmethod
     def united(cls, sketches: Iterable[ThetaSketch]) -> ThetaSketch:
-        """The sketch of the values of all."""
+        """Return the sketch of the values of all sketches."""
         out = cls()
         for sketch in sketches:
             out.unite(sketch)
         return out
 
     def add(self, hashes: Hashes) -> None:
-        """Add values by their hashes of 63 bits, zero excepted, in any order and often."""
+        """Add values by their 63-bit hashes, in any order; zeros are skipped, duplicates are
+        allowed.
+        """
         new_hashes = hashes[(hashes < self._theta) & (hashes > 0)]
         if len(new_hashes):
             self._hashes = np.union1d(self._hashes, new_hashes)
@@ -73,16 +77,16 @@ class ThetaSketch:
 
     @property
     def is_estimate(self) -> bool:
-        """Whether there were more values than the sketch holds."""
+        """Whether there were more values than the sketch can hold."""
         return self._theta < _MAX_THETA
 
     @property
     def distinct_count(self) -> int:
-        """How many values there are, rounded down as Java does."""
+        """The estimated number of distinct values, rounded down as in Java."""
         return int(len(self._hashes) / (self._theta / _MAX_THETA))
 
     def to_bytes(self) -> bytes:
-        """The compact sketch, ordered."""
+        """Return the compact sketch with sorted hashes."""
         count = len(self._hashes)
         flags = _READ_ONLY | _COMPACT_FLAG | _ORDERED
         longs = 3
@@ -92,7 +96,7 @@ class ThetaSketch:
         out = bytes([longs, _SERIAL_VERSION, _COMPACT, 0, 0, flags])
         out += _SEED_HASH.to_bytes(2, "little")
         if longs > 1:
-            # the sampling probability after it is 1.0 as a float
+            # the sampling probability 1.0 as a float follows the count
             out += count.to_bytes(4, "little") + b"\x00\x00\x80\x3f"
         if longs > 2:
             out += self._theta.to_bytes(8, "little")
@@ -100,10 +104,10 @@ class ThetaSketch:
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> ThetaSketch:
-        """Read a compact sketch of any writer; `where` names it in errors.
+        """Parse a compact sketch of any writer; `where` begins the message of every error.
 
-        Raises `InvalidMetadataError` for damaged bytes, `UnsupportedFeatureError` for a sketch that
-        is compressed or of another seed.
+        Raises `InvalidMetadataError` for damaged bytes, `UnsupportedFeatureError` for a compressed
+        sketch or a sketch with another seed.
         """
         if len(data) < 8:
             raise InvalidMetadataError(f"{where}: {len(data)} bytes are too few for a theta sketch")

@@ -1,4 +1,4 @@
-"""An upload to a store as a stream: what a library's stream lacks to end whole or not at all."""
+"""An upload to a store as a stream, which prevents writes after a failed write."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class UploadStream(io.RawIOBase):
-    """Bytes for a library's stream; after a write that failed no other is tried.
+    """A stream of bytes into a library's upload; after a failed write every other write fails.
 
-    Errors name the location and none of the store's `properties`. How an upload is closed or
-    given up differs between libraries.
+    Errors name the location and show none of the store's `properties`. Subclasses define how an
+    upload is closed or aborted, which differs between libraries.
     """
 
     def __init__(self, upload: Any, location: str, properties: Mapping[str, str]) -> None:
@@ -28,15 +28,15 @@ class UploadStream(io.RawIOBase):
         self._failed = False
 
     def writable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def tell(self) -> int:
-        """The position."""
+        """Return the position."""
         return self._position
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Hand the bytes to the library, which sends them when it likes."""
+        """Pass the bytes to the library, which may send them later."""
         with store_errors("write", self._location, self._properties):
             if self._failed:
                 raise self._error_after_failure()

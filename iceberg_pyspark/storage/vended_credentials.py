@@ -1,4 +1,4 @@
-"""Chooses the storage properties for a location: the table's, or those vended for a prefix.
+"""Select the storage properties for a location: the table's, or those vended for a prefix.
 
 A REST catalog may vend credentials for some locations only (`storage-credentials` of its answer).
 They are passed as one storage property, `storage.credentials`: the JSON list of the answer, with a
@@ -16,11 +16,11 @@ from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.storage.places import is_below
 
 VENDED_CREDENTIALS = "storage.credentials"
-"""The storage property that holds what a catalog vends by prefix."""
+"""The storage property with the credentials that a catalog vends by prefix."""
 
 
 def properties_at(location: str, properties: Mapping[str, str]) -> Mapping[str, str]:
-    """The properties for one location; those vended for it win over the table's.
+    """Return the properties for one location; properties vended for it override the table's.
 
     >>> vended = '[{"prefix": "s3://b/t", "config": {"s3.access-key-id": "k"}}]'
     >>> properties_at("s3://b/t/data/f", {"s3.region": "r", "storage.credentials": vended})
@@ -37,7 +37,7 @@ def properties_at(location: str, properties: Mapping[str, str]) -> Mapping[str, 
 
 
 def prefix_at(location: str, properties: Mapping[str, str]) -> str | None:
-    """The prefix whose credentials are in force for a location; None: the table's own are."""
+    """Return the prefix whose credentials apply to a location, or None if the table's own apply."""
     text = properties.get(VENDED_CREDENTIALS)
     entry = None if text is None else _entry_at(location, text)
     return None if entry is None else entry[0]
@@ -50,21 +50,21 @@ def _entry_at(location: str, text: str) -> tuple[str, tuple[tuple[str, str], ...
 def _is_for(prefix: str, location: str) -> bool:
     scheme, separator, rest = prefix.partition("://")
     if not (separator and rest):
-        # of a whole kind of stores: `s3`, `s3://`
+        # `s3` and `s3://` apply to all stores of the kind
         return location.partition("://")[0].lower() == scheme.lower()
     return is_below(location, prefix)
 
 
 @lru_cache(maxsize=64)
 def vended_entries(text: str) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
-    """Prefixes with their properties, the longest first; raises `InvalidMetadataError`."""
+    """Return the prefixes with their properties, longest first; raise `InvalidMetadataError`."""
     try:
         entries = [
             (str(e["prefix"]), tuple((str(k), str(v)) for k, v in e["config"].items()))
             for e in json.loads(text)
         ]
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        # without its cause: the text has secrets in it
+        # not chained: the text contains secrets
         raise InvalidMetadataError(
             f"{VENDED_CREDENTIALS} is no list of objects with 'prefix' and 'config' "
             f"({type(e).__name__})"

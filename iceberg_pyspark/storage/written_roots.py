@@ -1,4 +1,4 @@
-"""Caches root manifests that this process has written, for its next commit.
+"""Cache root manifests that this process has written, for its next commit.
 
 Every commit writes a new root, so without the cache a process that commits often would read each
 root that it has just written. Scans read the files.
@@ -44,7 +44,7 @@ class WrittenRoot:
     length: int
 
     def files(self, content: ManifestContent, spec_id: int) -> list[ManifestEntry]:
-        """The root's own entries of files of one kind and partition spec, in order."""
+        """Return the root's own file entries of one content and partition spec, in order."""
         return [
             e
             for e in self.entries
@@ -52,7 +52,7 @@ class WrittenRoot:
         ]
 
     def vectors(self) -> dict[str, tuple[ManifestVectorEntry, ...]]:
-        """The live deletion vectors of manifests by the manifest's location."""
+        """Return the live manifest deletion vectors, by the manifest's location."""
         vectors: dict[str, tuple[ManifestVectorEntry, ...]] = {}
         for e in self.entries:
             if isinstance(e, ManifestVectorEntry) and e.status in LIVE_STATUSES:
@@ -60,7 +60,7 @@ class WrittenRoot:
         return vectors
 
     def targets(self) -> dict[str, str]:
-        """The data manifests that delete manifests are for, by the location of the latter."""
+        """Return the data manifest of each delete manifest that belongs to one, by location."""
         return {
             e.manifest.manifest_path: e.referenced_file
             for e in self.entries
@@ -68,7 +68,9 @@ class WrittenRoot:
         }
 
     def manifests(self, location: str, snapshot: Snapshot) -> list[ManifestFile] | None:
-        """As `read_root_manifest` gives them; None: a vector would have to be read for that."""
+        """Return the result of `read_root_manifest`, or None if a vector must be read from a
+        file.
+        """
         vectors = self.vectors()
         if any(v.inline is None for of_leaf in vectors.values() for v in of_leaf):
             return None
@@ -114,12 +116,12 @@ class WrittenRoot:
 
 
 def remember_root(io: FileIO, location: str, root: WrittenRoot) -> None:
-    """Keep what was written at a location, if it is small enough."""
+    """Cache the entries of a root that was written at a location, if they fit."""
     _WRITTEN.put(io, location, root)
 
 
 def written_root(io: FileIO, location: str) -> WrittenRoot | None:
-    """What this process has written there; None where it does not know."""
+    """Return the root that this process wrote at a location, or None if it is not cached."""
     return _WRITTEN.get(io, location)
 
 
@@ -144,7 +146,7 @@ def _united(vectors: Sequence[ManifestVectorEntry]) -> BitMap64:
 
 
 def _memory_of(root: WrittenRoot) -> int:
-    """About the bytes it takes."""
+    """Return the approximate memory of a root in bytes."""
     size = 0
     for e in root.entries:
         size += _ENTRY_BYTES
