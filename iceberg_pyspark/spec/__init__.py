@@ -1,3 +1,4 @@
-"""The Iceberg specification as values and pure functions: standard library only, no file access,
-clock or randomness.
+"""The Iceberg specification as values and pure functions, using only the standard library.
+
+No module in this package reads files, clocks or random numbers.
 """

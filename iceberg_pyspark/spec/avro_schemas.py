@@ -87,9 +87,7 @@ def data_file_struct(partition_type: types.StructType, format_version: int) -> t
 
 
 def manifest_entry_schema(partition_type: types.StructType, format_version: int) -> dict[str, Any]:
-    """Return the Avro schema of a manifest's records; `partition_type` belongs to the manifest's
-    spec.
-    """
+    """Return the Avro schema of the records of a manifest whose spec has `partition_type`."""
     fields = [_required(0, "status", types.IntegerType())]
     if format_version == 1:
         fields.append(_required(1, "snapshot_id", types.LongType()))

@@ -41,8 +41,7 @@ def avro_name(name: str) -> str:
 
 
 def decimal_bytes(precision: int) -> int:
-    """Return the smallest number of bytes whose two's complement holds every decimal of the
-    precision.
+    """Return the number of bytes that any decimal of the precision fits in as two's complement.
 
     >>> decimal_bytes(9), decimal_bytes(10), decimal_bytes(38)
     (4, 5, 16)
@@ -182,8 +181,7 @@ _PRIMITIVES: dict[str, types.Type] = {
 
 
 def primitive_type(avro_type: Any) -> types.Type:
-    """Return the primitive type for an Avro type; `unknown` for null and for types that are not
-    primitive.
+    """Return the primitive type for an Avro type; `unknown` for null and non-primitive types.
 
     >>> primitive_type(["null", {"type": "int", "logicalType": "date"}])
     DateType()
@@ -218,9 +216,7 @@ def primitive_type(avro_type: Any) -> types.Type:
 
 
 def _default(type_: types.Type, value: Any) -> Any:
-    """Convert a default value, whose structs are complete, to the form that an Avro schema
-    requires.
-    """
+    """Convert a default value with complete structs to the form that an Avro schema requires."""
     if value is None:
         return None
     match type_:

@@ -220,9 +220,7 @@ _HIGHEST_STATS_ID = 200_000_000
 
 
 class StatsField(IntEnum):
-    """A field of a column's statistics; the value is the distance of its id from the struct's
-    id.
-    """
+    """A field of a column's statistics; the value is the offset of its id from the struct's id."""
 
     LOWER_BOUND = 1
     UPPER_BOUND = 2

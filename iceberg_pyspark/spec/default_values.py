@@ -26,17 +26,13 @@ WhichDefault = Literal["initial", "write"]
 
 
 def default_of(field: NestedField, which: WhichDefault) -> Any:
-    """Return the field's value for rows that lack it; a struct's missing fields get their own
-    defaults.
-    """
+    """Return the field's value for rows that lack the field, with the defaults of nested fields."""
     default = field.initial_default if which == "initial" else field.write_default
     return with_child_defaults(field.type, default, which)
 
 
 def with_child_defaults(type_: Type, value: Any, which: WhichDefault) -> Any:
-    """Return a value in which the missing fields of structs are filled with the defaults of the
-    fields.
-    """
+    """Return the value, with missing fields of structs set to the defaults of these fields."""
     if value is None:
         return None
     match type_:
@@ -62,8 +58,7 @@ def with_child_defaults(type_: Type, value: Any, which: WhichDefault) -> Any:
 
 
 def why_no_default(type_: Type, value: Any) -> str | None:
-    """Return the reason why a value cannot be a default of the type, or None if it can (or is
-    None).
+    """Return why a value cannot be a default of the type, or None for a valid default or no value.
 
     A default must read back unchanged from JSON, which has neither NaN nor infinity.
     """

@@ -62,9 +62,7 @@ def utc_text(timestamp_ms: int) -> str:
 
 
 def transform_text(transform: Transform, column: str) -> str:
-    """Return a transform of a column in the syntax of Java's Spark catalog, such as `bucket(16,
-    id)`.
-    """
+    """Return a transform of a column in the syntax of Iceberg's Spark catalog: `bucket(16, id)`."""
     match transform:
         case IdentityTransform():
             return column

@@ -48,8 +48,7 @@ FILTER_METRICS: tuple[MetricMap, ...] = METRIC_MAPS[1:]
 
 
 def metric_column(metric: MetricMap, field_id: int) -> str:
-    """Return the name of the column with one metric of one field, in a table read with chosen
-    metrics.
+    """Return the name of the column with one metric of one field, for a table with chosen metrics.
 
     >>> metric_column("lower_bounds", 7)
     'lower_bounds.7'

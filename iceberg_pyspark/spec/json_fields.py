@@ -52,9 +52,7 @@ def short_text(value: Any) -> str:
 
 
 def is_text(value: Any) -> bool:
-    """Return whether a value is a string that UTF-8 can encode; JSON escapes can form lone
-    surrogates.
-    """
+    """Return whether a value is a string that UTF-8 can encode: JSON can escape lone surrogates."""
     if not isinstance(value, str):
         return False
     return value.isascii() or not any("\ud800" <= c <= "\udfff" for c in value)
@@ -117,8 +115,8 @@ class JsonObject:
         return self._data.get(key)
 
     def names(self) -> Sequence[str]:
-        """Return the names of the fields; raise `InvalidMetadataError` for a name that is not valid
-        UTF-8.
+        """Return the names of the fields; raise `InvalidMetadataError` if UTF-8 cannot encode
+        one.
         """
         for key in self._data:
             if not is_text(key):

@@ -105,9 +105,7 @@ class PartitionFieldSummary:
 
 
 ManifestPart: TypeAlias = tuple[str, ManifestContent, int]
-"""The type of `ManifestFile.part`: a root manifest appears once for each content and spec of its
-files.
-"""
+"""The type of `ManifestFile.part`: a root manifest has a part for each content and spec."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,9 +155,7 @@ class ManifestFile:
 
     @property
     def part(self) -> ManifestPart:
-        """The path, content and spec id, which identify the part of a root manifest that this
-        object lists.
-        """
+        """The identity of the listed part of a manifest: path, content and partition spec id."""
         return self.manifest_path, self.content, self.partition_spec_id
 
     @property
@@ -172,9 +168,7 @@ class ManifestFile:
 
 
 UNASSIGNED_SEQUENCE_NUMBER = -1
-"""A placeholder in the `ManifestFile` of an unfinished commit for the new snapshot's sequence
-number.
-"""
+"""A placeholder in a `ManifestFile` of an unfinished commit for the snapshot's sequence number."""
 
 
 def with_counts(

@@ -20,9 +20,7 @@ _PROPERTY = "schema.name-mapping.default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedField:
-    """The names that a field may have in a file; with `field_id` None, the names map to no
-    field.
-    """
+    """The names that a field may have in a file; if `field_id` is None, they map to no field."""
 
     field_id: int | None
     names: tuple[str, ...]
@@ -31,9 +29,7 @@ class MappedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameMapping:
-    """The mapped fields at the top level of a table; names are literal: a dot does not mean
-    nesting.
-    """
+    """The mapped fields at the top level of a table; a dot in a name does not mean nesting."""
 
     fields: tuple[MappedField, ...]
 
@@ -83,9 +79,7 @@ def _field_to_json(f: MappedField) -> dict[str, Any]:
 
 
 def name_mapping_of(schema: Schema) -> NameMapping:
-    """Return the mapping from a schema's own names to its ids, as Java creates it for imported
-    files.
-    """
+    """Return the mapping of a schema's own names to ids, as Java creates it for imported files."""
     return NameMapping(fields=_mapped_fields(schema.as_struct))
 
 

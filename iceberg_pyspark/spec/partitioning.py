@@ -62,15 +62,11 @@ class PartitionSpec:
 
     @property
     def is_unpartitioned(self) -> bool:
-        """Whether the spec has no field, or only void fields, as Java decides it
-        (docs/conformance.md 23).
-        """
+        """Whether the spec has no field or only void fields, like Java (docs/conformance.md 23)."""
         return all(isinstance(f.transform, VoidTransform) for f in self.fields)
 
     def same_fields(self, other: PartitionSpec) -> bool:
-        """Return whether both specs have the same fields, apart from field ids (docs/conformance.md
-        60).
-        """
+        """Return whether both specs have equal fields apart from ids (docs/conformance.md 60)."""
         return [(f.source_ids, str(f.transform), f.name) for f in self.fields] == [
             (f.source_ids, str(f.transform), f.name) for f in other.fields
         ]
@@ -125,8 +121,7 @@ def with_types_of(
     untyped: Collection[int],
     partition_type: ice.StructType,
 ) -> ice.StructType | None:
-    """Return the partition type with the types that manifests declare for its untyped fields, by
-    field id.
+    """Return the partition type with types from manifests (by field id) for the untyped fields.
 
     Returns None if no single type can hold the values from all manifests.
     """
@@ -177,8 +172,7 @@ def java_url_encode(text: str) -> str:
 
 
 def partition_key(values: Sequence[Any]) -> PartitionKey:
-    """Return a key that is equal for equal partition tuples only: NaN equals NaN, 0.0 and -0.0
-    differ.
+    """Return a key that only equal partition tuples share: NaN equals NaN, 0.0 and -0.0 differ.
 
     >>> partition_key([float("nan")]) == partition_key([-float("nan")])
     True
@@ -202,9 +196,7 @@ def check_writable(spec: PartitionSpec) -> None:
 
 
 def identity_source_ids(spec: PartitionSpec) -> dict[int, int]:
-    """Map the source id of each identity field to its position in the tuple (docs/conformance.md
-    62).
-    """
+    """Map the source id of each identity field to its tuple position (docs/conformance.md 62)."""
     return {
         f.source_id: i
         for i, f in enumerate(spec.fields)

@@ -77,9 +77,7 @@ MANIFEST_MERGE_ENABLED = BoolProperty("commit.manifest-merge.enabled", True)
 ROOT_MANIFESTS = BoolProperty("write.root.enabled", False)
 """Whether snapshots of a version 4 table get root manifests, which no other engine can read yet."""
 ROOTS_IN_FOLDERS = BoolProperty("write.root.file-system-tables.enabled", False)
-"""Whether a table without a catalog may have version 4, although version 4 ends support for such
-tables.
-"""
+"""Whether tables without a catalog may have version 4, although version 4 ends such tables."""
 ROOT_MAX_DATA_ENTRIES = IntProperty("write.root.max-data-entries", 100, 0, below="minimum")
 ROOT_MAX_DELETE_ENTRIES = IntProperty("write.root.max-delete-entries", 200, 0, below="minimum")
 ROOT_MAX_BYTES = IntProperty("write.root.max-bytes", 4_194_304, 0, LONG_MAX, below="minimum")
@@ -345,9 +343,7 @@ def int_property(properties: Mapping[str, str], name: str, default: int) -> int:
 
 
 def bool_property(properties: Mapping[str, str], name: str, default: bool) -> bool:
-    """Return an option that is `true` or `false` in any case; raise `InvalidRequestError`
-    otherwise.
-    """
+    """Return an option that is `true` or `false` in any case, or raise `InvalidRequestError`."""
     text = properties.get(name)
     if text is None:
         return default

@@ -51,8 +51,7 @@ def whole_number(text: str, largest: int = LONG_MAX) -> int | None:
 
 
 def count_in(text: str) -> int | None:
-    """Return the non-negative count in a summary value or blob property, or None if it is not a
-    count.
+    """Return the non-negative count in a summary value or blob property, or None if invalid.
 
     >>> count_in("7"), count_in("-7"), count_in("many"), count_in("9223372036854775808")
     (7, None, None, None)
@@ -65,9 +64,7 @@ def count_in(text: str) -> int | None:
 
 
 def fraction(text: str) -> float | None:
-    """Parse text like Java's `Double.parseDouble`, without hexadecimal; return None for invalid
-    text.
-    """
+    """Parse decimal text like Java's `Double.parseDouble`; return None for invalid text."""
     trimmed = text.strip("".join(map(chr, range(33))))
     if not _FRACTION.fullmatch(trimmed):
         return None
@@ -88,9 +85,7 @@ class IntProperty:
     below: Literal["refused", "minimum", "default"] = "refused"
 
     def of(self, properties: Mapping[str, str]) -> int:
-        """Return the value from a table's properties; raise `InvalidRequestError` naming the
-        property.
-        """
+        """Return the value in `properties`; raise `InvalidRequestError` naming the property."""
         text = properties.get(self.name)
         if text is None:
             return self.default
@@ -119,9 +114,7 @@ class FractionProperty:
     default: float
 
     def of(self, properties: Mapping[str, str]) -> float:
-        """Return the value from a table's properties; raise `InvalidRequestError` naming the
-        property.
-        """
+        """Return the value in `properties`; raise `InvalidRequestError` naming the property."""
         text = properties.get(self.name)
         if text is None:
             return self.default
@@ -146,7 +139,7 @@ class BoolProperty:
     default: bool
 
     def of(self, properties: Mapping[str, str]) -> bool:
-        """Return the value from a table's properties."""
+        """Return the value in `properties`."""
         text = properties.get(self.name)
         return self.default if text is None else text.lower() == "true"
 
@@ -164,7 +157,7 @@ class ChoiceProperty:
     choices: tuple[str, ...]
 
     def of(self, properties: Mapping[str, str]) -> str:
-        """Return the word in lower case; raise `InvalidRequestError` naming the property."""
+        """Return the value in lower case; raise `InvalidRequestError` naming the property."""
         text = properties.get(self.name)
         if text is None:
             return self.default
@@ -184,9 +177,7 @@ class ChoiceProperty:
 
 @dataclass(frozen=True, slots=True)
 class PatternProperty:
-    """Text that matches a pattern, which `expectation` describes; the code that uses the text
-    parses it.
-    """
+    """Text that matches a pattern, which `expectation` describes; the text is not parsed here."""
 
     name: str
     form: re.Pattern[str]
@@ -210,9 +201,7 @@ class ColumnProperties:
 
 
 def check_settable(prop: TableProperty, text: str, label: str | None = None) -> None:
-    """Raise `InvalidRequestError` if the text must not be set; `label` is the name that the user
-    wrote.
-    """
+    """Raise `InvalidRequestError` if the text must not be set; `label` replaces the name."""
     problem = prop.problem(text)
     if problem is not None:
         raise _wrong(label or prop.name, text, problem)

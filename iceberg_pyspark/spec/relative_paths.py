@@ -32,8 +32,7 @@ def resolved_path(path: str, table_location: str) -> str:
 
 
 def relative_path(path: str, table_location: str) -> str:
-    """Return the form of a path in the metadata of a table at `table_location`: relative if
-    possible.
+    """Return the form of a path in the metadata of the table: relative to its location if possible.
 
     `resolved_path` restores the path, whatever characters it has. Raises `InvalidRequestError` for
     a path that `resolved_path` could not restore: without a scheme and not below the location.
@@ -72,8 +71,7 @@ def scheme_of(location: str) -> str:
 
 
 def may_hold_relative_paths(format_version: str | None) -> bool:
-    """Return whether a manifest or manifest list with the given `format-version` may have relative
-    paths.
+    """Return whether manifests and manifest lists of a `format-version` may have relative paths.
 
     >>> may_hold_relative_paths("4"), may_hold_relative_paths("3"), may_hold_relative_paths(None)
     (True, False, False)

@@ -18,9 +18,7 @@ from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.values import value_from_json, value_to_json
 
 MAX_USER_FIELD_ID = 2147483447
-"""The largest field id of a user column; larger ids are reserved for metadata columns ("Reserved
-Field IDs").
-"""
+"""The largest id of a user column; larger ids are for metadata columns ("Reserved Field IDs")."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +64,7 @@ class Schema:
 
     @cached_property
     def field_by_id(self) -> Mapping[int, types.NestedField]:
-        """Every field, including nested fields, by id; raises `InvalidMetadataError` if an id
-        occurs twice.
-        """
+        """All fields, also nested, by id; raises `InvalidMetadataError` if an id occurs twice."""
         fields: dict[int, types.NestedField] = {}
         for f in types.walk_fields(self.as_struct):
             if f.field_id in fields:
@@ -106,9 +102,7 @@ class Schema:
         return max(self.field_by_id, default=0)
 
     def find(self, name: str, *, case_sensitive: bool = True) -> types.NestedField:
-        """Return the field with the full dotted name; raise `InvalidRequestError` if none has
-        it.
-        """
+        """Return the field with the full dotted name; raise `InvalidRequestError` if missing."""
         field_id = self.id_by_name.get(name)
         if field_id is None and not case_sensitive:
             matches = [i for n, i in self.id_by_name.items() if n.lower() == name.lower()]
@@ -150,8 +144,7 @@ def _collect_names(type_: types.Type, prefix: str, names: dict[int, str]) -> Non
 
 
 def prune_fields(struct: types.StructType, keep: Collection[int]) -> types.StructType:
-    """Return the struct with only the fields whose id is in `keep`, and the fields that enclose
-    them.
+    """Return the struct with only the fields whose ids are in `keep`, and their parent fields.
 
     A list or map with a kept element keeps its structure; a map with a kept value keeps its entire
     key (specification, "Schema Evolution": key structs never change).

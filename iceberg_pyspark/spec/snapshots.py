@@ -134,8 +134,7 @@ class Snapshot:
         return self.summary.get("operation")
 
     def number(self, key: str) -> int | None:
-        """Return a count or size from the summary, or None if it is missing or not a non-negative
-        integer.
+        """Return a count or size from the summary, or None if the entry is missing or invalid.
 
         Writers may omit every count, and the specification does not guarantee that counts are
         correct.
@@ -214,9 +213,7 @@ def _path_to_store(path: str, table_location: str | None) -> str:
 
 
 def snapshot_to_bytes(snapshot: Snapshot) -> bytes:
-    """Return a snapshot as compact JSON; a summary that is JSON text already is written
-    unchanged.
-    """
+    """Return a snapshot as compact JSON; an unparsed summary is written unchanged."""
     summary = snapshot.summary
     if not isinstance(summary, SummaryText):
         return compact_json(snapshot_to_json(snapshot)).encode()
@@ -263,8 +260,7 @@ def with_resolved_paths(snapshot: Snapshot, table_location: str) -> Snapshot:
 def with_paths(
     snapshot: Snapshot, table_location: str, path_of: Callable[[str, str], str]
 ) -> Snapshot:
-    """Return a version 4 snapshot with its table location set and with paths converted by
-    `path_of`.
+    """Return a version 4 snapshot with its table location set and its paths converted.
 
     `path_of` takes a path and the table location and returns an absolute path.
     """

@@ -16,9 +16,7 @@ D = TypeVar("D")
 
 
 class SnapshotsOfRefs(Sequence[Snapshot]):
-    """All snapshots of a table; the snapshots in `loaded` are available without a load.
-    Thread-safe.
-    """
+    """All snapshots of a table; those in `loaded` are available without a load. Thread-safe."""
 
     def __init__(
         self, loaded: Sequence[Snapshot], load: Callable[[], tuple[Snapshot, ...]]
@@ -66,9 +64,7 @@ class SnapshotsOfRefs(Sequence[Snapshot]):
 
 
 class KnownFirst(Mapping[int, Snapshot]):
-    """Snapshots by id; an id that is not in `loaded` is looked up in `all_by_id()`, which may
-    load.
-    """
+    """Snapshots by id: from `loaded`, or else from `all_by_id()`, which may load."""
 
     def __init__(
         self, loaded: Mapping[int, Snapshot], all_by_id: Callable[[], Mapping[int, Snapshot]]

@@ -64,9 +64,7 @@ SUPPORTED_FORMAT_VERSIONS = (1, 2, 3, 4)
 """The format versions of tables that can be read."""
 
 WRITABLE_FORMAT_VERSIONS = (1, 2, 3, 4)
-"""The format versions of tables that can be created and changed; `check_may_change` refuses some
-version 4 tables.
-"""
+"""The format versions that can be created and changed; `check_may_change` limits version 4."""
 
 T = TypeVar("T")
 
@@ -173,9 +171,7 @@ class TableMetadata:
 
     @property
     def schemas_newest_first(self) -> tuple[Schema, ...]:
-        """The current schema, then the others by descending id: the order to search for a dropped
-        column.
-        """
+        """The current schema, then the others by descending id; use it to find a dropped column."""
         others = sorted(
             (s for s in self.schemas if s.schema_id != self.current_schema_id),
             key=lambda s: -s.schema_id,
@@ -201,9 +197,7 @@ class TableMetadata:
         return snapshot
 
     def ref_snapshot(self, name: str) -> Snapshot:
-        """Return the snapshot of a branch or tag; raise `NoSuchSnapshotError`, which lists the
-        refs.
-        """
+        """Return the snapshot of a branch or tag; raise `NoSuchSnapshotError` listing the refs."""
         ref = self.refs.get(name)
         if ref is None:
             names = ", ".join(sorted(self.refs)) or "none"

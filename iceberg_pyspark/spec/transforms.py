@@ -346,8 +346,7 @@ def civil_from_days(days: int) -> tuple[int, int]:
 
 
 def human_value(transform: Transform, source: types.Type, value: Any) -> str:
-    """Return a partition value as in partition paths: `null`, `2017-11`, `2017-11-16-22`, base64
-    bytes.
+    """Return a partition value for partition paths: `null`, `2017-11`, `2017-11-16-22`, base64.
 
     >>> human_value(MonthTransform(), DateType(), 574)
     '2017-11'
@@ -373,9 +372,7 @@ _DAYS_OF_400_YEARS = 146_097
 
 
 def _year_and_day(days: int) -> tuple[int, str]:
-    """Return year and `-MM-DD` of a day count, also for years outside the range of `date` (1 to
-    9999).
-    """
+    """Return the year and `-MM-DD` of a day count, also beyond the years of `date` (1 to 9999)."""
     cycles, days_left = divmod(days, _DAYS_OF_400_YEARS)
     day = date(1970, 1, 1) + timedelta(days=days_left)
     return day.year + 400 * cycles, f"-{day.month:02d}-{day.day:02d}"
@@ -427,8 +424,7 @@ def untyped_text(value: Any) -> str:
 
 
 def _java_float(type_: types.Type, value: float) -> str:
-    """Return Java's text of a float or double: the fewest digits, at least two, that identify the
-    value.
+    """Return Java's text of a float or double: the fewest digits that identify it, at least two.
 
     >>> _java_float(FloatType(), 1e-45), _java_float(DoubleType(), 1e7)
     ('1.4E-45', '1.0E7')
@@ -470,9 +466,7 @@ def _java_time(nanos: int) -> str:
 
 
 def _clock(nanos: int) -> tuple[str, str]:
-    """Return HH:MM:SS and the nine digits of the fraction, or an empty string for a zero
-    fraction.
-    """
+    """Return HH:MM:SS and the nine digits of the fraction, or "" if the fraction is zero."""
     seconds, fraction = divmod(nanos, 1_000_000_000)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return text, f"{fraction:09d}" if fraction else ""

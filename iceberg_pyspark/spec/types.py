@@ -306,8 +306,7 @@ MIN_FORMAT_VERSION: Mapping[type[PrimitiveType], int] = {
 
 
 def primitive_from_string(text: str) -> PrimitiveType:
-    """Parse a primitive type name of metadata JSON; raise `InvalidMetadataError` for an unknown
-    name.
+    """Parse a primitive type name of metadata JSON; raise `InvalidMetadataError` if it is unknown.
 
     >>> primitive_from_string("decimal(9,2)")
     DecimalType(precision=9, scale=2)
@@ -377,9 +376,7 @@ def with_children(type_: Type, convert: Callable[[NestedField], NestedField]) ->
 
 
 def is_too_deep(type_: Type) -> bool:
-    """Return whether a type nests deeper than `MAX_TYPE_DEPTH`, so that recursion into it is
-    unsafe.
-    """
+    """Return whether a type nests deeper than `MAX_TYPE_DEPTH`, too deep to recurse into."""
     level = [type_]
     for _ in range(MAX_TYPE_DEPTH):
         level = [f.type for t in level for f in children_of(t)]
@@ -387,9 +384,7 @@ def is_too_deep(type_: Type) -> bool:
 
 
 def walk_fields(type_: Type) -> Iterator[NestedField]:
-    """Yield every field below a type, parents first: struct fields, list elements, map keys and
-    values.
-    """
+    """Yield every field below a type, parents first: of structs, lists and maps."""
     for child in children_of(type_):
         yield child
         yield from walk_fields(child.type)

@@ -211,9 +211,7 @@ def _fields(schema: _Key, fields: list[dict[str, Any]]) -> _ObjectAtKey:
 
 
 def _type(schema: _Key, field_id: int, type_: Any) -> _ObjectAtKey:
-    """Yield a nested type, identified by the id of its field, element, key or value, and its
-    children.
-    """
+    """Yield a nested type and its children; its key has the id of the field that has the type."""
     if not isinstance(type_, dict):
         return
     kind = type_["type"]

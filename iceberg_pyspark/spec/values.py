@@ -228,9 +228,7 @@ def value_to_json(type_: types.Type, value: Any) -> Any:
 
 
 def value_from_json(type_: types.Type, data: Any) -> Any:
-    """Parse a JSON single value; raise `ValueError` or `TypeError` with the reason if it is
-    invalid.
-    """
+    """Parse a JSON single value; raise `ValueError` or `TypeError` if the value is invalid."""
     if data is None:
         return None
     match type_:

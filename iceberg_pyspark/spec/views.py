@@ -72,9 +72,7 @@ class ViewVersion:
     summary: Mapping[str, str] = field(default_factory=dict)
 
     def sql(self, dialect: str) -> str | None:
-        """Return the query in a dialect (case-insensitive), or None if the version has no such
-        dialect.
-        """
+        """Return the query in a dialect (case-insensitive), or None if there is no such query."""
         for r in self.representations:
             if isinstance(r, SqlRepresentation) and r.dialect.lower() == dialect.lower():
                 return r.sql

@@ -91,9 +91,7 @@ class AvroFile:
         yield self._part(waiting)
 
     def batches(self) -> Iterator[list[dict[str, Any]]]:
-        """Yield the records as lists of dicts keyed by `_<field id>`; each list takes little
-        memory.
-        """
+        """Yield lists of records as dicts keyed by `_<field id>`; each list takes little memory."""
         cost = python_cost(self.schema) + arrow_cost(self.schema)
         blocks = self._plain(cost.of_bytes(), memory_limit(self.size) / 2)
         return _batches(blocks, self.schema, cost, _MAX_BATCH, self.location, self.size)
@@ -249,8 +247,7 @@ def _blocks_of(data: bytes, offset: int, sync: bytes) -> list[tuple[int, memoryv
 
 
 class _SchemaRenamer:
-    """Renames the fields of a schema to `_<field id>` and writes out every named type where it is
-    used.
+    """Renames the fields of a schema to `_<field id>` and writes out each use of a named type.
 
     Logical types are removed, except decimal: `spec/values.py` represents values as days,
     microseconds and bytes. Records without fields and fields of type null are removed too: they
@@ -345,9 +342,7 @@ class _SchemaRenamer:
         return {"type": "record", "name": record_name, "fields": list(out.values())}
 
     def _spelled_out(self, schema: Any) -> Any:
-        """Return the type with its own name, or the names of its branches, replaced by
-        definitions.
-        """
+        """Return the type, with its name or the names of its branches replaced by definitions."""
         if isinstance(schema, list):
             return [self._spelled_out(branch) for branch in schema if not isinstance(branch, list)]
         return self._definitions.get(schema, schema) if isinstance(schema, str) else schema
@@ -516,8 +511,7 @@ def write_avro(
     metadata: Mapping[str, str],
     codec: str,
 ) -> int:
-    """Write a new Avro file and return its length; `codec` has Iceberg's name, such as `gzip` or
-    `zstd`.
+    """Write a new Avro file and return its length; `codec` is Iceberg's name, such as `gzip`.
 
     `schema` may be the result of `parsed_schema` or any other schema.
     """
@@ -534,9 +528,7 @@ def write_avro(
 
 
 def with_other_records(avro: AvroFile, records: Iterable[Mapping[str, Any]]) -> bytes:
-    """Return a file with the same header but with other records, which are keyed by `_<field
-    id>`.
-    """
+    """Return a file with the same header but other records, which are keyed by `_<field id>`."""
     out = io.BytesIO()
     sync = avro.header[-_SYNC_SIZE:]
     fastavro.writer(out, dict(avro.schema), records, codec=avro.codec, sync_marker=sync)

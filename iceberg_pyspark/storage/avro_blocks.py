@@ -27,9 +27,7 @@ _XZ_MEMORY = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The memory of decoded records: bytes per record, and bytes per byte of the records in the
-    file.
-    """
+    """The memory of decoded records: bytes per record, and bytes per byte in the file."""
 
     per_record: float
     per_byte: float
@@ -39,9 +37,7 @@ class Cost:
         return self.per_record * records + self.per_byte * size
 
     def of_bytes(self) -> Cost:
-        """Return the cost without the part per record, for records that are decoded a few at a
-        time.
-        """
+        """Return the cost without the part per record, to decode a few records at a time."""
         return Cost(0, self.per_byte)
 
     def __add__(self, other: Cost) -> Cost:
@@ -151,9 +147,7 @@ def python_cost(schema: Any) -> Cost:
 
 
 def _item_ratios(schema: Any, size: Any) -> Iterator[float]:
-    """Yield for each list and map of the schema the bytes of memory per byte of an item in the
-    file.
-    """
+    """Yield an item's bytes of memory per byte in the file, for each list and map."""
     match schema:
         case {"type": "array", "items": items}:
             yield max(1, (size(items) + _POINTER) / _least_bytes(items))

@@ -33,9 +33,7 @@ _MAX_PRECISION = 38
 
 
 def bound_bytes(bounds: pa.Array) -> pa.Array:
-    """Return the bounds as binary single values; raise `TypeError` for a type without a binary
-    form.
-    """
+    """Return the bounds as binary single values; raise `TypeError` if the type has no such form."""
     if isinstance(bounds, pa.ExtensionArray):
         bounds = bounds.storage
     type_ = bounds.type
@@ -56,9 +54,7 @@ def bound_bytes(bounds: pa.Array) -> pa.Array:
 
 
 def _decimal_bytes(bounds: pa.Array) -> pa.Array:
-    """Return each unscaled value in the fewest bytes of two's complement, most significant byte
-    first.
-    """
+    """Return each unscaled value as big-endian two's complement in the fewest bytes."""
     bounds = bounds.cast(pa.decimal128(bounds.type.precision, bounds.type.scale))
     data = memoryview(bounds.buffers()[1] or b"")[bounds.offset * _DECIMAL_BYTES :]
     values = list[bytes | None]()
@@ -112,9 +108,7 @@ def _numbers(bounds: pa.Array, format_: np.dtype[Any]) -> pa.Array | None:
 
 
 def _decimals(bounds: Sequence[bytes | None], precision: int, scale: int) -> pa.Array:
-    """Convert big-endian two's complement to decimals; a value with too many digits becomes
-    null.
-    """
+    """Convert big-endian two's complement to decimals; values with too many digits become null."""
     limit = 10**precision
     zero = bytes(_DECIMAL_BYTES)
     values = list[bytes]()

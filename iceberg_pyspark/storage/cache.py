@@ -39,8 +39,7 @@ def is_written_once(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataCache:
-    """The settings of the cache, which can be pickled; entries belong to the process and the
-    machine.
+    """The settings of the cache; they can be pickled, the entries stay in the process and on disk.
 
     `owner` separates readers with different credentials. `folder` None means the user's cache
     folder. `max_total_bytes` limits the memory of a process, `max_disk_bytes` the size of the
@@ -54,9 +53,7 @@ class MetadataCache:
     folder: str | None = None
 
     def read(self, location: str, read: Callable[[str], bytes]) -> bytes:
-        """Return the bytes at `location`; they are cached if the name shows that they cannot
-        change.
-        """
+        """Return the bytes at `location`; cache them if the name shows that they never change."""
         name = location.rpartition("/")[2]
         if not (_METADATA_NAME.fullmatch(name) and is_written_once(name)):
             return read(location)

@@ -123,9 +123,7 @@ def profile_of(raw: pa.Table) -> Profile | None:
 
 
 class ContentEntries:
-    """The entries of one file by role; `damaged` creates the error for an entry that breaks the
-    rules.
-    """
+    """The entries of one file by role; `damaged` creates the error for an invalid entry."""
 
     def __init__(
         self,
@@ -159,9 +157,7 @@ class ContentEntries:
 
     @property
     def is_live(self) -> Mask:
-        """A mask of the entries that are in the snapshot; manifest deletion vectors are not
-        applied.
-        """
+        """A mask of the live entries; manifest deletion vectors are not applied."""
         return np.isin(_numpy(self["status"]), [int(s) for s in LIVE_STATUSES])
 
     def of_types(self, *types: ContentType) -> Mask:
@@ -178,8 +174,7 @@ class ContentEntries:
         return "vector_location" in self._profile.paths
 
     def entries_of(self, content: ManifestContent, spec_id: int | None) -> pa.Table:
-        """Return the entries of data files, or of files with deletes, in the form of older
-        manifests.
+        """Return the entries of data files, or of delete files, in the form of older manifests.
 
         `spec_id` is set for a root manifest, which mixes files of all specs with other entries; a
         leaf has only files of one spec.
@@ -200,9 +195,7 @@ class ContentEntries:
 
     @property
     def spec_ids(self) -> pa.Array:
-        """The partition spec of each entry; raises `UnsupportedFeatureError` if it cannot be
-        determined.
-        """
+        """The partition spec of each entry; raises `UnsupportedFeatureError` if it is unknown."""
         spec_ids = self["spec_id"]
         if spec_ids.null_count and self._at("partition") is not None:
             raise UnsupportedFeatureError(
@@ -258,9 +251,7 @@ class ContentEntries:
         return self._entries(file, self._entry_status()).filter(pa.array(mask & has_vector))
 
     def _entry_status(self) -> pa.Array:
-        """Return the status for older manifests: MODIFIED becomes EXISTING, REPLACED becomes
-        DELETED.
-        """
+        """Return the status for older manifests: EXISTING for MODIFIED, DELETED for REPLACED."""
         status = _numpy(self["status"]).copy()
         status[status == ContentStatus.MODIFIED] = EntryStatus.EXISTING
         status[status == ContentStatus.REPLACED] = EntryStatus.DELETED
@@ -346,9 +337,7 @@ class ContentEntries:
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pairs)
 
     def _at(self, role: Role) -> pa.Array | None:
-        """Return the column of a role, null where an enclosing struct is null; None if there is
-        none.
-        """
+        """Return the column of a role, null where an enclosing struct is null; None if missing."""
         path = self._profile.paths.get(role)
         if path is None:
             return None

@@ -46,9 +46,7 @@ def check_entries(
     content: Content,
     partition_types: Mapping[int, StructType],
 ) -> None:
-    """Raise `InvalidRequestError` for the first entry that the file at `location` may not
-    contain.
-    """
+    """Raise `InvalidRequestError` for the first entry that the file at `location` must not have."""
     for entry in entries:
         match entry:
             case ManifestEntry():
@@ -138,9 +136,7 @@ def _of_vector(entry: ManifestVectorEntry, content: Content) -> Iterator[str]:
 
 
 def _of_vectors(entries: Iterable[RootEntry]) -> Iterator[str]:
-    """Yield problems: a live vector needs its live manifest, a manifest with dead entries one
-    vector.
-    """
+    """Yield problems of vectors: a live one needs a live manifest, dead entries need one vector."""
     leaves = dict[str, ManifestFile]()
     vectors = set[str]()
     for entry in entries:
@@ -171,9 +167,7 @@ def _of_status(status: ContentStatus, what: str) -> Iterator[str]:
 
 
 def _is_number(sequence_number: int | None) -> bool:
-    """Return whether a sequence number is assigned; an unfinished commit has negative
-    placeholders.
-    """
+    """Return whether a sequence number is assigned; unfinished commits use negative numbers."""
     return sequence_number is not None and sequence_number >= 0
 
 

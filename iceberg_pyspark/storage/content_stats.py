@@ -100,9 +100,7 @@ def _columns_with_stats(fields: Sequence[NestedField]) -> Iterator[NestedField]:
 def _values(
     field: StatsField, maps: Sequence[Mapping[int, Any]], column: NestedField
 ) -> pa.Array | None:
-    """Return a metric of a column in all entries; None if the type has no such metric or all are
-    null.
-    """
+    """Return a metric of a column in all entries; None if there is no such metric or value."""
     if field is StatsField.NAN_VALUE_COUNT and not _has_nan(column.type):
         return None
     field_id = column.field_id

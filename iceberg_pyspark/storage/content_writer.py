@@ -90,9 +90,7 @@ _REQUIRED = frozenset[Role](("content_type", "file_format", "status", "spec_id",
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenEntries:
-    """The file's length in bytes and, for a leaf, the statistics of the columns over all its
-    entries.
-    """
+    """The file's length in bytes and, for a leaf, the column statistics over all its entries."""
 
     length: int
     columns: tuple[ColumnSummary, ...]
@@ -275,9 +273,7 @@ class _Entries:
         ]
 
     def _partition(self, partition_types: Mapping[int, StructType]) -> Column | None:
-        """Return the union of the partition types of all files, or None if their specs have no
-        fields.
-        """
+        """Return the union of the partition types of all files, or None if no spec has fields."""
         specs = {f.spec_id: partition_types[f.spec_id] for f in self._files if f is not None}
         fields: dict[int, NestedField] = {}
         places: dict[int, dict[int, int]] = {}

@@ -116,9 +116,7 @@ def _endpoint(text: str, _process: int) -> CredentialSource:
 
 
 def end_of(properties: Mapping[str, str]) -> float | None:
-    """Return when the first credentials in the properties expire, in epoch seconds, or None if
-    unknown.
-    """
+    """Return the epoch second when the first credentials in the properties expire, or None."""
     configs = [
         dict(config) for _, config in vended_entries(properties.get(VENDED_CREDENTIALS, "[]"))
     ]
@@ -137,9 +135,7 @@ def renewal_time(end_s: float, taken_s: float) -> float:
 
 
 def lasting_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
-    """Return storage properties for a caller that cannot renew them, with new credentials if
-    necessary.
-    """
+    """Return storage properties for a caller that cannot renew them, renewed if necessary."""
     end_s = end_of(properties) if RENEWAL in properties else None
     if end_s is None or _now_s() < end_s - _WINDOW_S:
         return properties
@@ -156,8 +152,7 @@ def lasting_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
 
 
 class RenewedCredentials:
-    """A credential provider for obstore: the credentials of one location, renewed before they
-    expire.
+    """A credential provider for obstore: one location's credentials, renewed before they expire.
 
     `read` extracts the values for the library, including `expires_at`, from a location's
     properties.
@@ -273,8 +268,7 @@ def with_credentials_of(
 
 
 def with_new_keys(properties: Mapping[str, str], answer: bytes) -> dict[str, str]:
-    """Return storage properties in which only the keys come from the answer's
-    `storage-credentials`.
+    """Return storage properties with the keys of `storage-credentials` in the answer, nothing else.
 
     Raises `StorageError`, whose message does not contain the answer.
     """

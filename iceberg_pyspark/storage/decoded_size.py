@@ -33,9 +33,7 @@ def memory_limit(file_size: int) -> int:
 
 
 def too_large(where: str, file_size: int) -> InvalidMetadataError:
-    """Return the error for a file that exceeds its limit; `where` begins with the file's
-    location.
-    """
+    """Return the error for a file that exceeds its limit; `where` begins with its location."""
     return InvalidMetadataError(
         f"{where}: decoding it would take more than {memory_limit(file_size):,} bytes of memory, "
         f"the limit for a file of {file_size:,} bytes; it is damaged or malicious"
@@ -43,9 +41,7 @@ def too_large(where: str, file_size: int) -> InvalidMetadataError:
 
 
 def check_json_memory(data: bytes, where: str, file_size: int) -> None:
-    """Raise `InvalidMetadataError` if the Python objects of a JSON text might exceed the file's
-    limit.
-    """
+    """Raise `InvalidMetadataError` if parsed JSON might take more memory than its file may."""
     if json_memory(data) > memory_limit(file_size):
         raise too_large(where, file_size)
 

@@ -42,8 +42,9 @@ class DeletionVectorBlob(NamedTuple):
 
 
 def encode_deletion_vector(positions: Iterable[int]) -> bytes:
-    """Return the blob for row positions in any order; duplicates are allowed, a `BitMap64` is
-    fastest.
+    """Return the blob for row positions in any order, with or without duplicates.
+
+    A `BitMap64` is the fastest input.
     """
     bitmap = _bitmap(positions)
     bitmap.run_optimize()
@@ -83,9 +84,7 @@ def read_deletion_vector(
     expected_cardinality: int | None,
     where: str,
 ) -> BitMap64:
-    """Read one vector by its offset and size, and check its cardinality against the manifest
-    entry.
-    """
+    """Read one vector by its offset and size, and check its cardinality."""
     place = f"{where}: deletion vector at {content_offset} of {file_path}"
     bitmap = decode_deletion_vector(io.read_range(file_path, content_offset, content_size), place)
     if expected_cardinality is not None and len(bitmap) != expected_cardinality:
@@ -96,9 +95,7 @@ def read_deletion_vector(
 
 
 def positions_mask(bitmap: BitMap64, start: int, length: int) -> npt.NDArray[np.bool_]:
-    """Return a mask of rows `start` to `start + length` of the data file: True for a deleted
-    row.
-    """
+    """Return a mask of rows `start` to `start + length` of the data file: True for deleted rows."""
     mask = np.zeros(length, dtype=np.bool_)
     within = bitmap & BitMap64(range(start, start + length))
     if within:

@@ -22,8 +22,7 @@ class FileInfo:
 
 
 class FileIO(Protocol):
-    """Reads, exclusive creates and deletes of whole files; implementations hold plain data and
-    pickle.
+    """Reads, exclusive creates and deletes of whole files; holds plain data, so it can be pickled.
 
     Every failure, including a missing file, is a `StorageError` that names the location. Missing
     parent folders of a written file are created if the store has folders.
@@ -38,9 +37,7 @@ class FileIO(Protocol):
         ...
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
-        shorter.
-        """
+        """Return `length` bytes from `offset`; raise `StorageError` if the file is shorter."""
         ...
 
     def size(self, location: str) -> int:

@@ -22,9 +22,7 @@ def folder_exists(location: str) -> bool:
 
 
 def list_folder(location: str) -> tuple[list[str], list[str]]:
-    """Return the names of subfolders and files, both sorted; empty lists if the folder is
-    missing.
-    """
+    """Return the sorted names of subfolders and of files; empty lists for a missing folder."""
     folders: list[str] = []
     files: list[str] = []
     with _errors("list", location):
@@ -46,9 +44,7 @@ def create_folder(location: str) -> None:
 
 
 def remove_empty_folder(location: str) -> bool:
-    """Remove a folder and return True; return False if it is not empty. A missing folder gives
-    True.
-    """
+    """Remove a folder; return False if it is not empty, True if it is removed or missing."""
     with _errors("remove", location):
         try:
             os.rmdir(local_path(location))
@@ -78,5 +74,5 @@ def _errors(action: str, location: str) -> Iterator[None]:
         raise FileAlreadyExistsError(f"cannot {action} folder {location}: it exists already") from e
     except OSError as e:
         raise StorageError(f"cannot {action} folder {location}: {e.strerror or e}") from e
-    except ValueError as e:  # a zero byte
+    except ValueError as e:  # a NUL in the path
         raise StorageError(f"cannot {action} folder {location!r}: no name for one ({e})") from e

@@ -77,9 +77,7 @@ class FsspecFileIO:
             return bytes(fs.cat_file(path))
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
-        shorter.
-        """
+        """Return `length` bytes from `offset`; raise `StorageError` if the file is shorter."""
         with self._errors("read", location):
             fs, path = self._file_system(location)
             if offset < 0 or length < 0:
@@ -123,8 +121,7 @@ class FsspecFileIO:
             )
 
     def create_exclusive(self, location: str, data: bytes) -> None:
-        """Raise `FileNotWrittenError`: these stores cannot create a file without the risk of
-        replacing one.
+        """Raise `FileNotWrittenError`: these stores might replace an existing file.
 
         Only the scheme `memory` supports exclusive creates.
         """
@@ -156,9 +153,7 @@ class FsspecFileIO:
                 fs.rm_file(path)
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
-        """Yield all files below a folder, recursively; locations begin with `prefix` as it is
-        written.
-        """
+        """Yield all files below a folder, recursively; locations begin with `prefix` unchanged."""
         with self._errors("list", prefix):
             fs, path = self._file_system(prefix)
             try:

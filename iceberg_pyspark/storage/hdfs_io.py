@@ -72,9 +72,7 @@ class HdfsFileIO:
             return bytes(file.read_range(0, len(file))) if len(file) else b""
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
-        shorter.
-        """
+        """Return `length` bytes from `offset`; raise `StorageError` if the file is shorter."""
         with self._errors("read", location):
             client, path = self._place(location)
             file = client.read(path)
@@ -151,9 +149,7 @@ class HdfsFileIO:
                 client.delete(path, recursive=False)
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
-        """Yield all files below a folder, recursively; locations begin with `prefix` as it is
-        written.
-        """
+        """Yield all files below a folder, recursively; locations begin with `prefix` unchanged."""
         folder = prefix.rstrip("/")
         with self._errors("list", prefix):
             client, path = self._place(folder)
@@ -176,9 +172,7 @@ class HdfsFileIO:
     # methods for folders, for catalogs whose namespaces are folders
 
     def list_folder(self, location: str) -> tuple[list[str], list[str]]:
-        """Return the names of subfolders and files, both sorted; empty lists if the folder is
-        missing.
-        """
+        """Return the sorted names of subfolders and of files; empty lists for a missing folder."""
         folders: list[str] = []
         files: list[str] = []
         with self._errors("list", location):
@@ -207,9 +201,7 @@ class HdfsFileIO:
             client.mkdirs(path, 0o755, True)
 
     def remove_empty_folder(self, location: str) -> bool:
-        """Remove a folder and return True; return False if it is not empty. A missing folder gives
-        True.
-        """
+        """Remove a folder; return False if it is not empty, True if it is removed or missing."""
         if any(self.list_folder(location)):
             return False
         with self._errors("remove folder", location):
@@ -278,9 +270,7 @@ def _create(client: Any, path: str) -> Any:
 
 
 def _written_beside(client: Any, path: str, data: bytes) -> str:
-    """Write the data to a new hidden file in the same folder, and return the path of the hidden
-    file.
-    """
+    """Write the data to a new hidden file in the same folder, and return its path."""
     folder = path.rpartition("/")[0]
     temporary = f"{folder}/{temporary_name()}"
     try:
@@ -301,8 +291,9 @@ def _try_to_delete(client: Any, path: str) -> None:
 
 
 class _Input(io.RawIOBase):
-    """A raw stream over a stream of the client; errors name the location, reads stay within the
-    file.
+    """A raw stream over a stream of the client; errors name the location.
+
+    Reads are limited to the size of the file, because the client panics beyond it.
     """
 
     def __init__(self, stream: Any, store: HdfsFileIO, location: str) -> None:

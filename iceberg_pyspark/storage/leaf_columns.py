@@ -33,9 +33,7 @@ def columns_of_entries(stats: Column | None) -> tuple[ColumnSummary, ...]:
 def columns_of_partitions(
     spec: PartitionSpec, summaries: Sequence[PartitionFieldSummary]
 ) -> tuple[ColumnSummary, ...]:
-    """Return column statistics from a manifest list's summaries, for fields with identity
-    transforms.
-    """
+    """Return column statistics from a manifest list's summaries of identity partition fields."""
     if len(summaries) != len(spec.fields):
         # damaged; the code that reads the partitions reports the error
         return ()
@@ -72,9 +70,7 @@ def _summaries(struct: pa.StructType, array: pa.StructArray) -> Iterator[ColumnS
 
 
 def _has_values(found: dict[StatsField, pa.Array]) -> pa.Array | None:
-    """Return which entries may have a non-null value, and so bounds; None if unknown for all
-    entries.
-    """
+    """Return which entries may have a non-null value, and so bounds; None if counts are missing."""
     values, nulls = found.get(StatsField.VALUE_COUNT), found.get(StatsField.NULL_VALUE_COUNT)
     if values is None or nulls is None:
         return None

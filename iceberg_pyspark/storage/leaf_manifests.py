@@ -36,9 +36,7 @@ def write_leaf_manifest(
     content: ManifestContent,
     snapshot_id: int,
 ) -> ManifestFile:
-    """Write a leaf; the root manifest assigns sequence numbers to the leaf and its ADDED
-    entries.
-    """
+    """Write a leaf; the root manifest assigns its sequence number and those of ADDED entries."""
     counting = _Counting()
     written = write_content_entries(
         file_io,

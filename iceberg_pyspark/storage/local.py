@@ -78,9 +78,7 @@ class LocalFileIO:
             return file.readall()
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
-        shorter.
-        """
+        """Return `length` bytes from `offset`; raise `StorageError` if the file is shorter."""
         with _errors("read", location), _Input(local_path(location), location) as file:
             size = os.fstat(file.fileno()).st_size
             # check before memory is allocated: offsets come from metadata, which may be damaged
@@ -169,8 +167,9 @@ class LocalFileIO:
                     raise
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
-        """Yield all files below a folder; locations begin with `prefix`, links to folders are not
-        followed.
+        """Yield all files below a folder; locations begin with `prefix` unchanged.
+
+        Links to folders are not followed.
         """
         folders = [prefix.rstrip("/")]
         while folders:
@@ -273,9 +272,7 @@ def _errors(action: str, location: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _not_written() -> Iterator[None]:
-    """Convert a `StorageError` to `FileNotWrittenError`: before link() no error leaves the final
-    file.
-    """
+    """Convert a `StorageError` to `FileNotWrittenError`: the final name does not exist yet."""
     try:
         yield
     except StorageError as e:

@@ -55,9 +55,7 @@ class LocationProvider:
         return f"{self.data_location}/{folders}{separator}{name}"
 
     def new_metadata_location(self, file_name: str) -> str:
-        """Return the location of a new metadata file, manifest, manifest list or statistics
-        file.
-        """
+        """Return the location of a new metadata, manifest, manifest list or statistics file."""
         return f"{self.metadata_location}/{file_name}"
 
 

@@ -58,9 +58,7 @@ _SUMMARY = msgspec.json.Decoder(dict[str, str])
 
 
 def metadata_with_long_history(data: bytes, location: str) -> TableMetadata | None:
-    """Parse an uncompressed metadata file, or return None if only `metadata_from_bytes` can parse
-    it.
-    """
+    """Parse an uncompressed metadata file; None means that `metadata_from_bytes` must do so."""
     try:
         with _COLLECTOR.paused():
             return _parsed(data, location)

@@ -262,11 +262,10 @@ class _EntryReader:
     def _check_position_deletes(
         self, columns: Mapping[str, pa.Array], is_live: np.ndarray[Any, np.dtype[np.bool_]]
     ) -> None:
-        """Refuse position delete files from before version 4 whose data file paths may have no
-        scheme.
+        """Refuse old position delete files whose data file paths may have no scheme.
 
-        The paths inside such files are not resolved, so the deletes would not match their data
-        files.
+        The paths inside such files, which are from before version 4, are not resolved, so the
+        deletes would not match their data files.
         """
         if self._manifest.table_location is None:
             return
@@ -367,9 +366,7 @@ class _EntryReader:
         return out
 
     def _metric_parts(self, metric: MetricMap) -> tuple[pa.Array, pa.Array, pa.Array] | None:
-        """Return the lists of a metric, and all keys and values in them; None if the file has no
-        such lists.
-        """
+        """Return the lists of a metric, with all keys and all values; None if the file has none."""
         lists = self._file.get(f"_{_METRIC_IDS[metric]}")
         if lists is None:
             return None

@@ -143,9 +143,7 @@ def _with_sequence_number(
 
 
 def with_known_counts(file_io: FileIO, manifest: ManifestFile) -> ManifestFile:
-    """Fill in the file and row counts that v1 lists may omit and v2 requires, by reading the
-    manifest.
-    """
+    """Fill in the counts that v1 lists may omit and v2 requires, by reading the manifest."""
     counts = (
         manifest.added_files_count,
         manifest.existing_files_count,
@@ -223,9 +221,7 @@ def _manifest_file_record(m: ManifestFile, location: str, format_version: int) -
 
 
 def read_snapshot_manifests(file_io: FileIO, snapshot: Snapshot) -> list[ManifestFile]:
-    """Return the manifests of a snapshot: from its root manifest, its manifest list, or its inline
-    v1 list.
-    """
+    """Return the manifests in a snapshot's root manifest, manifest list or inline v1 list."""
     if snapshot.root_manifest is not None:
         return list(
             _LISTS.get_or_read(
@@ -248,8 +244,7 @@ def read_snapshot_manifests(file_io: FileIO, snapshot: Snapshot) -> list[Manifes
 def read_other_manifests(
     file_io: FileIO, snapshot: Snapshot, known: Mapping[ManifestPart, ManifestFile]
 ) -> list[ManifestFile]:
-    """Return the manifests of a snapshot whose `part` is not in `known`, and possibly some that
-    are.
+    """Return a snapshot's manifests whose `part` is not in `known`, and possibly some others.
 
     Lists of neighbouring snapshots share nearly all manifests: a thousand lists may have half a
     million entries, most of which need not become objects.
@@ -281,9 +276,7 @@ def _check_not_cut(snapshot: Snapshot, count: int) -> None:
 
 
 def manifests_to_build_on(file_io: FileIO, snapshot: Snapshot) -> list[ManifestFile]:
-    """Return the manifests of a snapshot, without reading a list or root that this process
-    wrote.
-    """
+    """Return a snapshot's manifests without reading a list or root that this process wrote."""
     if snapshot.root_manifest is not None:
         root = written_root(file_io, snapshot.root_manifest)
         written_manifests = (
@@ -343,9 +336,7 @@ def _parse_list(
     table_location: str | None,
     known: Mapping[ManifestPart, ManifestFile] = MappingProxyType({}),
 ) -> _ParsedList:
-    """Return the manifests of a list that are not in `known`, and the number of all its
-    manifests.
-    """
+    """Return the manifests of a list that are not in `known`, and the length of the list."""
     avro = read_avro(file_io, location)
     is_resolved = may_hold_relative_paths(avro.metadata.get("format-version"))
     absolute = resolved_path if is_resolved else older_path

@@ -86,8 +86,7 @@ def read_manifest_entries(
     *,
     drop_deleted: bool = False,
 ) -> Iterator[ManifestEntry]:
-    """Yield the entries of a manifest in order, with all metrics and all inherited values filled
-    in.
+    """Yield the entries of a manifest in order, with all metrics and inherited values.
 
     `partition_type` belongs to the manifest's own spec.
     """
@@ -97,9 +96,7 @@ def read_manifest_entries(
 
 
 def entries_of(table: pa.Table) -> Iterator[ManifestEntry]:
-    """Yield the entries of an entry table with complete metrics, converting a few thousand rows at
-    once.
-    """
+    """Yield the entries of an entry table with complete metrics, converted in batches."""
     for batch in table.to_batches(max_chunksize=_ENTRIES_AT_ONCE):
         columns = {name: batch.column(name) for name in batch.schema.names}
         parts = [part.to_pylist() for part in columns.pop("partition").flatten()]

@@ -38,9 +38,7 @@ class MemoryFileIO:
             raise StorageError(f"cannot read {location}: no such file") from None
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
-        shorter.
-        """
+        """Return `length` bytes from `offset`; raise `StorageError` if the file is shorter."""
         data = self.read_bytes(location)
         if offset < 0 or length < 0 or offset + length > len(data):
             raise StorageError(

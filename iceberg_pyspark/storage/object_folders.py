@@ -32,9 +32,7 @@ class Folders(Protocol):
         ...
 
     def list(self, location: str) -> tuple[list[str], list[str]]:
-        """Return the names of subfolders and files, both sorted; empty lists if the folder is
-        missing.
-        """
+        """Return the sorted names of subfolders and of files; empty lists for a missing folder."""
         ...
 
     def create(self, location: str) -> None:
@@ -42,9 +40,7 @@ class Folders(Protocol):
         ...
 
     def remove_empty(self, location: str) -> bool:
-        """Remove a folder and return True; return False if it is not empty. A missing folder gives
-        True.
-        """
+        """Remove a folder; return False if it is not empty, True if it is removed or missing."""
         ...
 
     def remove_empty_below(self, location: str) -> None:
@@ -60,7 +56,7 @@ class LocalFolders:
         return folder_exists(location)
 
     def list(self, location: str) -> tuple[list[str], list[str]]:
-        """Return the names of subfolders and files, both sorted."""
+        """Return the sorted names of subfolders and of files."""
         return list_folder(location)
 
     def create(self, location: str) -> None:
@@ -87,7 +83,7 @@ class ObjectFolders:
         return any(self.io.list_folder(location))
 
     def list(self, location: str) -> tuple[list[str], list[str]]:
-        """Return the names of subfolders and files, both sorted."""
+        """Return the sorted names of subfolders and of files."""
         folders, files = self.io.list_folder(location)
         return folders, [name for name in files if name != _MARKER]
 
@@ -119,7 +115,7 @@ class HdfsFolders:
         return self.io.folder_exists(location)
 
     def list(self, location: str) -> tuple[list[str], list[str]]:
-        """Return the names of subfolders and files, both sorted."""
+        """Return the sorted names of subfolders and of files."""
         return self.io.list_folder(location)
 
     def create(self, location: str) -> None:

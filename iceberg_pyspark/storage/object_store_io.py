@@ -60,9 +60,7 @@ class ObjectStoreFileIO:
             return bytes(store.get(name).bytes())
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
-        shorter.
-        """
+        """Return `length` bytes from `offset`; raise `StorageError` if the file is shorter."""
         if offset < 0 or length < 0 or offset + length >= 1 << 62:
             raise StorageError(f"cannot read {location}: {length} bytes from {offset}")
         with self._errors(location, "read"):
@@ -134,9 +132,7 @@ class ObjectStoreFileIO:
                 store.delete(name)
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
-        """Yield all files below a folder, recursively; locations begin with `prefix` as it is
-        written.
-        """
+        """Yield all files below a folder, recursively; locations begin with `prefix` unchanged."""
         folder = prefix.rstrip("/")
         with self._errors(prefix, "list"):
             store, name = self._place(folder)
@@ -156,9 +152,7 @@ class ObjectStoreFileIO:
                     )
 
     def list_folder(self, location: str) -> tuple[list[str], list[str]]:
-        """Return the names of subfolders and files, both sorted; empty lists if no name is below
-        the folder.
-        """
+        """Return the sorted names of subfolders and of files; empty lists for a missing folder."""
         folder = location.rstrip("/")
         with self._errors(location, "list"):
             store, name = self._place(folder)
@@ -174,8 +168,7 @@ class ObjectStoreFileIO:
         return open_object_store(location, self.properties)
 
     def _creates_exclusively(self, store: Any, name: str, location: str) -> bool:
-        """Return whether the store honours the condition; raise `StorageError` if it must and does
-        not.
+        """Return whether the store honours the condition; raise `StorageError` if it must.
 
         The test is two puts of one new name; a store is tested once per process.
         """

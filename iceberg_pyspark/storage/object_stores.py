@@ -53,8 +53,7 @@ def is_object(location: str) -> bool:
 
 
 def object_place(location: str) -> tuple[str, str, str]:
-    """Return the kind of store, the bucket (for Azure `<container>[@<host>]`) and the object's
-    name.
+    """Return the kind of store, the bucket (in Azure `<container>[@<host>]`) and the object's name.
 
     >>> object_place("s3a://bucket/db/t/v1")
     ('s3', 'bucket', 'db/t/v1')
@@ -161,9 +160,7 @@ def _arguments(settings: StoreSettings) -> dict[str, Any]:
 
 
 class _Credentials:
-    """A credential provider that returns the credentials in properties and ignores the
-    environment.
-    """
+    """A credential provider with fixed credentials, which ignores the environment."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 TAIL_BYTES = 64 << 10
-"""The size of the file's end that the opening request fetches: it covers the footer of nearly any
-file.
-"""
+"""The size of the end that is fetched when a file is opened: enough for nearly any footer."""
 
 _READ_AHEAD_BYTES = 1 << 20
 _SLICE_BYTES = 32 << 20
@@ -43,9 +41,7 @@ class Errors(Protocol):
 
 @dataclass(slots=True)
 class _Group:
-    """Ranges that are read in parallel, in slices; a slice number selects one part of each
-    range.
-    """
+    """Ranges that are read in parallel; the n-th slice has the n-th part of each range."""
 
     starts: list[int]
     ends: list[int]
@@ -155,9 +151,7 @@ class ObjectInput(io.RawIOBase):
         return self.read()
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Read into the caller's buffer and return the number of bytes, fewer only at the end of
-        the file.
-        """
+        """Read into the caller's buffer, as `read` does, and return the number of bytes."""
         view = memoryview(buffer).cast("B")
         data = self.read(len(view))
         view[: len(data)] = data

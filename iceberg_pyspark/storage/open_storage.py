@@ -64,8 +64,7 @@ class RoutingFileIO:
     remote_cache: MetadataCache | None = None
 
     def within(self, location: str) -> RoutingFileIO:
-        """Return a store with only the properties of a location's store and no secret of other
-        stores.
+        """Return a store with the properties of a location's store and no secret of others.
 
         Raises `UnsupportedFeatureError` if tasks could not sign requests for the location.
         """
@@ -103,9 +102,7 @@ class RoutingFileIO:
         return store.read_bytes(location)
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
-        shorter.
-        """
+        """Return `length` bytes from `offset`; raise `StorageError` if the file is shorter."""
         return self._store(location).read_range(location, offset, length)
 
     def size(self, location: str) -> int:

@@ -67,8 +67,7 @@ def _moment() -> int:
 
 @lru_cache(maxsize=4096)
 def _holds(parent: str, name: str, folder: str, _of_moment: int) -> bool:
-    """Return whether a name in one folder is below another folder; the answer is cached for a
-    moment.
+    """Return whether a name in one folder is below another folder; the answer is cached briefly.
 
     Many files of a folder are deleted at the same time, and each is checked several times.
     """

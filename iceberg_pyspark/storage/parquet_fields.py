@@ -25,9 +25,7 @@ def struct_column(
     *,
     required: bool = False,
 ) -> Column:
-    """Return a struct of columns, null where `is_there` is False; without `is_there` nowhere
-    null.
-    """
+    """Return a struct of columns, null where the mask `is_there` is given and False."""
     fields = [field for field, _ in children]
     mask = None if is_there is None or is_there.all() else pa.array(~is_there)
     array = pa.StructArray.from_arrays([a for _, a in children], fields=fields, mask=mask)
@@ -44,8 +42,7 @@ def numeric_columns(fields: Iterable[pa.Field], path: str = "") -> Iterator[str]
 
 
 def unlike(used_names: set[str], name: str, field_id: int) -> str:
-    """Return the name, with the field id appended until it is not in `used_names`, and add it
-    there.
+    """Return an unused name: append the field id until the name is not in `used_names`, and add it.
 
     >>> taken = {"a"}
     >>> unlike(taken, "a", 7), unlike(taken, "b", 8), sorted(taken)

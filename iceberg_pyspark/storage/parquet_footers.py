@@ -105,9 +105,7 @@ class _Footer:
     # --- Thrift ---
 
     def _fields(self) -> Iterator[tuple[int, int]]:
-        """Yield the id and kind of each field of a struct; the caller must read or skip the
-        value.
-        """
+        """Yield the id and kind of each field of a struct; the caller must consume the value."""
         field_id = 0
         while (head := self._byte()) != _STOP:
             field_id = field_id + (head >> 4) if head >> 4 else self._number()

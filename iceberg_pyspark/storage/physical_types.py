@@ -1,6 +1,4 @@
-"""Arrow types for values in the form of `spec/values.py`: a timestamp is a number, a uuid is
-bytes.
-"""
+"""Arrow types for values in the form of `spec/values.py`: timestamps are numbers, uuids bytes."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ from iceberg_pyspark.spec.types import (
 
 
 def physical_type(type_: Type) -> pa.DataType:
-    """Return the Arrow type of a type's values in memory and in partition columns of an entry
-    table.
-    """
+    """Return the Arrow type of values in memory and in partition columns of an entry table."""
     match type_:
         case BooleanType():
             return pa.bool_()

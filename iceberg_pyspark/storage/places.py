@@ -28,8 +28,7 @@ _ENCODED_STEP = re.compile(r"%(2e|2f|5c)|\\", re.IGNORECASE)
 
 
 def store_of(location: str) -> str:
-    """Return the scheme and authority of a location, which identify its store: bucket, host or
-    mount.
+    """Return the scheme and authority of a location, which identify its bucket, host or mount.
 
     >>> store_of("s3a://b/wh/t"), store_of("/wh/t"), store_of("hdfs://nn:8020/t")
     ('s3://b', 'file://', 'hdfs://nn:8020')
@@ -137,9 +136,7 @@ def normalized_location(location: str, keep_empty: bool = True) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _plain_start(location: str) -> str | None:
-    """Return the prefix that all locations of a store share, or None if a prefix test is not
-    safe.
-    """
+    """Return the prefix that a store's locations share, or None if a prefix test is unsafe."""
     if location.startswith("/"):
         return "/"
     if location.startswith("file:"):

@@ -49,9 +49,7 @@ class PuffinBlob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PuffinFooter:
-    """The content of a Puffin footer; `footer_size` includes both magics, the size field and the
-    flags.
-    """
+    """The content of a Puffin footer; `footer_size` includes magics, size field and flags."""
 
     blobs: tuple[PuffinBlob, ...]
     properties: Mapping[str, str]
@@ -73,9 +71,7 @@ def read_puffin_footer(
 def with_other_blob_properties(
     io: FileIO, location: str, change: Callable[[dict[str, str]], Mapping[str, str]]
 ) -> bytes:
-    """Return the bytes of a Puffin file with unmoved blobs and with blob properties changed by
-    `change`.
-    """
+    """Return the bytes of a Puffin file with blob properties changed by `change`; no blob moves."""
     payload, file_size, footer_size = _read_payload(io, location, MAX_FOOTER_BYTES)
     _parse_payload(payload, location, file_size - footer_size)
     content = json.loads(payload)

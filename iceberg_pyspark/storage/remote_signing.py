@@ -112,17 +112,13 @@ def signing_of(properties: Mapping[str, str]) -> RemoteSigning:
 
 
 def signer_of(signing: RemoteSigning) -> Signer:
-    """Return the signer for this process: the registered one, or one that uses the table's
-    token.
-    """
+    """Return this process's signer: the registered one, or one that uses the table's token."""
     signer = _signers.get((os.getpid(), signing.source))
     return signer or _task_signer(os.getpid())
 
 
 def check_tasks_sign(properties: Mapping[str, str]) -> None:
-    """Raise `UnsupportedFeatureError` if tasks in other processes could not use a table's
-    storage.
-    """
+    """Raise `UnsupportedFeatureError` if tasks in other processes could not sign requests."""
     text = properties.get(SIGNING)
     if text is not None and is_signed_remotely(properties):
         _check_may_sign(signing_of(properties))

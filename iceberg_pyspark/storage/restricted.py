@@ -81,9 +81,7 @@ class RestrictedFileIO:
     own: OwnFolders = field(default_factory=OwnFolders)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle for tasks in other processes, without secrets of stores that the table may not
-        read.
-        """
+        """Pickle for tasks in other processes, without secrets of stores that are not readable."""
         io = self.io
         if self.rule is not ReadRule.ANY_STORE and isinstance(io, NarrowedFileIO):
             io = io.within(self.known_location)
@@ -158,9 +156,7 @@ class RestrictedFileIO:
         return self.io.read_bytes(location)
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """Return exactly `length` bytes from `offset`; raise `StorageError` if the file is
-        shorter.
-        """
+        """Return `length` bytes from `offset`; raise `StorageError` if the file is shorter."""
         self.check_read(location)
         return self.io.read_range(location, offset, length)
 

@@ -69,8 +69,7 @@ _VECTOR: tuple[Role, ...] = (
 
 
 def read_root_manifest(io: FileIO, location: str, snapshot: Snapshot) -> list[ManifestFile]:
-    """Return the manifests of a snapshot with a root manifest: first the root's own files, then
-    leaves.
+    """Return the manifests of a root manifest: first its own files, then its leaves.
 
     Raises `InvalidMetadataError` for a file that is not a root manifest or breaks the rules of
     entries.
@@ -311,9 +310,7 @@ class _Root:
             )
 
     def _dead_positions(self) -> dict[str, BitMap64]:
-        """Return, by manifest, the positions of entries that live manifest deletion vectors
-        delete.
-        """
+        """Return, by manifest, the entry positions that live manifest deletion vectors delete."""
         is_vector = self._entries.is_live & self._entries.of_types(
             ContentType.MANIFEST_DELETION_VECTOR
         )

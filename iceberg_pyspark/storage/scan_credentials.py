@@ -24,9 +24,7 @@ def with_scan_credentials(properties: Mapping[str, str], vended: str) -> dict[st
 
 
 def opened_for_scan(io: FileIO, vended: str) -> FileIO:
-    """Return a table's store with the credentials of a scan; a store without properties is
-    unchanged.
-    """
+    """Return a table's store with the credentials of a scan, if the store has properties."""
     match io:
         case RestrictedFileIO(io=inner):
             return replace(io, io=opened_for_scan(inner, vended))

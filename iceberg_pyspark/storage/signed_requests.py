@@ -213,9 +213,7 @@ def _signed_from_json(answer: SignerAnswer, uri: str, table: str) -> _Signed:
 
 
 def _is_same(requested_url: str, signed_url: str) -> bool:
-    """Return whether the signed address is the requested one, possibly with a signature in its
-    query.
-    """
+    """Return whether the signed address is the requested one, apart from a signature query."""
     ours, theirs = urlsplit(requested_url), urlsplit(signed_url)
     if (ours.scheme, ours.hostname, ours.port) != (theirs.scheme, theirs.hostname, theirs.port):
         return False
@@ -230,9 +228,7 @@ def _is_same(requested_url: str, signed_url: str) -> bool:
 
 
 def error_code(body: bytes) -> str:
-    """Return the code of an S3 error, such as ` (AccessDenied)`; its text may contain the
-    signature.
-    """
+    """Return the code of an S3 error, as ` (AccessDenied)`; its text may contain the signature."""
     _, tag, rest = body.partition(b"<Code>")
     code = rest.partition(b"</Code>")[0][:80].decode("ascii", "replace")
     return f" ({code})" if tag and code.isalnum() else ""

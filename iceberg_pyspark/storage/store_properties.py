@@ -164,9 +164,7 @@ def gcs_settings(properties: Mapping[str, str]) -> StoreSettings:
 
 
 def azure_settings(host: str | None, properties: Mapping[str, str]) -> StoreSettings:
-    """Return the settings of an Azure container; `host` is the location's,
-    `<account>.dfs.<suffix>`.
-    """
+    """Return the settings of an Azure container; `host` is `<account>.dfs.<suffix>` or None."""
     connection = _connection_string(_of_account(properties, "connection-string", host))
     account = _first(properties, "adls.account-name", "adls.auth.shared-key.account.name")
     account = account or connection.get("accountname") or (host.partition(".")[0] if host else None)
@@ -228,9 +226,7 @@ def _azure_endpoint(
 
 
 def _of_account(properties: Mapping[str, str], name: str, host: str | None) -> str | None:
-    """Return a property that catalogs vend by account; some append the host's domain to the
-    name.
-    """
+    """Return a property that catalogs vend by account; some append the host's domain."""
     account = "" if host is None else host.partition(".")[0]
     return _first(properties, f"adls.{name}.{host}", f"adls.{name}.{account}", f"adls.{name}")
 
@@ -259,9 +255,7 @@ def _client_options(
 def _retry_config(
     retries: int | None = None, least_ms: int | None = None, most_ms: int | None = None
 ) -> dict[str, Any]:
-    """Return retry settings with growing random pauses, so that clients do not retry at the same
-    time.
-    """
+    """Return retry settings with growing random pauses, which spread the retries of clients."""
     return {
         "max_retries": _RETRIES if retries is None else retries,
         "retry_timeout": _RETRY_TIMEOUT,

@@ -16,9 +16,7 @@ from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS, vende
 
 _OF_EVERY_STORE = ("io.", "storage.")
 _OF_CLIENTS = ("region", "access-key-id", "secret-access-key", "session-token", "profile-name")
-"""The properties of all AWS clients; other properties that begin with `client.` are not for
-stores.
-"""
+"""The properties of all AWS clients; other `client.` properties are not for stores."""
 
 _OF_SCHEME = {
     "s3": ("s3.", *(f"client.{name}" for name in _OF_CLIENTS)),

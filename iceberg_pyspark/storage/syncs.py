@@ -72,9 +72,7 @@ def syncs_together() -> Iterator[None]:
 
 
 def finish_syncs() -> None:
-    """Wait until all files of the block so far are on disk; raise `StorageError` if a sync
-    failed.
-    """
+    """Wait until all files of the block so far are on disk; raise `StorageError` on failure."""
     syncs = _begun.get()
     if not syncs:
         return
@@ -91,9 +89,7 @@ def finish_syncs() -> None:
 
 
 def sync(descriptor: int, location: str) -> None:
-    """Sync an open file, at once or in the background until `finish_syncs`; the caller may close
-    it.
-    """
+    """Sync an open file now, or in the background of a block; the caller may then close it."""
     syncs = _begun.get()
     if syncs is None:
         os.fsync(descriptor)

@@ -23,9 +23,7 @@ DISTINCT_COUNT = "ndv"
 """The blob property with the estimate, which table metadata repeats."""
 
 NOMINAL_ENTRIES = 4096
-"""The relative error of an estimate is 1/sqrt of it, 1.6 %; all DataSketches libraries default to
-it.
-"""
+"""The default of DataSketches in every language; the relative error is 1/sqrt of it: 1.6 %."""
 
 SEED = 9001
 """The hash seed; sketches with another seed cannot be united with sketches of this package."""
@@ -56,9 +54,7 @@ class ThetaSketch:
         return out
 
     def add(self, hashes: Hashes) -> None:
-        """Add values by their 63-bit hashes, in any order; zeros are skipped, duplicates are
-        allowed.
-        """
+        """Add values by their 63-bit hashes, in any order, also repeated; zeros are skipped."""
         new_hashes = hashes[(hashes < self._theta) & (hashes > 0)]
         if len(new_hashes):
             self._hashes = np.union1d(self._hashes, new_hashes)

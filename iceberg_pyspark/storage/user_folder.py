@@ -9,9 +9,7 @@ import tempfile
 
 
 def user_folder(name: str) -> str | None:
-    """Return a private folder of the current user, created if missing; None if that is
-    impossible.
-    """
+    """Return a private folder of the current user, created if missing, or None if impossible."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     temporary = os.path.join(tempfile.gettempdir(), f"{name}-{os.getuid()}")
     for folder in (os.path.join(home, name), temporary):

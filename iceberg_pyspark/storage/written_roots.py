@@ -68,9 +68,7 @@ class WrittenRoot:
         }
 
     def manifests(self, location: str, snapshot: Snapshot) -> list[ManifestFile] | None:
-        """Return the result of `read_root_manifest`, or None if a vector must be read from a
-        file.
-        """
+        """Return the result of `read_root_manifest`, or None if it needs a vector from a file."""
         vectors = self.vectors()
         if any(v.inline is None for of_leaf in vectors.values() for v in of_leaf):
             return None
