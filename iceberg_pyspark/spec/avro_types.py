@@ -41,7 +41,7 @@ def avro_name(name: str) -> str:
 
 
 def decimal_bytes(precision: int) -> int:
-    """Return the number of bytes that any decimal of the precision fits in as two's complement.
+    """Return the fewest bytes whose two's complement holds every decimal of the precision.
 
     >>> decimal_bytes(9), decimal_bytes(10), decimal_bytes(38)
     (4, 5, 16)

@@ -115,9 +115,7 @@ class JsonObject:
         return self._data.get(key)
 
     def names(self) -> Sequence[str]:
-        """Return the names of the fields; raise `InvalidMetadataError` if UTF-8 cannot encode
-        one.
-        """
+        """Return the field names; raise `InvalidMetadataError` if UTF-8 cannot encode a name."""
         for key in self._data:
             if not is_text(key):
                 raise InvalidMetadataError(f"{self.path_of(short_text(key))}: not a name in UTF-8")
