@@ -19,7 +19,7 @@ _LOCAL = "file:"
 
 
 def normal_location(location: str) -> str:
-    """A location without trailing slashes, unless it is nothing else.
+    """Return the location without trailing slashes, unless it consists of slashes or a scheme only.
 
     >>> normal_location("s3://bucket/table/")
     's3://bucket/table'
@@ -29,7 +29,7 @@ def normal_location(location: str) -> str:
 
 
 def with_scheme(location: str) -> str:
-    """A table's location as version 4 has it.
+    """Return a table location in the form that version 4 requires: with a scheme.
 
     >>> with_scheme("/wh/t"), with_scheme("s3://b/t")
     ('file:/wh/t', 's3://b/t')
@@ -38,7 +38,7 @@ def with_scheme(location: str) -> str:
 
 
 def set_location(builder: MetadataBuilder, location: str) -> None:
-    """Set the table's location; one with snapshots of version 4 cannot be moved."""
+    """Set the table's location; refuse to move a version 4 table that has root manifests."""
     m = builder.metadata
     location = normal_location(location)
     if m.format_version >= RELATIVE_PATHS_VERSION:
@@ -53,7 +53,7 @@ def set_location(builder: MetadataBuilder, location: str) -> None:
 
 
 def with_schemes(m: TableMetadata) -> TableMetadata:
-    """The metadata of a table that becomes one of version 4: nothing in it is relative."""
+    """Return the metadata for an upgrade to version 4: every location and path has a scheme."""
     location = with_scheme(m.location)
     return replace(
         m,

@@ -32,12 +32,12 @@ def apply_updates(
     now_ms: int,
     previous_metadata_location: str | None,
 ) -> TableMetadata:
-    """The metadata after the updates; `metadata` itself when they change nothing.
+    """Return the metadata after the updates, or `metadata` itself when they change nothing.
 
-    `metadata` None creates a table from its updates alone. `previous_metadata_location` is where
-    `metadata` was read from and becomes an entry of the metadata log. What can never be
-    applied is an `InvalidRequestError`; a snapshot overtaken by another commit is a
-    `CommitConflictError`.
+    If `metadata` is None, the updates create a new table. `previous_metadata_location` is the file
+    that `metadata` was read from; it becomes an entry of the metadata log. Raises
+    `InvalidRequestError` for an update that can never be applied, and `CommitConflictError` for a
+    snapshot that another commit has overtaken.
     """
     if metadata is not None:
         check_may_change(metadata)
@@ -121,7 +121,7 @@ def _upgrade(builder: MetadataBuilder, version: int) -> None:
     if version == current:
         return
     if current < ROW_LINEAGE_VERSION:
-        # rows written before have no ids; the first snapshot after the upgrade numbers them
+        # Existing rows have no row ids; the first snapshot after the upgrade assigns ids to them.
         builder.change(next_row_id=0)
     builder.change(format_version=version)
     if version >= RELATIVE_PATHS_VERSION:

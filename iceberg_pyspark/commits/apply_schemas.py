@@ -1,7 +1,7 @@
 """Applies updates of schemas, partition specs and sort orders.
 
-Specification, "Schemas and Data Types", "Partitioning", "Sorting". An equal existing one is not
-added again: `LAST_ADDED` then refers to its id.
+Specification, "Schemas and Data Types", "Partitioning", "Sorting". A schema, spec or order that
+equals an existing one is not added again: `LAST_ADDED` then refers to the existing id.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
 
 
 def same_schema(a: Schema, b: Schema) -> bool:
-    """Whether two schemas are the same but for their schema id."""
+    """Return whether two schemas are equal apart from their schema id."""
     return a.fields == b.fields and set(a.identifier_field_ids) == set(b.identifier_field_ids)
 
 
 def add_schema(builder: MetadataBuilder, update: AddSchema) -> None:
-    """Add a schema under the next id."""
+    """Add a schema under the next id, unless the table has an equal schema."""
     m, schema = builder.metadata, update.schema
     check_schema(schema, builder.format_version)
     last_column_id = max(m.last_column_id, update.last_column_id, schema.highest_field_id)
@@ -43,7 +43,7 @@ def add_schema(builder: MetadataBuilder, update: AddSchema) -> None:
 
 
 def add_spec(builder: MetadataBuilder, spec: PartitionSpec) -> None:
-    """Add a partition spec under the next id; ids of fields stay with their source columns."""
+    """Add a partition spec under the next id; a field id must not move to another source column."""
     m = builder.metadata
     existing = next((s for s in m.partition_specs if s.same_fields(spec)), None)
     if existing is not None:
@@ -57,7 +57,7 @@ def add_spec(builder: MetadataBuilder, spec: PartitionSpec) -> None:
         for f in other.fields:
             sources.setdefault(f.field_id, set()).add(f.source_ids)
     for f in spec.fields:
-        # version 1 numbers every spec from 1000, so its ids do repeat
+        # Version 1 numbers the fields of every spec from 1000, so its ids repeat.
         if m.format_version > 1 and f.source_ids not in sources.get(f.field_id, {f.source_ids}):
             raise InvalidRequestError(
                 f"partition field '{f.name}' has id {f.field_id}, which partitions another column; "
@@ -73,7 +73,7 @@ def add_spec(builder: MetadataBuilder, spec: PartitionSpec) -> None:
 
 
 def add_sort_order(builder: MetadataBuilder, order: SortOrder) -> None:
-    """Add a sort order under the next id, the unsorted one under 0."""
+    """Add a sort order under the next id; the unsorted order has id 0."""
     m = builder.metadata
     existing = next((o for o in m.sort_orders if o.fields == order.fields), None)
     if existing is not None:

@@ -21,7 +21,7 @@ F = TypeVar("F", StatisticsFile, PartitionStatisticsFile)
 
 
 def add_snapshot(builder: MetadataBuilder, snapshot: Snapshot) -> None:
-    """Add a snapshot, whose sequence number and row ids follow all others of the table."""
+    """Add a snapshot; its sequence number and row ids must follow all others of the table."""
     m = builder.metadata
     if not (m.schemas and m.partition_specs and m.sort_orders):
         raise InvalidRequestError("a snapshot needs a schema, a partition spec and a sort order")
@@ -58,7 +58,7 @@ def add_snapshot(builder: MetadataBuilder, snapshot: Snapshot) -> None:
 
 
 def _next_row_id(m: TableMetadata, snapshot: Snapshot) -> int:
-    """Where row ids go on after the snapshot (specification, "Row Lineage")."""
+    """Return the table's `next-row-id` after the snapshot (specification, "Row Lineage")."""
     if snapshot.first_row_id is None or snapshot.added_rows is None:
         raise InvalidRequestError(
             f"snapshot {snapshot.snapshot_id} needs first-row-id and added-rows since version 3"
@@ -96,7 +96,7 @@ def set_snapshot_ref(builder: MetadataBuilder, update: SetSnapshotRef) -> None:
     if ref.snapshot_id != m.current_snapshot_id:
         added = ref.snapshot_id in builder.added_snapshot_ids
         at_ms = m.snapshot_by_id[ref.snapshot_id].timestamp_ms if added else builder.now_ms
-        # the log is sorted by time: a clock that is behind must not turn time travel around
+        # The log is sorted by time: a writer whose clock is behind must not break time travel.
         at_ms = max([at_ms, *(e.timestamp_ms for e in log[-1:])])
         log = (*log, SnapshotLogEntry(snapshot_id=ref.snapshot_id, timestamp_ms=at_ms))
     builder.metadata = replace(m, refs=refs, current_snapshot_id=ref.snapshot_id, snapshot_log=log)
@@ -125,7 +125,8 @@ def remove_snapshots(builder: MetadataBuilder, snapshot_ids: Collection[int]) ->
     log: list[SnapshotLogEntry] = []
     for entry in m.snapshot_log:
         if entry.snapshot_id in removed:
-            # a gap would let time travel answer with the wrong snapshot, so history starts after it
+            # A gap would let time travel return the wrong snapshot, so the history starts after the
+            # gap.
             log.clear()
         else:
             log.append(entry)

@@ -15,17 +15,18 @@ from iceberg_pyspark.commits.updates import AssignUUID, TableUpdate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Updates in order, and their requirements; both empty: nothing to do."""
+    """An operation's updates, in order, and their requirements; both are empty for a no-op."""
 
     updates: tuple[TableUpdate, ...] = ()
     requirements: tuple[TableRequirement, ...] = ()
 
 
 def combine_requirements(changes: Iterable[Changes]) -> list[TableRequirement]:
-    """The requirements of several operations of one commit.
+    """Return the requirements of several operations that are committed together.
 
-    Of two about the same thing the first counts: the second was made when the first operation
-    had already changed it. So is a UUID that the commit itself gives to the table.
+    If two requirements have the same subject, the first counts: the second was computed on metadata
+    that the first operation had already changed. A requirement of a UUID that the commit itself
+    assigns is dropped for the same reason.
     """
     groups = tuple(changes)
     new_uuids = {u.uuid for group in groups for u in group.updates if isinstance(u, AssignUUID)}

@@ -19,7 +19,7 @@ from iceberg_pyspark.spec.statistics import partition_statistics_to_json, statis
 
 
 def requirement_to_json(requirement: r.TableRequirement) -> dict[str, Any]:
-    """One requirement; its key `type` says which."""
+    """Return a requirement as JSON; its key `type` names the kind."""
     match requirement:
         case r.AssertCreate():
             return {"type": "assert-create"}
@@ -42,7 +42,7 @@ def requirement_to_json(requirement: r.TableRequirement) -> dict[str, Any]:
 
 
 def update_to_json(update: u.TableUpdate) -> dict[str, Any]:
-    """One update; its key `action` says which."""
+    """Return an update as JSON; its key `action` names the kind."""
     match update:
         case u.AssignUUID(uuid=uuid):
             return {"action": "assign-uuid", "uuid": uuid}
@@ -89,7 +89,7 @@ def _snapshot_update_to_json(update: u.TableUpdate) -> dict[str, Any]:
         case u.RemoveSnapshots(snapshot_ids=ids):
             return {"action": "remove-snapshots", "snapshot-ids": list(ids)}
         case u.SetStatistics(statistics=file):
-            # the id beside the file is deprecated, and servers of older versions ask for it
+            # The specification deprecates this separate id, but older servers require it.
             return {
                 "action": "set-statistics",
                 "snapshot-id": file.snapshot_id,

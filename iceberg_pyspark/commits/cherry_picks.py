@@ -26,12 +26,12 @@ PUBLISHED_WAP_ID = "published-wap-id"
 
 
 def is_fast_forward(metadata: TableMetadata, source: Snapshot) -> bool:
-    """Whether the snapshot can become the current one as it is."""
+    """Return whether the snapshot is a child of the current snapshot, so that it can replace it."""
     return source.parent_snapshot_id == metadata.current_snapshot_id
 
 
 def staged_snapshot(metadata: TableMetadata, wap_id: str) -> Snapshot:
-    """The snapshot that waits under that id to be published."""
+    """Return the staged snapshot with this `wap.id`; raise `NoSuchSnapshotError` if none has it."""
     for snapshot in metadata.snapshots:
         if snapshot.summary.get(WAP_ID) == wap_id:
             return snapshot
@@ -41,7 +41,7 @@ def staged_snapshot(metadata: TableMetadata, wap_id: str) -> Snapshot:
 
 
 def check_cherry_pick(metadata: TableMetadata, source: Snapshot) -> None:
-    """Raise `InvalidRequestError` for a snapshot whose changes cannot be carried out once more."""
+    """Raise `InvalidRequestError` for a snapshot whose changes cannot be applied again."""
     name = f"table {metadata.location}: snapshot {source.snapshot_id}"
     if source.operation != "append" and not _replaces_partitions(source):
         raise InvalidRequestError(
@@ -80,7 +80,7 @@ def check_cherry_pick(metadata: TableMetadata, source: Snapshot) -> None:
 def cherry_pick_action(
     source: Snapshot, added: Sequence[DataFile], removed: Sequence[DataFile]
 ) -> SnapshotAction:
-    """The changes of a snapshot, to be made once more; `added` and `removed` are its data files."""
+    """Return the action that applies a snapshot again; `added` and `removed` are its data files."""
     if not _replaces_partitions(source):
         return AppendFiles(data_files=tuple(added))
     return OverwriteFiles(
@@ -93,7 +93,7 @@ def cherry_pick_action(
 
 
 def cherry_pick_summary(source: Snapshot) -> dict[str, str]:
-    """The summary entries of the new snapshot that refer to the picked one."""
+    """Return the summary entries of the new snapshot that refer to the picked snapshot."""
     summary = {SOURCE_SNAPSHOT_ID: str(source.snapshot_id)}
     if wap_id := source.summary.get(WAP_ID):
         summary[PUBLISHED_WAP_ID] = wap_id

@@ -28,7 +28,7 @@ from iceberg_pyspark.spec.types import NestedField, PrimitiveType, StructType
 def column_property_updates(
     properties: Mapping[str, str], before: Schema, after: Schema
 ) -> tuple[TableUpdate, ...]:
-    """The updates of a table's properties after a change from one schema to another."""
+    """Return the updates of a table's properties after a change from one schema to another."""
     updates = _renamed_properties(properties, before, after)
     if (text := properties.get(NAME_MAPPING)) is not None:
         updated = _updated_text(text, before, after)
@@ -45,7 +45,7 @@ def column_property_updates(
 def _renamed_properties(
     properties: Mapping[str, str], before: Schema, after: Schema
 ) -> dict[str, str | None]:
-    """Properties of single columns that get a value or, None, go."""
+    """Return the changed properties of single columns, by name; None: remove the property."""
     updates: dict[str, str | None] = {}
     for key, value in properties.items():
         prefix = next((p for p in COLUMN_PREFIXES if key.startswith(p)), None)
@@ -67,20 +67,20 @@ def _updated_text(text: str, before: Schema, after: Schema) -> str:
     try:
         mapping = name_mapping_from_text(text)
     except InvalidMetadataError:
-        # readers say so; a change of columns is no reason to refuse here, nor is it in Java
+        # Readers report a damaged mapping; as in Java, it does not prevent a change of columns.
         return text
     updated = updated_name_mapping(mapping, before, after)
     return text if updated == mapping else name_mapping_to_text(updated)
 
 
 def updated_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> NameMapping:
-    """The mapping after a change from one schema to the other."""
+    """Return the name mapping after a change from one schema to another."""
     return NameMapping(fields=_Update.between(before, after).of_fields(mapping.fields, None))
 
 
 @dataclass(frozen=True, slots=True)
 class _Update:
-    """New names of columns by id, and new columns by the id of the struct they are in."""
+    """The new names of columns by field id, and the new columns by the id of their parent field."""
 
     names: Mapping[int, str]
     added: Mapping[int | None, Collection[NestedField]]
@@ -93,7 +93,7 @@ class _Update:
             old = before.field_by_id.get(field_id)
             parent_id = after.parent_by_id.get(field_id)
             if old is None:
-                # what is inside a new column comes with it
+                # a nested column comes with its new parent
                 if parent_id is None or parent_id in before.field_by_id:
                     added.setdefault(parent_id, []).append(f)
             elif not _alike(old, f):
@@ -103,7 +103,7 @@ class _Update:
     def of_fields(
         self, fields: tuple[MappedField, ...], parent_id: int | None
     ) -> tuple[MappedField, ...]:
-        """The mapped fields of a struct, list or map, with those that are new in it."""
+        """Return the mapped fields of a struct, list or map, with its new fields appended."""
         updated = [self._of_field(f) for f in fields]
         id_by_name = {
             self.names[f.field_id]: f.field_id
@@ -128,7 +128,7 @@ def _without_names_of_others(f: MappedField, id_by_name: Mapping[str, int]) -> M
 
 
 def _alike(old: NestedField, new: NestedField) -> bool:
-    """Whether nothing was changed about a column itself."""
+    """Return whether the column itself is unchanged; changes of nested fields do not count."""
     if isinstance(old.type, PrimitiveType) and old.type != new.type:
         return False
     empty = StructType(())

@@ -1,4 +1,4 @@
-"""The rules for tables that may be changed, and for valid schemas, partition specs and sort orders.
+"""Checks whether a table may be changed, and whether schemas, specs and sort orders are valid.
 
 Specification, "Schemas and Data Types" (types per version, identifier fields, reserved ids),
 "Default Values", "Partitioning" and "Sorting". Reading is lenient with the output of older writers;
@@ -33,10 +33,10 @@ _NULL_DEFAULT_ONLY = (types.UnknownType, types.VariantType, types.GeometryType, 
 
 
 def check_may_change(metadata: TableMetadata) -> None:
-    """Refuse to change a table that another engine has made in version 4.
+    """Refuse to change a version 4 table that another engine has made.
 
-    A change of any kind: metadata that would be written back, and files that would be deleted. A
-    snapshot with a root manifest would end what that engine can read of the table.
+    This applies to every change that writes metadata or deletes files: a snapshot with a root
+    manifest would make the table unreadable for that engine.
     """
     if metadata.format_version >= RELATIVE_PATHS_VERSION and not ROOT_MANIFESTS.of(
         metadata.properties
@@ -50,7 +50,7 @@ def check_may_change(metadata: TableMetadata) -> None:
 
 
 def check_schema(schema: Schema, format_version: int) -> None:
-    """Refuse a schema that a table of this format version must not have."""
+    """Raise `InvalidRequestError` for a schema that this format version does not allow."""
     if types.is_too_deep(schema.as_struct):
         raise InvalidRequestError(f"the schema nests deeper than {types.MAX_TYPE_DEPTH} levels")
     if len(schema.id_by_name) != len(schema.field_by_id):
@@ -97,7 +97,7 @@ def _check_field(f: types.NestedField, name: str, format_version: int) -> None:
 
 
 def check_identifier_field(schema: Schema, field_id: int) -> None:
-    """Refuse an identifier field that cannot identify a row ("Identifier Field IDs")."""
+    """Refuse a field that cannot be an identifier field (specification, "Identifier Field IDs")."""
     f = schema.field_by_id.get(field_id)
     if f is None:
         raise InvalidRequestError(f"identifier field id {field_id} is not in the schema")
@@ -120,7 +120,7 @@ def check_identifier_field(schema: Schema, field_id: int) -> None:
 
 
 def check_spec(spec: PartitionSpec, schema: Schema, format_version: int) -> None:
-    """Refuse a new partition spec that this schema cannot be partitioned by."""
+    """Refuse a new partition spec that does not fit the schema and the format version."""
     names: set[str] = set()
     partitions: dict[tuple[tuple[int, ...], str], str] = {}
     for i, f in enumerate(spec.fields):
@@ -147,7 +147,7 @@ def check_spec(spec: PartitionSpec, schema: Schema, format_version: int) -> None
 
 
 def _redundancy_name(transform: Transform) -> str:
-    # days(ts) beside hours(ts) splits nothing further
+    # hours(ts) already separates what days(ts) separates
     if isinstance(transform, YearTransform | MonthTransform | DayTransform | HourTransform):
         return "time"
     return str(transform)

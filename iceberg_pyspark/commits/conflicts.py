@@ -1,4 +1,4 @@
-"""Checks whether later commits conflict with what an operation has read.
+"""Checks whether later commits conflict with the data that an operation has read.
 
 Specification, "Optimistic Concurrency", "Commit Conflict Resolution and Retry". The writer chooses
 the isolation level: `serializable` also refuses new data that the operation would have read,
@@ -27,7 +27,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 IsolationLevel = Literal["serializable", "snapshot"]
 FileTest: TypeAlias = Callable[[DataFile], bool]
-"""Whether a file may hold rows the operation read (an inclusive answer)."""
+"""A test whether a file may hold rows that the operation has read (inclusive)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +41,13 @@ class TouchedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ConflictChecks:
-    """What must not have happened since the snapshot that was read; None there: an empty table.
+    """The changes that must not have happened since the snapshot that was read.
 
-    `no_new_data` and `no_removed_data`: data files that pass the test were not added, not removed;
-    `no_new_deletes`: nor were delete files added that pass it. `still_live`: these data files were
-    not removed. `no_new_deletes_for`: no delete was added that applies to these; equality deletes
-    are left out with `equality_deletes_still_apply`, when the new files keep the old data sequence
-    number.
+    `base_snapshot_id` is None if the table was empty. `no_new_data` and `no_removed_data`: no data
+    file that passes the test was added or removed. `no_new_deletes`: no delete file that passes the
+    test was added. `still_live`: none of these data files was removed. `no_new_deletes_for`: no
+    delete was added that applies to these data files; `equality_deletes_still_apply` exempts
+    equality deletes, for new files that keep the old data sequence number.
     """
 
     base_snapshot_id: int | None
@@ -62,15 +62,16 @@ class ConflictChecks:
 def snapshots_since(
     metadata: TableMetadata, head: Snapshot | None, base_snapshot_id: int | None
 ) -> Iterator[Snapshot]:
-    """Snapshots from the head back to the base, without the base.
+    """Yield the snapshots from the head back to the base, without the base.
 
-    Raises `ConcurrentChangeError` when the base is not an ancestor: rolled back or expired.
+    Raises `ConcurrentChangeError` if the base is not an ancestor of the head, because the table was
+    rolled back or snapshots have expired.
     """
     current = head
     seen: set[int] = set()
     while current is not None and current.snapshot_id != base_snapshot_id:
         if current.snapshot_id in seen:
-            # parents in a circle, in damaged metadata
+            # Damaged metadata: the parents form a circle.
             current = None
             break
         seen.add(current.snapshot_id)
@@ -95,11 +96,11 @@ def snapshots_since(
 
 
 def check_conflicts(checks: ConflictChecks, base: SnapshotBase) -> None:
-    """Raise `ConcurrentChangeError` if a snapshot since the base breaks one of the checks."""
+    """Raise `ConcurrentChangeError` if a snapshot after the base violates one of the checks."""
     files = {f.file_path: f for f in checks.no_new_deletes_for}
     scopes = {(f.spec_id, partition_key(f.partition)) for f in checks.no_new_deletes_for}
     for snapshot in snapshots_since(base.metadata, base.parent, checks.base_snapshot_id):
-        # a replace adds and removes files, but no rows
+        # a replace adds and removes files, but changes no rows
         rows_change = snapshot.operation != "replace"
         for entry in _changes_of(base, snapshot, ManifestContent.DATA):
             f = entry.data_file
@@ -142,7 +143,7 @@ def _may_apply(
 def _changes_of(
     base: SnapshotBase, snapshot: Snapshot, content: ManifestContent
 ) -> Iterator[ManifestEntry]:
-    """Entries the snapshot itself added or deleted."""
+    """Yield the manifest entries that the snapshot itself added or deleted."""
     for manifest in base.read_manifests(snapshot):
         if manifest.content is not content or manifest.added_snapshot_id != snapshot.snapshot_id:
             continue

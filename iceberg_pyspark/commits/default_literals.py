@@ -1,7 +1,7 @@
 """Converts a default value given in Python to a value of the column's type.
 
-Specification, "Default Values". Values that already have the type stay as they are; they are
-checked by `spec/default_values.py`.
+Specification, "Default Values". Values that already have the type stay as they are;
+`spec/default_values.py` checks them.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from iceberg_pyspark.spec.types import (
 
 
 def default_from_literal(name: str, type_: Type, literal: Any) -> Any:
-    """A default of column `name`; raises `InvalidRequestError`.
+    """Return the default value of column `name`; raise `InvalidRequestError` if it does not fit.
 
-    Of a list it is a list or tuple, of a map a dict or pairs; structs in them are dicts by field
-    name or field id.
+    The literal for a list is a list or tuple, for a map a dict or a list of pairs, and for a struct
+    a dict by field name or field id.
     """
     try:
         return _value(type_, literal)

@@ -20,7 +20,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 def compile_file_match(
     predicate: Predicate, metadata: TableMetadata
 ) -> Callable[[DataFile], Match]:
-    """A function that returns which rows of a data file match a bound predicate."""
+    """Return a function that says which rows of a data file match a bound predicate."""
     residuals: dict[int, Callable[[Sequence[object]], Predicate]] = {}
     for spec in metadata.partition_specs:
         type_ = partition_type(spec, metadata.schemas_newest_first)
@@ -28,7 +28,8 @@ def compile_file_match(
 
     def match(f: DataFile) -> Match:
         simplify = residuals.get(f.spec_id)
-        # a spec added since: its partition values cannot be judged, the metrics can
+        # A spec that was added later: its partition values cannot be evaluated, but the metrics
+        # can.
         residual = predicate if simplify is None else simplify(f.partition)
         if isinstance(residual, AlwaysTrue):
             return "all"
@@ -40,6 +41,6 @@ def compile_file_match(
 
 
 def compile_may_match(predicate: Predicate, metadata: TableMetadata) -> Callable[[DataFile], bool]:
-    """A function that returns whether a data file may hold rows that match a bound predicate."""
+    """Return a function that says whether a data file may hold rows that match the predicate."""
     match = compile_file_match(predicate, metadata)
     return lambda f: match(f) != "none"

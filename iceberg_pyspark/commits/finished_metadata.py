@@ -1,4 +1,4 @@
-"""The last step of building metadata: checks it as a whole, and sets its time and logs."""
+"""Finishes new table metadata: checks the whole, and sets its time and logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 def finished_metadata(
     builder: MetadataBuilder, base: TableMetadata | None, previous_metadata_location: str | None
 ) -> TableMetadata:
-    """The metadata after all updates; `base` is None where they create the table."""
+    """Return the metadata after all updates; `base` is None if the updates create the table."""
     m = builder.metadata
     if base is None:
         _check_complete(m)
@@ -26,7 +26,7 @@ def finished_metadata(
     _check_defaults(m, base)
     _check_numbers(m)
     added = [s.timestamp_ms for s in m.snapshots if s.snapshot_id in builder.added_snapshot_ids]
-    # never backwards: readers refuse metadata older than its own logs
+    # The time never goes backwards: readers refuse metadata that is older than its own logs.
     updated_ms = max(
         [builder.now_ms if not added else max(added), base.last_updated_ms if base else 0]
     )
@@ -56,9 +56,9 @@ def _check_complete(m: TableMetadata) -> None:
 
 
 def _check_numbers(m: TableMetadata) -> None:
-    """Refuse what no reader could load: a number past the last one there is.
+    """Refuse a number above the highest possible one, which no reader could load.
 
-    Only metadata that is damaged comes near.
+    Only damaged metadata comes near these limits.
     """
     for name, number, highest in (
         ("last-sequence-number", m.last_sequence_number, MAX_INT64),
@@ -77,7 +77,7 @@ def _check_numbers(m: TableMetadata) -> None:
 
 
 def _check_defaults(m: TableMetadata, base: TableMetadata | None) -> None:
-    """Check that schema, spec and sort order fit together, if this commit changed one."""
+    """Check that schema, spec and sort order fit together, if this commit changed one of them."""
     if base is not None and (
         m.current_schema_id == base.current_schema_id
         and m.default_spec_id == base.default_spec_id
@@ -91,7 +91,7 @@ def _check_defaults(m: TableMetadata, base: TableMetadata | None) -> None:
 
 
 def _without_intermediate(builder: MetadataBuilder) -> tuple[SnapshotLogEntry, ...]:
-    """The log without snapshots that were current only inside this commit."""
+    """Return the snapshot log without snapshots that were current only within this commit."""
     m = builder.metadata
     if len(builder.added_snapshot_ids) < 2:
         return m.snapshot_log

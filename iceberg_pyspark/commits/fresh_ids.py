@@ -1,7 +1,7 @@
-"""Field ids for new columns. Specification, "Column IDs".
+"""Assigns field ids to new columns. Specification, "Column IDs".
 
-Ids are given level by level: all fields of a struct before anything nested in them, as the
-reference implementation does.
+Ids are assigned level by level: all fields of a struct before anything nested in them, as in the
+reference implementation.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from iceberg_pyspark.spec.types import (
 
 
 def fresh_ids(schema: Schema) -> dict[int, int]:
-    """The id each field of the schema gets in a new table, by the id it has now."""
-    _ = schema.field_by_id  # refuses ids used twice
+    """Map each field id of the schema to the id that the field gets in a new table."""
+    _ = schema.field_by_id  # raises an error for an id that is used twice
     new_ids: dict[int, int] = {}
     _assign(schema.as_struct, count(1), new_ids)
     return new_ids
@@ -41,7 +41,7 @@ def _assign(type_: Type, counter: Iterator[int], new_ids: dict[int, int]) -> Non
 
 
 def with_ids(schema: Schema, new_ids: Mapping[int, int]) -> Schema:
-    """The schema with every field id replaced, identifier fields and defaults included."""
+    """Return the schema with every field id replaced, also in identifier fields and defaults."""
     struct = type_with_ids(schema.as_struct, new_ids)
     assert isinstance(struct, StructType)
     return Schema(
@@ -52,23 +52,23 @@ def with_ids(schema: Schema, new_ids: Mapping[int, int]) -> Schema:
 
 
 def mapped_id(new_ids: Mapping[int, int], field_id: int) -> int:
-    """The new id of a field, or an error that names the id that no field has."""
+    """Return the new id of a field; raise `InvalidRequestError` for an unknown id."""
     if field_id not in new_ids:
         raise InvalidRequestError(f"field id {field_id} is not in the schema")
     return new_ids[field_id]
 
 
 def type_with_ids(type_: Type, new_ids: Mapping[int, int]) -> Type:
-    """The type with every nested field id replaced."""
+    """Return the type with every nested field id replaced."""
     return with_children(
         type_, lambda f: _with_type(f, new_ids[f.field_id], type_with_ids(f.type, new_ids))
     )
 
 
 def type_with_fresh_ids(type_: Type, counter: Iterator[int]) -> Type:
-    """The type with new ids for everything nested in it, level by level."""
+    """Return the type with new ids for all fields nested in it, assigned level by level."""
     new_ids: dict[int, int] = {}
-    # what users hand in may repeat ids or have none yet: make them distinct first
+    # Types from users may repeat ids or have none: make the ids distinct first.
     distinct = _with_distinct_ids(type_, count(-1, -1))
     _assign(distinct, counter, new_ids)
     return type_with_ids(distinct, new_ids)
@@ -81,7 +81,7 @@ def _with_distinct_ids(type_: Type, counter: Iterator[int]) -> Type:
 
 
 def _with_type(f: NestedField, field_id: int, type_: Type) -> NestedField:
-    """The field with other ids, in its defaults too."""
+    """Return the field with a new id and type; its default values use the new type's field ids."""
     return replace(
         f,
         field_id=field_id,
@@ -92,7 +92,7 @@ def _with_type(f: NestedField, field_id: int, type_: Type) -> NestedField:
 
 
 def renumbered(value: Any, old: Type, new: Type) -> Any:
-    """A value of one type as a value of another, which differs in its field ids only."""
+    """Convert a value between two types that differ in their field ids only."""
     if value is None:
         return None
     match old, new:

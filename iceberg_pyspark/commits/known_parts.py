@@ -25,11 +25,11 @@ from iceberg_pyspark.spec.views import ViewMetadata, ViewVersion
 def with_known_ids(
     metadata: TableMetadata, updates: Sequence[u.TableUpdate]
 ) -> list[u.TableUpdate]:
-    """The same changes of this metadata, where nothing is added that it has.
+    """Return equivalent updates that do not add a part that the metadata already has.
 
-    What is added has the next free id already: a server may give ids itself, as Java's does, or
-    take those that it is sent, as Nessie does. Updates that remove any of these parts stay as they
-    are: one may be added again.
+    A part that is added gets the next free id: some servers assign ids themselves (Java's does),
+    others use the ids in the request (Nessie does). If an update removes schemas or specs, the
+    updates are returned unchanged, since a removed part may be added again.
     """
     if any(isinstance(update, u.RemoveSchemas | u.RemovePartitionSpecs) for update in updates):
         return list(updates)
@@ -43,7 +43,8 @@ def with_known_ids(
             case u.AddSchema(schema=schema, last_column_id=last_column_id):
                 ids = [s.schema_id for s in metadata.schemas if same_schema(s, schema)]
                 schema_id = next(iter(ids), u.LAST_ADDED)
-                # column ids that were given out stay so
+                # Send the update for its last-column-id, so that assigned column ids are not used
+                # again.
                 if not ids:
                     update = replace(update, schema=replace(schema, schema_id=next(schema_ids)))
                     updates_with_ids.append(update)
@@ -75,7 +76,7 @@ def with_known_ids(
 def view_updates_with_known_ids(
     view: ViewMetadata, updates: Sequence[ViewUpdate]
 ) -> list[ViewUpdate]:
-    """The same changes of this view, where nothing is added that it has."""
+    """Return equivalent updates that do not add a schema or version that the view already has."""
     updates_with_ids: list[ViewUpdate] = []
     schema_id = version_id = u.LAST_ADDED
     for update in updates:

@@ -13,18 +13,18 @@ Self = TypeVar("Self", bound="LocationChanges")
 
 
 class LocationChanges:
-    """A location to set; none: the table stays where it is."""
+    """A new location of a table; without `set_location` the table stays where it is."""
 
     def __init__(self) -> None:
         self._location: str | None = None
 
     def set_location(self: Self, location: str) -> Self:
-        """Have new files go below this folder."""
+        """Write new files below this folder."""
         self._location = location
         return self
 
     def changes(self, metadata: TableMetadata) -> Changes:
-        """As updates of this metadata; the last writer wins, in the same table."""
+        """Return the updates of this metadata; the last writer wins, but only in the same table."""
         if self._location is None or self._location == metadata.location:
             return Changes()
         return Changes(

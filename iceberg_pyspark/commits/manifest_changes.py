@@ -30,19 +30,20 @@ Match = Literal["all", "some", "none"]
 ReadEntries: TypeAlias = Callable[[ManifestFile], Iterable[ManifestEntry]]
 ReadPaths: TypeAlias = Callable[[ManifestFile], Set[str]]
 DeleteFileId: TypeAlias = tuple[str, int | None]
-"""Path and content offset: several deletion vectors share one Puffin file."""
+"""The path and content offset of a delete file: several deletion vectors share one Puffin file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotBase:
     """The base of a commit: the metadata, the head of the branch and its manifests.
 
-    `read_entries` gives a manifest's entries with inherited numbers filled in; `read_paths`, which
-    is cheap, the paths of its live files and of the data files that deletes among them are for;
-    `read_manifests` the manifests of an earlier snapshot, `read_removed` the entries that it took
-    out of manifests that stay as they are. `fresh_paths` are those of files that
-    this commit's writer made: no snapshot can have them. `spellings_of` a path are all locations of
-    the same file.
+    `read_entries` returns a manifest's entries with the inherited numbers filled in. `read_paths`
+    is cheaper: it returns the paths of a manifest's live files and of the data files that its live
+    delete files refer to. `read_manifests` returns the manifests of an earlier snapshot;
+    `read_removed` returns the entries that a snapshot removed from manifests that it did not
+    rewrite. `fresh_paths` are the paths of files that this commit's writer created, so that no
+    snapshot can contain them. `spellings_of` returns all locations that denote the same file as a
+    path.
     """
 
     metadata: TableMetadata
@@ -58,11 +59,11 @@ class SnapshotBase:
 
 @dataclass(frozen=True, kw_only=True)
 class NewManifest:
-    """A manifest to write; `key` is equal exactly when a manifest of an earlier attempt will do.
+    """A manifest to write; a manifest of an earlier attempt with an equal `key` is used again.
 
-    `rewrites` is the manifest whose live entries these are, those that go marked DELETED; None: the
-    entries are all ADDED or, with `is_existing`, all EXISTING. `entries` may be read from disk each
-    time.
+    If `rewrites` is set, the entries are the live entries of that manifest, with removed files
+    marked DELETED. Otherwise all entries are ADDED or, with `is_existing`, EXISTING. Iterating over
+    `entries` may read them from disk each time.
     """
 
     key: tuple[object, ...]
@@ -75,9 +76,10 @@ class NewManifest:
 
 @dataclass(frozen=True, kw_only=True)
 class SnapshotPlan:
-    """A snapshot in the making: manifests to write, manifests that stay, and what changed.
+    """A planned snapshot: the manifests to write, the manifests that stay, and the changed files.
 
-    `counts` go into the summary besides those of files, and instead of those of manifests.
+    `counts` are added to the summary beside the counts of files, and replace the counts of
+    manifests.
     """
 
     operation: SnapshotOperation
@@ -92,26 +94,26 @@ class SnapshotPlan:
 
 @dataclass(frozen=True, slots=True)
 class RemoveNothing:
-    """Every file stays."""
+    """A removal of no files."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveAll:
-    """Every data and delete file goes."""
+    """A removal of all data files and delete files."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemovePartitions:
-    """Everything in these partitions goes: spec id and `partition_key` of the tuple."""
+    """A removal of all files of partitions, each a spec id and the tuple's `partition_key`."""
 
     partitions: frozenset[tuple[int, PartitionKey]]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveWhere:
-    """Data files all of whose rows match go; one of which only some do is an error.
+    """A removal of data files whose rows all match; a partly matching file is an error.
 
-    `match` answers for a data file; `description` is the filter as the user wrote it.
+    `match` says which rows of a data file match; `description` is the filter as the user wrote it.
     """
 
     match: Callable[[DataFile], Match]
@@ -120,7 +122,7 @@ class RemoveWhere:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveFiles:
-    """Exactly these files go; one that is not live any more is a `ConcurrentChangeError`."""
+    """A removal of the listed files; a file that is not live is a `ConcurrentChangeError`."""
 
     data_paths: frozenset[str] = frozenset()
     delete_files: frozenset[DeleteFileId] = frozenset()
@@ -130,13 +132,13 @@ Removal: TypeAlias = RemoveNothing | RemoveAll | RemovePartitions | RemoveWhere 
 
 
 def delete_file_id(f: DataFile) -> DeleteFileId:
-    """The identity of a delete file or deletion vector."""
+    """Return the identity of a delete file or deletion vector: its path and content offset."""
     return (f.file_path, f.content_offset)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilteredManifests:
-    """The parent's manifests after a removal."""
+    """The parent's manifests after a removal, and the removed files."""
 
     rewritten: tuple[NewManifest, ...]
     unchanged: tuple[ManifestFile, ...]
@@ -144,9 +146,9 @@ class FilteredManifests:
 
 
 def filter_manifests(base: SnapshotBase, removal: Removal, snapshot_id: int) -> FilteredManifests:
-    """Mark the files to remove as DELETED; manifests without any of them stay as they are.
+    """Mark the files to remove as DELETED; manifests without removed files stay unchanged.
 
-    Deletion vectors and file-scoped position deletes go with their data file.
+    Deletion vectors and file-scoped position deletes are removed with their data file.
     """
     if isinstance(removal, RemoveNothing):
         live = tuple(m for m in base.manifests if m.has_live_files)
@@ -214,7 +216,10 @@ def _delete_file_test(
 
 
 def _paths_for_deletes(removal: Removal, removed_paths: frozenset[str]) -> frozenset[str] | None:
-    """One of these a delete file that goes has, or is for; None where there are other reasons."""
+    """Return paths of which every removed delete file has one, as its own or its data file's.
+
+    Returns None if the removal can also select delete files in other ways.
+    """
     match removal:
         case RemoveFiles(delete_files=ids):
             return removed_paths | {path for path, _ in ids}
@@ -231,7 +236,11 @@ def _filter(
     snapshot_id: int,
     paths: frozenset[str] | None,
 ) -> FilteredManifests:
-    """Entries for which `goes` holds go; they have one of `paths`, unless that is None."""
+    """Mark the entries for which `goes` is true as DELETED.
+
+    `paths` is None, or a set of which every such entry has a path: manifests without any of these
+    paths are not read.
+    """
     rewritten: list[NewManifest] = []
     unchanged: list[ManifestFile] = []
     removed: list[DataFile] = []
@@ -253,7 +262,8 @@ def _filter(
                 key=(
                     "filtered",
                     *manifest.part,
-                    # which another commit may give it, and by it its entries
+                    # Another commit may assign the manifest's first row id, from which the entries
+                    # inherit ids.
                     manifest.first_row_id,
                     frozenset(delete_file_id(f) for f in of_manifest),
                 ),
@@ -274,14 +284,14 @@ def _filter(
 
 
 def as_existing(entry: ManifestEntry) -> ManifestEntry:
-    """The entry carried over: its own snapshot id and sequence numbers, written out."""
+    """Return the entry with status EXISTING; its snapshot id and sequence numbers are kept."""
     if entry.status is EntryStatus.EXISTING:
         return entry
     return replace(entry, status=EntryStatus.EXISTING)
 
 
 def as_deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
-    """The entry deleted by a snapshot: that snapshot's id, the file's own sequence numbers."""
+    """Return the entry with status DELETED and the snapshot's id; its sequence numbers are kept."""
     return replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
 
 
@@ -304,9 +314,10 @@ def added_manifests(
     target_size: int,
     sequence_number: int | None = None,
 ) -> tuple[NewManifest, ...]:
-    """Manifests of ADDED entries, one or more per content and spec.
+    """Return manifests of ADDED entries, one or more per content and partition spec.
 
-    `sequence_number` is for files that keep the data sequence number of those they replace.
+    `sequence_number` is for data files that keep the data sequence number of the files they
+    replace.
     """
     groups: dict[tuple[ManifestContent, int], list[DataFile]] = {}
     for f in files:
@@ -319,7 +330,8 @@ def added_manifests(
             start += len(chunk)
             manifests.append(
                 NewManifest(
-                    # where it is cut, since the target may be another one for the next attempt
+                    # The key says where the list is cut, since the next attempt may have another
+                    # target size.
                     key=("added", content, spec_id, start - len(chunk), start),
                     content=content,
                     spec_id=spec_id,
@@ -340,7 +352,7 @@ def added_manifests(
 
 
 def chunks_of_size(files: Sequence[DataFile], target_size: int) -> Iterable[list[DataFile]]:
-    """The files in order, as many together as a manifest of about that size has."""
+    """Yield the files in order, in chunks whose manifests have about the target size."""
     chunk: list[DataFile] = []
     size = 0
     for f in files:
@@ -354,7 +366,7 @@ def chunks_of_size(files: Sequence[DataFile], target_size: int) -> Iterable[list
 
 
 def _estimated_size(f: DataFile) -> int:
-    """About what an entry takes in a manifest: only where to cut depends on it."""
+    """Return the estimated bytes of an entry in a manifest; it only decides where a list is cut."""
     counts = (f.column_sizes, f.value_counts, f.null_value_counts, f.nan_value_counts)
     bounds = (f.lower_bounds, f.upper_bounds)
     return (
@@ -368,12 +380,12 @@ def _estimated_size(f: DataFile) -> int:
 def plan_merge(
     manifests: Sequence[ManifestFile], *, target_size: int, min_count: int
 ) -> tuple[tuple[ManifestFile, ...], ...]:
-    """Groups of manifests, in order; a group of several is to be written as one.
+    """Group the manifests, in order; every group of several manifests is to be merged into one.
 
-    Manifests of one spec and content are packed to `target_size` from the oldest on, so that
-    groups stay as they are while new manifests come. The group that holds the newest one of its
-    content waits until it has `min_count` members, so that a commit seldom writes more than its
-    own.
+    Manifests of one spec and content are packed to `target_size` from the oldest on, so that groups
+    stay the same while new manifests arrive. The group with the newest manifest of its content is
+    merged only once it has `min_count` members, so that a commit seldom writes more than its own
+    manifests.
     """
     groups: dict[tuple[ManifestContent, int], list[int]] = {}
     newest: dict[ManifestContent, int] = {}
@@ -409,9 +421,9 @@ def _pack_from_end(
 def merged_manifest(
     group: Sequence[ManifestFile], read_entries: ReadEntries, snapshot_id: int
 ) -> NewManifest:
-    """One manifest in place of several: what this snapshot added or deleted still says so.
+    """Merge several manifests into one; the ADDED and DELETED entries of this snapshot keep them.
 
-    `read_entries` must give the entries of this commit's own manifests as they were planned, their
+    `read_entries` must return the entries of this commit's own manifests as they were planned, with
     sequence numbers not yet assigned.
     """
     entries: list[ManifestEntry] = []

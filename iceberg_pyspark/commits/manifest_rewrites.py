@@ -1,4 +1,4 @@
-"""Replaces manifests by others with the same entries: no data file is added or removed.
+"""Replaces manifests by new manifests with the same entries: no data file is added or removed.
 
 Specification, "Manifests" and "Snapshots" (operation `replace`).
 """
@@ -14,10 +14,10 @@ from iceberg_pyspark.spec.manifests import ManifestFile
 
 @dataclass(frozen=True, kw_only=True)
 class RewriteManifests:
-    """Put new manifests in place of others; their live entries are the same, all EXISTING.
+    """A replacement of manifests by new ones with the same live entries, all EXISTING.
 
-    Manifests that other commits add meanwhile stay; one of `replaced` that is not there any more
-    is a `ConcurrentChangeError`.
+    Manifests that other commits add meanwhile stay. It is a `ConcurrentChangeError` if a manifest
+    of `replaced` is no longer in the table.
     """
 
     replaced: tuple[ManifestFile, ...]
@@ -25,7 +25,7 @@ class RewriteManifests:
 
 
 def plan_manifest_rewrite(action: RewriteManifests, base: SnapshotBase) -> SnapshotPlan:
-    """The rewrite on this base."""
+    """Return the plan of the rewrite on this base; raise `ConcurrentChangeError` on a conflict."""
     present = {m.part: _content_of(m) for m in base.manifests}
     missing = [m.manifest_path for m in action.replaced if present.get(m.part) != _content_of(m)]
     if missing:
@@ -49,8 +49,8 @@ def plan_manifest_rewrite(action: RewriteManifests, base: SnapshotBase) -> Snaps
 
 
 def _content_of(manifest: ManifestFile) -> tuple[int | None, bytes | None]:
-    """The values that the entries of a manifest inherit.
+    """Return the manifest's values that its entries inherit.
 
-    First row ids come with the first commit of version 3; dead positions are those of a snapshot.
+    The first commit of version 3 assigns first row ids, and each snapshot sets its dead positions.
     """
     return manifest.first_row_id, manifest.dead_positions

@@ -1,4 +1,4 @@
-"""The table metadata under construction during a commit. `apply.py` applies the updates."""
+"""Holds the table metadata under construction in a commit. `apply.py` applies the updates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST_PARTITION_ID = 1000
 
 @dataclass(slots=True)
 class MetadataBuilder:
-    """The metadata as the updates so far leave it, and what they have added."""
+    """The metadata after the updates applied so far, and the ids of the parts that they added."""
 
     metadata: TableMetadata
     now_ms: int
@@ -26,20 +26,20 @@ class MetadataBuilder:
 
     @property
     def format_version(self) -> int:
-        """Raises `InvalidRequestError` where a new table has none yet."""
+        """The format version; raises `InvalidRequestError` if a new table has none yet."""
         version = self.metadata.format_version
         if version == UNSET_VERSION:
             raise InvalidRequestError("a new table needs its format version before anything else")
         return version
 
     def change(self, **fields: Any) -> None:
-        """Set fields of the metadata; the object stays the same where they had these values."""
+        """Set fields of the metadata; the metadata object stays the same if no value changes."""
         if any(getattr(self.metadata, name) != value for name, value in fields.items()):
             self.metadata = replace(self.metadata, **fields)
 
 
 def empty_metadata(now_ms: int) -> TableMetadata:
-    """The metadata that a table is created from by updates alone."""
+    """Return the empty metadata to which the updates that create a table are applied."""
     return TableMetadata(
         format_version=UNSET_VERSION,
         table_uuid=None,

@@ -1,7 +1,7 @@
-"""The first metadata of a new table, and the updates that create it.
+"""Builds the first metadata of a new table, and the updates that create it.
 
-Specification, "Column IDs" and "Partition Field IDs": whatever ids the given schema, spec and sort
-order have, a new table numbers its columns from 1 and its partition fields from 1000.
+Specification, "Column IDs" and "Partition Field IDs": a new table numbers its columns from 1 and
+its partition fields from 1000, whatever ids the schema, spec and sort order of the caller have.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class NewTable:
     spec: PartitionSpec | None = None
     sort_order: SortOrder | None = None
     location: str | None = None
-    """None: where the catalog has its tables."""
+    """None: the catalog chooses the location."""
 
     properties: Mapping[str, str] = field(default_factory=dict)
 
@@ -67,10 +67,10 @@ def new_table_metadata(
     table_uuid: str,
     now_ms: int,
 ) -> TableMetadata:
-    """The metadata a table starts with; `spec` and `sort_order` refer to `schema` by its field ids.
+    """Return a table's first metadata; `spec` and `sort_order` use the field ids of `schema`.
 
     The format version is the argument, else property `format-version`, else 2. Raises
-    `InvalidRequestError` for what that version cannot hold.
+    `InvalidRequestError` for a definition that this version does not allow.
     """
     if format_version is None:
         format_version = int_property(properties, FORMAT_VERSION, DEFAULT_FORMAT_VERSION)
@@ -91,10 +91,10 @@ def new_table_metadata(
 
 
 def new_table_updates(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
-    """Updates that make this first metadata out of nothing: what a create sends to a catalog.
+    """Return the updates that create a table with this metadata, to be sent to a catalog.
 
-    Schema, spec and sort order of `metadata` must be the only ones, as `new_table_metadata` makes
-    it.
+    `metadata` must have exactly one schema, spec and sort order, like the result of
+    `new_table_metadata`.
     """
     return _creation_updates(
         format_version=metadata.format_version,

@@ -1,7 +1,7 @@
-"""The outcome of a commit as a value: done, refused or unknown.
+"""Represents the outcome of a commit as a value: done, refused or unknown.
 
 Files written for a commit may be removed only with a `Refused` value, which only the code that
-swaps the pointer creates. An exception is no proof: after the swap was sent, it may be raised
+swaps the pointer creates. An exception proves nothing: it may be raised after the swap was sent,
 although the table has changed. Specification, "Optimistic Concurrency"; apache/iceberg calls the
 third outcome "commit state unknown".
 """
@@ -24,22 +24,22 @@ U = TypeVar("U")
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[T]):
-    """The table has moved; `value` is what the swap left."""
+    """A successful commit: the table has changed, and `value` is the result of the swap."""
 
     value: T
 
     def result(self) -> T:
-        """The value."""
+        """Return the value."""
         return self.value
 
     def map(self, function: Callable[[T], U]) -> Done[U]:
-        """Done with what the function makes of the value."""
+        """Return a `Done` with the function's result for the value."""
         return Done(function(self.value))
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The table has not moved because of this swap, and never will; `error` says why."""
+    """A failed swap that has not changed the table and never will; `error` is the reason."""
 
     error: IcebergError
 
@@ -48,13 +48,13 @@ class Refused:
         raise self.error
 
     def map(self, function: Callable[[Any], object]) -> Refused:
-        """Itself: there is no value."""
+        """Return this outcome, which has no value to map."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The table may have moved, or may yet move: nothing that was written may be removed."""
+    """An unknown outcome: the table may have changed or may still change; remove no files."""
 
     error: CommitStateUnknownError
 
@@ -63,30 +63,30 @@ class Unknown:
         raise self.error
 
     def map(self, function: Callable[[Any], object]) -> Unknown:
-        """Itself: there is no value."""
+        """Return this outcome, which has no value to map."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class NeverSent:
-    """No swap was sent at all: what was written for it is in no table."""
+    """The case that no swap was sent: no table refers to the files written for it."""
 
 
 Outcome: TypeAlias = Done[T] | Refused | Unknown
-"""How one swap ended."""
+"""The outcome of one swap."""
 
 NotCommitted: TypeAlias = Refused | NeverSent
-"""The proof that removing what was written asks for."""
+"""The proof that a caller needs to remove the files written for a commit."""
 
 
 def caused_by(error: IcebergError, cause: BaseException) -> IcebergError:
-    """The error with its cause, for one that travels in a value before it is raised."""
+    """Set the cause of an error that is kept in a value before it is raised; return the error."""
     error.__cause__ = cause
     return error
 
 
 def unknown(what: str, cause: BaseException) -> Unknown:
-    """The outcome of a swap that ended in an error which does not say whether it took place.
+    """Return the outcome of a swap that ended in an error of unclear effect.
 
     `what` names the table.
     """
@@ -101,7 +101,7 @@ def unknown(what: str, cause: BaseException) -> Unknown:
 
 @contextlib.contextmanager
 def after_commit(what: str) -> Iterator[None]:
-    """Work after a commit that is done: a failure in it is logged and has no other effect."""
+    """Log an exception of the block and continue: the commit is already done."""
     try:
         yield
     except Exception as e:  # noqa: BLE001 - no error can undo the commit

@@ -1,6 +1,6 @@
-"""Changes of table properties. Specification, "Table Metadata"; the reserved names are Java's.
+"""Changes table properties. Specification, "Table Metadata"; the reserved names are Java's.
 
-A reserved name is refused, `format-version` excepted: setting it upgrades the table.
+Reserved names are refused, except `format-version`: setting it upgrades the table.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Self = TypeVar("Self", bound="PropertyChanges")
 
 
 class PropertyChanges:
-    """Properties to set and to remove, collected by `set` and `remove`."""
+    """Changes of table properties, collected by `set` and `remove`."""
 
     def __init__(self) -> None:
         self._updates: dict[str, str] = {}
         self._removals: set[str] = set()
 
     def set(self: Self, updates: Mapping[str, str]) -> Self:
-        """Also set these; a wrong value of a property that is known here is refused."""
+        """Set these properties; refuse an invalid value of a known property."""
         check_set_properties(updates)
         for name, value in updates.items():
             _check_name(name, self._removals)
@@ -45,7 +45,7 @@ class PropertyChanges:
         return self
 
     def remove(self: Self, *names: str) -> Self:
-        """Also remove these; one that is not set is no error."""
+        """Remove these properties; a name that is not set is no error."""
         for name in names:
             _check_name(name, self._updates)
             if name == FORMAT_VERSION:
@@ -54,7 +54,7 @@ class PropertyChanges:
         return self
 
     def changes(self, metadata: TableMetadata) -> Changes:
-        """As updates of this metadata; the last writer of a property wins, in the same table."""
+        """Return the updates of this metadata; the last writer wins, but only in the same table."""
         updates: list[TableUpdate] = []
         if FORMAT_VERSION in self._updates:
             version = int_property(self._updates, FORMAT_VERSION, DEFAULT_FORMAT_VERSION)

@@ -1,7 +1,7 @@
-"""Changes of branches and tags: create, move, replace, remove, roll back, retention settings.
+"""Changes branches and tags: create, move, replace, remove, roll back, set retention.
 
 Specification, "Snapshot References" and "Snapshot Retention Policy". Each function returns updates
-that require that the reference has not moved.
+with the requirement that the reference has not moved.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ def create_ref(
     max_ref_age_ms: int | None = None,
     replace_existing: bool = False,
 ) -> Changes:
-    """Create a branch or tag at a snapshot, else at the current one; `AlreadyExistsError`."""
+    """Create a branch or tag at a snapshot, by default the current one.
+
+    Raises `AlreadyExistsError` if the name is taken and `replace_existing` is false.
+    """
     existing = metadata.refs.get(name)
     if existing is not None and not replace_existing:
         raise AlreadyExistsError(
@@ -55,7 +58,7 @@ def create_ref(
 
 
 def replace_ref(metadata: TableMetadata, name: str, type_: RefType, to: int | str) -> Changes:
-    """Point a branch or tag at another snapshot, or at another reference's; it keeps the rest."""
+    """Point a branch or tag at a snapshot id or another reference; its retention settings stay."""
     ref = _existing(metadata, name, type_)
     target = metadata.ref_snapshot(to) if isinstance(to, str) else metadata.snapshot(to)
     return _set(metadata, name, replace(ref, snapshot_id=target.snapshot_id))
@@ -93,7 +96,7 @@ def set_retention(
     max_snapshot_age_ms: int | None = None,
     max_ref_age_ms: int | None = None,
 ) -> Changes:
-    """Change what expiry keeps of a branch or tag; None leaves a setting as it is."""
+    """Change the retention settings of a branch or tag; None leaves a setting as it is."""
     metadata.ref_snapshot(name)
     ref = metadata.refs[name]
     new_ref = replace(
@@ -110,7 +113,7 @@ def set_retention(
 def set_current_snapshot(
     metadata: TableMetadata, snapshot_id: int, *, branch: str = MAIN
 ) -> Changes:
-    """Point a branch at any snapshot of the table."""
+    """Point a branch at any snapshot of the table; create the branch if it does not exist."""
     snapshot = metadata.snapshot(snapshot_id)
     ref = metadata.refs.get(branch)
     if ref is None:
@@ -133,7 +136,7 @@ def rollback_to(metadata: TableMetadata, snapshot_id: int) -> Changes:
 
 
 def rollback_to_timestamp(metadata: TableMetadata, timestamp_ms: int) -> Changes:
-    """Point `main` back at its newest ancestor older than a point in time."""
+    """Point `main` at its newest ancestor that is older than the timestamp."""
     for snapshot in ancestors_of(metadata, metadata.current_snapshot):
         if snapshot.timestamp_ms < timestamp_ms:
             return set_current_snapshot(metadata, snapshot.snapshot_id)
@@ -143,7 +146,7 @@ def rollback_to_timestamp(metadata: TableMetadata, timestamp_ms: int) -> Changes
 
 
 def fast_forward(metadata: TableMetadata, branch: str, to: str) -> Changes:
-    """Move a branch to where another reference is, which must have the branch's head behind it."""
+    """Move a branch forward to another reference, which must descend from the branch's head."""
     target = metadata.ref_snapshot(to)
     ref = metadata.refs.get(branch)
     if ref is None:
@@ -157,9 +160,9 @@ def fast_forward(metadata: TableMetadata, branch: str, to: str) -> Changes:
 
 
 def ancestors_of(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snapshot]:
-    """A snapshot and its ancestors, newest first, as far as the table still has them.
+    """Yield a snapshot and its ancestors, newest first, as far as the table still has them.
 
-    It ends where parents go in a circle, which damaged metadata may say.
+    Ends at a circle of parents, which damaged metadata may contain.
     """
     seen: set[int] = set()
     while snapshot is not None and snapshot.snapshot_id not in seen:

@@ -1,9 +1,9 @@
 """Replaces a table by another of the same name: REPLACE TABLE, CREATE OR REPLACE TABLE.
 
-The history, tags and branches other than main are kept. Schema, spec and sort order are replaced,
+The history, tags and branches other than `main` are kept. Schema, spec and sort order are replaced,
 and `main` starts without a parent. Columns keep the field ids of existing columns of the same name,
-partition fields those of the same source and transform, as in the reference implementation. New
-properties are added to the existing ones.
+and partition fields keep the ids of fields with the same source and transform, as in the reference
+implementation. New properties are added to the existing ones.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def replace_table(
     location: str | None,
     properties: Mapping[str, str],
 ) -> Changes:
-    """What replaces a table; `spec` refers to `schema` by its field ids, the table is unsorted."""
+    """Return the changes that replace a table; `spec` uses `schema`'s field ids; no sort order."""
     check_set_properties(properties)
     version = int_property(properties, FORMAT_VERSION, metadata.format_version)
     ids = _ids_of_the_same_names(schema, metadata)
@@ -81,11 +81,11 @@ def replace_table(
 
 
 def _ids_of_the_same_names(schema: Schema, metadata: TableMetadata) -> dict[int, int]:
-    """The new id of each field: that of its name in the current schema, else a new one."""
+    """Map each field id to the id of that name in the current schema, or else to a new id."""
     id_by_name = metadata.current_schema.id_by_name
     new = count(metadata.last_column_id + 1)
     ids: dict[int, int] = {}
-    # in the order in which a new table would number them
+    # the order in which a new table would number the fields
     for field_id in fresh_ids(schema):
         current_id = id_by_name.get(schema.name_by_id[field_id])
         ids[field_id] = next(new) if current_id is None else current_id
@@ -107,7 +107,7 @@ def _spec(
         return PartitionSpec(
             spec_id=0, fields=tuple(_with_id(f, id_by_source, new) for f in new_fields)
         )
-    # version 1 knows fields by their place: each stays where it is, or is void from now on
+    # Version 1 identifies partition fields by their position: each stays in place or becomes void.
     by_value = {(f.source_ids, str(f.transform)): f for f in new_fields}
     names = {f.name for f in new_fields}
     fields: list[PartitionField] = []

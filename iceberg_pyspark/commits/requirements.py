@@ -14,19 +14,19 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 @dataclass(frozen=True, slots=True)
 class AssertCreate:
-    """The table does not exist."""
+    """The requirement that the table does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssertTableUUID:
-    """The table is the one that was loaded, not one recreated under its name."""
+    """The requirement that the table was not replaced by another one of the same name."""
 
     uuid: str
 
 
 @dataclass(frozen=True, slots=True)
 class AssertRefSnapshotId:
-    """A branch or tag points where it did; None: it does not exist."""
+    """The requirement that a branch or tag is at this snapshot; None: that it does not exist."""
 
     ref: str
     snapshot_id: int | None
@@ -34,35 +34,35 @@ class AssertRefSnapshotId:
 
 @dataclass(frozen=True, slots=True)
 class AssertLastAssignedFieldId:
-    """No column id was assigned since."""
+    """The requirement that no column id was assigned in the meantime."""
 
     last_assigned_field_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AssertCurrentSchemaId:
-    """The current schema is the one that was read."""
+    """The requirement that the current schema is still the one that was read."""
 
     current_schema_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AssertLastAssignedPartitionId:
-    """No partition field id was assigned since."""
+    """The requirement that no partition field id was assigned in the meantime."""
 
     last_assigned_partition_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AssertDefaultSpecId:
-    """The default spec is the one that was read."""
+    """The requirement that the default partition spec is still the one that was read."""
 
     default_spec_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AssertDefaultSortOrderId:
-    """The default sort order is the one that was read."""
+    """The requirement that the default sort order is still the one that was read."""
 
     default_sort_order_id: int
 
@@ -80,12 +80,12 @@ TableRequirement: TypeAlias = (
 
 
 def same_table(table_uuid: str | None) -> tuple[TableRequirement, ...]:
-    """The requirement that the table has that UUID; a table of version 1 may have none."""
+    """Return the requirement that the table has this UUID; version 1 tables may have none."""
     return () if table_uuid is None else (AssertTableUUID(table_uuid),)
 
 
 def check_requirement(requirement: TableRequirement, metadata: TableMetadata | None) -> None:
-    """Raise `CommitConflictError` unless the requirement holds; `metadata` None: no such table."""
+    """Raise `CommitConflictError` unless the requirement holds; None means that no table exists."""
     if metadata is None:
         if not isinstance(requirement, AssertCreate):
             raise CommitConflictError(f"the table no longer exists; required: {requirement}")

@@ -24,10 +24,11 @@ _DOUBLINGS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """Exponential back-off: doubling from `min_wait_ms`, at most `max_wait_ms`, plus a tenth.
+    """Exponential back-off: waits double from `min_wait_ms` to at most `max_wait_ms`, plus jitter.
 
-    `endures`: retries that another writer's commit made necessary do not count, since the table
-    moves on with each; only the time ends them. After the fourth, waits become shorter again.
+    The jitter adds up to a tenth. With `endures`, retries after another writer's commit do not
+    count, since each such commit is progress of the table; only the total timeout ends them. The
+    jitter then at most doubles a wait, and the longest wait becomes shorter after the fourth retry.
     """
 
     num_retries: int
@@ -39,31 +40,32 @@ class RetryPolicy:
     def wait_ms(
         self, retry: int, *, elapsed_ms: float, jitter: float, overtaken: int = 0
     ) -> float | None:
-        """The wait before retry number `retry` (from 1), or None to give up.
+        """Return the wait before retry number `retry` (from 1), or None to give up.
 
-        `elapsed_ms` is the time since the first attempt, `jitter` a random number in [0, 1) that
-        keeps competing writers from meeting again, `overtaken` how many of the attempts so far
-        another writer's commit came before.
+        `elapsed_ms` is the time since the first attempt. `jitter` is a random number in [0, 1) that
+        keeps competing writers apart. `overtaken` is the number of earlier attempts that failed
+        because another writer committed first.
         """
         attempt = retry - overtaken if self.endures else retry
         if attempt > self.num_retries or (retry > 1 and elapsed_ms > self.total_timeout_ms):
             return None
-        # 2 ** 40 ms is decades: a larger exponent would only overflow
+        # 2 ** 40 ms is decades; a larger exponent would only overflow.
         base: float = min(self.min_wait_ms * 2 ** min(retry - 1, 40), self.max_wait_ms)
         if not self.endures:
             return base * (1 + jitter / 10)
-        # the longer a writer has waited, the sooner it is back: else new ones come first for ever
+        # Waits become shorter, since otherwise newly arrived writers would always commit first.
         return min(base, self.max_wait_ms / max(retry - _DOUBLINGS, 1)) * (1 + jitter)
 
 
 _ENDURING_MAX_WAIT_MS = 1_000
-"""Many writers wait for each other's commits, which take some tens of milliseconds."""
+"""Many writers wait for each other's commits, which take some tens of milliseconds each."""
 
 
 def commit_retry_policy(properties: Mapping[str, str]) -> RetryPolicy:
-    """The policy after a conflict, from table properties.
+    """Return the policy after a conflict, from table properties.
 
-    Without `commit.retry.num-retries`, a writer among many retries until the total timeout.
+    Without `commit.retry.num-retries`, a writer that competes with others retries until the total
+    timeout.
     """
     endures = COMMIT_NUM_RETRIES.name not in properties
     max_wait_ms = COMMIT_MAX_WAIT_MS.of(properties)
@@ -79,7 +81,7 @@ def commit_retry_policy(properties: Mapping[str, str]) -> RetryPolicy:
 
 
 def status_check_policy(properties: Mapping[str, str]) -> RetryPolicy:
-    """The policy for asking what became of a commit in unknown state, from table properties."""
+    """Return the policy for checking a commit of unknown state, from table properties."""
     return RetryPolicy(
         num_retries=STATUS_CHECK_NUM_RETRIES.of(properties),
         min_wait_ms=STATUS_CHECK_MIN_WAIT_MS.of(properties),

@@ -1,9 +1,9 @@
-"""What a commit writes into its root manifest, and which leaves it writes.
+"""Plans the entries of a commit's root manifest, and the leaf manifests to write.
 
-Proposal "Single-file commits". Files of the base's root stay in the root until there are too many,
-then they move to leaves. A leaf is never rewritten because a file of it goes: its position comes
-into the deletion vector of the manifest. Everything is planned before a byte is written; a retry
-plans again on the new base, and leaves with an equal key are used again.
+Proposal "Single-file commits". Files of the base's root stay in the root until there are too many;
+then they move to leaf manifests. A leaf is not rewritten when a file of it is removed: the entry's
+position is added to the deletion vector of the manifest. Everything is planned before a byte is
+written; a retry plans again on the new base and uses leaves with an equal key again.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from iceberg_pyspark.spec.manifests import (
 )
 
 MAX_INLINE_VECTOR_BYTES = 16 * 1024
-"""A larger deletion vector of a manifest goes to a Puffin file, and its manifest is folded soon."""
+"""A larger deletion vector of a manifest is put into a Puffin file, and its leaf is folded."""
 
 _FOLDED_AT = 0.5
-"""The part of a leaf's entries that are dead from which on the leaf is written anew."""
+"""The fraction of dead entries from which on a leaf is rewritten without them (folded)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootLimits:
-    """How much a root holds (`write.root.*`), and how leaves are merged (`commit.manifest*`)."""
+    """The limits of a root manifest (`write.root.*`) and of merging leaves (`commit.manifest*`)."""
 
     max_data_entries: int
     max_delete_entries: int
@@ -59,10 +59,11 @@ class RootLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class BaseRoot:
-    """What a base's root manifest has besides files and leaves; one without root has nothing.
+    """The parts of a base's root manifest other than files and leaves; all empty without a root.
 
-    `vectors` are the live deletion vectors of leaves by the leaf's location, `targets` the data
-    manifests that delete manifests are for, `length` the file's size in bytes.
+    `vectors` maps a leaf's location to its live deletion vectors. `targets` maps a delete
+    manifest's location to that of the data manifest its deletes are for. `length` is the root's
+    size in bytes.
     """
 
     location: str | None = None
@@ -73,7 +74,7 @@ class BaseRoot:
 
 @dataclass(frozen=True, kw_only=True)
 class NewLeaf:
-    """A leaf to write; all its entries have the status `status`.
+    """A leaf manifest to write; all its entries have the status `status`.
 
     `target` is the key of the new data manifest that its deletion vectors are for.
     """
@@ -85,7 +86,7 @@ class NewLeaf:
 
 @dataclass(frozen=True, kw_only=True)
 class MaskedLeaf:
-    """A leaf some of whose entries go: `dead` are the positions of all that are gone then."""
+    """A leaf of which entries are removed; `dead` are the positions of all its removed entries."""
 
     leaf: ManifestFile
     replaced: tuple[ManifestVectorEntry, ...]
@@ -94,10 +95,10 @@ class MaskedLeaf:
 
 @dataclass(frozen=True, kw_only=True)
 class RootPlan:
-    """A root manifest in the making.
+    """A planned root manifest.
 
-    `kept` are leaves that stay as they are, with their deletion vectors; `rows` the entries of
-    files, in order.
+    `kept` are the leaves that stay unchanged, with their deletion vectors. `rows` are the entries
+    of data and delete files, in order. `targets` is as in `BaseRoot`.
     """
 
     kept: tuple[tuple[ManifestFile, tuple[ManifestVectorEntry, ...]], ...]
@@ -125,16 +126,17 @@ def plan_root(
     dead_positions: Callable[[ManifestFile], Set[int]],
     may_merge: Callable[[Sequence[ManifestFile]], bool],
 ) -> RootPlan:
-    """What the planned snapshot's root has.
+    """Plan the root manifest of a planned snapshot.
 
-    `is_own` answers for a partition spec: files of others go to leaves. `may_merge` answers for
-    leaves of one spec.
+    `is_own` says whether the root holds files of a partition spec; other files go to leaves.
+    `dead_positions` returns the positions of a leaf's removed entries. `may_merge` says whether
+    leaves of one spec may be merged.
     """
     return _RootPlanning(plan, base, root, limits, is_own, dead_positions, may_merge).plan()
 
 
 class _RootPlanning:
-    """One plan; see `plan_root`."""
+    """The computation of one plan; see `plan_root`."""
 
     def __init__(
         self,
@@ -211,7 +213,7 @@ class _RootPlanning:
         )
 
     def _rows_of_added(self) -> dict[ManifestContent, list[NewManifest]]:
-        """What the commit adds as rows of the root; more than fits becomes leaves."""
+        """Return the added manifests whose entries the root holds; the other ones become leaves."""
         limits = self._limits
         most = {
             ManifestContent.DATA: limits.max_data_entries,
@@ -228,7 +230,7 @@ class _RootPlanning:
         return rows
 
     def _flush(self, added: Mapping[ManifestContent, int]) -> None:
-        """Move the base's own files to leaves where the root would have too many."""
+        """Move the base's own files to leaves if the root would have too many entries."""
         limits = self._limits
         leaf_of: dict[str, tuple[object, ...]] = {}
         data = self._taken(ManifestContent.DATA, added, limits.max_data_entries)
@@ -245,7 +247,7 @@ class _RootPlanning:
     def _taken(
         self, content: ManifestContent, added: Mapping[ManifestContent, int], most: int
     ) -> list[ManifestEntry]:
-        """Those of the base's own files that do not stay; they are taken out."""
+        """Remove those of the base's own files that do not stay in the root, and return them."""
         carried = self._carried[content]
         is_full = (
             self._root.length >= self._limits.max_bytes or len(carried) + added[content] > most
@@ -269,7 +271,7 @@ class _RootPlanning:
             for chunk in chunks_of_size(files, self._limits.target_size):
                 ids = tuple(map(delete_file_id, chunk))
                 manifest = NewManifest(
-                    # entries of one base are the same, as many of them as go
+                    # within one base, the ids of the files determine the entries
                     key=("flushed", self._root.location, content, spec_id, target, ids),
                     content=content,
                     spec_id=spec_id,
@@ -279,9 +281,10 @@ class _RootPlanning:
                 yield NewLeaf(manifest=manifest, status=ContentStatus.EXISTING)
 
     def _merged(self) -> list[ManifestFile]:
-        """The leaves that stay; those that are all dead go, small and half dead ones are merged.
+        """Return the leaves that stay; drop leaves without live entries, merge small or dead ones.
 
-        Only what was dead before this commit counts: nothing may tell of a removal by folding.
+        A leaf counts as dead if about half of its entries were removed before this commit: an entry
+        that this commit removes must not disappear by folding.
         """
         alive = [m for m in self._leaves if self._live_count(m) != 0]
         if not self._limits.merges:
@@ -299,7 +302,7 @@ class _RootPlanning:
                 continue
             entries = [e for m in group for e in self._base.read_entries(m) if e.is_live]
             if any(_is_file_of_positions(e) for e in entries):
-                # since version 4 no manifest may have such an entry
+                # from version 4 on, no manifest may contain position delete files
                 kept += group
                 continue
             manifest = NewManifest(
@@ -316,7 +319,7 @@ class _RootPlanning:
         return kept
 
     def _live_count(self, m: ManifestFile) -> int | None:
-        """How many entries of a leaf are live; None: that is not known."""
+        """Return the number of live entries of a leaf, or None if it is unknown."""
         counts = (m.added_files_count, m.existing_files_count)
         if None in counts or m.deleted_files_count is None:
             return None
@@ -343,11 +346,11 @@ def finished_root(
     vector_entry: Callable[[MaskedLeaf], ManifestVectorEntry],
     with_all_known: Callable[[ManifestFile], ManifestFile],
 ) -> FinishedRoot:
-    """The entries of the root: numbers that only the commit knows are filled in.
+    """Return the root's entries with the numbers that are known only at commit time.
 
-    `leaves` are the new ones as they were written, by key; `vector_entry` makes the new deletion
-    vector of a leaf. `first_row_id` is the table's `next-row-id`: data files and manifests without
-    one get theirs from it, in order.
+    `leaves` maps keys to the new leaves as they were written; `vector_entry` makes the new deletion
+    vector of a leaf. `first_row_id` is the table's `next-row-id`, from which data files and
+    manifests without a first row id get one, in order.
     """
     numbering = _Numbering(snapshot_id, sequence_number, first_row_id)
     entries: list[RootEntry] = []
@@ -374,7 +377,7 @@ def finished_root(
 def _with_targets(
     entries: Sequence[RootEntry], plan: RootPlan, leaves: Mapping[tuple[object, ...], ManifestFile]
 ) -> list[RootEntry]:
-    """Delete manifests with the data manifests that they are for, as far as these are there."""
+    """Set the data manifest of each delete manifest, if the root has that data manifest."""
     targets = dict(plan.targets)
     for new in plan.new_leaves:
         if new.target is not None:
@@ -389,7 +392,7 @@ def _with_targets(
 
 
 class _Numbering:
-    """Fills in what a commit knows: its id, sequence number and row ids."""
+    """Assigns the commit's snapshot id, sequence number and row ids to entries."""
 
     def __init__(self, snapshot_id: int, sequence_number: int, first_row_id: int) -> None:
         self._snapshot_id = snapshot_id
@@ -397,7 +400,7 @@ class _Numbering:
         self.next_row_id = first_row_id
 
     def leaf(self, m: ManifestFile, *, is_numbered: bool = False) -> ManifestFile:
-        """`is_numbered`: all its entries bring their row ids."""
+        """Return the leaf with its numbers; `is_numbered`: all its entries have row ids already."""
         number = self._sequence_number
         if m.sequence_number == UNASSIGNED_SEQUENCE_NUMBER:
             unassigned = m.min_sequence_number == UNASSIGNED_SEQUENCE_NUMBER
@@ -442,7 +445,7 @@ def _all_numbered(new: NewLeaf) -> bool:
 
 
 def _positions_besides(dead: Set[int]) -> Iterator[int]:
-    """The positions of entries that are read where `dead` ones are left out."""
+    """Yield the positions of the entries that remain when `dead` positions are left out."""
     position = 0
     while True:
         if position not in dead:

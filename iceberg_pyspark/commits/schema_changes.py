@@ -1,9 +1,9 @@
-"""Changes of a table's schema: add, drop, rename, promote, move, require, defaults, union by name.
+"""Changes a table's schema: add, drop, rename, promote, move, require, defaults, union by name.
 
-Specification, "Schema Evolution", "Default Values" and "Identifier Field IDs". Changes are made
-one after another on the schema that was loaded; if another commit changes the schema meanwhile,
-the commit fails. Columns are named by their full dotted name, elements of a list of structs by
-the list's.
+Specification, "Schema Evolution", "Default Values" and "Identifier Field IDs". The changes are
+applied in order to the schema that was loaded; if another commit changes the schema meanwhile, the
+commit fails. Columns are referenced by their full dotted name; to add a field to the structs of a
+list, use the name of the list.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EditFields = Callable[[tuple[types.NestedField, ...]], tuple[types.NestedField, 
 
 
 class SchemaChanges:
-    """Changes of the current schema of `metadata`; each method refuses what cannot be done."""
+    """Changes of the current schema of `metadata`; each method refuses an invalid change."""
 
     def __init__(
         self, metadata: TableMetadata, *, allow_incompatible_changes: bool = False
@@ -66,10 +66,10 @@ class SchemaChanges:
         doc: str | None = None,
         default: Any = None,
     ) -> Self:
-        """Add an optional column at the end, below struct `parent` if given.
+        """Add an optional column at the end of the table, or of the struct `parent`.
 
-        A dotted name without `parent` names the parent too. `default` (v3) is the value of rows
-        that are there and of rows to come, as in a filter; a required column needs one.
+        Without `parent`, a dotted name includes the parent. `default` (v3) is the value for
+        existing and for future rows, given as in a filter; a required column needs a default.
         """
         if parent is None and "." in name:
             parent, name = name.rsplit(".", 1)
@@ -109,7 +109,7 @@ class SchemaChanges:
         return self._edit_struct(parent_id, lambda fields: (*fields, added))
 
     def drop_column(self: Self, name: str) -> Self:
-        """Drop a column; its id is never used again."""
+        """Drop a column; its field id is never used again."""
         f = self._schema.find(name)
         self._refuse_map_key(f.field_id, name)
         if isinstance(self._container(f.field_id), types.ListType | types.MapType):
@@ -127,7 +127,7 @@ class SchemaChanges:
         )
 
     def rename_column(self: Self, name: str, new_name: str) -> Self:
-        """Give a column another name, in the struct where it is."""
+        """Rename a column within its struct."""
         f = self._schema.find(name)
         self._refuse_map_key(f.field_id, name)
         if isinstance(self._container(f.field_id), types.ListType | types.MapType):
@@ -162,7 +162,7 @@ class SchemaChanges:
         return self._edit_field(self._schema.find(name).field_id, lambda c: replace(c, doc=doc))
 
     def update_default(self: Self, name: str, default: Any) -> Self:
-        """Set the default of rows to come (v3); that of rows that are there never changes."""
+        """Set the default for future rows (v3); the default for existing rows never changes."""
         f = self._schema.find(name)
         if f.required and default is None:
             raise InvalidRequestError(f"the required column '{name}' cannot default to null")
@@ -170,7 +170,7 @@ class SchemaChanges:
         return self._edit_field(f.field_id, lambda c: replace(c, write_default=default))
 
     def make_optional(self: Self, name: str) -> Self:
-        """Allow nulls."""
+        """Allow nulls in a column."""
         f = self._schema.find(name)
         self._refuse_map_key(f.field_id, name)
         if f.field_id in self._schema.identifier_field_ids:
@@ -178,7 +178,7 @@ class SchemaChanges:
         return self._edit_field(f.field_id, lambda c: replace(c, required=False))
 
     def require(self: Self, name: str) -> Self:
-        """Refuse nulls from now on; only with `allow_incompatible_changes`."""
+        """Forbid nulls in a column; needs `allow_incompatible_changes`."""
         f = self._schema.find(name)
         if f.required:
             return self
@@ -190,32 +190,32 @@ class SchemaChanges:
         return self._edit_field(f.field_id, lambda c: replace(c, required=True))
 
     def move_first(self: Self, name: str) -> Self:
-        """Put a column before all others of its struct."""
+        """Move a column before all others of its struct."""
         return self._move(name, None, 0)
 
     def move_before(self: Self, name: str, reference: str) -> Self:
-        """Put a column before another one of the same struct."""
+        """Move a column before another column of the same struct."""
         return self._move(name, reference, 0)
 
     def move_after(self: Self, name: str, reference: str) -> Self:
-        """Put a column after another one of the same struct."""
+        """Move a column after another column of the same struct."""
         return self._move(name, reference, 1)
 
     def set_identifier_fields(self: Self, *names: str) -> Self:
-        """Set which columns identify a row; none: no such columns."""
+        """Set the columns that identify a row; without names, there are no identifier fields."""
         ids = tuple(self._schema.find(name).field_id for name in names)
         return self._set(replace(self._schema, identifier_field_ids=ids))
 
     def union_by_name(self: Self, other: Schema) -> Self:
-        """Add the columns of another schema that are missing, and widen types and nullability.
+        """Add the missing columns of another schema, and widen types and nullability.
 
-        Columns are matched by full name; ids of the other schema mean nothing.
+        Columns are matched by full name; the field ids of the other schema are ignored.
         """
         self._union(other.as_struct, None)
         return self
 
     def changes(self, metadata: TableMetadata) -> Changes:
-        """As updates of the metadata the changes were made on, whatever was committed since."""
+        """Return the updates and requirements, based on the metadata given to the constructor."""
         base = self._metadata
         if same_schema(self._schema, base.current_schema):
             return Changes()
@@ -247,7 +247,7 @@ class SchemaChanges:
             yield self._next_id()
 
     def _struct_of(self, name: str) -> int:
-        """Id of the field whose struct takes columns added below `name`."""
+        """Return the id of the struct field to which columns below `name` are added."""
         f = self._schema.find(name)
         if isinstance(f.type, types.ListType):
             f = f.type.element
@@ -316,7 +316,7 @@ class SchemaChanges:
         return self._edit_struct(parent_id, lambda _: siblings)
 
     def _check_partition_values_stay(self, f: types.NestedField, new: types.Type) -> None:
-        """A promotion must not change what a partition transform gives for the same value."""
+        """Raise `InvalidRequestError` if the promotion would change values of a partition field."""
         if not isinstance(f.type, types.DateType):
             return
         same = (YearTransform, MonthTransform, DayTransform, HourTransform, VoidTransform)
@@ -331,13 +331,14 @@ class SchemaChanges:
     def _union(self, struct: types.StructType, parent: str | None) -> None:
         ids = self._schema.id_by_name
         existing = [f for f in struct.fields if _dotted_name(parent, f.name) in ids]
-        # what is new inside a column gets its id before what is new beside it, as in Java
+        # As in Java, new fields inside an existing column get their ids before new columns beside
+        # it.
         for theirs in existing:
             self._union_field(theirs, _dotted_name(parent, theirs.name))
         for theirs in struct.fields:
             if theirs in existing:
                 continue
-            # what is there has no value for it, so it can only be optional
+            # existing rows have no value for the column, so it must be optional
             self._add(
                 parent,
                 theirs.name,
@@ -365,7 +366,7 @@ class SchemaChanges:
             case mine, new if mine == new:
                 return
             case types.PrimitiveType() as mine, types.PrimitiveType() as new:
-                # a narrower type fits into what is there
+                # a narrower type fits into the existing column
                 if not can_promote(new, mine, self._metadata.format_version):
                     self.update_type(name, new)
             case mine, new:
@@ -373,7 +374,7 @@ class SchemaChanges:
 
 
 def can_promote(old: types.Type, new: types.Type, format_version: int) -> bool:
-    """Whether the specification lets a column of one type become another."""
+    """Return whether the specification allows a column to change from one type to the other."""
     match old, new:
         case types.IntegerType(), types.LongType():
             return True
@@ -393,7 +394,7 @@ _PER_DAY = {types.TimestampType: 86_400_000_000, types.TimestampNsType: 86_400_0
 
 
 def _promote(value: Any, old: types.Type, new: types.Type) -> Any:
-    """A default as a value of the promoted type."""
+    """Convert a default value to the promoted type."""
     if value is None or not isinstance(old, types.DateType):
         return value
     return value * _PER_DAY[type(new)]  # type: ignore[index]
@@ -410,7 +411,7 @@ def _dotted_name(parent: str | None, name: str) -> str:
 def _edit_field(
     type_: types.Type, field_id: int, edit: Callable[[types.NestedField], types.NestedField]
 ) -> types.Type:
-    """The type with one nested field edited."""
+    """Return the type with one nested field edited."""
 
     def edit_one(f: types.NestedField) -> types.NestedField:
         if f.field_id == field_id:
@@ -421,7 +422,7 @@ def _edit_field(
 
 
 def _same_shape(a: types.Type, b: types.Type) -> bool:
-    """Equal but for field ids."""
+    """Return whether the types are equal apart from field ids."""
     match a, b:
         case types.PrimitiveType(), types.PrimitiveType():
             return a == b

@@ -1,8 +1,8 @@
-"""The actions that make a snapshot, as values with one question: given this base, what changes?
+"""Defines the actions that create a snapshot, and plans the changes of an action on a base.
 
-Specification, "Snapshots" (operations) and "Scan Planning" for what a removed file takes along. A
-retry asks again with fresh metadata; the files of an action never change. Conflicts with what
-others committed are `conflicts.py`, manifests are `manifest_changes.py`.
+Specification, "Snapshots" (operations) and "Scan Planning" for the deletes that are removed with
+their data file. A retry plans again with fresh metadata; the files of an action never change.
+`conflicts.py` checks for conflicts with other commits, `manifest_changes.py` plans the manifests.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 @dataclass(frozen=True, kw_only=True)
 class AppendFiles:
-    """Add data files; never conflicts. `merge` False leaves small manifests alone (fast append)."""
+    """An append of data files, which never conflicts; `merge` False is a fast append.
+
+    A fast append does not merge small manifests.
+    """
 
     data_files: tuple[DataFile, ...]
     merge: bool = True
@@ -45,10 +48,10 @@ class AppendFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class OverwriteFiles:
-    """Remove files and add data files in one step.
+    """A removal of files and an addition of data files in one step.
 
-    `RemoveAll` is a static overwrite of the table, `RemoveFiles` a copy-on-write rewrite; the
-    dynamic overwrite is `overwrite_partitions`.
+    `RemoveAll` makes it a static overwrite of the table, `RemoveFiles` a copy-on-write rewrite;
+    `OverwritePartitions` is the dynamic overwrite.
     """
 
     removal: Removal
@@ -58,7 +61,7 @@ class OverwriteFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class OverwritePartitions:
-    """Replace the partitions of the new data files (dynamic overwrite)."""
+    """A replacement of the partitions of the new data files (dynamic overwrite)."""
 
     data_files: tuple[DataFile, ...]
     checks: ConflictChecks | None = None
@@ -66,10 +69,10 @@ class OverwritePartitions:
 
 @dataclass(frozen=True, kw_only=True)
 class RowDelta:
-    """Add delete files or deletion vectors, and data files, against what was read.
+    """An addition of delete files or deletion vectors, and data files, for the rows that were read.
 
-    `removed_data_paths` are files all of whose rows are gone, `removed_deletes` delete files and
-    vectors that the new ones replace.
+    `removed_data_paths` are data files without any remaining row. `removed_deletes` are delete
+    files and deletion vectors that the new ones replace.
     """
 
     data_files: tuple[DataFile, ...] = ()
@@ -81,7 +84,7 @@ class RowDelta:
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteFiles:
-    """Remove whole data files and nothing else."""
+    """A removal of whole data files, which adds no files."""
 
     removal: Removal
     checks: ConflictChecks | None = None
@@ -89,9 +92,9 @@ class DeleteFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class RewriteFiles:
-    """Replace files by others that hold the same rows: compaction.
+    """A replacement of files by new files with the same rows (compaction).
 
-    With `data_sequence_number` the new data files keep it, so that equality deletes committed
+    The new data files get `data_sequence_number` if it is set, so that equality deletes committed
     meanwhile still apply to them.
     """
 
@@ -110,7 +113,7 @@ SnapshotAction: TypeAlias = FileAction | RewriteManifests
 
 
 def plan_snapshot(action: SnapshotAction, base: SnapshotBase, snapshot_id: int) -> SnapshotPlan:
-    """The action's changes to the base, as a snapshot with that id."""
+    """Return the plan of a snapshot with this id: the action's changes to the base."""
     if isinstance(action, RewriteManifests):
         return plan_manifest_rewrite(action, base)
     added = files_of(action)
@@ -139,7 +142,7 @@ def plan_snapshot(action: SnapshotAction, base: SnapshotBase, snapshot_id: int) 
 
 
 def files_of(action: FileAction) -> tuple[DataFile, ...]:
-    """Every file the action adds."""
+    """Return all files that the action adds."""
     match action:
         case RowDelta(data_files=data, delete_files=deletes):
             return data + deletes
@@ -196,7 +199,7 @@ def _partitions_of(data_files: Sequence[DataFile], metadata: TableMetadata) -> R
 
 
 def check_added_files(files: Iterable[DataFile], metadata: TableMetadata) -> None:
-    """Refuse files that this table cannot hold, and a file that is offered twice."""
+    """Refuse files that do not fit the table, and a file that is added twice."""
     seen: set[DeleteFileId] = set()
     vectors: set[str] = set()
     for f in files:
@@ -222,10 +225,10 @@ def check_added_files(files: Iterable[DataFile], metadata: TableMetadata) -> Non
 def _check_not_live(
     added: Iterable[DataFile], base: SnapshotBase, filtered: FilteredManifests
 ) -> None:
-    """Refuse data files that the branch has already: their rows would be there twice.
+    """Refuse data files that the branch already has, because their rows would be duplicated.
 
-    Only files that the commit's writer did not make are looked for, in every manifest, by whatever
-    name another engine gave them.
+    Only files that the commit's writer did not create are searched, in every manifest and under
+    every spelling of their path that another engine may use.
     """
     paths = {f.file_path for f in added if f.content is FileContent.DATA} - base.fresh_paths
     if not paths:
@@ -284,7 +287,7 @@ def _check_delete_file(f: DataFile, metadata: TableMetadata, vectors: set[str]) 
 def _check_one_vector_per_file(
     added: Sequence[DataFile], base: SnapshotBase, filtered: FilteredManifests
 ) -> None:
-    """A data file has at most one vector (specification, "Deletion Vectors")."""
+    """Check that a data file has at most one vector (specification, "Deletion Vectors")."""
     targets = {f.referenced_data_file for f in added if f.is_deletion_vector}
     if not targets:
         return

@@ -1,9 +1,9 @@
 """Decides which snapshots, branches and tags expire, and creates the updates that remove them.
 
-Specification, "Snapshot Retention Policy". A branch keeps its newest snapshots and those younger
-than an age; a tag keeps its snapshot. Both are removed when they exceed their own maximum age;
-`main` never is. Settings that a reference lacks come from the caller or from the table's
-`history.expire.*` properties. Snapshots that no branch or tag contains are kept by age only, as in
+Specification, "Snapshot Retention Policy". A branch keeps a number of newest snapshots and those
+below an age; a tag keeps its snapshot. Branches and tags are removed when they exceed their own
+maximum age, except `main`. Settings that a reference lacks come from the caller or from the table's
+`history.expire.*` properties. Snapshots that belong to no branch or tag are kept by age only, as in
 Java.
 """
 
@@ -40,10 +40,10 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """The caller's settings of an expiry; references and properties have the others.
+    """The caller's settings of an expiry; other settings come from references and properties.
 
-    `older_than_ms` (from 1970) and `retain_last` stand in for the table's properties, not for the
-    settings of a branch. `snapshot_ids` expire whatever their age.
+    `older_than_ms` (milliseconds since 1970) and `retain_last` replace the table's properties, but
+    not the settings of a branch. `snapshot_ids` expire at any age.
     """
 
     older_than_ms: int | None = None
@@ -60,16 +60,16 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """Snapshots, and names of branches and tags, that expire; in the order of the metadata."""
+    """The expired snapshots, and the names of expired branches and tags, in metadata order."""
 
     snapshot_ids: tuple[int, ...] = ()
     refs: tuple[str, ...] = ()
 
 
 def expired(metadata: TableMetadata, retention: Retention, now_ms: int) -> Expired:
-    """The snapshots and references that expire at a time.
+    """Return the snapshots and references that expire at the time `now_ms`.
 
-    Raises `InvalidRequestError` where the caller names a snapshot that a branch or tag points at.
+    Raises `InvalidRequestError` if the caller names a snapshot that a branch or tag points at.
     """
     properties = metadata.properties
     older_than_ms = retention.older_than_ms
@@ -102,7 +102,7 @@ def _is_kept(metadata: TableMetadata, name: str, ref: SnapshotRef, now_ms: int) 
         return True
     snapshot = metadata.snapshot_by_id.get(ref.snapshot_id)
     if snapshot is None:
-        # it points at nothing
+        # the reference points at no snapshot
         return False
     most_ms = ref.max_ref_age_ms
     if most_ms is None:
@@ -139,10 +139,10 @@ def expiry_changes(
     schema_ids: Sequence[int] = (),
     spec_ids: Sequence[int] = (),
 ) -> Changes:
-    """The changes that remove what expired, and schemas and partition specs that nothing uses.
+    """Return the changes that remove expired parts, and unused schemas and partition specs.
 
-    They hold while every branch and tag is where it was. One that comes to point at an expired
-    snapshot meanwhile is `check_no_ref_lost`'s matter.
+    The changes require that no branch or tag of `metadata` has moved. `check_no_ref_lost` detects a
+    new branch or tag that points at an expired snapshot.
     """
     updates: list[TableUpdate] = [RemoveSnapshotRef(name) for name in expired_parts.refs]
     if expired_parts.snapshot_ids:
@@ -165,10 +165,10 @@ def expiry_changes(
 
 
 def check_no_ref_lost(metadata: TableMetadata, updates: Sequence[TableUpdate]) -> None:
-    """Raise `CommitConflictError` where updates remove a snapshot from under a branch or tag.
+    """Raise `CommitConflictError` if updates remove a snapshot that a branch or tag points at.
 
-    No requirement can say that no reference is new, so whoever applies updates to the metadata as
-    it is now asks here.
+    No requirement can express that a reference is new, so code that applies updates to the current
+    metadata must call this function.
     """
     removed = {i for u in updates if isinstance(u, RemoveSnapshots) for i in u.snapshot_ids}
     if not removed:
@@ -183,7 +183,7 @@ def check_no_ref_lost(metadata: TableMetadata, updates: Sequence[TableUpdate]) -
 
 
 def unused_specs(metadata: TableMetadata, used_spec_ids: Collection[int]) -> tuple[int, ...]:
-    """The partition specs that neither new files nor those manifests have."""
+    """Return the ids of specs that are neither the default spec nor in `used_spec_ids`."""
     needed_spec_ids = {metadata.default_spec_id, *used_spec_ids}
     return tuple(s.spec_id for s in metadata.partition_specs if s.spec_id not in needed_spec_ids)
 
@@ -195,10 +195,11 @@ def unused_schemas(
     *,
     has_deletes: bool,
 ) -> tuple[int, ...]:
-    """The schemas of no kept snapshot, the current one aside.
+    """Return the ids of schemas that no kept snapshot uses, except the current schema.
 
-    A dropped column's type is in old schemas alone. One that a kept partition spec is built on, or
-    with deletes that any equality delete may compare, keeps the newest schema that has it.
+    Only old schemas have the type of a dropped column. The newest schema with such a column is kept
+    if a kept partition spec uses the column or, with `has_deletes`, in any case: equality deletes
+    may compare the column.
     """
     expired_ids = set(expired_parts.snapshot_ids)
     used_schema_ids = {s.schema_id for s in metadata.snapshots if s.snapshot_id not in expired_ids}

@@ -1,4 +1,4 @@
-"""Changes of the sort order: new fields replace the old ones. Specification, "Sorting"."""
+"""Changes the sort order: new fields replace the old ones. Specification, "Sorting"."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Self = TypeVar("Self", bound="SortChanges")
 
 
 class SortChanges:
-    """The sort order that takes the place of the one of `metadata`; no field: unsorted."""
+    """A new sort order that replaces the default one of `metadata`; without fields: unsorted."""
 
     def __init__(self, metadata: TableMetadata) -> None:
         self._metadata = metadata
@@ -31,7 +31,7 @@ class SortChanges:
         transform: Transform | str = "identity",
         null_order: NullOrder = "nulls-first",
     ) -> Self:
-        """Sort by a column, or a transform of it, rising."""
+        """Sort by a column or its transform, ascending."""
         return self._add(source, transform, "asc", null_order)
 
     def desc(
@@ -40,7 +40,7 @@ class SortChanges:
         transform: Transform | str = "identity",
         null_order: NullOrder = "nulls-last",
     ) -> Self:
-        """Sort by a column, or a transform of it, falling."""
+        """Sort by a column or its transform, descending."""
         return self._add(source, transform, "desc", null_order)
 
     def _add(
@@ -61,12 +61,13 @@ class SortChanges:
         return self
 
     def changes(self, metadata: TableMetadata) -> Changes:
-        """As updates of the metadata the order was made for, whatever was committed since.
+        """Return the updates and requirements, based on the metadata given to the constructor.
 
-        Whether it fits the schema by then, whoever applies them looks.
+        The code that applies the updates checks whether the order still fits the schema.
         """
         base = self._metadata
-        # an id of its own, which may be changed later: Java's server takes 0 for unsorted alone
+        # The order needs an id above 0, because Java's server accepts 0 only for the unsorted
+        # order; the catalog may assign another id.
         order_id = 1 + max((o.order_id for o in metadata.sort_orders), default=0)
         order = (
             SortOrder(order_id=order_id, fields=tuple(self._fields)) if self._fields else UNSORTED

@@ -1,7 +1,7 @@
-"""Changes of a table's partitioning: add, remove and rename partition fields.
+"""Changes a table's partitioning: add, remove and rename partition fields.
 
-Specification, "Partition Evolution": version 1 replaces a removed field by `void` and keeps its
-id, later versions drop it; field ids are used again only for the same source and transform.
+Specification, "Partition Evolution": version 1 replaces a removed field by `void` and keeps its id,
+later versions drop the field; field ids are used again only for the same source and transform.
 Existing files keep the spec they were written with.
 """
 
@@ -56,7 +56,7 @@ def _transform(transform: Transform | str) -> Transform:
 
 
 class SpecChanges:
-    """Changes of the default spec of `metadata`; each method refuses what cannot be done."""
+    """Changes of the default spec of `metadata`; each method refuses an invalid change."""
 
     def __init__(self, metadata: TableMetadata) -> None:
         self._metadata = metadata
@@ -72,9 +72,9 @@ class SpecChanges:
     def add_field(
         self: Self, source: str, transform: Transform | str = "identity", name: str | None = None
     ) -> Self:
-        """Partition by a transform of a column as well.
+        """Add a partition field for a transform of a column.
 
-        One that was removed a moment ago comes back, and takes another name if one is given.
+        A field that was removed by these changes is restored, and renamed if `name` is given.
         """
         new_transform = _transform(transform)
         source_ids = (self._metadata.current_schema.find(source).field_id,)
@@ -96,7 +96,7 @@ class SpecChanges:
         return self
 
     def remove_field(self: Self, name: str) -> Self:
-        """Do not partition by this field any more."""
+        """Remove a partition field by its name."""
         field = self._find(name)
         self._removed.append(field)
         at = self._fields.index(field)
@@ -107,7 +107,7 @@ class SpecChanges:
         return self
 
     def remove_source(self: Self, source: str, transform: Transform | str) -> Self:
-        """Do not partition by this transform of a column any more."""
+        """Remove the partition field with this transform of a column."""
         source_ids = (self._metadata.current_schema.find(source).field_id,)
         source_transform = _transform(transform)
         for f in self._fields:
@@ -118,7 +118,7 @@ class SpecChanges:
         )
 
     def rename_field(self: Self, name: str, new_name: str) -> Self:
-        """Give a partition field another name."""
+        """Rename a partition field."""
         field = self._find(name)
         if new_name != name:
             self._give_way(new_name)
@@ -127,7 +127,7 @@ class SpecChanges:
         return self
 
     def changes(self, metadata: TableMetadata) -> Changes:
-        """As updates of the metadata the changes were made on, whatever was committed since."""
+        """Return the updates and requirements, based on the metadata given to the constructor."""
         base = self._metadata
         spec = self.spec
         if spec.same_fields(base.default_spec):
@@ -150,7 +150,7 @@ class SpecChanges:
         raise InvalidRequestError(f"no partition field '{name}'; the table has: {names}")
 
     def _restore(self, field: PartitionField) -> None:
-        """Adding what was removed a moment ago leaves things as they were."""
+        """Put a field that these changes removed back in its place."""
         self._removed.remove(field)
         for i, f in enumerate(self._fields):
             if f.field_id == field.field_id:
@@ -162,7 +162,7 @@ class SpecChanges:
     def _field_for(
         self, source: str, source_ids: tuple[int, ...], transform: Transform, name: str | None
     ) -> PartitionField:
-        """A field of an earlier spec that is the same, with its id and name, else a new one."""
+        """Return the equal field of an earlier spec, with its id and name, or else a new field."""
         if self._metadata.format_version > 1:
             for spec in self._metadata.partition_specs:
                 for f in spec.fields:
@@ -181,7 +181,9 @@ class SpecChanges:
         )
 
     def _give_way(self, name: str) -> None:
-        """A field made void frees its name by taking its id into it; a living one does not."""
+        """Append its field id to the name of a void field called `name`; refuse any other such
+        field.
+        """
         for i, f in enumerate(self._fields):
             if f.name != name:
                 continue

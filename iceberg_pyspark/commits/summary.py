@@ -1,4 +1,4 @@
-"""Snapshot summaries. Specification, Appendix F; the keys and their conditions are Java's.
+"""Builds snapshot summaries. Specification, Appendix F; keys and conditions are Java's.
 
 Values are strings. A total is written only if the parent's summary has it, because a wrong total is
 worse than none.
@@ -14,7 +14,7 @@ from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.snapshots import Snapshot
 
 WRITE_ID = "iceberg-pyspark.write-id"
-"""Our own summary key: the uuid of the write, by which a commit is found again."""
+"""A key of this project: the uuid of the write, which identifies the snapshot of a commit."""
 
 REPLACE_PARTITIONS = "replace-partitions"
 """Java's key that marks a dynamic overwrite; its value is "true"."""
@@ -65,7 +65,7 @@ class _Changes:
         self.removed = _Counts()
 
     def entries(self) -> dict[str, int]:
-        """Summary keys and values, only those above zero."""
+        """Return the summary keys and values that are above zero."""
         added, removed = self.added, self.removed
         counts = {
             "added-files-size": added.files_size,
@@ -111,10 +111,10 @@ def snapshot_summary(
     manifest_counts: Mapping[str, int],
     properties: Mapping[str, str],
 ) -> dict[str, str]:
-    """The summary of a new snapshot.
+    """Return the summary of a new snapshot.
 
-    `manifest_counts` holds `manifests-created`, `-kept` and `-replaced`; `properties` what the
-    user asks to be written too, which cannot override what is counted.
+    `manifest_counts` has `manifests-created`, `-kept` and `-replaced`. `properties` are additional
+    entries that the user asks for; they cannot override the computed entries.
     """
     table = _Changes()
     partitions: dict[str, _Changes] = {}
@@ -132,7 +132,7 @@ def snapshot_summary(
         summary["partition-summaries-included"] = "true"
         for path, partition in partitions.items():
             if not path:
-                # an unpartitioned table's only partition is the table
+                # the only partition of an unpartitioned table is the table
                 continue
             summary[f"partitions.{path}"] = ",".join(
                 f"{key}={value}" for key, value in partition.entries().items()

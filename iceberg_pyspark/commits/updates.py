@@ -1,5 +1,6 @@
-"""The changes a commit makes to table metadata, as values: the REST catalog's updates, applied by
-`apply.py`.
+"""Defines the updates of table metadata, which are those of the REST catalog.
+
+`apply.py` applies them.
 """
 
 from __future__ import annotations
@@ -15,28 +16,29 @@ from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsFile
 
 LAST_ADDED = -1
-"""As an id in `SetCurrentSchema`, `SetDefaultSpec`, `SetDefaultSortOrder`: the one this commit
-added last.
+"""An id that refers to the part that this commit added last.
+
+It is valid in `SetCurrentSchema`, `SetDefaultSpec` and `SetDefaultSortOrder`.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class AssignUUID:
-    """Give the table its UUID (create, or upgrade of a v1 table without one)."""
+    """An update that sets the table's UUID (on creation, or for a v1 table without one)."""
 
     uuid: str
 
 
 @dataclass(frozen=True, slots=True)
 class UpgradeFormatVersion:
-    """Raise the format version; lowering it is refused."""
+    """An update that raises the format version; a lower version is refused."""
 
     format_version: int
 
 
 @dataclass(frozen=True, slots=True)
 class AddSchema:
-    """Add a schema; an equal one that exists is used instead. `schema_id` is assigned on apply."""
+    """An update that adds a schema, unless an equal one exists; applying it assigns `schema_id`."""
 
     schema: Schema
     last_column_id: int
@@ -44,49 +46,49 @@ class AddSchema:
 
 @dataclass(frozen=True, slots=True)
 class SetCurrentSchema:
-    """Make a schema current."""
+    """An update that makes a schema the current one."""
 
     schema_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AddPartitionSpec:
-    """Add a partition spec; an equal one that exists is used instead."""
+    """An update that adds a partition spec, unless an equal one exists."""
 
     spec: PartitionSpec
 
 
 @dataclass(frozen=True, slots=True)
 class SetDefaultSpec:
-    """Make a partition spec the default."""
+    """An update that makes a partition spec the default."""
 
     spec_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AddSortOrder:
-    """Add a sort order; an equal one that exists is used instead."""
+    """An update that adds a sort order, unless an equal one exists."""
 
     sort_order: SortOrder
 
 
 @dataclass(frozen=True, slots=True)
 class SetDefaultSortOrder:
-    """Make a sort order the default."""
+    """An update that makes a sort order the default."""
 
     order_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AddSnapshot:
-    """Add a snapshot; alone it is staged, no reference points at it."""
+    """An update that adds a snapshot, which is staged until a reference points at it."""
 
     snapshot: Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class SetSnapshotRef:
-    """Create or move a branch or tag; moving `main` sets the current snapshot."""
+    """An update that creates or moves a branch or tag; `main` sets the current snapshot."""
 
     name: str
     ref: SnapshotRef
@@ -94,77 +96,77 @@ class SetSnapshotRef:
 
 @dataclass(frozen=True, slots=True)
 class RemoveSnapshotRef:
-    """Remove a branch or tag."""
+    """An update that removes a branch or tag."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveSnapshots:
-    """Remove snapshots from the list, with their statistics and log entries."""
+    """An update that removes snapshots, with their references, statistics and log entries."""
 
     snapshot_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SetLocation:
-    """Move the table's base location."""
+    """An update that changes the table's base location."""
 
     location: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetProperties:
-    """Set table properties."""
+    """An update that sets table properties."""
 
     updates: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveProperties:
-    """Remove table properties."""
+    """An update that removes table properties."""
 
     removals: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SetStatistics:
-    """Set the statistics file of a snapshot."""
+    """An update that sets the statistics file of a snapshot."""
 
     statistics: StatisticsFile
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveStatistics:
-    """Remove the statistics file of a snapshot."""
+    """An update that removes the statistics file of a snapshot."""
 
     snapshot_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class SetPartitionStatistics:
-    """Set the partition statistics file of a snapshot."""
+    """An update that sets the partition statistics file of a snapshot."""
 
     partition_statistics: PartitionStatisticsFile
 
 
 @dataclass(frozen=True, slots=True)
 class RemovePartitionStatistics:
-    """Remove the partition statistics file of a snapshot."""
+    """An update that removes the partition statistics file of a snapshot."""
 
     snapshot_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveSchemas:
-    """Remove schemas no longer used."""
+    """An update that removes unused schemas."""
 
     schema_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RemovePartitionSpecs:
-    """Remove partition specs no longer used."""
+    """An update that removes unused partition specs."""
 
     spec_ids: tuple[int, ...]
 

@@ -1,9 +1,9 @@
-"""Changes of views: updates and requirements as values, and their application to view metadata.
+"""Defines updates and requirements of views as values, and applies them to view metadata.
 
 View specification, "View Metadata" and "Versions"; the updates are those of the REST catalog.
 Java's rules beyond the specification: an equal existing version is reused, versions beyond
-`version.history.num-entries` are dropped, and a dialect may be dropped only if `replace.drop-
-dialect.allowed` is true.
+`version.history.num-entries` are dropped, and a dialect may be dropped only if
+`replace.drop-dialect.allowed` is true.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from iceberg_pyspark.spec.views import (
 
 @dataclass(frozen=True, slots=True)
 class AddViewVersion:
-    """Add a version; its id is assigned on apply, and its schema id may be `LAST_ADDED`."""
+    """An update that adds a version; its id is assigned later. A schema id may be `LAST_ADDED`."""
 
     version: ViewVersion
 
 
 @dataclass(frozen=True, slots=True)
 class SetCurrentViewVersion:
-    """Make a version current; the id may be `LAST_ADDED`."""
+    """An update that makes a version the current one; the id may be `LAST_ADDED`."""
 
     version_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AssertViewUUID:
-    """The view is the one that was loaded, not one created again under its name."""
+    """The requirement that the view was not replaced by another one of the same name."""
 
     uuid: str
 
@@ -79,7 +79,7 @@ def view_definition_updates(
     summary: Mapping[str, str] | None = None,
     now_ms: int,
 ) -> tuple[ViewUpdate, ...]:
-    """The updates that give a view a definition: of a new one, and of one to be replaced."""
+    """Return the updates that set the definition of a new view or of an existing view."""
     version = ViewVersion(
         version_id=1,
         schema_id=LAST_ADDED,
@@ -104,13 +104,13 @@ def new_view_metadata(
     view_uuid: str,
     now_ms: int,
 ) -> ViewMetadata:
-    """The metadata a view starts with."""
+    """Return the first metadata of a view."""
     updates = (AssignUUID(view_uuid), SetLocation(location), SetProperties(dict(properties)))
     return apply_view_updates(None, (*updates, *definition), now_ms=now_ms)
 
 
 def check_view_requirement(requirement: AssertViewUUID, view: ViewMetadata) -> None:
-    """Raise `CommitConflictError` unless the requirement holds."""
+    """Raise `CommitConflictError` unless the view has the required UUID."""
     if view.view_uuid.lower() != requirement.uuid.lower():
         raise CommitConflictError(
             f"view {view.location} was replaced by another view: its view-uuid is "
@@ -121,9 +121,10 @@ def check_view_requirement(requirement: AssertViewUUID, view: ViewMetadata) -> N
 def apply_view_updates(
     base: ViewMetadata | None, updates: Sequence[ViewUpdate], *, now_ms: int
 ) -> ViewMetadata:
-    """The metadata after the updates, `base` itself where nothing changes.
+    """Return the metadata after the updates, or `base` itself if nothing changes.
 
-    `base` None: a new view. Raises `InvalidRequestError` for an update that does not fit.
+    If `base` is None, the updates create a new view. Raises `InvalidRequestError` for an update
+    that does not fit.
     """
     builder = _ViewBuilder(base, now_ms)
     for update in updates:
@@ -151,7 +152,7 @@ class _ViewBuilder:
         self._added_versions: set[int] = set()
 
     def apply(self, update: ViewUpdate) -> None:
-        """Carry one update out."""
+        """Apply one update."""
         view = self._view
         match update:
             case AssignUUID(uuid):
@@ -223,7 +224,7 @@ class _ViewBuilder:
         )
 
     def finished(self) -> ViewMetadata:
-        """The metadata, with no more versions than it may keep."""
+        """Return the metadata without versions beyond the history size; refuse incomplete views."""
         view = self._view
         if not view.location or not view.view_uuid or not view.version_log:
             raise InvalidRequestError("a new view needs a location, a UUID and a current version")
@@ -270,7 +271,7 @@ def _check_dialects(version: ViewVersion) -> None:
 
 
 def _without_old_versions(view: ViewMetadata, size: int) -> ViewMetadata:
-    """Keep the newest versions and the current one, and the log as far back as it is whole."""
+    """Return the view with its newest versions and the current one, and a log without gaps."""
     others = sorted(v.version_id for v in view.versions if v.version_id != view.current_version_id)
     if len(others) < size:
         return view

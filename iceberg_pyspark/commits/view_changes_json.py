@@ -18,7 +18,7 @@ from iceberg_pyspark.spec.views import view_version_to_json
 
 
 def view_update_to_json(update: ViewUpdate) -> dict[str, Any]:
-    """One update; its key `action` says which."""
+    """Return an update of a view as JSON; its key `action` names the kind."""
     match update:
         case AddViewVersion(version=version):
             return {"action": "add-view-version", "view-version": view_version_to_json(version)}
@@ -29,5 +29,5 @@ def view_update_to_json(update: ViewUpdate) -> dict[str, Any]:
 
 
 def view_requirement_to_json(requirement: AssertViewUUID) -> dict[str, Any]:
-    """The requirement that a view is the one that was loaded."""
+    """Return the requirement of a view's UUID as JSON."""
     return {"type": "assert-view-uuid", "uuid": requirement.uuid}
