@@ -181,9 +181,7 @@ class SpecChanges:
         )
 
     def _give_way(self, name: str) -> None:
-        """Append its field id to the name of a void field called `name`; refuse any other such
-        field.
-        """
+        """Rename a void field called `name` by appending its id; refuse any other such field."""
         for i, f in enumerate(self._fields):
             if f.name != name:
                 continue

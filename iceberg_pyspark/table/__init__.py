@@ -1,1 +1,1 @@
-"""Table, Scan and Transaction: the shell that joins catalogs, planning, rows and commits."""
+"""Table, Scan and Transaction: connects catalogs, planning, rows and commits."""

@@ -1,4 +1,4 @@
-"""What keeps a table healthy: expiry, orphan removal, rewrites of manifests and delete files."""
+"""Maintains a table: expiry, orphan file removal, rewrites, and statistics."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class TableMaintenance:
-    """The maintenance of one table, by the names and arguments of the JVM connector's procedures.
+    """The maintenance of one table, with names and arguments as in the JVM connector's procedures.
 
-    Each method works on the table as it is when it is called, whatever was loaded.
+    Each method works on the newest version of the table, whatever version was loaded.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class TableMaintenance:
         committed: Callable[[LoadedTable], None],
         progress: Progress = no_progress,
     ) -> None:
-        """`committed` is told the table after each commit, `progress` how far a procedure is."""
+        """Call `committed` with the table after each commit, and `progress` during procedures."""
         self._catalog = catalog
         self._table = table
         self._io = io
@@ -87,15 +87,16 @@ class TableMaintenance:
         """Remove old snapshots, branches and tags, then the files that only they need.
 
         Specification, "Snapshot Retention Policy": each branch keeps its last `retain_last`
-        snapshots and those not older than `older_than`, a datetime (UTC where it has no zone) or
-        milliseconds from 1970; a branch's own settings come first, and what is None the properties
-        `history.expire.*` say. `snapshot_ids` go whatever their age. `clean_expired_metadata` also
-        removes schemas and partition specs that nothing uses. `stream_results` has no effect:
-        files are never collected in memory.
+        snapshots and the snapshots not older than `older_than`, a datetime (UTC if it has no time
+        zone) or milliseconds since 1970. A branch's own settings take precedence; the properties
+        `history.expire.*` replace arguments that are None. `snapshot_ids` expire at any age.
+        `clean_expired_metadata` also removes unused schemas and partition specs. `stream_results`
+        has no effect: files are never collected in memory.
 
-        `dry_run` counts what would go. Run again, it does nothing. Raises `InvalidRequestError`
-        where `gc.enabled` is false or a branch or tag points at one of `snapshot_ids`,
-        `CommitConflictError`, and `CommitStateUnknownError`, after which nothing was deleted.
+        `dry_run` only counts what would be removed. A second run changes nothing. Raises
+        `InvalidRequestError` if `gc.enabled` is false or a branch or tag points at one of
+        `snapshot_ids`, `CommitConflictError`, and `CommitStateUnknownError`, after which nothing
+        was deleted.
         """
         expiry = SnapshotExpiry(
             self._catalog,
@@ -128,25 +129,26 @@ class TableMaintenance:
         runner: GroupRunner | None = None,
         dry_run: bool = False,
     ) -> RewrittenDataFiles:
-        """Write small files, and files with many deleted rows, anew; the rows stay the same.
+        """Rewrite small files, and files with many deleted rows; the rows stay the same.
 
-        Specification, "Snapshots" (operation `replace`). `options` are those of the JVM
-        connector's, such as `target-file-size-bytes` and `min-input-files`; `where` chooses the
-        files that may have rows which match, which are then rewritten whole. Several groups of
-        files are read and written at a time; memory does not grow with the table: rows that are
-        sorted and do not fit wait in temporary files. Run again, it does nothing.
+        Specification, "Snapshots" (operation `replace`). `options` are those of the JVM connector,
+        such as `target-file-size-bytes` and `min-input-files`. `where` selects the files that may
+        have matching rows; selected files are rewritten whole. Several groups of files are read and
+        written at a time. Memory does not grow with the table: rows that are sorted and do not fit
+        are kept in temporary files. A second run changes nothing.
 
         `strategy` is `binpack`, which keeps rows in the order of their files, or `sort`: by
-        `sort_order` (`'day, id DESC NULLS LAST'`), by the table's own if it is None, or along a
-        curve through several columns (`'zorder(a, b)'`, `'hilbert(a, b)'`), so that filters on any
-        of them skip files. Rows are in order within each partition and group of files.
-        `runner` says where the groups are written: by threads of this process if it is None, or by
+        `sort_order` (`'day, id DESC NULLS LAST'`), by the table's own order if it is None, or along
+        a curve through several columns (`'zorder(a, b)'`, `'hilbert(a, b)'`), so that filters on
+        any of them skip files. Rows are sorted within each partition and group of files. `runner`
+        decides where the groups are written: in threads of this process if it is None, or by
         Spark's executors (`iceberg_pyspark.spark.write.executors.Executors`).
 
-        Rows of version 3 keep their ids. An equality delete that is committed meanwhile still
-        applies; a row delete for one of the files makes it raise `ConcurrentChangeError`, or, with
-        `partial-progress.enabled`, leaves the files of one commit as they were. `dry_run` counts
-        what would be rewritten. Raises `InvalidRequestError` for a wrong option or order.
+        Rows of version 3 keep their row ids. An equality delete that is committed meanwhile still
+        applies. A row delete committed meanwhile for one of the files raises
+        `ConcurrentChangeError` or, with `partial-progress.enabled`, leaves the files of one commit
+        unchanged. `dry_run` only counts what would be rewritten. Raises `InvalidRequestError` for
+        an invalid option or order.
         """
         table, result = DataFileRewrite(
             self._catalog,
@@ -177,25 +179,26 @@ class TableMaintenance:
         inventory: Inventory | None = None,
         force: bool = False,
     ) -> OrphanFiles:
-        """Delete the files in the table's own folder, or in `location` there, that nothing needs.
+        """Delete the unneeded files in the table's own folder, or in `location` inside the folder.
 
-        What the table needs: its metadata files and those of its log, the version hint, statistics
-        files, manifest lists, manifests, and the data and delete files of all its snapshots.
-        Everything else that was last changed before `older_than` (as in `expire_snapshots`; three
-        days if it is None) is an orphan; hidden files (`_x`, `.x`), links and folders of other
-        tables are not. Less than 24 hours is refused without `force`.
+        The table needs its metadata files and those of its log, the version hint, statistics files,
+        manifest lists, manifests, and the data and delete files of all its snapshots. All other
+        files that were last changed before `older_than` (as in `expire_snapshots`; three days ago
+        if it is None) are orphan files, except hidden files (`_x`, `.x`), links and folders of
+        other tables. A time within the last 24 hours is refused without `force`.
 
-        A file that was found has the path of one that is needed, but in another store:
-        `equal_schemes` and `equal_authorities` (`{"s3a,s3n": "s3"}`) name what is the same,
-        `prefix_mismatch_mode` says what else becomes of it: `error`, `ignore` (it stays) or
+        A file in the folder may have the path of a needed file, but in another store:
+        `equal_schemes` and `equal_authorities` (`{"s3a,s3n": "s3"}`) declare stores as equal, and
+        `prefix_mismatch_mode` is the treatment of other such files: `error`, `ignore` (keep) or
         `delete`. `dry_run` deletes nothing.
 
-        The store is asked what is there, unless `inventory`, which is called without arguments,
-        gives locations and times (milliseconds from 1970; None is new). It must have all files of
-        the folder: by their metadata files folders of other tables are known.
+        Files are listed from the store, unless `inventory` is set: a function without arguments
+        that returns locations and times (milliseconds since 1970; None means new). It must return
+        all files of the folder, because folders of other tables are recognized by their metadata
+        files.
 
-        Raises `InvalidRequestError` for stores that differ, for a location that is not the
-        table's own and where `gc.enabled` is false.
+        Raises `InvalidRequestError` for different stores, for a location that is not the table's
+        own, and if `gc.enabled` is false.
         """
         if prefix_mismatch_mode not in get_args(PrefixMismatchMode):
             raise InvalidRequestError(
@@ -225,16 +228,15 @@ class TableMaintenance:
         sort_by: Sequence[str] = (),
         dry_run: bool = False,
     ) -> RewrittenManifests:
-        """Write the manifests of one partition spec anew, each with the files of few partitions.
+        """Rewrite the manifests of one partition spec, so that each has files of few partitions.
 
-        They get about `commit.manifest.target-size-bytes`. `spec_id` is the table's current spec if
-        it is None; `sort_by` names partition fields by whose values files lie side by side, all of
-        the spec's in their order if it is empty. Every file keeps its snapshot, its sequence
-        numbers and its row ids. `use_caching` has no effect: what is read waits on disk.
-
-        `dry_run` counts what would be written. Manifests that are as they should be stay: run
-        again, it does nothing. Raises `InvalidRequestError` for a spec or field that is not there,
-        `ConcurrentChangeError` where another commit replaced manifests meanwhile (appends do not),
+        The new manifests have about `commit.manifest.target-size-bytes`. `spec_id` None means the
+        table's current spec. `sort_by` names partition fields, by whose values the files are
+        sorted; empty means all fields of the spec in their order. Every file keeps its snapshot,
+        its sequence numbers and its row ids. `use_caching` has no effect: read entries are kept on
+        disk. `dry_run` only counts what would be written. Manifests that are already sorted stay,
+        so a second run changes nothing. Raises `InvalidRequestError` for an unknown spec or field,
+        `ConcurrentChangeError` if another commit replaced manifests meanwhile (appends do not),
         `CommitConflictError` and `CommitStateUnknownError`.
         """
         rewrite = ManifestRewrite(
@@ -266,15 +268,15 @@ class TableMaintenance:
 
         Specification, "Table Metadata". Metadata files, manifest lists, manifests, position delete
         files and deletion vectors are written to `staging_location` (by default a new folder beside
-        the table's metadata), with `target_prefix` where their paths begin with `source_prefix`. A
-        list, comma-separated, says which file is to be copied where: those, and data files, files
-        of equality deletes and statistics as they are. Copy them, then `register_table` the
-        `latest_version` at the target. The table itself does not change.
+        the table's metadata), and `target_prefix` replaces `source_prefix` at the start of their
+        paths. A comma-separated list says which file to copy where: the written files, and the
+        unchanged data files, equality delete files and statistics files. Copy the files, then use
+        `register_table` with the `latest_version` at the target. The table itself does not change.
 
-        `start_version` and `end_version` are names of metadata files in the table's history: what
-        was copied with the start version as the end, by this method, is left out. Raises
-        `InvalidRequestError` for a version that is not there and for a path outside the source
-        prefix; what was staged until then is in nobody's way. `dry_run` counts, and writes nothing.
+        `start_version` and `end_version` are names of metadata files in the table's history: files
+        of the start version, which an earlier copy had as its end version, are left out. Raises
+        `InvalidRequestError` for an unknown version and for a path outside the source prefix; files
+        that are already staged then remain unused. `dry_run` counts and writes nothing.
         """
         newest = check_same_table(self._table, self._catalog.load_table(self._table.identifier))
         return TablePathRewrite(
@@ -295,18 +297,19 @@ class TableMaintenance:
         where: str | Predicate | None = None,
         dry_run: bool = False,
     ) -> RewrittenDeleteFiles:
-        """Write position delete files anew, and remove those that delete nothing any more.
+        """Rewrite position delete files, and remove those that no longer delete anything.
 
-        In version 3 they all become deletion vectors, one for each data file (specification,
-        "Deletion Vectors"). In version 2 those of a partition become fewer, as `options` say:
+        In version 3 all become deletion vectors, one for each data file (specification, "Deletion
+        Vectors"). In version 2 the files of a partition are combined, according to `options`:
         `rewrite-all`, `min-input-files` (5), `target-file-size-bytes` (64 MiB),
-        `min-file-size-bytes` (75 % of it), `max-file-size-bytes` (180 %). `where` takes only
-        deletes of data files that may hold such rows. A data file with no row left goes.
+        `min-file-size-bytes` (75 % of it), `max-file-size-bytes` (180 %). `where` selects only
+        deletes of data files that may hold matching rows. A data file without remaining rows is
+        removed.
 
-        `dry_run` counts what would be written; it writes files, and removes them. Run again, it
-        does nothing. Raises `InvalidRequestError` for an option that is not there,
-        `ConcurrentChangeError` where another commit deleted rows of the same data files meanwhile
-        or replaced them, `CommitConflictError` and `CommitStateUnknownError`.
+        `dry_run` counts what would be written; it writes files, and removes them. A second run
+        changes nothing. Raises `InvalidRequestError` for an unknown option, `ConcurrentChangeError`
+        if another commit meanwhile deleted rows of the same data files or replaced these files,
+        `CommitConflictError` and `CommitStateUnknownError`.
         """
         delete_options = DeleteFileOptions.of(_texts(options))
         predicate = None if where is None else as_predicate(where)
@@ -320,14 +323,14 @@ class TableMaintenance:
         return result
 
     def rewrite_equality_deletes(self, *, dry_run: bool = False) -> RewrittenDeleteFiles:
-        """Delete by position what equality deletes delete, and remove them.
+        """Replace equality deletes by deletes of the same rows by position.
 
-        Scans then need not compare values any more. The data files that they apply to are read
-        here, and get deletion vectors, which hold also what was deleted of them before; in version
-        2 position delete files. Rows that are appended meanwhile are not deleted by either. A data
-        file with no row left goes.
+        Scans then no longer need to compare values. This process reads the data files that the
+        deletes apply to and writes deletion vectors, which include the rows deleted before, or
+        position delete files in version 2. Rows that are appended meanwhile are not deleted. A data
+        file without remaining rows is removed.
 
-        `dry_run` as in `rewrite_position_delete_files`, and the same errors.
+        `dry_run` and the errors are as in `rewrite_position_delete_files`.
         """
         table, result = self._delete_file_rewrite(dry_run=dry_run).equality_deletes()
         if not dry_run:
@@ -342,17 +345,18 @@ class TableMaintenance:
         dry_run: bool = False,
         sketch_scan: SketchScan = sketches_of_scan,
     ) -> ComputedTableStatistics:
-        """Count the distinct values of columns, for plans of joins, in a new statistics file.
+        """Count the distinct values of columns, for join planning, in a new statistics file.
 
-        Specification, "Table Statistics". Of the current snapshot, or of `snapshot_id`; of all
-        columns that are not structs, lists or maps, or of `columns`, which may name children of
-        structs (`s.a`). What the snapshot has of older statistics is replaced. Counts of more than
-        4,096 values are estimates, off by 1.6 % (one standard deviation); empty texts are not
-        counted, as Java does not. Rows are read a batch at a time, and deleted ones not counted.
+        Specification, "Table Statistics". The statistics are of the current snapshot, or of
+        `snapshot_id`, and of all columns that are not structs, lists or maps, or of `columns`,
+        which may name fields of structs (`s.a`). They replace older statistics of the snapshot.
+        Counts of more than 4,096 values are estimates, with a standard deviation of 1.6 %. As in
+        Java, empty strings are not counted. Rows are read a batch at a time; deleted rows are not
+        counted.
 
-        `dry_run` counts, and writes nothing; `sketch_scan` is who reads the rows, this process or
+        `dry_run` counts and writes nothing. `sketch_scan` reads the rows, in this process or on
         Spark's executors. Raises `NoSuchSnapshotError`, `InvalidRequestError` for a column that is
-        not there or has no values to count, `ConcurrentChangeError` where the snapshot expired
+        unknown or has no values to count, `ConcurrentChangeError` if the snapshot expired
         meanwhile, `CommitConflictError`, `CommitStateUnknownError`.
         """
         table, result = TableStatisticsComputation(
@@ -372,13 +376,13 @@ class TableMaintenance:
     ) -> ComputedPartitionStatistics:
         """Count rows, files and deletes of each partition, in a new partition statistics file.
 
-        Specification, "Partition Statistics". Of the current snapshot, or of `snapshot_id`. Where
-        an ancestor has such a file, only what was committed since is counted; a snapshot that has
-        one keeps it. The file is in the table's format (`write.format.default`), and
-        `Table.partition_statistics` reads it.
+        Specification, "Partition Statistics". The statistics are of the current snapshot, or of
+        `snapshot_id`. If an ancestor has such a file, only later commits are counted; a snapshot
+        that already has a file keeps it. The file is in the table's format
+        (`write.format.default`), and `Table.partition_statistics` reads it.
 
-        `dry_run` counts, and writes nothing. Raises `NoSuchSnapshotError`, `InvalidRequestError`
-        for a table that is not partitioned, and what `compute_table_stats` does.
+        `dry_run` counts and writes nothing. Raises `NoSuchSnapshotError`, `InvalidRequestError` for
+        a table that is not partitioned, and the errors of `compute_table_stats`.
         """
         table, result = PartitionStatisticsComputation(
             self._catalog,
@@ -402,7 +406,7 @@ class TableMaintenance:
 
 
 def _texts(options: Mapping[str, object] | None) -> dict[str, str]:
-    """Options as SQL gives them."""
+    """Convert option values to text, in the form that SQL passes them."""
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in (options or {}).items()

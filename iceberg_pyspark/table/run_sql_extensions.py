@@ -1,7 +1,7 @@
 """Runs Iceberg's ALTER TABLE statements as changes of a table: each is one commit.
 
 Defaults are those of Iceberg's own extensions: WRITE without an order makes the table unsorted, and
-a replaced branch keeps its retention.
+a replaced branch keeps its retention settings.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from iceberg_pyspark.table.table import Table
 
 
 def run_clause(table: Table, clause: Clause) -> None:
-    """Carry out one statement on a table."""
+    """Execute one statement on a table."""
     match clause:
         case AddPartitionField(term=term, name=name):
             _add_field(table.update_spec(), table.schema, term, name).commit()
@@ -57,7 +57,7 @@ def _add_field(spec: UpdateSpec, schema: Schema, text: str, name: str | None) ->
 
 
 def _remove_field(spec: UpdateSpec, schema: Schema, text: str) -> UpdateSpec:
-    """A name that no column has is a partition field's."""
+    """Remove a partition field; a name that is not a column is the partition field's own name."""
     if "(" not in text:
         levels = parse_levels(text)
         if len(levels) == 1 and levels[0] not in schema.id_by_name:

@@ -1,1 +1,1 @@
-"""Changes of a table, from the request to the catalog's swap."""
+"""Changes a table: from the request to the catalog's swap of the metadata pointer."""

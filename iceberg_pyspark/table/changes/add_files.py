@@ -1,9 +1,9 @@
-"""Files that were written without the table, made a part of it where they lie.
+"""Adds existing files, which were not written through the table, in their current location.
 
-Their rows are not copied: an entry in a manifest is all that a file gets. A file that does not fit
-the table is refused before anything is committed, and no file is ever deleted here. Columns without
-field ids are found by name: the table gets the property `schema.name-mapping.default` in the same
-commit if it has none (specification, "Column Projection").
+Rows are not copied: a file only gets an entry in a manifest. A file that does not fit the table is
+refused before anything is committed, and no file is ever deleted here. Columns without field ids
+are found by name: the table gets the property `schema.name-mapping.default` in the same commit if
+it has none (specification, "Column Projection").
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from iceberg_pyspark.table.changes.create_table import create_table_with
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedFiles:
-    """How many files are in the table now that were not, and in how many partitions they are."""
+    """The number of added files, and the number of partitions that the files are in."""
 
     added_files_count: int
     changed_partition_count: int
@@ -53,12 +53,13 @@ class AddedFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class FileImport:
-    """One import of the files of a folder, or of one file.
+    """One import of the files of a folder, or of a single file.
 
-    `partition_filter`: only files in partitions with these values, by column and as the folders
-    spell them. `partitions`: only files in one of these, whose values are of all columns; None in
-    all that there are. A source that `may_be_empty` may have no files. Without `nested_folders`
-    files in folders that name no partition do not count, as for Spark's own tables.
+    `partition_filter` selects files by partition values, per column and as the folders spell them.
+    `partitions` selects files whose values of all partition columns are in the collection; None
+    selects all files. With `may_be_empty`, a source without files is no error. Without
+    `nested_folders`, files in folders that name no partition are skipped, as for Spark's own
+    tables.
     """
 
     catalog: Catalog
@@ -74,7 +75,7 @@ class FileImport:
     nested_folders: bool = True
 
     def run(self) -> tuple[LoadedTable, AddedFiles]:
-        """The table with the files; raises `InvalidRequestError` where one cannot be its part."""
+        """Add the files to the table; raise `InvalidRequestError` if a file does not fit."""
         files = self._data_files
         if not files:
             return self.table, AddedFiles(added_files_count=0, changed_partition_count=0)
@@ -90,7 +91,7 @@ class FileImport:
         return loaded_table, _added(files)
 
     def create(self) -> tuple[LoadedTable, AddedFiles]:
-        """The planned table, which does not exist yet, created with the files in one commit."""
+        """Create the planned table, which does not exist yet, with the files in one commit."""
         files = self._data_files
         metadata = replace(
             self.table.metadata,
@@ -119,7 +120,7 @@ class FileImport:
 
     @property
     def partitions_without_files(self) -> list[Mapping[str, str | None]]:
-        """Those of `partitions` that no file is in."""
+        """The partitions of `partitions` in which no file is."""
         filled = {frozenset(texts.items()) for _, texts in self._listing}
         return [p for p in self.partitions or () if frozenset(p.items()) not in filled]
 
@@ -131,7 +132,7 @@ class FileImport:
 
     @cached_property
     def _listing(self) -> list[tuple[FileInfo, dict[str, str | None]]]:
-        """The files, and what the folders of each say."""
+        """The files, each with the partition values that its folders spell."""
         columns = [f.name for f in self.table.metadata.current_schema.fields]
         return [
             (file, spelled_as(partition_texts(file.location, self.source), columns))
@@ -192,7 +193,7 @@ class FileImport:
         return name_mapping_of(self.table.metadata.current_schema)
 
     def _files(self) -> Iterator[FileInfo]:
-        """The files of the source that are not hidden."""
+        """Yield the files of the source that are not hidden."""
         is_empty = True
         for file in self.io.list_files(self.source):
             is_empty = False

@@ -1,7 +1,7 @@
-"""One snapshot's changes carried out once more on `main`, as a step of a commit.
+"""Applies one snapshot's changes again on `main`, as a step of a commit.
 
-What can be picked, and what it is turned into, is `commits/cherry_picks.py`; here its manifests are
-read.
+`commits/cherry_picks.py` decides which snapshots can be picked and how; this module reads the
+snapshot's manifests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from iceberg_pyspark.table.changes.leaf_removals import removed_from_leaves
 
 
 class CherryPickStep(LateSnapshotStep):
-    """A `CommitStep` that moves `main` to a snapshot, or repeats the snapshot's changes there."""
+    """A `CommitStep` that moves `main` to a snapshot or repeats the snapshot's changes there."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class CherryPickStep(LateSnapshotStep):
     def _files_of(
         self, metadata: TableMetadata, source: Snapshot
     ) -> tuple[list[DataFile], list[DataFile]]:
-        """The data files that a snapshot added, and those it removed."""
+        """Return the data files that a snapshot added, and the data files that it removed."""
         added: list[DataFile] = []
         removed: list[DataFile] = []
         for manifest in read_snapshot_manifests(self._io, source):
@@ -81,7 +81,7 @@ class CherryPickStep(LateSnapshotStep):
                 if entry.snapshot_id != source.snapshot_id:
                     continue
                 if entry.status is EntryStatus.ADDED:
-                    # the new snapshot gives its rows their ids
+                    # the new snapshot assigns new row ids
                     added.append(replace(entry.data_file, first_row_id=None))
                 elif entry.status is EntryStatus.DELETED:
                     removed.append(entry.data_file)

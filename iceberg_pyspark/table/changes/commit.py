@@ -1,9 +1,9 @@
-"""The commit loop: refresh, ask every step for its changes, swap; again after a conflict.
+"""The commit loop: refresh, collect the changes of every step, swap; repeat after a conflict.
 
-A commit ends in one of three ways (`commits/outcomes.py`). Done: it returns. Refused: nothing
-happened, and what was written for it is removed. Unknown: the table is looked at for our own
-snapshots; found is done, anything else stays unknown, and no file is touched. Which of the three a
-swap was, its catalog says by a value (`commits/outcomes.py`).
+A commit ends in one of three ways (`commits/outcomes.py`). Done: the function returns. Refused: the
+table has not changed, and the files written for the commit are removed. Unknown: the loop searches
+the table for its own snapshots; if they are found, the commit is done, otherwise it stays unknown
+and no file is touched. The catalog returns the outcome of a swap as a value.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from iceberg_pyspark.table.changes.written_files import WrittenFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """Time and chance, so that tests need neither."""
+    """The time and the random numbers that a commit uses, which tests replace."""
 
     now_ms: Callable[[], int]
     sleep_ms: Callable[[float], None]
@@ -69,9 +69,11 @@ SYSTEM_CLOCK = Clock(
 
 
 Start: TypeAlias = Literal["given", "newest", "own"]
-"""What the first attempt of a commit builds on: the table as it was loaded, or as it is now. `own`:
-as the same writer left it a moment ago, which needs no look at the catalog; where somebody came
-between all the same, the commit begins once more with the newest.
+"""The metadata that the first attempt of a commit builds on.
+
+`given` is the table as it was loaded, `newest` the table as the catalog has it now. `own` is the
+table as the same writer has just committed it, which needs no request to the catalog; if another
+writer has committed meanwhile, the commit starts again with the newest table.
 """
 
 
@@ -79,52 +81,52 @@ class CommitStep(Protocol):
     """One operation of a commit."""
 
     def changes(self, metadata: TableMetadata) -> Changes:
-        """What it changes about this metadata; asked again after every conflict."""
+        """Return the changes of this metadata; called again after every conflict."""
         ...
 
     def is_in(self, metadata: TableMetadata) -> bool:
-        """Whether the metadata proves that this very step was committed."""
+        """Return whether the metadata proves that this very step was committed."""
         ...
 
     def attempt_failed(self, proof: Refused) -> None:
-        """The last attempt is not in the table: remove what only it had use for."""
+        """Remove the files that only the last attempt needs, which is not in the table."""
         ...
 
     def refused(self, proof: NotCommitted) -> None:
-        """Nothing of it is in the table, nor will be: remove what was written."""
+        """Remove all written files: the table does not refer to them and never will."""
         ...
 
     def committed(self, metadata: TableMetadata) -> None:
-        """The step is in this metadata: remove what failed attempts have left."""
+        """Remove the files that failed attempts left; the step is part of this metadata."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataStep:
-    """A change of metadata alone: `build` says what it changes."""
+    """A step that changes only metadata; `build` returns the changes."""
 
     build: Callable[[TableMetadata], Changes]
     new_uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def changes(self, metadata: TableMetadata) -> Changes:
-        """See `CommitStep`; a table of version 1 that has no UUID is given one."""
+        """See `CommitStep`; a version 1 table without a UUID gets one."""
         changes = self.build(metadata)
         if metadata.table_uuid is not None or not changes.updates:
             return changes
         return replace(changes, updates=(AssignUUID(self.new_uuid), *changes.updates))
 
     def is_in(self, metadata: TableMetadata) -> bool:
-        """Never: metadata does not say who changed it."""
+        """Return False: metadata does not tell which writer changed it."""
         return False
 
     def attempt_failed(self, proof: Refused) -> None:
-        """Nothing was written."""
+        """Do nothing: the step wrote no files."""
 
     def refused(self, proof: NotCommitted) -> None:
-        """Nothing was written."""
+        """Do nothing: the step wrote no files."""
 
     def committed(self, metadata: TableMetadata) -> None:
-        """Nothing was written."""
+        """Do nothing: the step wrote no files."""
 
 
 def commit_steps(
@@ -138,13 +140,13 @@ def commit_steps(
 ) -> LoadedTable:
     """Commit all steps at once and return the table as committed.
 
-    Takes over `written_files`. Raises `CommitConflictError` when retries are used up,
-    `ConcurrentChangeError` when another commit changed what a step is about,
+    Takes ownership of `written_files`. Raises `CommitConflictError` after the last retry,
+    `ConcurrentChangeError` if another commit changed what a step is based on, and
     `CommitStateUnknownError`.
     """
     if written_files is not None:
         written_files.hand_over()
-    # version 1 may have no uuid
+    # version 1 tables may have no UUID
     with commit_turn(table.metadata.table_uuid or table.metadata.location), syncs_together():
         outcome = _commit(catalog, table, steps, start, clock)
     match outcome:
@@ -188,13 +190,14 @@ def _commit(
         if any(step.is_in(current.metadata) for step in steps):
             return Done(current)
         try:
-            # before a step writes anything, and again after an upgrade meanwhile
+            # Check before a step writes anything; another commit may have upgraded the table
+            # meanwhile.
             check_may_change(current.metadata)
             if pinned is not None:
                 _check_pinned(pinned, current.metadata)
             updates, requirements = _collect(steps, current.metadata, clock)
         except IcebergError as e:
-            # every swap so far was refused
+            # all swaps so far were refused
             return Refused(e)
         if pinned is None:
             pinned = [r for r in requirements if not isinstance(r, AssertRefSnapshotId)]
@@ -230,7 +233,10 @@ def _commit(
 def _commit_on_own(
     catalog: Catalog, table: LoadedTable, steps: Sequence[CommitStep], clock: Clock
 ) -> Outcome[LoadedTable]:
-    """One attempt on the table as this writer left it; refused, it says nothing of the steps."""
+    """Make one attempt on the table as this writer committed it.
+
+    A refusal does not mean that the steps are impossible: the metadata may be outdated.
+    """
     try:
         properties = _properties_to_commit_by(steps, table.metadata, clock)
         check_may_change(table.metadata)
@@ -249,7 +255,7 @@ def _attempt(
     properties: Mapping[str, str],
     clock: Clock,
 ) -> Outcome[LoadedTable]:
-    """Send a commit once, and look for it where the catalog does not know what became of it."""
+    """Send a commit once; if its outcome is unknown, search the table for the commit."""
     outcome = send_commit(catalog, base.identifier, requirements, updates, base)
     if not isinstance(outcome, Unknown):
         return outcome
@@ -266,9 +272,10 @@ def _attempt(
 def _table_after_refusal(
     catalog: Catalog, base: LoadedTable, steps: Sequence[CommitStep], refused: Refused
 ) -> LoadedTable | Outcome[LoadedTable]:
-    """The newest table, to try again with, or the outcome where no other attempt may follow.
+    """Return the newest table for another attempt, or the outcome if no other attempt may follow.
 
-    A store that repeats requests can refuse the repetition of our own success: look first.
+    If the transport repeats a request, the repetition of our own success can be refused: so first
+    check whether the table contains the steps.
     """
     newest = _reload_after_conflict(catalog, base, refused)
     if not isinstance(newest, Done) or any(s.is_in(newest.value.metadata) for s in steps):
@@ -279,7 +286,7 @@ def _table_after_refusal(
 
 
 def builds_on(metadata: TableMetadata, before: TableMetadata, branch: str) -> bool:
-    """Whether the newest snapshot of a branch follows the one that was its newest before."""
+    """Return whether the branch's newest snapshot is a child of its newest one in `before`."""
     newest, old = metadata.refs.get(branch), before.refs.get(branch)
     if newest is None or newest.snapshot_id not in metadata.snapshot_by_id:
         return False
@@ -290,9 +297,10 @@ def builds_on(metadata: TableMetadata, before: TableMetadata, branch: str) -> bo
 def _properties_to_commit_by(
     steps: Sequence[CommitStep], metadata: TableMetadata, clock: Clock
 ) -> Mapping[str, str]:
-    """The table's properties, each that the commit will need proven readable.
+    """Return the table's properties after checking those that the commit will need.
 
-    Those that the commit leaves, where the present ones are not: it may be the one to mend them.
+    If the present properties are invalid, return the properties after the commit, which may repair
+    them.
     """
     try:
         check_commit_properties(metadata.properties)
@@ -311,9 +319,9 @@ def send_commit(
     updates: Sequence[TableUpdate],
     base: LoadedTable | None = None,
 ) -> Outcome[LoadedTable]:
-    """Ask the catalog for the swap; an error that it raises instead of answering says nothing.
+    """Ask the catalog for the swap; an exception of the catalog is an unknown outcome.
 
-    The files that the commit names are on disk before.
+    Before the request, the files that the commit refers to are synced to disk.
     """
     try:
         finish_syncs()
@@ -343,7 +351,7 @@ def _reload_after_conflict(
 def _collect(
     steps: Sequence[CommitStep], metadata: TableMetadata, clock: Clock
 ) -> tuple[list[TableUpdate], list[TableRequirement]]:
-    """The changes of all steps, each asked about the metadata the ones before it leave."""
+    """Return the changes of all steps; each step gets the metadata that the earlier steps leave."""
     base, all_changes = metadata, list[Changes]()
     for step in steps:
         changes = step.changes(metadata)
@@ -357,14 +365,17 @@ def _collect(
 def with_changes(
     metadata: TableMetadata, changes: Changes, clock: Clock = SYSTEM_CLOCK
 ) -> TableMetadata:
-    """The metadata as changes would leave it, committed by no one."""
+    """Return the metadata as the changes would leave it, without committing them."""
     return apply_updates(
         metadata, changes.updates, now_ms=clock.now_ms(), previous_metadata_location=None
     )
 
 
 def _check_pinned(pinned: Sequence[TableRequirement], metadata: TableMetadata) -> None:
-    """What the first attempt was based on, references aside, must not have changed."""
+    """Raise `ConcurrentChangeError` if a requirement of the first attempt no longer holds.
+
+    References are not checked here.
+    """
     for requirement in pinned:
         try:
             check_requirement(requirement, metadata)
@@ -382,7 +393,7 @@ def find_after_unknown(
     policy: RetryPolicy,
     clock: Clock,
 ) -> Outcome[LoadedTable]:
-    """The table with our commit in it, or the unknown outcome once more; deletes nothing."""
+    """Return the table if it contains our commit, or else an unknown outcome; delete nothing."""
     started_ms = clock.now_ms()
     check = 0
     while True:
@@ -400,7 +411,7 @@ def find_after_unknown(
             check, elapsed_ms=clock.now_ms() - started_ms, jitter=clock.random()
         )
         if wait_ms is None:
-            # absent now is no proof: the catalog may still carry it out
+            # The table without the commit is no proof: the catalog may still carry the commit out.
             error = CommitStateUnknownError(
                 f"table {identifier}: the commit may have succeeded ({outcome.error}); the table "
                 f"{state}; check its history before writing again, and delete no file"
@@ -411,7 +422,7 @@ def find_after_unknown(
 
 
 def _tidy_up(steps: Sequence[CommitStep], committed: LoadedTable) -> None:
-    """Have the steps remove what failed attempts left; the commit is done whatever happens here."""
+    """Let the steps remove the files of failed attempts; an error here does not undo the commit."""
     for step in steps:
         with after_commit(f"tidying up after a commit of {committed.identifier}"):
             step.committed(committed.metadata)

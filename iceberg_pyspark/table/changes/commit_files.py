@@ -1,7 +1,7 @@
-"""The commit of files that are written already: the last step of the writes of every front end.
+"""Commits files that are already written: the last step of every write.
 
-It takes the table as it was loaded when the operation read it, refreshes, and returns the table as
-committed. Given as `written_files`, the files are removed where the commit was refused.
+The functions take the table as it was loaded when the operation read it, refresh, and return the
+table as committed. If the commit is refused, the files in `written_files` are removed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from iceberg_pyspark.table.changes.commit_snapshot import SnapshotStep
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 
 OverwriteMode: TypeAlias = Literal["static", "dynamic"] | Predicate
-"""Replace everything, the partitions written to, or the rows of an (unbound) filter."""
+"""The rows to replace: all rows, the partitions written to, or the rows of an (unbound) filter."""
 
 
 def commit_action(
@@ -52,11 +52,11 @@ def commit_action(
     start: Start = "newest",
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
-    """Commit one action as one snapshot of `options.branch`, and the steps before it with it.
+    """Commit one action as one snapshot of `options.branch`, together with the steps `before`.
 
-    What was loaded when the write began is old by now: starting from it would waste an attempt. A
-    write id that the table already has a snapshot of means that an earlier try succeeded: the
-    table is returned as it is.
+    The default start is the newest table, since the table loaded at the begin of the write is
+    usually outdated. If the table already has a snapshot with the write id, an earlier try has
+    succeeded, and the table is returned unchanged.
     """
     step = SnapshotStep(
         action,
@@ -80,10 +80,10 @@ def write_action(
     isolation: IsolationLevel | None = None,
     validates_from: int | None = None,
 ) -> SnapshotAction:
-    """The action that adds data files, and removes what `mode` says; None removes nothing.
+    """Return the action that adds data files and removes the data that `mode` selects (None: none).
 
-    With an isolation level, changes made to that part since `table` was loaded, or since the
-    snapshot `validates_from`, are refused; without one they are overwritten too.
+    With an isolation level, changes of the selected data since `table` was loaded, or since the
+    snapshot `validates_from`, are refused; without a level they are overwritten too.
     """
     files = tuple(data_files)
     if mode is None:

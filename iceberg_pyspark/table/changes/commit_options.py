@@ -1,4 +1,4 @@
-"""What a user may say about any snapshot; apart from its commit, for executors get it too."""
+"""Defines the user's options of a snapshot, in a module of its own that executors can import."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from iceberg_pyspark.spec.snapshots import MAIN
 
 @dataclass(frozen=True, kw_only=True)
 class CommitOptions:
-    """Where a snapshot goes, and what its summary says besides counts.
+    """The target of a snapshot, and additional entries of its summary.
 
-    `write_id` stands in the summary; None: a new one. `creates_branch`: a branch that is not there
-    begins at main's snapshot. `stages_only`: no branch gets the snapshot, it waits to be published.
+    `write_id` is written into the summary; None: a new id. `creates_branch`: a missing branch is
+    created from main's snapshot. `stages_only`: no branch is moved to the snapshot, which waits to
+    be published.
     """
 
     branch: str = MAIN

@@ -1,7 +1,8 @@
-"""Writing a root manifest with its new leaves: what a snapshot of version 4 has instead of a list.
+"""Writes a root manifest and its new leaves, which version 4 has in place of a manifest list.
 
-Proposal "Single-file commits". What goes where is planned by `commits/root_entries.py`. Leaves wait
-for the next attempt; a root, and the Puffin files of its manifest deletion vectors, are of one.
+Proposal "Single-file commits". `commits/root_entries.py` plans the entries. Written leaves are used
+again by the next attempt; a root manifest and the Puffin files of its manifest deletion vectors
+belong to one attempt.
 """
 
 from __future__ import annotations
@@ -56,16 +57,16 @@ from iceberg_pyspark.table.changes.partition_types import common_partition_type
 
 @dataclass(frozen=True, kw_only=True)
 class RootResult:
-    """The leaves that a root names, and the snapshot's `added-rows`."""
+    """The leaves that a root refers to, and the snapshot's `added-rows`."""
 
     leaves: tuple[ManifestFile, ...]
     added_rows: int
 
 
 class RootWriter:
-    """Writes the roots of one commit's attempts.
+    """A writer of the root manifests of one commit's attempts.
 
-    `leaves` and `vector_files` are the locations of all that it has begun to write.
+    `leaves` and `vector_files` are the locations of all such files whose writing has begun.
     """
 
     def __init__(self, io: FileIO, commit_uuid: str) -> None:
@@ -77,7 +78,7 @@ class RootWriter:
         self.vector_files: set[str] = set()
 
     def forget(self) -> None:
-        """Use none of the leaves again: they are of a snapshot that will not be."""
+        """Do not use the written leaves again: they have the id of another snapshot."""
         self._written.clear()
 
     def write(
@@ -143,7 +144,7 @@ class RootWriter:
         )
 
     def _with_all_known(self, leaf: ManifestFile, metadata: TableMetadata) -> ManifestFile:
-        """A leaf with what lists of before version 4 leave out, or say of partitions alone."""
+        """Return a leaf with the counts and column bounds that older manifest lists lack."""
         leaf = with_known_counts(self._io, leaf)
         if leaf.columns or not leaf.partitions:
             return leaf
@@ -222,10 +223,10 @@ class RootWriter:
 
 
 class _PartitionTypes:
-    """The partition types of a table's specs, and which of them fit into one root.
+    """The partition types of a table's specs, and the specs whose files fit into one root.
 
-    Ids of partition fields are those of their places in a spec in tables that were of version 1, so
-    that two specs may give an id to values of other types.
+    In tables that were created in version 1, a partition field's id is its position in the spec, so
+    two specs may use one id for values of different types.
     """
 
     def __init__(self, io: FileIO, base: SnapshotBase) -> None:
@@ -235,11 +236,11 @@ class _PartitionTypes:
         self._fitting = self._fitting_specs()
 
     def fits(self, spec_id: int) -> bool:
-        """Whether files of the spec can be among the root's own."""
+        """Return whether the root itself may hold files of the spec."""
         return spec_id in self._fitting
 
     def common(self, spec_id: int) -> StructType | None:
-        """The type of the spec's partitions; None where manifests do not agree on it."""
+        """Return the partition type of the spec, or None if manifests disagree about it."""
         if spec_id not in self._common:
             like: Sequence[ManifestFile] = [
                 m for m in self._base.manifests if m.partition_spec_id == spec_id
@@ -250,7 +251,7 @@ class _PartitionTypes:
         return self._common[spec_id]
 
     def of(self, spec_id: int) -> StructType:
-        """The same; raises `InvalidRequestError` where manifests do not agree."""
+        """Return the partition type of the spec; raise `InvalidRequestError` if it is ambiguous."""
         type_ = self.common(spec_id)
         if type_ is None:
             raise InvalidRequestError(

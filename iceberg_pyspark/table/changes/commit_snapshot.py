@@ -1,8 +1,8 @@
-"""Produce a snapshot: carry out what an action plans, as one step of a commit.
+"""Creates a snapshot: carries out the plan of an action, as one step of a commit.
 
 Writes manifests and manifest lists (specification, "Manifests", "Manifest Lists"), keeps them for
-the next attempt, and removes what is proven to be in no snapshot. Data files are never touched
-here: they are `table/changes/written_files.py`.
+the next attempt, and removes files that are proven to be in no snapshot. Data files are not touched
+here; see `table/changes/written_files.py`.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ from iceberg_pyspark.table.changes.written_files import WrittenFiles, remove_fil
 _log = logging.getLogger(__name__)
 
 ROOT_MANIFESTS_VERSION = 4
-"""The first format version whose snapshots get a root manifest."""
+"""The first format version whose snapshots have a root manifest."""
 
 
 class SnapshotStep:
-    """One action becoming one snapshot of a branch: a `CommitStep`.
+    """A `CommitStep` that turns one action into one snapshot of a branch.
 
-    A table that already has a snapshot with the step's write id has this step's rows, and the step
-    does nothing. `written_files` are that are new for certain; others are looked for in the branch.
+    If the table already has a snapshot with the step's write id, the step does nothing.
+    `written_files` are certainly new; other added files are searched for in the branch.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class SnapshotStep:
         self._written: dict[tuple[object, ...], ManifestFile] = {}
         self._planned: dict[str, NewManifest] = {}
         self._manifest_count = 0
-        # which of the planned manifests each list, or root manifest, has
+        # the planned manifests that each manifest list or root manifest refers to
         self._manifest_lists: dict[str, Set[str]] = {}
         self._root_writer = RootWriter(io, self._commit_uuid)
 
@@ -107,11 +107,11 @@ class SnapshotStep:
         return self._write_id
 
     def is_in(self, metadata: TableMetadata) -> bool:
-        """Whether a snapshot of the table carries our write id."""
+        """Return whether a snapshot of the table has this step's write id."""
         return any(s.says(WRITE_ID, self._write_id) for s in metadata.snapshots)
 
     def changes(self, metadata: TableMetadata) -> Changes:
-        """Write manifests and a manifest list on top of this metadata."""
+        """Write manifests and a manifest list or root for a snapshot on top of this metadata."""
         options = self._options
         parent = snapshot_to_build_on(
             metadata, options.branch, creates_branch=options.creates_branch
@@ -146,26 +146,27 @@ class SnapshotStep:
         if not options.stages_only:
             updates = (*updates, SetSnapshotRef(options.branch, new_ref))
         if metadata.table_uuid is None:
-            # v1 tables may lack one; the next write gives it (specification, "Table Metadata")
+            # v1 tables may lack a UUID; the next write assigns one (specification, "Table
+            # Metadata")
             updates = (AssignUUID(self._commit_uuid), *updates)
         stays = AssertRefSnapshotId(options.branch, None if ref is None else parent_id)
         return Changes(updates=updates, requirements=(*same_table(self._table_uuid), stays))
 
     def attempt_failed(self, proof: Refused) -> None:
-        """Remove the failed attempt's manifest list; its manifests wait for the next attempt."""
+        """Remove the failed attempt's manifest list; the next attempt uses its manifests again."""
         vector_files = self._root_writer.vector_files
         remove_files(self._io, [*self._manifest_lists, *vector_files], proof)
         self._manifest_lists.clear()
         vector_files.clear()
 
     def refused(self, proof: NotCommitted) -> None:
-        """Remove everything this step wrote: no snapshot was made of it, and none will."""
+        """Remove all files this step wrote: no snapshot uses them, and none will."""
         root = self._root_writer
         files = [*self._manifest_lists, *self._planned, *root.vector_files, *root.leaves]
         remove_files(self._io, files, proof)
 
     def committed(self, metadata: TableMetadata) -> None:
-        """Remove manifests that failed attempts left and the committed snapshot does not list."""
+        """Remove the manifests of failed attempts that the committed snapshot does not list."""
         own = metadata.snapshot_by_id.get(self._snapshot_id)
         manifests_in_use = (
             None
@@ -173,14 +174,16 @@ class SnapshotStep:
             else self._manifest_lists.get(own.root_manifest or own.manifest_list or "")
         )
         if manifests_in_use is None:
-            # another run of this write got there first; this one leaves its files to orphan removal
+            # Another run of this write has committed first; the files of this run become orphan
+            # files.
             return
-        # the manifest list in the table tells which of them it has: the others are in none
+        # The committed manifest list tells which manifests it uses; the other ones are in no
+        # snapshot.
         written = [*self._planned, *self._root_writer.leaves]
         remove_files(self._io, [p for p in written if p not in manifests_in_use], NeverSent())
 
     def _choose_snapshot_id(self, metadata: TableMetadata) -> None:
-        """Keep the id over attempts, so that manifests can be used again, unless it is taken."""
+        """Keep the id over attempts unless it is taken, so that manifests can be used again."""
         while self._snapshot_id in (0, *metadata.snapshot_by_id):
             self._snapshot_id = snapshot_id_of(uuid.uuid4())
             self._written.clear()
@@ -211,7 +214,7 @@ class SnapshotStep:
         return {p for p in paths if p is not None}
 
     def _write_manifests(self, plan: SnapshotPlan, base: SnapshotBase) -> tuple[ManifestFile, ...]:
-        """The snapshot's manifests, new ones first, merged where the table asks for it."""
+        """Return the snapshot's manifests, new ones first, merged if the properties say so."""
         properties = base.metadata.properties
         new = [self._write_manifest(m, base.metadata, _alike(m, base)) for m in plan.new]
         manifests = [*new, *plan.unchanged]
@@ -225,7 +228,7 @@ class SnapshotStep:
         return tuple(m for group in groups for m in self._merged(group, base))
 
     def _merged(self, group: Sequence[ManifestFile], base: SnapshotBase) -> Sequence[ManifestFile]:
-        """One manifest for all, unless their partition values are of no common type."""
+        """Merge the group into one manifest, unless its partition values have no common type."""
         metadata, spec_id = base.metadata, group[0].partition_spec_id
         if len(group) == 1 or common_partition_type(self._io, group, metadata, spec_id) is None:
             return group
@@ -235,7 +238,7 @@ class SnapshotStep:
     def _write_manifest(
         self, new_manifest: NewManifest, metadata: TableMetadata, like: Sequence[ManifestFile]
     ) -> ManifestFile:
-        """Write a manifest whose partition values are typed as those of other manifests are."""
+        """Write a manifest with the types of partition values that the manifests `like` have."""
         key = (metadata.format_version, *new_manifest.key)
         manifest = self._written.get(key)
         if manifest is not None:
@@ -300,7 +303,7 @@ class SnapshotStep:
             snapshot_id=self._snapshot_id,
             parent_snapshot_id=parent_id,
             sequence_number=sequence_number,
-            # never before what already exists, even where clocks disagree
+            # The time is never before the table's last update, even if clocks disagree.
             timestamp_ms=max(self._clock.now_ms(), m.last_updated_ms),
             manifest_list=location,
             summary=self._summary(plan, base, manifests),
@@ -332,7 +335,7 @@ class SnapshotStep:
             snapshot_id=self._snapshot_id,
             parent_snapshot_id=None if base.parent is None else base.parent.snapshot_id,
             sequence_number=m.next_sequence_number,
-            # after the parent, which the proposed rules ask for, and never before what is there
+            # The proposal requires a time after the parent's; also never before the last update.
             timestamp_ms=max(
                 self._clock.now_ms(),
                 m.last_updated_ms,
@@ -350,7 +353,7 @@ class SnapshotStep:
         self, plan: SnapshotPlan, base: SnapshotBase, manifests: Sequence[ManifestFile]
     ) -> dict[str, str]:
         m = base.metadata
-        # a root manifest is none of them, though its own files are read as those of manifests
+        # A root manifest does not count, although its own files are read like those of manifests.
         listed = [f for f in base.manifests if not f.is_root]
         before = {f.manifest_path for f in listed}
         kept_manifests = sum(f.manifest_path in before for f in manifests)
@@ -381,7 +384,7 @@ class SnapshotStep:
 
 
 class LateSnapshotStep:
-    """A `CommitStep` whose `changes` make a `SnapshotStep` where the metadata need a snapshot."""
+    """A `CommitStep` whose `changes` create a `SnapshotStep` if a snapshot is needed."""
 
     _snapshot_step: SnapshotStep | None = None
 
@@ -408,14 +411,15 @@ class LateSnapshotStep:
 def snapshot_to_build_on(
     metadata: TableMetadata, branch: str, *, creates_branch: bool = False
 ) -> Snapshot | None:
-    """The snapshot that a commit to a branch builds on; None where there is none yet.
+    """Return the snapshot that a commit to a branch builds on, or None if there is none yet.
 
-    Raises `NoSuchSnapshotError` for a branch that is not there, unless the commit creates it, and
+    Raises `NoSuchSnapshotError` for a missing branch, unless the commit creates it, and
     `InvalidRequestError` for a tag.
     """
     ref = metadata.refs.get(branch)
     if ref is None and (branch == MAIN or creates_branch):
-        # its totals go on from main's, whose rows it has; Java's begin at zero
+        # The new branch has main's rows, so its totals continue from main's; in Java they start at
+        # 0.
         return metadata.current_snapshot
     snapshot = metadata.ref_snapshot(branch)
     if ref is not None and ref.type == "tag":
@@ -426,7 +430,7 @@ def snapshot_to_build_on(
 
 
 def _alike(new_manifest: NewManifest, base: SnapshotBase) -> Sequence[ManifestFile]:
-    """The manifest that it rewrites, else those of its spec."""
+    """Return the manifest that the new one rewrites, or else the manifests of its spec."""
     return [
         m
         for m in base.manifests

@@ -1,8 +1,9 @@
-"""Commits of one table take turns: first come, first served within a process.
+"""Lets the commits of one table take turns: first come, first served within a process.
 
-Optimistic commits of many writers are right without it, but each success makes all others begin
-again, and the unlucky are overtaken time after time. The processes of a machine take turns too, as
-well as `storage/machine_lock.py` can have them; writers elsewhere meet at the catalog as ever.
+Optimistic commits of many writers are correct without turns, but each success makes all other
+writers start again, and some writers are overtaken again and again. The processes of a machine take
+turns too, as far as `storage/machine_lock.py` can arrange it; writers on other machines compete at
+the catalog.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from iceberg_pyspark.storage.machine_lock import machine_lock
 
 _PATIENCE_S = 60.0
-"""How long a commit waits for one that hangs, before it goes on without a turn."""
+"""How long a commit waits for another one before it continues without a turn."""
 
 _guard = threading.Lock()
 _waiting: dict[str, deque[threading.Event]] = {}
@@ -24,7 +25,7 @@ _mine = threading.local()
 
 @contextlib.contextmanager
 def commit_turn(table: str) -> Iterator[None]:
-    """Have this thread's turn to commit to a table, which a uuid or a location names."""
+    """Hold this thread's turn to commit to a table, which a uuid or location identifies."""
     held: set[str] = _mine.__dict__.setdefault("held", set())
     if table in held or not _take(table):
         yield
@@ -50,14 +51,14 @@ def _take(table: str) -> bool:
         turn.wait(_PATIENCE_S)
     except BaseException:
         if _has_come(turn, others):
-            # it came in the same moment: the next one waits for it
+            # The turn came in the same moment: pass it on to the next thread.
             _give_up(table)
         raise
     return _has_come(turn, others)
 
 
 def _has_come(turn: threading.Event, others: deque[threading.Event]) -> bool:
-    """Whether the turn has come; one that has not is waited for no longer."""
+    """Return whether the turn has come; if not, remove it from the queue."""
     with _guard:
         has_come = turn.is_set()
         if not has_come:

@@ -1,7 +1,7 @@
-"""A branch begun, as a step of a commit: at a snapshot, or at none.
+"""Creates a branch, as a step of a commit: at a snapshot, or in a table without snapshots.
 
-A reference names a snapshot (specification, "Snapshot References"), so the branch of a table that
-has none gets one without files, as Java's does; main stays as it is.
+A reference needs a snapshot (specification, "Snapshot References"), so a branch of a table without
+snapshots gets a new one without files, as in Java; `main` stays as it is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from iceberg_pyspark.table.changes.commit_snapshot import LateSnapshotStep, Snap
 
 
 class CreateBranchStep(LateSnapshotStep):
-    """`create` makes the reference, at that snapshot id if one is given."""
+    """A `CommitStep` that creates a branch; `create` builds the reference, at an optional id."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Create a table in a catalog.
+"""Creates a table in a catalog.
 
-The first metadata is `commits/new_table.py`; which of several racing creators wins, the catalog
-decides.
+`commits/new_table.py` builds the first metadata; if several writers create the table at once, the
+catalog decides which of them succeeds.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _OVERRIDE_PREFIX = "table-override."
 def new_table_properties(
     catalog_properties: Mapping[str, str], properties: Mapping[str, str]
 ) -> dict[str, str]:
-    """A new table's properties between the defaults and the overrides that its catalog sets."""
+    """Return a new table's properties: the catalog's defaults, the given ones, its overrides."""
 
     def below(prefix: str) -> dict[str, str]:
         return {
@@ -59,7 +59,7 @@ def new_table_properties(
 
 
 def create_namespace_if_absent(catalog: Catalog, namespace: Namespace) -> None:
-    """Make a namespace; one that is there, or that another client makes now, is no error."""
+    """Create a namespace; no error if it exists or another client creates it at the same time."""
     if namespace and not catalog.namespace_exists(namespace):
         try:
             catalog.create_namespace(namespace)
@@ -68,14 +68,14 @@ def create_namespace_if_absent(catalog: Catalog, namespace: Namespace) -> None:
 
 
 def create_table(catalog: Catalog, identifier: TableIdentifier, new: NewTable) -> LoadedTable:
-    """Create a table, which numbers its columns anew; raises `TableAlreadyExistsError`."""
+    """Create a table with newly numbered columns; raises `TableAlreadyExistsError`."""
     return catalog.create_table(identifier, planned_table(catalog, identifier, new).metadata)
 
 
 def planned_table(catalog: Catalog, identifier: TableIdentifier, new: NewTable) -> LoadedTable:
-    """A table as it would be created, which no catalog has yet: files can be written for it.
+    """Return a planned table, which is in no catalog yet, so that files can be written for it.
 
-    Raises an `IcebergError` where the catalog could not have such a table.
+    Raises an `IcebergError` if the catalog could not create the table.
     """
     place = _place(catalog, identifier, new.location)
     metadata = new_table_metadata(
@@ -107,7 +107,7 @@ def _place(catalog: Catalog, identifier: TableIdentifier, location: str | None) 
 
 
 def takes_files_of(metadata: TableMetadata, planned_metadata: TableMetadata) -> bool:
-    """Whether files that were written for a planned table have the ids of this one."""
+    """Return whether files written for a planned table have this table's field ids and paths."""
     return (
         metadata.current_schema.fields == planned_metadata.current_schema.fields
         and metadata.default_spec == planned_metadata.default_spec
@@ -124,10 +124,11 @@ def create_table_with(
     written_files: WrittenFiles | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
-    """Create a table of this first metadata and carry out the steps on it, in one commit.
+    """Create a table with this first metadata and apply the steps to it, in one commit.
 
-    Takes over `written_files`. Raises `TableAlreadyExistsError`; what the steps wrote
-    and these files are removed where nothing was created, or `CommitStateUnknownError`.
+    Takes ownership of `written_files`. Raises `TableAlreadyExistsError`. If nothing was created,
+    the files of the steps and `written_files` are removed. Raises `CommitStateUnknownError` if the
+    outcome is unknown, and then removes no file.
     """
     if written_files is not None:
         written_files.hand_over()

@@ -1,7 +1,7 @@
-"""Views created and changed: each is one commit or none.
+"""Creates and changes views; every change is a single commit.
 
-View specification, "View Metadata" and "Versions". What a new definition does to the versions
-before it is `commits/view_changes.py`.
+View specification, "View Metadata" and "Versions". `commits/view_changes.py` decides which earlier
+versions are kept.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK, Clock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDefinition:
-    """A query and its columns; names in it without a catalog or namespace are in the defaults.
+    """A query, its columns, and the defaults for names in it without a catalog or namespace.
 
     `default_catalog` None: the catalog of the view.
     """
@@ -45,10 +45,10 @@ class NewDefinition:
     default_catalog: str | None = None
     summary: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Properties of the view, set beside those that it has."""
+    """Properties of the view, set in addition to the existing ones."""
 
     def updates(self, now_ms: int) -> tuple[ViewUpdate, ...]:
-        """What gives a view this definition."""
+        """Return the updates that give a view this definition."""
         return view_definition_updates(
             self.schema,
             [self.query],
@@ -60,7 +60,7 @@ class NewDefinition:
 
 
 def with_views(catalog: Catalog) -> ViewCatalog:
-    """The catalog as one of views; raises `UnsupportedFeatureError` where it has none."""
+    """Return the catalog as a view catalog; raise `UnsupportedFeatureError` if it has no views."""
     if not isinstance(catalog, ViewCatalog):
         raise UnsupportedFeatureError(
             f"catalog '{catalog.name}' has no views: catalogs of type sql, rest, hive and memory "
@@ -76,7 +76,7 @@ def create_view(
     *,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedView:
-    """Create a view; raises `ViewAlreadyExistsError` where a view or table has the name."""
+    """Create a view; raises `ViewAlreadyExistsError` if a view or table has the name."""
     now_ms = clock.now_ms()
     metadata = new_view_metadata(
         definition.updates(now_ms),
@@ -95,7 +95,7 @@ def create_or_replace_view(
     *,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedView:
-    """Create a view, or give the one that is there this definition."""
+    """Create a view, or replace the definition of the existing one."""
     try:
         return replace_view(catalog, identifier, definition, clock=clock)
     except NoSuchViewError:
@@ -115,7 +115,7 @@ def replace_view(
     *,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedView:
-    """Give a view another definition; raises `NoSuchViewError`."""
+    """Replace the definition of a view; raises `NoSuchViewError`."""
     updates: tuple[ViewUpdate, ...] = definition.updates(clock.now_ms())
     if definition.properties:
         updates = (SetProperties(dict(definition.properties)), *updates)
@@ -150,7 +150,7 @@ def _commit(
     updates: Sequence[ViewUpdate],
     clock: Clock,
 ) -> LoadedView:
-    """Commit the updates on the view as it is now, again after every conflict."""
+    """Commit the updates to the current view; load the view and try again after each conflict."""
     started_ms = clock.now_ms()
     retry = 0
     while True:

@@ -1,4 +1,4 @@
-"""Deleting many files of a table that stays, each only where it is the table's own."""
+"""Deletes many files of a table that continues to exist, but only the table's own files."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from iceberg_pyspark.storage.own_folders import OwnFolders
 DeletedFile = Literal["deleted", "outside", "failed"]
 DEFAULT_THREADS = 16
 _FILES_AT_ONCE = 25
-"""A thread takes so many: handing each over would cost more than deleting it."""
+"""The number of files per task: a task for each file would cost more than its deletion."""
 
 _log = logging.getLogger(__name__)
 
 
 def deleting_threads(max_concurrent_deletes: int | None) -> int:
-    """How many threads delete; raises `InvalidRequestError` for a number that is none."""
+    """Return the number of deleting threads; raise `InvalidRequestError` if it is below 1."""
     if max_concurrent_deletes is None:
         return DEFAULT_THREADS
     if max_concurrent_deletes < 1:
@@ -34,7 +34,7 @@ def deleting_threads(max_concurrent_deletes: int | None) -> int:
 
 
 class FileDeletion:
-    """Deletes files in threads; a context manager. Nothing references the files any more."""
+    """Deletes unreferenced files in threads; a context manager that waits for the threads."""
 
     def __init__(self, io: FileIO, own: OwnFolders, threads: int) -> None:
         self._io = io
@@ -48,7 +48,10 @@ class FileDeletion:
         self._pool.shutdown(cancel_futures=kind is not None)
 
     def delete(self, locations: Iterable[str]) -> Counter[DeletedFile]:
-        """How many were deleted, are not the table's own and so stay, and could not be deleted."""
+        """Delete the files; return counts of deleted, of kept outside, and of failed ones.
+
+        A file outside the table's own folders is kept.
+        """
         chunks = iter(partial(_next_chunk, iter(locations)), [])
         return sum(self._pool.map(partial(_delete, self._io, self._own), chunks), Counter())
 

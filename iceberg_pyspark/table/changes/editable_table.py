@@ -1,4 +1,4 @@
-"""The changes of metadata that a table and a transaction take."""
+"""Provides the metadata changes that tables and transactions have in common."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from iceberg_pyspark.table.table_storage import check_new_location
 
 
 class EditableTable(ABC):
-    """Methods that begin a change: chain calls on what they return, then `commit()`.
+    """Methods that start a change: chain calls on the returned object, then call `commit()`.
 
-    The `commit()` of a change commits it to the table, or hands it to the transaction.
+    The `commit()` of a change commits it to the table, or adds it to the transaction.
     """
 
     _loaded: LoadedTable
@@ -35,41 +35,41 @@ class EditableTable(ABC):
     @property
     @abstractmethod
     def metadata(self) -> TableMetadata:
-        """What changes are built on."""
+        """The metadata that changes are based on."""
 
     @property
     @abstractmethod
     def io(self) -> FileIO:
-        """The storage of its files."""
+        """The storage of the table's files."""
 
     @abstractmethod
     def _commit_steps(self, steps: Sequence[CommitStep]) -> None:
-        """Carry steps out, or keep them for the transaction's commit."""
+        """Commit the steps, or keep them for the transaction's commit."""
 
     def update_schema(self, *, allow_incompatible_changes: bool = False) -> UpdateSchema:
-        """Change columns."""
+        """Start a change of columns."""
         return UpdateSchema(
             self._stage, self.metadata, allow_incompatible_changes=allow_incompatible_changes
         )
 
     def update_spec(self) -> UpdateSpec:
-        """Change partitioning."""
+        """Start a change of the partitioning."""
         return UpdateSpec(self._stage, self.metadata)
 
     def replace_sort_order(self) -> ReplaceSortOrder:
-        """Change the sort order."""
+        """Start a replacement of the sort order."""
         return ReplaceSortOrder(self._stage, self.metadata)
 
     def update_properties(self) -> UpdateProperties:
-        """Change properties."""
+        """Start a change of properties."""
         return UpdateProperties(self._stage, lambda m, version: check_upgrade(self.io, m, version))
 
     def update_location(self) -> UpdateLocation:
-        """Change where new files go, by `set_location(...)`."""
+        """Start a change of the folder for new files, with `set_location(...)`."""
         return UpdateLocation(self._stage, partial(check_new_location, self._loaded))
 
     def manage_snapshots(self) -> ManageSnapshots:
-        """Change branches and tags, roll back, cherry-pick."""
+        """Start a change of branches and tags, a rollback or a cherry-pick."""
         return ManageSnapshots(self._commit_steps, self.metadata, lambda: self.io, self._clock)
 
     def _stage(self, builds: Sequence[BuildChanges]) -> None:

@@ -1,8 +1,9 @@
-"""Expiring snapshots: first the commit, then, once it is done, the files that only they had.
+"""Expires snapshots: first the commit, then the deletion of files that only they referenced.
 
-Specification, "Snapshot Retention Policy". What is deleted is found in the metadata as it is after
-the commit, so that a branch, tag or append that came in between keeps what it needs. A commit that
-was refused or whose outcome is not known deletes nothing; what a kill leaves are orphan files.
+Specification, "Snapshot Retention Policy". The files to delete are computed from the metadata after
+the commit, so that a branch, tag or append that was committed meanwhile keeps its files. If the
+commit is refused or its outcome is unknown, nothing is deleted; if the process is killed, the
+remaining files are orphan files.
 """
 
 from __future__ import annotations
@@ -40,11 +41,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredSnapshots:
-    """How many files an expiry deleted, by Java's names, or with `dry_run` would delete.
-
-    `outside_files_count` files lie outside the table's own folders and so stay;
-    `failed_files_count` could not be deleted, and are orphan files now.
-    """
+    """The numbers of files that an expiry deleted or, with `dry_run`, would delete."""
 
     deleted_data_files_count: int = 0
     deleted_position_delete_files_count: int = 0
@@ -92,11 +89,11 @@ class SnapshotExpiry:
         self._clock = clock
         self._progress = progress
         self._now_ms = clock.now_ms()
-        # what the last attempt was based on
+        # the metadata that the last attempt was based on
         self._before = table.metadata
 
     def plan(self) -> ExpiredSnapshots:
-        """What would be deleted; changes nothing."""
+        """Return what an expiry would delete, without changing anything."""
         current = self._newest()
         changes = self._changes(current.metadata)
         after = with_changes(current.metadata, changes, self._clock)
@@ -111,7 +108,7 @@ class SnapshotExpiry:
         return self._result(after, counts)
 
     def run(self) -> tuple[LoadedTable, ExpiredSnapshots]:
-        """The table as committed, and what was deleted; raises what `commit_steps` does."""
+        """Expire snapshots; return the table and the counts. Raises errors of `commit_steps`."""
         step = MetadataStep(self._changes)
         committed = commit_steps(
             self._catalog, self._table, [step], start="newest", clock=self._clock
@@ -152,7 +149,7 @@ class SnapshotExpiry:
         )
 
     def _delete_files(self, committed: LoadedTable, counts: Counter[str]) -> None:
-        # a commit that came after ours may need what ours left
+        # A later commit may need files that our commit no longer references.
         newest = self._newest()
         own = own_folders(self._catalog, newest)
         while True:
@@ -163,7 +160,7 @@ class SnapshotExpiry:
                         files, self._io, self._before, newest.metadata, self._progress
                     )
                 except IcebergError:
-                    # another expiry may have deleted what was to be read
+                    # Another expiry may have deleted a manifest that was to be read.
                     earlier, newest = newest, self._newest()
                     if newest.metadata_location == earlier.metadata_location:
                         raise
@@ -192,7 +189,7 @@ class SnapshotExpiry:
 
 
 def check_may_delete(table: LoadedTable, metadata: TableMetadata, what: str) -> None:
-    """Refuse a table whose files may belong to others too, and one that is only read here."""
+    """Refuse a table that may share its files (`gc.enabled` false) or must not be changed here."""
     check_may_change(metadata)
     if not GC_ENABLED.of(metadata.properties):
         raise InvalidRequestError(

@@ -1,7 +1,7 @@
-"""The files that a snapshot removes from leaves of its root manifest, which are not written anew.
+"""Finds the files that a snapshot removes from leaves without rewriting the leaves.
 
-Proposal "Single-file commits": the deletion vector of a manifest that a snapshot adds, less the one
-that it replaces.
+Proposal "Single-file commits": the positions in a manifest's new deletion vector that are not in
+the vector that it replaces.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from iceberg_pyspark.table.changes.partition_types import partition_type_of
 def removed_from_leaves(
     io: FileIO, metadata: TableMetadata, snapshot: Snapshot, content: ManifestContent
 ) -> Iterator[ManifestEntry]:
-    """The entries of leaves that the snapshot has taken out, as DELETED by it."""
+    """Yield the entries of leaves that the snapshot removed, with status DELETED and its id."""
     if snapshot.root_manifest is None:
         return
     changed = read_base_root(io, snapshot).changed

@@ -1,6 +1,6 @@
-"""New data files of a table: how they are written, and Arrow rows written so.
+"""Describes how new data files of a table are written, and writes Arrow rows.
 
-Arrow rows are written by this process; Spark's tasks each write theirs by the same context.
+This process writes Arrow rows; Spark's tasks write their rows with the same context.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def write_context_of(
     overrides: Mapping[str, str] | None = None,
     case_sensitive: bool = True,
 ) -> WriteContext:
-    """How to write new data files; `spec` None is the table's default.
+    """Return the context for writing new data files; `spec` None is the table's default spec.
 
-    `overrides` are table properties for this write alone.
-    Raises `InvalidRequestError` for a property that the commit of the files could not work with.
+    `overrides` are table properties for this write only. Raises `InvalidRequestError` for an
+    invalid property that the commit of the files will need.
     """
     check_may_change(metadata)
     properties = {**metadata.properties, **(overrides or {})}
@@ -65,7 +65,7 @@ def write_context_of(
 
 
 def _bytes_per_row(metadata: TableMetadata) -> float | None:
-    """None where the table has too few rows to tell."""
+    """Return the average bytes per row, or None if the table has too few rows for an estimate."""
     snapshot = metadata.current_snapshot
     if snapshot is None:
         return None
@@ -76,12 +76,12 @@ def _bytes_per_row(metadata: TableMetadata) -> float | None:
 
 
 def data_format(properties: Mapping[str, str]) -> FileFormat:
-    """The format of new data files."""
+    """Return the format of new data files."""
     return _format(properties, DATA_FORMAT)
 
 
 def delete_format(properties: Mapping[str, str]) -> FileFormat:
-    """The format of new delete files that are no vectors: that of data files unless one is said."""
+    """Return the format of new delete files; by default that of data files. Not for vectors."""
     format_property = DELETE_FORMAT if DELETE_FORMAT.name in properties else DATA_FORMAT
     return _format(properties, format_property)
 
@@ -93,7 +93,7 @@ def _format(properties: Mapping[str, str], prop: ChoiceProperty) -> FileFormat:
 def write_rows(
     identifier: TableIdentifier, metadata: TableMetadata, io: FileIO, rows: Rows
 ) -> tuple[str, list[DataFile]]:
-    """Write rows by the table's current schema and spec; returns the write id and the files."""
+    """Write rows with the table's current schema and spec; return the write id and the files."""
     write_id = str(uuid.uuid4())
     context = write_context_of(str(identifier), metadata, write_id=write_id)
     return write_id, write_data_files(context, _batches(rows), io, partition_id=0, task_id=0)

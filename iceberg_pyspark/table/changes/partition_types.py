@@ -1,4 +1,4 @@
-"""The types of partition values in manifests, also of those that only a manifest knows."""
+"""Determines the types of partition values, also of those that only a manifest defines."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from iceberg_pyspark.storage.manifest_reader import read_partition_types
 def common_partition_type(
     io: FileIO, manifests: Sequence[ManifestFile], metadata: TableMetadata, spec_id: int
 ) -> StructType | None:
-    """The partition type of a spec, with those types that only manifests of it know.
+    """Return the partition type of a spec; types that the schemas lack come from the manifests.
 
-    None where these do not agree.
+    Returns None if the manifests disagree.
     """
     spec = metadata.spec_by_id[spec_id]
     type_ = partition_type(spec, metadata.schemas_newest_first)
@@ -30,7 +30,7 @@ def common_partition_type(
 
 
 def partition_type_of(metadata: TableMetadata, manifest: ManifestFile) -> StructType:
-    """The partition type of a manifest's spec; an unknown spec is an `InvalidMetadataError`."""
+    """Return the partition type of a manifest's spec; raise `InvalidMetadataError` if unknown."""
     spec = metadata.spec_by_id.get(manifest.partition_spec_id)
     if spec is None:
         raise InvalidMetadataError(

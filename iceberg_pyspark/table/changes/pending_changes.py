@@ -1,7 +1,8 @@
 """Changes of metadata that a user builds up call by call and then commits.
 
-The rules are the builders' of `commits/`; here is only that `commit()` carries them out: at once
-for a table, with everything else for a transaction. As a context manager each commits at the end.
+The builders in `commits/` define the rules; this module adds `commit()`, which commits the changes
+of a table immediately, and those of a transaction together with its other changes. As a context
+manager, each object commits at the end of its block.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ Self = TypeVar("Self", bound="CommittedAtEnd")
 
 
 class CommittedAtEnd(ABC):
-    """A context manager that commits at the end of its block, unless an error ends it."""
+    """A context manager that commits at the end of its block, unless the block raises an error."""
 
     @abstractmethod
     def commit(self) -> None:
-        """Carry the changes out, or hand them to the transaction they belong to."""
+        """Commit the changes, or add them to the transaction they belong to."""
 
     def __enter__(self: Self) -> Self:
         return self
@@ -58,22 +59,22 @@ class CommittedAtEnd(ABC):
 
 
 class PendingChanges(CommittedAtEnd):
-    """Something with `changes` that waits for `commit()`."""
+    """An object with `changes` that waits for `commit()`."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
     @abstractmethod
     def changes(self, metadata: TableMetadata) -> Changes:
-        """As updates of this metadata."""
+        """Return the changes as updates of this metadata."""
 
     def commit(self) -> None:
-        """Carry the changes out, or hand them to the transaction they belong to."""
+        """Commit the changes, or add them to the transaction they belong to."""
         self._stage([self.changes])
 
 
 class UpdateSchema(SchemaChanges, PendingChanges):
-    """`table.update_schema()`: add, drop, rename, promote, move, require columns."""
+    """The changes of `table.update_schema()`: add, drop, rename, promote, move, require columns."""
 
     def __init__(
         self, stage: Stage, metadata: TableMetadata, *, allow_incompatible_changes: bool
@@ -85,7 +86,7 @@ class UpdateSchema(SchemaChanges, PendingChanges):
 
 
 class UpdateSpec(SpecChanges, PendingChanges):
-    """`table.update_spec()`: add, remove, rename partition fields."""
+    """The changes of `table.update_spec()`: add, remove, rename partition fields."""
 
     def __init__(self, stage: Stage, metadata: TableMetadata) -> None:
         SpecChanges.__init__(self, metadata)
@@ -93,7 +94,7 @@ class UpdateSpec(SpecChanges, PendingChanges):
 
 
 class ReplaceSortOrder(SortChanges, PendingChanges):
-    """`table.replace_sort_order()`: sort fields in order; none make the table unsorted."""
+    """The changes of `table.replace_sort_order()`: sort fields in order; none means unsorted."""
 
     def __init__(self, stage: Stage, metadata: TableMetadata) -> None:
         SortChanges.__init__(self, metadata)
@@ -101,16 +102,16 @@ class ReplaceSortOrder(SortChanges, PendingChanges):
 
 
 class UpdateProperties(PropertyChanges, PendingChanges):
-    """`table.update_properties()`: set and remove properties."""
+    """The changes of `table.update_properties()`: set and remove properties."""
 
     def __init__(self, stage: Stage, check: Callable[[TableMetadata, int], None]) -> None:
-        """`check` refuses to upgrade metadata to a format version."""
+        """Use `check` to refuse an upgrade of metadata to a format version."""
         PropertyChanges.__init__(self)
         PendingChanges.__init__(self, stage)
         self._check = check
 
     def changes(self, metadata: TableMetadata) -> Changes:
-        """As updates of this metadata, which are refused where the table could not be read then."""
+        """Return the updates of this metadata; refuse upgrades that make the table unreadable."""
         changes = super().changes(metadata)
         for update in changes.updates:
             if isinstance(update, UpgradeFormatVersion):
@@ -119,16 +120,16 @@ class UpdateProperties(PropertyChanges, PendingChanges):
 
 
 class UpdateLocation(LocationChanges, PendingChanges):
-    """`table.update_location()`: where new files go."""
+    """The change of `table.update_location()`: the folder of new files."""
 
     def __init__(self, stage: Stage, check: Callable[[str], None]) -> None:
-        """`check` refuses a location that the table cannot have."""
+        """Use `check` to refuse a location that the table cannot have."""
         LocationChanges.__init__(self)
         PendingChanges.__init__(self, stage)
         self._check = check
 
     def set_location(self, location: str) -> UpdateLocation:
-        """Have new files go below this folder, which lies in the table's store."""
+        """Write new files below this folder, which must be in the table's store."""
         self._check(location)
         return super().set_location(location)
 
@@ -137,7 +138,10 @@ Snapshots = TypeVar("Snapshots", bound="ManageSnapshots")
 
 
 class ManageSnapshots(CommittedAtEnd):
-    """`table.manage_snapshots()`: branches, tags, retention, roll-back, in the order called."""
+    """The changes of `table.manage_snapshots()`, applied in call order.
+
+    They change branches, tags, retention settings and the current snapshot.
+    """
 
     def __init__(
         self,
@@ -162,7 +166,7 @@ class ManageSnapshots(CommittedAtEnd):
         max_ref_age_ms: int | None = None,
         replace: bool = False,
     ) -> Snapshots:
-        """Create a branch at a snapshot, else at the current one, else at a new one of no rows."""
+        """Create a branch at a snapshot, by default the current one or else a new, empty one."""
 
         def create(metadata: TableMetadata, at: int | None) -> Changes:
             return create_ref(
@@ -192,7 +196,7 @@ class ManageSnapshots(CommittedAtEnd):
         max_ref_age_ms: int | None = None,
         replace: bool = False,
     ) -> Snapshots:
-        """Create a tag at a snapshot, else at the current one."""
+        """Create a tag at a snapshot, by default the current one."""
         return self._add(
             lambda m: create_ref(
                 m,
@@ -205,11 +209,11 @@ class ManageSnapshots(CommittedAtEnd):
         )
 
     def replace_branch(self: Snapshots, name: str, to: int | str) -> Snapshots:
-        """Point a branch at a snapshot, or to where another reference is."""
+        """Point a branch at a snapshot id, or at the snapshot of another reference."""
         return self._add(lambda m: replace_ref(m, name, "branch", to))
 
     def replace_tag(self: Snapshots, name: str, to: int | str) -> Snapshots:
-        """Point a tag at a snapshot, or to where another reference is."""
+        """Point a tag at a snapshot id, or at the snapshot of another reference."""
         return self._add(lambda m: replace_ref(m, name, "tag", to))
 
     def remove_branch(self: Snapshots, name: str) -> Snapshots:
@@ -221,7 +225,7 @@ class ManageSnapshots(CommittedAtEnd):
         return self._add(lambda m: remove_ref(m, name, "tag"))
 
     def rename_branch(self: Snapshots, name: str, new_name: str) -> Snapshots:
-        """Give a branch another name."""
+        """Rename a branch."""
         return self._add(lambda m: rename_branch(m, name, new_name))
 
     def set_retention(
@@ -232,7 +236,7 @@ class ManageSnapshots(CommittedAtEnd):
         max_snapshot_age_ms: int | None = None,
         max_ref_age_ms: int | None = None,
     ) -> Snapshots:
-        """Change what expiry keeps of a branch or tag."""
+        """Change the retention settings of a branch or tag; None leaves a setting as it is."""
         return self._add(
             partial(
                 set_retention,
@@ -244,7 +248,7 @@ class ManageSnapshots(CommittedAtEnd):
         )
 
     def set_current_snapshot(self: Snapshots, snapshot_id: int) -> Snapshots:
-        """Point `main` at any snapshot."""
+        """Point `main` at any snapshot of the table."""
         return self._add(lambda m: set_current_snapshot(m, snapshot_id))
 
     def rollback_to(self: Snapshots, snapshot_id: int) -> Snapshots:
@@ -252,23 +256,23 @@ class ManageSnapshots(CommittedAtEnd):
         return self._add(lambda m: rollback_to(m, snapshot_id))
 
     def rollback_to_timestamp(self: Snapshots, timestamp_ms: int) -> Snapshots:
-        """Point `main` back at its newest ancestor before a point in time."""
+        """Point `main` back at its newest ancestor before a timestamp."""
         return self._add(lambda m: rollback_to_timestamp(m, timestamp_ms))
 
     def fast_forward(self: Snapshots, branch: str, to: str) -> Snapshots:
-        """Move a branch forward to where another reference is."""
+        """Move a branch forward to the snapshot of another reference."""
         return self._add(lambda m: fast_forward(m, branch, to))
 
     def cherry_pick(self: Snapshots, snapshot_id: int) -> Snapshots:
-        """Make the changes of a snapshot on `main`: an append, a dynamic overwrite, or a child."""
+        """Apply a snapshot to `main`: an append, a dynamic overwrite, or a child of main's head."""
         return self._pick(lambda m: m.snapshot(snapshot_id))
 
     def publish_changes(self: Snapshots, wap_id: str) -> Snapshots:
-        """Cherry-pick the snapshot that was staged under an id."""
+        """Cherry-pick the snapshot that was staged with this `wap.id`."""
         return self._pick(lambda m: staged_snapshot(m, wap_id))
 
     def commit(self) -> None:
-        """Carry the changes out together."""
+        """Commit the changes together."""
         self._stage(self._steps)
 
     def _add(self: Snapshots, build: BuildChanges) -> Snapshots:

@@ -1,11 +1,10 @@
-"""Dropping a table together with its files.
+"""Drops a table together with its files.
 
-As in Java the table goes first and its files after it, so that nobody meets a table half of whose
-files are gone. What they are is settled before: everything that the metadata reaches, live in any
-snapshot, metadata files of the log included. Of that only what lies in the folders is deleted that
-are the table's own for its catalog, wherever the table may read from and whatever its metadata
-says: a file elsewhere came from another table (`add_files`, a snapshot of a table) and may still
-be that one's.
+As in Java, the table is dropped first and its files are deleted afterwards, so that nobody can read
+a table with missing files. The files are determined before the drop: all files that the metadata
+references in any snapshot, and the metadata files of the log. Only files in the folders that belong
+to the table according to its catalog are deleted, whatever its metadata says: a file elsewhere came
+from another table (`add_files`, a snapshot of a table), which may still need it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _THREADS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgedFiles:
-    """How many files were deleted, are others' and so stay, and could not be deleted."""
+    """The numbers of deleted files, of kept files outside the table's folders, and of failures."""
 
     deleted: int
     outside: int
@@ -47,9 +46,9 @@ class PurgedFiles:
 
 
 def drop_with_files(catalog: Catalog, identifier: TableIdentifier) -> None:
-    """Drop a table and have its files deleted, by the catalog's server where that is asked of it.
+    """Drop a table and delete its files; a purging catalog lets its server delete them.
 
-    Raises what `purge_table` does.
+    Raises what `purge_table` raises.
     """
     if isinstance(catalog, PurgingCatalog) and catalog.purges_tables:
         _check_files_are_its_own(catalog.load_table(identifier))
@@ -63,9 +62,9 @@ def purge_table(
 ) -> PurgedFiles:
     """Drop a table and delete its files; raises `NoSuchTableError`.
 
-    Whatever keeps it from knowing the files is raised before anything is dropped. A file that
-    cannot be deleted is logged, and the table is gone all the same. `io` None: storage is chosen
-    by location.
+    If the files cannot be determined, an error is raised before anything is dropped. A file that
+    cannot be deleted is logged, and the table is dropped all the same. `io` None: the storage is
+    chosen by location.
     """
     loaded_table = catalog.load_table(identifier)
     _check_files_are_its_own(loaded_table)
@@ -116,7 +115,7 @@ def _deleted(
 
 
 def _reachable_files(io: FileIO, own: OwnFolders, loaded_table: LoadedTable) -> list[list[str]]:
-    """In the order in which to delete them: what names a file outlives it."""
+    """Return the files in groups, in deletion order: a file before the files that refer to it."""
     metadata = loaded_table.metadata
     lists: dict[str, None] = {}
     manifests: dict[tuple[Hashable, ...], ManifestFile] = {}
@@ -149,7 +148,7 @@ def _files_of(io: FileIO, manifest: ManifestFile) -> list[str]:
 
 
 def _metadata_log(io: FileIO, own: OwnFolders, loaded_table: LoadedTable) -> Iterator[str]:
-    """Older metadata files, also those that only an older one still names."""
+    """Yield the older metadata files, also those that only another older file references."""
     metadata = loaded_table.metadata
     seen = {loaded_table.metadata_location}
     while True:
@@ -161,13 +160,13 @@ def _metadata_log(io: FileIO, own: OwnFolders, loaded_table: LoadedTable) -> Ite
         try:
             metadata = read_table_metadata(io, older[0])
         except IcebergError as e:
-            # removed long ago, and with it what it named
+            # The file was removed long ago, and the files it references are unknown.
             _log.info("an older metadata file cannot be read: %s", e)
             return
 
 
 def _kept_as_dropped(io: FileIO, loaded_table: LoadedTable) -> list[str]:
-    """What a catalog in a file system keeps of the table it has just dropped."""
+    """Return the metadata files that a file system catalog keeps of a table it has just dropped."""
     folder = loaded_table.metadata_location.rpartition("/")[0]
     end = f"-{loaded_table.metadata.table_uuid}.metadata.json"
     try:

@@ -1,7 +1,7 @@
-"""Removing the files of a table's folder that the table does not need, and that are not new.
+"""Removes old files in a table's folder that the table does not need.
 
-First the folder is listed, then the newest metadata says what is needed, and once more if the table
-moved meanwhile. Only files in the table's own folders are deleted.
+The folder is listed first; then the needed files are read from the newest metadata, and again if
+the table has changed meanwhile. Only files in the table's own folders are deleted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanFiles:
-    """The files that a table does not need, which were deleted unless it was a `dry_run`.
+    """The files that a table does not need; they were deleted, except in a `dry_run`.
 
     `failed_files_count` of them could not be deleted.
     """
@@ -51,9 +51,9 @@ class OrphanFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class OrphanRemoval:
-    """One removal of orphan files of one table; times in milliseconds from 1970.
+    """One removal of orphan files of one table; times are in milliseconds since 1970.
 
-    `location` None: the table's own folders. `inventory` None: the store is asked what is there.
+    `location` None: the table's own folders. `inventory` None: the files are listed from the store.
     """
 
     catalog: Catalog
@@ -70,7 +70,7 @@ class OrphanRemoval:
     progress: Progress = no_progress
 
     def run(self, *, dry_run: bool) -> OrphanFiles:
-        """Find the files, and delete them unless it is a dry run."""
+        """Find the files, and delete them unless `dry_run` is true."""
         current = self._newest()
         older_than_ms = self._older_than_ms()
         own = own_folders(self.catalog, current)
@@ -144,7 +144,7 @@ class OrphanRemoval:
         while (newest := self._newest()).metadata_location != location:
             location = newest.metadata_location
             references = referenced_files(self.io, newest, seen)
-            # some at a time, of which each manifest is one
+            # the locations arrive in batches, one per manifest
             for locations in with_progress(
                 self.progress, "lists of needed files", references, None
             ):

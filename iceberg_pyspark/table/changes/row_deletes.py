@@ -1,8 +1,8 @@
-"""Rows of data files deleted by position, as the files that say so.
+"""Writes the delete files that delete rows of data files by position.
 
 Specification, "Deletion Vectors" and "Position Delete Files". Version 3 gets one Puffin file with
-one vector per data file, which replaces the vector and the position deletes that were there;
-version 2 gets position delete files. A data file that has no row left is dropped instead.
+one vector per data file, which replaces the existing vector and position deletes; version 2 gets
+position delete files. A data file without remaining rows is removed instead.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from iceberg_pyspark.storage.locations import data_file_name, location_provider
 from iceberg_pyspark.table.changes.new_data import delete_format
 
 _FILES_AT_ONCE = 8
-"""Delete files read or written at once: small ones, and stores answer slowly."""
+"""The number of delete files read or written at once: they are small, and stores respond slowly."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowDeletes:
-    """What a commit adds and removes so that the rows are gone."""
+    """The files that a commit adds and removes to delete the rows."""
 
     delete_files: tuple[DataFile, ...] = ()
     removed_data_paths: frozenset[str] = frozenset()
@@ -48,7 +48,7 @@ class DeletedRowsOfFile:
     rows: BitMap64
     replaced: tuple[DeleteFileRef, ...] = ()
     goes: bool = False
-    """Whether no row is left."""
+    """Whether no row is left, so that the data file itself is removed."""
 
 
 def write_row_deletes(
@@ -60,7 +60,10 @@ def write_row_deletes(
     *,
     write_id: str,
 ) -> RowDeletes:
-    """Write what deletes these rows of these data files, besides those deleted before."""
+    """Write the deletes of these rows, combined with the rows that were deleted before.
+
+    `removed` has the positions per data file, `files` the scan tasks of these data files.
+    """
     if not removed:
         return RowDeletes()
     if metadata.format_version < 2:
@@ -77,7 +80,8 @@ def write_row_deletes(
             return DeletedRowsOfFile(task, whole, _replaced(io, task, verify), goes=True)
         replaced = _replaced(io, task, verify) if per_file else ()
         if metadata.format_version < 3:
-            # what a file for several data files says is said there still
+            # The deletes in a file for several data files stay valid, so they are not written
+            # again.
             whole = _united(table, io, replace(task, deletes=replaced), rows, verify)
         return DeletedRowsOfFile(task, whole, replaced)
 
@@ -109,7 +113,7 @@ def _united(table: str, io: FileIO, task: ScanTask, rows: BitMap64, verify: bool
 def deleted_before(
     io: FileIO, task: ScanTask, table: str, *, verify_checksums: bool = False
 ) -> int:
-    """How many rows of a data file are deleted by position already."""
+    """Return the number of rows of a data file that are already deleted by position."""
     rows = read_deleted_rows(io, task, table, verify_checksums=verify_checksums)
     if rows is None or not task.record_count:
         return 0
@@ -119,7 +123,7 @@ def deleted_before(
 
 
 def _replaced(io: FileIO, task: ScanTask, verify: bool) -> tuple[DeleteFileRef, ...]:
-    """The delete files of a data file that delete from nothing else."""
+    """Return the position deletes and vectors that apply to this data file only."""
     return tuple(
         d
         for d in task.deletes
@@ -159,7 +163,7 @@ def write_position_delete_files(
     *,
     per_file: bool,
 ) -> tuple[DataFile, ...]:
-    """Position delete files, one for each data file or one for each partition."""
+    """Write position delete files, one per data file or one per partition."""
     file_format = delete_format(metadata.properties)
     groups: dict[tuple[int, PartitionKey, str], list[DeletedRowsOfFile]] = {}
     for d in files:

@@ -1,4 +1,4 @@
-"""Several changes of one table, committed together or not at all."""
+"""Commits several changes of one table together or not at all."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from iceberg_pyspark.table.changes.written_files import WrittenFiles
 
 
 class Transaction(EditableTable):
-    """Collects changes; `commit()`, or leaving its `with` block without an error, commits them.
+    """A collection of changes that `commit()`, or leaving the `with` block without error, commits.
 
-    Each change sees the metadata as the ones before it leave it. `metadata` shows it, snapshots
-    excepted: those are made when the transaction commits.
+    Each change is based on the metadata that the earlier changes leave. `metadata` shows this
+    metadata, but without new snapshots, which are created when the transaction commits.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Transaction(EditableTable):
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Write rows now, by the metadata so far, and add them when the transaction commits."""
+        """Write the rows now, with the metadata so far; the transaction's commit appends them."""
         write_id, files = write_rows(self._loaded.identifier, self._metadata, self._io, rows)
         self._written.add(files)
         self.add_snapshot(
@@ -80,7 +80,7 @@ class Transaction(EditableTable):
         snapshot_properties: Mapping[str, str] | None = None,
         write_id: str | None = None,
     ) -> None:
-        """Make a snapshot of files that are written already, when the transaction commits."""
+        """Add a snapshot of files that are already written, when the transaction commits."""
         self._add_step(
             SnapshotStep(
                 action,
@@ -97,7 +97,7 @@ class Transaction(EditableTable):
         )
 
     def commit(self) -> LoadedTable:
-        """Commit everything at once; a transaction commits once."""
+        """Commit all changes at once; a transaction can commit only once."""
         self._refuse_after_commit()
         self._begun = True
         if not self._steps:
@@ -110,7 +110,7 @@ class Transaction(EditableTable):
         return self
 
     def __exit__(self, exc_type: type[BaseException] | None, *_: object) -> None:
-        # once a commit has begun, it alone knows what may be deleted
+        # after the start of a commit, only the commit knows which files may be deleted
         if self._begun:
             return
         if exc_type is None:

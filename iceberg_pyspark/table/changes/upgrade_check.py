@@ -1,7 +1,7 @@
-"""What must not be in a table that becomes one of version 4, where paths without scheme are others.
+"""Refuses upgrades to version 4 of tables whose delete files have paths without a scheme.
 
-Specification of version 4, "Paths in Metadata". An upgrade writes metadata alone, and files of
-position deletes keep the paths in them.
+Specification of version 4, "Paths in Metadata": such paths have another meaning in version 4. An
+upgrade only writes metadata, and position delete files keep the paths inside them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 def check_upgrade(io: FileIO, metadata: TableMetadata, version: int) -> None:
     """Refuse an upgrade after which the table's branches and tags could not be read.
 
-    Older snapshots that could not are refused when they are read.
+    Older snapshots that cannot be read are refused when they are read.
     """
     if version < RELATIVE_PATHS_VERSION or metadata.format_version >= RELATIVE_PATHS_VERSION:
         return

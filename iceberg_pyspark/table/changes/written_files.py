@@ -1,7 +1,7 @@
-"""Data and delete files that are written and in no snapshot yet: who may remove them, and when.
+"""Tracks data and delete files that are written but in no snapshot yet, and removes them.
 
-This is the one place that removes files of a commit that failed. It asks for the proof that the
-commit is in no table: that no swap was sent, or the value with which the catalog refused it.
+Only this module removes the files of a failed commit. It requires a proof that no table contains
+the commit: either no swap was sent, or the catalog's value that the swap was refused.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _log = logging.getLogger(__name__)
 
 
 class WrittenFiles:
-    """The files of one operation, until a commit takes them over.
+    """The files of one operation, until a commit takes ownership of them.
 
-    Leaving its `with` block by an error removes them. Once `hand_over` was called, only `remove`
-    does, which a commit calls with the catalog's refusal.
+    Leaving its `with` block by an error removes the files. After `hand_over`, only `remove` deletes
+    them, which a commit calls with the catalog's refusal.
     """
 
     def __init__(self, io: FileIO, files: Iterable[DataFile] = ()) -> None:
@@ -30,21 +30,21 @@ class WrittenFiles:
         self._handed_over = False
 
     def add(self, files: Iterable[DataFile]) -> None:
-        """More files of the operation."""
+        """Add more files of the operation."""
         self._files.extend(files)
 
     @property
     def locations(self) -> frozenset[str]:
-        """Where they are."""
+        """The locations of the files."""
         return frozenset(f.file_path for f in self._files)
 
     def hand_over(self) -> None:
-        """From here on a swap may be under way that makes the files part of a table."""
+        """Give the files to a commit: from now on, a swap may make them part of a table."""
         self._handed_over = True
 
     def remove(self, proof: NotCommitted) -> None:
-        """Delete the files: no snapshot has them, nor will."""
-        # vectors share a file
+        """Delete the files, which are in no snapshot and never will be."""
+        # several deletion vectors share a file
         remove_files(self._io, dict.fromkeys(f.file_path for f in self._files), proof)
         self._files.clear()
 
@@ -57,10 +57,11 @@ class WrittenFiles:
 
 
 def remove_files(io: FileIO, locations: Iterable[str], _proof: NotCommitted) -> None:
-    """Delete files written for a commit that is in no table; what cannot be deleted is logged."""
+    """Delete files of a commit that is in no table; log a file that cannot be deleted."""
     for location in locations:
         try:
             io.delete(location)
         except IcebergError as e:
-            # an orphan is harmless, and orphan removal finds it; the outcome must not change
+            # An orphan file is harmless, and orphan removal finds it; the error must not hide the
+            # outcome.
             _log.warning("could not delete %s: %s", location, e)

@@ -1,5 +1,5 @@
-"""The health of a table: what its metadata and manifests tell, and what maintenance would gain.
+"""Reports the health of a table, from metadata and manifests, and the gains of maintenance.
 
-`figures.py` has the values, `examination.py` finds those of files, `gains.py` asks the procedures,
-`report_text.py` shows them to a person, `report.py` is what a table gives.
+`figures.py` defines the values, `examination.py` computes those of files, `gains.py` asks the
+procedures, `report_text.py` formats a report for people, `report.py` defines the report.
 """

@@ -1,7 +1,7 @@
-"""The delete files of a snapshot, counted by kind, and how many of them a rewrite would leave.
+"""Counts the delete files of a snapshot by kind, and the files that a rewrite would leave.
 
-Which data files a delete file applies to is known from the plan of a scan; which rows it deletes
-there only the rows tell, so that what a rewrite writes is known as a number that it is at most.
+The plan of a scan tells which data files a delete file applies to. Only the rows tell which rows it
+deletes, so the number of files that a rewrite writes is an upper bound.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRewriteCount:
-    """How many delete files a rewrite takes away, of how many bytes, and adds at most."""
+    """The delete files that a rewrite removes, their bytes, and an upper bound of new files."""
 
     files: int
     bytes: int
@@ -56,7 +56,7 @@ class DeleteRewriteCount:
 
 
 class DeleteFileCounts:
-    """First told the candidates, then what applies to the data files, then the delete files."""
+    """Counts of delete files; call `add_candidates`, then `apply` per data file, then `add`."""
 
     def __init__(self, format_version: int) -> None:
         self._version = format_version
@@ -69,9 +69,10 @@ class DeleteFileCounts:
         self._with_equality = 0
 
     def add_candidates(self, entries: pa.Table, partitions: Numbers) -> None:
-        """What `rewrite_position_delete_files` may choose of one delete manifest's entries.
+        """Add the entries of a delete manifest that `rewrite_position_delete_files` may choose.
 
-        In version 2, where it depends on sizes and on the partition; in version 3 it takes all.
+        This matters in version 2, where the choice depends on sizes and partitions; a rewrite in
+        version 3 takes all position delete files.
         """
         if self._version >= 3:
             return
@@ -96,7 +97,7 @@ class DeleteFileCounts:
             self._group_of[_identity(path, offset)] = partition
 
     def apply(self, deletes: Sequence[DeleteFileRef]) -> None:
-        """The deletes that apply to one data file."""
+        """Count the deletes that apply to one data file."""
         identities = [_identity(d.file_path, d.content_offset) for d in deletes]
         self._applied.update(identities)
         for number in {self._group_of[i] for i in identities if i in self._group_of}:
@@ -107,7 +108,7 @@ class DeleteFileCounts:
         )
 
     def add(self, entries: pa.Table) -> None:
-        """The entries of one delete manifest."""
+        """Count the entries of one delete manifest."""
         columns = [entries[name].to_pylist() for name in _COLUMNS]
         for content, format_, path, offset, blob_size, file_size, records in zip(
             *columns, strict=True
@@ -131,7 +132,7 @@ class DeleteFileCounts:
                 group.bytes += size
 
     def by_kind(self) -> tuple[DeleteFiles, DeleteFiles, DeleteFiles]:
-        """Deletion vectors, position deletes and equality deletes."""
+        """Return the counts of deletion vectors, position deletes and equality deletes."""
         vectors, positions, equality = (
             DeleteFiles(
                 files=k.files, bytes=k.bytes, records=k.records, dangling_files=k.dangling_files
@@ -141,9 +142,9 @@ class DeleteFileCounts:
         return vectors, positions, equality
 
     def position_rewrite(self, *, per_file: bool) -> DeleteRewriteCount:
-        """What `rewrite_position_delete_files` would do; `per_file`: files of one data file each.
+        """Return the effect of `rewrite_position_delete_files`; `per_file`: one per data file.
 
-        Dangling ones go without another in their place.
+        Dangling delete files are removed without a replacement.
         """
         vectors, positions = self._kinds[_VECTORS], self._kinds[_POSITIONS]
         files = vectors.dangling_files + positions.dangling_files
@@ -163,7 +164,7 @@ class DeleteFileCounts:
         return DeleteRewriteCount(files=files, bytes=size, added_at_most=added)
 
     def equality_rewrite(self) -> DeleteRewriteCount:
-        """What `rewrite_equality_deletes` would do."""
+        """Return the effect of `rewrite_equality_deletes`."""
         equality = self._kinds[_EQUALITY]
         return DeleteRewriteCount(
             files=equality.files, bytes=equality.bytes, added_at_most=self._with_equality
@@ -171,5 +172,5 @@ class DeleteFileCounts:
 
 
 def _identity(path: str, offset: int | None) -> int:
-    """A delete file in eight bytes: there may be as many as data files."""
+    """Return a delete file's identity in eight bytes: a table may have as many as data files."""
     return hash((path, offset))

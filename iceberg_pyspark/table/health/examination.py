@@ -1,7 +1,7 @@
-"""Finding a table's health in one pass over the manifests of its current snapshot.
+"""Determines a table's health in one pass over the manifests of its current snapshot.
 
-Manifests are read one after the other as columns, and what is kept of a file are a few integers.
-Which deletes apply to which file is what a scan's plan says (specification, "Scan Planning").
+Manifests are read one after the other as columns, and only a few integers are kept per data file.
+The plan of a scan tells which deletes apply to which file (specification, "Scan Planning").
 """
 
 from __future__ import annotations
@@ -44,14 +44,15 @@ from iceberg_pyspark.table.health.figures import (
 
 _KIB = 1024
 _SIZE_EDGES = tuple(64 * _KIB * 4**i for i in range(9))
-"""64 KiB, 256 KiB, ... 4 GiB: each four times the one before."""
+"""The upper edges of file sizes: 64 KiB, 256 KiB, ... 4 GiB."""
 _DELETE_EDGES = (1, 2, 5, 10, 100)
 
 
 class Examination:
-    """What the manifests of a snapshot say; complete once it is made.
+    """The figures from the manifests of a snapshot; the constructor reads the manifests.
 
-    `rewrite` counts what `rewrite_data_files` would take, `delete_files` has the delete files.
+    `rewrite` counts the files that `rewrite_data_files` would take, `delete_files` the delete
+    files.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Examination:
         manifests: Sequence[ManifestFile],
         options: RewriteOptions,
     ) -> None:
-        """Read the manifests."""
+        """Read the manifests and compute the figures."""
         self._io = io
         self._metadata = metadata
         self._manifests = manifests
@@ -93,7 +94,7 @@ class Examination:
             self.delete_files.add(entries)
 
     def file_sizes(self) -> FileSizes:
-        """The data files by size."""
+        """Return the data files by size."""
         sizes = np.concatenate(self._sizes)
         target_sizes = self._options.sizes
         large = sizes[sizes > target_sizes.greatest]
@@ -117,7 +118,7 @@ class Examination:
         )
 
     def deletes(self) -> Deletes:
-        """What is deleted by files beside the data files."""
+        """Return the figures of deletes in delete files."""
         counts = np.array(list(self._delete_counts), np.int64)
         files = np.array(list(self._delete_counts.values()), np.int64)
         sizes = np.array([self._delete_count_bytes[n] for n in self._delete_counts], np.int64)
@@ -135,10 +136,10 @@ class Examination:
         )
 
     def partitions(self, top: int) -> Partitions:
-        """The partitions, and the `top` ones by bytes and by files."""
+        """Return the partitions, and the `top` ones by bytes and by files."""
         count = len(self._numbers)
         files, sizes = self._files.first(count), self._bytes.first(count)
-        # one of delete files alone has no rows
+        # a partition with delete files only does not count
         present = np.flatnonzero(files)
         if not len(present):
             return Partitions()
@@ -187,7 +188,7 @@ class Examination:
             self.delete_files.apply(refs)
 
     def _entries_of(self, content: ManifestContent) -> Iterator[tuple[int, pa.Table]]:
-        """The entries of each manifest, with its spec."""
+        """Yield the spec id and the entries of each manifest."""
         manifests = [m for m in self._manifests if m.content is content]
         tables = threaded_map(self._read, manifests)
         for manifest, table in zip(manifests, tables, strict=True):
@@ -207,7 +208,7 @@ class Examination:
         return self._numbers.of(spec_id, entries["partition"].combine_chunks())
 
     def _partitions_of(self, numbers: set[int]) -> dict[int, PartitionHealth]:
-        """Some partitions with their values, which are read again."""
+        """Read the values of some partitions again, and return these partitions by number."""
         by_number: dict[int, PartitionHealth] = {}
         for spec_id, entries in self._entries_of(ManifestContent.DATA):
             partitions = self._numbers_of(entries, spec_id)
@@ -225,7 +226,7 @@ class Examination:
         (values,) = partition_values(partition)
         schemas = metadata.schemas_newest_first
         fields = zip(metadata.spec_by_id[spec_id].fields, values, strict=True)
-        # not as folders are named, whose escapes nobody reads
+        # folder names would escape some characters, which people cannot read easily
         path = "/".join(
             f"{f.name}={human_value(f.transform, source_type(f, schemas), v)}" for f, v in fields
         )
@@ -246,7 +247,7 @@ def _median(values: Numbers) -> int | None:
 def _buckets(
     edges: Sequence[int], values: Numbers, sizes: Numbers, files: Numbers | None = None
 ) -> tuple[Bucket, ...]:
-    """How many values lie between the edges; `files`: how many each value stands for."""
+    """Count the values between the edges; `files` is the number of files per value."""
     places = np.searchsorted(np.array(edges), values, side="right")
     counts = np.ones(len(values), np.int64) if files is None else files
     most = len(edges)

@@ -1,4 +1,4 @@
-"""Making a health report: metadata, manifests, and what the procedures would do."""
+"""Creates a health report from metadata, manifests and the plans of maintenance procedures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def examine(
     top: int = DEFAULT_TOP,
     lists_storage: bool = False,
 ) -> TableHealth:
-    """The report of a table as it is now; nothing of its rows is read."""
+    """Return the report of the table's newest version; no data files are read."""
     if top < 1:
         raise InvalidRequestError(f"top must be at least 1 partition, got {top}")
     table = check_same_table(table, catalog.load_table(table.identifier))
@@ -85,7 +85,7 @@ def _snapshots(metadata: TableMetadata) -> Snapshots:
 
 
 def _line_of(metadata: TableMetadata) -> list[Snapshot]:
-    """The current snapshot and those before it, evenly chosen where they are many."""
+    """Return the current snapshot and its ancestors, oldest first, or an even selection of them."""
     line: list[Snapshot] = []
     seen: set[int] = set()
     snapshot = metadata.current_snapshot
@@ -142,7 +142,7 @@ def _metadata_files(
 
 
 def _size(io: FileIO, location: str) -> int | None:
-    """The size of a file; None where the storage does not say, as of a server's metadata."""
+    """Return the size of a file, or None if the storage has no such file (a server's metadata)."""
     try:
         return io.size(location)
     except StorageError:

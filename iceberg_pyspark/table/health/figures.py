@@ -1,6 +1,6 @@
-"""The figures of a health report, from metadata and manifests only.
+"""Defines the figures of a health report, which come from metadata and manifests only.
 
-Sizes are in bytes, times in milliseconds from 1970.
+Sizes are in bytes, times in milliseconds since 1970.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """How many files have a value of `least` or more, and less than `less_than`; None: any more."""
+    """The number of files with a value from `least` to below `less_than` (None: no upper limit)."""
 
     least: int
     less_than: int | None
@@ -23,8 +23,8 @@ class Bucket:
 class FileSizes:
     """The data files of the current snapshot, by size.
 
-    Small are files below `wanted_least`, large those above `wanted_greatest`: what
-    `rewrite_data_files` takes for candidates where nothing else is said.
+    Small files are below `wanted_least` bytes, large files above `wanted_greatest`: by default,
+    `rewrite_data_files` rewrites these files.
     """
 
     files: int = 0
@@ -46,7 +46,7 @@ class FileSizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteFiles:
-    """The delete files of one kind; `dangling_files` of them apply to no data file any more.
+    """The delete files of one kind; `dangling_files` of them no longer apply to any data file.
 
     `records` are deleted positions, or the values that rows are compared with.
     """
@@ -59,12 +59,13 @@ class DeleteFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletes:
-    """What is deleted of data files by files beside them.
+    """The deletes in delete files.
 
-    `deleted_ratio`: of all rows those that deletion vectors and position deletes delete, at most,
-    because two position delete files may name one row. What equality deletes delete only the rows
-    tell. `files_over_ratio` have so many rows deleted that `rewrite_data_files` takes them.
-    `files_by_deletes`: data files by how many delete files a scan reads with each.
+    `deleted_ratio` is the fraction of rows that deletion vectors and position deletes delete. It is
+    an upper bound, because two position delete files may delete the same row; equality deletes do
+    not count, because only the rows tell what they delete. `files_over_ratio` data files have so
+    many deleted rows that `rewrite_data_files` rewrites them. `files_by_deletes` counts data files
+    by the number of delete files that a scan reads for each.
     """
 
     deletion_vectors: DeleteFiles
@@ -79,7 +80,7 @@ class Deletes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionHealth:
-    """One partition of one spec; `partition` is `name=value/name=value`, for a person to read."""
+    """One partition of one spec; `partition` is `name=value/name=value`, for people to read."""
 
     spec_id: int
     partition: str
@@ -93,8 +94,8 @@ class PartitionHealth:
 class Partitions:
     """The partitions that have data files.
 
-    `skew`: the bytes of the largest partition over those of the mean. `largest` are those with most
-    bytes, `most_files` those with most files, some of each.
+    `skew` is the bytes of the largest partition divided by the mean. `largest` are the partitions
+    with the most bytes, `most_files` those with the most files; both lists are limited.
     """
 
     count: int = 0
@@ -108,7 +109,7 @@ class Partitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotTotals:
-    """A table as the summary of one snapshot tells it; None: it does not."""
+    """A table's totals in the summary of one snapshot; None: not in the summary."""
 
     snapshot_id: int
     committed_at_ms: int
@@ -120,7 +121,7 @@ class SnapshotTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshots:
-    """The snapshots that are kept; `history` has some of the current one's line, oldest first."""
+    """The kept snapshots; `history` is a selection of the current one's ancestors, oldest first."""
 
     count: int = 0
     oldest_ms: int | None = None
@@ -133,11 +134,11 @@ class Snapshots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataFiles:
-    """What a reader opens before it reads a row, and what lies beside it.
+    """The metadata files that a reader opens before it reads rows, and statistics files.
 
-    `metadata_bytes` is the size of the current metadata file, None where the storage does not say.
-    Manifests are those of the current snapshot. Unreferenced statistics are of snapshots that are
-    no longer there.
+    `metadata_bytes` is the size of the current metadata file, or None if the storage does not tell
+    it. Manifests are those of the current snapshot. Unreferenced statistics belong to snapshots
+    that no longer exist.
     """
 
     metadata_bytes: int | None = None
@@ -159,11 +160,11 @@ class MetadataFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureGain:
-    """What one procedure would do now, with nothing else said than the table.
+    """The effect that one procedure would have now, with its default options.
 
-    `files_before` become `files_after`: at most, where `is_upper_bound`. `bytes` are those of the
-    files before. None is not known; `problem` says why. `call` is for Spark's SQL, None where no
-    catalog has the table; `command` is for a shell.
+    `files_before` files become `files_after` files, or at most so many if `is_upper_bound`. `bytes`
+    is the size of the files before. None means unknown; `problem` says why. `call` is Spark SQL, or
+    None if no catalog has the table; `command` is a shell command.
     """
 
     procedure: str
@@ -180,7 +181,7 @@ class ProcedureGain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthFigures:
-    """What was found of a table at `examined_at_ms`, of its current snapshot and its metadata."""
+    """The figures of a table's current snapshot and metadata at `examined_at_ms`."""
 
     table: str
     location: str

@@ -1,7 +1,7 @@
-"""What each procedure would gain, and what to type for it.
+"""Computes the gain of each maintenance procedure, and the command to run it.
 
-Rewrites of manifests and the expiry of snapshots are asked for their plan. Rewrites of data files
-and of deletes are counted by the rules of their plans, without an object for each file.
+Manifest rewrites and snapshot expiry return their own plans. Rewrites of data files and deletes are
+counted by the rules of their plans, without an object for each file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FLAGS = ("uri", "warehouse")
 
 @dataclass(frozen=True, kw_only=True)
 class Gains:
-    """Asks the procedures of one table; orphan files only where `lists_storage`."""
+    """The procedures of one table; orphan files are only searched for if `lists_storage`."""
 
     catalog: Catalog
     table: LoadedTable
@@ -36,7 +36,7 @@ class Gains:
     lists_storage: bool
 
     def all(self) -> Iterator[ProcedureGain]:
-        """Each procedure, in the order in which they are best run."""
+        """Yield the gain of each procedure, in the order in which they are best run."""
         yield self._of("rewrite_equality_deletes", self._equality_deletes)
         yield self._of("rewrite_position_delete_files", self._position_deletes)
         yield self._of("rewrite_data_files", self._data_files)
@@ -153,7 +153,7 @@ def _deletes(count: DeleteRewriteCount, what: str) -> _Gain:
 
 
 def sql_call(catalog: Catalog, table: LoadedTable, procedure: str) -> str | None:
-    """The procedure in Spark's SQL; None for a table at a path, which no catalog has."""
+    """Return the procedure call in Spark SQL, or None for a table at a path, without catalog."""
     identifier = table.identifier
     if not identifier.namespace:
         return None
@@ -163,7 +163,7 @@ def sql_call(catalog: Catalog, table: LoadedTable, procedure: str) -> str | None
 
 
 def shell_command(catalog: Catalog, table: LoadedTable, procedure: str) -> str:
-    """The procedure in a shell, with the catalog's properties but for secrets."""
+    """Return the shell command of the procedure, with the catalog's properties except secrets."""
     identifier = table.identifier
     command = ["maintain", procedure.replace("_", "-")]
     if not identifier.namespace and is_path(identifier.name):
@@ -173,7 +173,7 @@ def shell_command(catalog: Catalog, table: LoadedTable, procedure: str) -> str:
 
 
 def _options(catalog: Catalog) -> Iterator[str]:
-    """What says which catalog it is: its name, and what no configuration says of it."""
+    """Yield the options that identify the catalog, except those that the configuration sets."""
     if catalog.name != default_name(os.environ):
         yield f"--catalog={catalog.name}"
     configured = configured_properties(catalog.name, os.environ)

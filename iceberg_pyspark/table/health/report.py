@@ -1,4 +1,4 @@
-"""A health report: its figures and output formats."""
+"""Defines a health report and its output formats."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from iceberg_pyspark.table.health.report_text import html_of, text_of
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TableHealth(HealthFigures):
-    """The health of a table; printed it is a text, in a notebook it is tables."""
+    """The health of a table; it prints as text, and as tables in a notebook."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, by the names of the fields, in the types of JSON."""
+        """Return all figures by field name, in JSON types."""
         return asdict(self)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""A health report for a person: as text, and as the tables of a notebook."""
+"""Formats a health report for people: as text, and as HTML tables for notebooks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MS = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One table of a report, every cell a text; `numbers` are the columns of numbers."""
+    """One table of a report, with text cells; `numbers` are the indexes of numeric columns."""
 
     title: str
     header: Sequence[str] = ()
@@ -24,7 +24,7 @@ class Section:
 
 
 def sections(health: HealthFigures) -> Iterator[Section]:
-    """The tables of a report, in the order in which they are read."""
+    """Yield the tables of a report, in reading order."""
     yield Section(title="Table", rows=_table(health))
     yield Section(
         title="What maintenance would gain",
@@ -115,7 +115,7 @@ def sections(health: HealthFigures) -> Iterator[Section]:
 
 
 def text_of(health: HealthFigures) -> str:
-    """The report as lines, and the commands to type last."""
+    """Return the report as text, with the recommended commands at the end."""
     lines = [printable(f"Health of {health.table}")]
     for section in sections(health):
         if section.title in _LONG or not section.rows:
@@ -132,7 +132,7 @@ def text_of(health: HealthFigures) -> str:
 
 
 def html_of(health: HealthFigures) -> str:
-    """The report as tables; every text in it is escaped."""
+    """Return the report as HTML tables; all text is escaped."""
     parts = [html_table(s.title, s.header, s.rows) for s in sections(health) if s.rows]
     commands = [
         (g.procedure, g.command, "" if g.call is None else g.call) for g in health.procedures
@@ -142,7 +142,7 @@ def html_of(health: HealthFigures) -> str:
 
 
 def size_text(size: int | None) -> str:
-    """Bytes in the unit that suits.
+    """Return a number of bytes in a suitable unit.
 
     >>> size_text(0), size_text(1023), size_text(1536), size_text(5 << 30), size_text(None)
     ('0 B', '1023 B', '1.5 KiB', '5.0 GiB', 'unknown')
@@ -156,12 +156,12 @@ def size_text(size: int | None) -> str:
 
 
 def number_text(number: int | None) -> str:
-    """A number with its thousands apart."""
+    """Return a number with thousands separators, or "unknown" for None."""
     return "unknown" if number is None else f"{number:,}"
 
 
 def size_range(bucket: Bucket) -> str:
-    """The sizes of a bucket."""
+    """Return the size range of a bucket as text."""
     if bucket.less_than is None:
         return f"{_edge(bucket.least)} and more"
     if bucket.least == 0:
@@ -170,7 +170,7 @@ def size_range(bucket: Bucket) -> str:
 
 
 def count_range(bucket: Bucket) -> str:
-    """The counts of a bucket."""
+    """Return the count range of a bucket as text."""
     if bucket.less_than is None:
         return f"{bucket.least} and more"
     last = bucket.less_than - 1
@@ -178,7 +178,7 @@ def count_range(bucket: Bucket) -> str:
 
 
 def age_text(ms: int) -> str:
-    """How long ago, in the largest unit of which there are two.
+    """Return an age as text, in the largest unit of which there are at least two.
 
     >>> age_text(3 * 86_400_000), age_text(119_000), age_text(-1)
     ('3 days', '119 seconds', '0 seconds')

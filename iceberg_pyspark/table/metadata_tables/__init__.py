@@ -1,1 +1,1 @@
-"""Metadata tables, `db.t.files` and its kind."""
+"""Implements metadata tables, such as `db.t.files`."""

@@ -1,7 +1,7 @@
-"""Metadata tables by name: `files`, `snapshots`, `partitions` and the others Java has.
+"""Finds metadata tables by name: `files`, `snapshots`, `partitions` and the others Java has.
 
-`db.events.files` names one in Spark SQL and in the data source, `/path/to/events#files` where the
-table is a path. A table of that very name wins.
+`db.events.files` is such a name in Spark SQL and in the data source, and `/path/to/events#files`
+for a table at a path. If a real table has this name, it takes precedence.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _OF_ALL_SNAPSHOTS = (
 )
 CHANGES = "changes"
 METADATA_TABLES = (*_OF_ONE_SNAPSHOT, *_OF_ALL_SNAPSHOTS, CHANGES)
-"""The names, in lower case; a name is accepted in any case."""
+"""The names of metadata tables, in lower case; a name is accepted in any case."""
 
 _CONTENT_OF_FILES = {
     "files": None,
@@ -92,9 +92,9 @@ _CONTENT_OF_FILES = {
 
 
 def table_of_metadata_table(identifier: TableIdentifier) -> tuple[TableIdentifier, str] | None:
-    """For the name of a metadata table: the table it is of, and which one; None for other names.
+    """Return the table and the metadata table that a name denotes, or None for other names.
 
-    To be asked only where there is no table of that name.
+    Call this only if no table has the name.
     """
     if not identifier.namespace:
         path, mark, name = identifier.name.rpartition("#")
@@ -114,7 +114,7 @@ def _metadata_table_name(name: str) -> str | None:
 def metadata_table(
     loaded_table: LoadedTable, io: FileIO, name: str, *, selector: SnapshotSelector | None = None
 ) -> MetadataTable:
-    """A metadata table of a table; `selector` chooses the snapshot of those that show one."""
+    """Return a metadata table; `selector` chooses the snapshot for those that show one snapshot."""
     metadata_name = _metadata_table_name(name)
     if metadata_name is None:
         raise InvalidRequestError(
@@ -155,7 +155,7 @@ def plan_of_changes(
     predicate: Predicate,
     of_changes: Predicate,
 ) -> ChangePlan:
-    """The plan of the metadata table `changes`, by predicates as `ChangePlan` takes them."""
+    """Return the plan of the metadata table `changes`; see `ChangePlan` for the predicates."""
     return ChangePlan(
         io,
         loaded_table.metadata,
@@ -167,7 +167,7 @@ def plan_of_changes(
 
 
 def _changing(loaded_table: LoadedTable, selector: SnapshotSelector | None) -> tuple[Snapshot, ...]:
-    """The snapshots whose changes are read."""
+    """Return the snapshots whose changes are read."""
     if loaded_table.plan_scan is not None:
         raise UnsupportedFeatureError(
             f"{loaded_table.identifier}.{CHANGES}: the catalog's server plans scans of the table, "

@@ -1,10 +1,10 @@
-"""The metadata table `changes`: which rows each snapshot of a history added and took away.
+"""Implements the metadata table `changes`: the rows that each snapshot added and deleted.
 
-A row is added by a snapshot, or deleted by it, if it is live after the snapshot and was not before,
-or the other way round: rows are told apart by their file and position, so that files which are
-written anew show the rows they keep as deleted and added. Snapshots of operation `replace` change
-no row by definition (specification, "Snapshots") and are passed over. Columns are Java's
-(`SparkChangelogTable`), which reads no history with delete files; here they are compared.
+A row is added by a snapshot if it is live after the snapshot and was not before, and deleted in the
+opposite case. Rows are identified by their file and position, so rewritten files show their kept
+rows as deleted and added. Snapshots of operation `replace` change no row by definition
+(specification, "Snapshots") and are skipped. The columns are Java's (`SparkChangelogTable`), which
+reads no history with delete files; here deletes are compared.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _EVERY_ROW = AlwaysTrue()
 class ChangeTask:
     """Rows of a data file that one snapshot added or deleted, as `task.change` says.
 
-    They are the live rows of `task` without those of `kept`, which is the same file with the
-    deletes of the other side of the snapshot; None: all of them.
+    The rows are the live rows of `task` without the live rows of `kept`, which is the same file
+    with the deletes of the other side of the snapshot; None: all live rows of `task`.
     """
 
     task: ScanTask
@@ -61,7 +61,7 @@ class ChangeTask:
 
 
 def changes_schema(metadata: TableMetadata) -> Schema:
-    """The table's columns, then what is said of the change."""
+    """Return the table's columns, followed by the columns that describe the change."""
     names = {f.name for f in CHANGE_COLUMNS}
     clashing_names = sorted(names.intersection(f.name for f in metadata.current_schema.fields))
     if clashing_names:
@@ -73,7 +73,7 @@ def changes_schema(metadata: TableMetadata) -> Schema:
 
 
 def hidden_of_changes(metadata: TableMetadata) -> Schema:
-    """Where a changed row was or is, and from version 3 which row it is."""
+    """Return the hidden columns: the row's file and position, and from version 3 its row id."""
     partition = partition_of(metadata)
     lineage = LINEAGE if metadata.format_version >= 3 else ()
     partitions = () if partition is None else (partition,)
@@ -81,11 +81,11 @@ def hidden_of_changes(metadata: TableMetadata) -> Schema:
 
 
 class ChangePlan:
-    """The plan of the changes that snapshots of one lineage made, the newest of which comes first.
+    """The plan of the changes that snapshots of one lineage made; `snapshots` is newest first.
 
-    Where the predicates are not met neither files nor snapshots need to be read. Planning raises
-    `NoSuchSnapshotError` where what was before a snapshot has expired, unless it has only appended
-    rows.
+    Files and snapshots that cannot match the predicates are not read. Planning raises
+    `NoSuchSnapshotError` if the parent of a snapshot has expired, unless the snapshot has only
+    appended rows.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class ChangePlan:
         predicate: Predicate = _EVERY_ROW,
         of_changes: Predicate = _EVERY_ROW,
     ) -> None:
-        """`predicate` is bound to the table's schema, `of_changes` to the columns of a change."""
+        """Bind `predicate` to the table's schema and `of_changes` to the columns of a change."""
         self._io = io
         self._metadata = metadata
         self._table = table
@@ -107,14 +107,14 @@ class ChangePlan:
         self._predicate = predicate
         self._of_changes = of_changes
         self.metrics: Collection[int] = ()
-        """The columns whose metrics the entries of files have, besides those of the predicate."""
+        """The columns for which entries include metrics, in addition to the predicate's columns."""
 
         self.statistics = PlanStatistics()
         self.in_part: list[ChangeTask] = []
-        """What is not all rows of a file: complete once the files are exhausted."""
+        """The tasks for a part of a file's rows; complete after `files` is exhausted."""
 
     def files(self) -> Iterator[PlannedFiles]:
-        """The files of which all rows were added or deleted, those of one snapshot in a group."""
+        """Yield the files of which all rows were added or deleted, grouped by snapshot."""
         for ordinal, snapshot in self._changing:
             inserts, deletes = (
                 RowChange(type_, ordinal, snapshot.snapshot_id) for type_ in ("INSERT", "DELETE")
@@ -127,13 +127,13 @@ class ChangePlan:
             self.in_part += (t for t in compared.in_part() if t.task.change in tasks)
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
-        """The files as tasks."""
+        """Yield the files as scan tasks."""
         splitter = None if split is None else Splitter(split.target_size)
         for planned in self.files():
             yield from tasks_of(planned, splitter)
 
     def change_tasks(self) -> list[ChangeTask]:
-        """All that there is to read."""
+        """Return all tasks, for whole files and for parts of files."""
         return [*(ChangeTask(task=t) for t in self.tasks(split=None)), *self.in_part]
 
     def _is_wanted(self, change: RowChange) -> bool:
@@ -145,14 +145,14 @@ class ChangePlan:
         return bool(evaluate(self._of_changes, columns))
 
     def _sides_of(self, snapshot: Snapshot) -> tuple[_Side, _Side]:
-        """What a snapshot had before it and has after it, but for what cannot have changed."""
+        """Return the files before and after a snapshot, without files that cannot have changed."""
         after = read_snapshot_manifests(self._io, snapshot)
         parent_id = snapshot.parent_snapshot_id
         parent = None if parent_id is None else self._metadata.snapshot_by_id.get(parent_id)
         if parent is None and parent_id is not None:
             return _Side([]), self._without_parent(snapshot, after)
         before = [] if parent is None else read_snapshot_manifests(self._io, parent)
-        # where deletes are the same, files of manifests that are in both have not changed
+        # If deletes are the same, files of manifests that are on both sides have not changed.
         deletes = [{_state(m) for m in each if not _has_data(m)} for each in (before, after)]
         same = set()
         if deletes[0] == deletes[1]:
@@ -164,7 +164,7 @@ class ChangePlan:
         return sides[0], sides[1]
 
     def _without_parent(self, snapshot: Snapshot, after: Sequence[ManifestFile]) -> _Side:
-        """Of a snapshot whose parent has expired what it appended is known, and nothing else."""
+        """Return the files that an append added, which are known even if its parent has expired."""
         if snapshot.operation != "append":
             raise NoSuchSnapshotError(
                 f"table {self._table}: what snapshot {snapshot.snapshot_id} changed is not "
@@ -197,7 +197,7 @@ class _Side:
 
 
 class _Compared:
-    """The two sides of a snapshot, and what is said of the rows that it added or deleted."""
+    """The two sides of a snapshot, compared to find the rows that it added or deleted."""
 
     def __init__(
         self, sides: tuple[_Side, _Side], *, inserts: RowChange, deletes: RowChange
@@ -207,7 +207,7 @@ class _Compared:
         self._deletes = deletes
 
     def whole_files(self) -> Iterator[PlannedFiles]:
-        """Files that are on one side alone and have no deletes there."""
+        """Yield the files that are on one side only and have no deletes there."""
         for side, other, change in self._directions():
             for files, tasks in side.groups:
                 rows = [
@@ -225,14 +225,15 @@ class _Compared:
                     )
 
     def in_part(self) -> Iterator[ChangeTask]:
-        """Files that have deletes, on one side or other ones on each."""
+        """Yield the files with deletes on one side, or with different deletes on both sides."""
         for side, other, change in self._directions():
             for path, task in side.tasks.items():
                 on_other = other.tasks.get(path)
                 if on_other is None and task.deletes:
                     yield ChangeTask(task=replace(task, change=change))
                 elif on_other is not None and set(on_other.deletes) - set(task.deletes):
-                    # added again most often by a deletion vector that has the same rows and more
+                    # Rows are rarely added again: usually the other deletion vector includes these
+                    # deletes.
                     yield ChangeTask(task=replace(task, change=change), kept=on_other)
 
     def _directions(self) -> tuple[tuple[_Side, _Side, RowChange], ...]:
@@ -243,7 +244,7 @@ class _Compared:
 
 
 def _state(manifest: ManifestFile) -> tuple[Hashable, ...]:
-    """What has the same entries when it is equal."""
+    """Return a key: manifests with equal keys have the same live entries."""
     return *manifest.part, manifest.dead_positions
 
 
@@ -253,12 +254,12 @@ def _has_data(manifest: ManifestFile) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeRows:
-    """Reads tasks that are changes of one data file."""
+    """A reader of tasks that are changes of one data file."""
 
     context: ScanContext = field(repr=False)
 
     def read(self, io: FileIO, task: ChangeTask, projection: Schema) -> Iterator[pa.RecordBatch]:
-        """The rows, with what is said of the change."""
+        """Yield the changed rows, with the columns that describe the change."""
         if task.kept is None:
             yield from read_task(self._of(projection.fields), task.task, io)
             return
@@ -279,7 +280,7 @@ class ChangeRows:
         return replace(self.context, projection=Schema(fields=tuple(fields)))
 
     def _positions(self, io: FileIO, task: ScanTask) -> BitMap64:
-        """Where the live rows of a file are."""
+        """Return the positions of the live rows of a file."""
         positions = BitMap64()
         for batch in read_task(self._of([POS]), task, io):
             positions.update(batch.column(0).to_pylist())

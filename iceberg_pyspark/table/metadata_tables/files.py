@@ -1,4 +1,4 @@
-"""Metadata tables of manifest entries: `files`, `entries` and their narrower and wider kin.
+"""Implements the metadata tables of manifest entries: `files`, `entries` and similar ones.
 
 One task per manifest. Specification, "Manifest Entry Fields" and "Data File Fields"; column order
 and the readable form of metrics are those of Java's tables, which users know.
@@ -149,12 +149,12 @@ _ENTRY_COLUMNS = (
 
 
 def files_schema(metadata: TableMetadata) -> Schema:
-    """The columns of `files` and the tables like it."""
+    """Return the columns of `files` and similar tables."""
     return _with_readable_metrics(metadata.current_schema, _file_fields(metadata))
 
 
 def entries_schema(metadata: TableMetadata) -> Schema:
-    """The columns of `entries` and `all_entries`."""
+    """Return the columns of `entries` and `all_entries`."""
     data_file = _column(
         _DATA_FILE_ID, "data_file", types.StructType(_file_fields(metadata)), required=True
     )
@@ -166,7 +166,7 @@ def _file_fields(metadata: TableMetadata) -> tuple[types.NestedField, ...]:
     return tuple(
         replace(f, type=of_all_specs) if f.field_id == _PARTITION_ID else f
         for f in _FILE_COLUMNS
-        # not every engine knows a struct without fields
+        # some engines do not support a struct without fields
         if f.field_id != _PARTITION_ID or of_all_specs.fields
     )
 
@@ -205,7 +205,7 @@ def _measured_fields(schema: Schema) -> list[types.NestedField]:
 
 @dataclass(frozen=True, kw_only=True)
 class EntryRows:
-    """Reads tasks that are manifests: their live files, or with `as_entries` all their entries."""
+    """A reader of manifests: of their live files or, with `as_entries`, of all their entries."""
 
     schema: Schema
     table_schema: Schema
@@ -214,7 +214,7 @@ class EntryRows:
     as_entries: bool
 
     def read(self, io: FileIO, task: ManifestFile, projection: Schema) -> Iterator[pa.RecordBatch]:
-        """The entries of one manifest."""
+        """Yield the entries of one manifest."""
         spec = self.specs[task.partition_spec_id]
         entries = read_entries(
             io,
@@ -277,7 +277,7 @@ def _needs_metrics(projection: Schema) -> bool:
 def plan_manifests(
     io: FileIO, snapshots: Sequence[Snapshot], content: ManifestContent | None
 ) -> list[ManifestFile]:
-    """The manifests of those snapshots, each once, of all contents or of one."""
+    """Return the manifests of these snapshots, each once, of one content or of both (None)."""
     manifests: dict[Hashable, ManifestFile] = {}
     for snapshot in snapshots:
         for manifest in read_snapshot_manifests(io, snapshot):

@@ -1,4 +1,4 @@
-"""Metadata tables of manifests: `manifests` of one snapshot, `all_manifests` of every one."""
+"""Implements the metadata tables `manifests` (one snapshot) and `all_manifests` (all snapshots)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _COUNTS = (
 
 
 def manifests_schema(*, of_all_snapshots: bool) -> Schema:
-    """The columns of `manifests`, or with `of_all_snapshots` of `all_manifests`.
+    """Return the columns of `manifests` or, with `of_all_snapshots`, of `all_manifests`.
 
-    They differ in what may be null, as they do in Java.
+    As in Java, the two tables differ in the columns that may be null.
     """
     strict = not of_all_snapshots
 
@@ -74,14 +74,14 @@ def manifests_schema(*, of_all_snapshots: bool) -> Schema:
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestRows:
-    """Reads tasks that are snapshots: one row per manifest in its list."""
+    """A reader of snapshots; it yields one row per manifest in the manifest list."""
 
     schema: Schema
     specs: Mapping[int, PartitionSpec]
     schemas: Sequence[Schema]
 
     def read(self, io: FileIO, task: Snapshot, projection: Schema) -> Iterator[pa.RecordBatch]:
-        """The manifests of one snapshot."""
+        """Yield the manifests of one snapshot."""
         manifests = read_snapshot_manifests(io, task)
         rows = arrow_of_rows(self.schema, (self._row(m, task) for m in manifests))
         yield from KnownRows(schema=self.schema).read(io, rows, projection)
@@ -137,5 +137,5 @@ class ManifestRows:
 
 
 def _bound_value(type_: ice.Type, bound: bytes) -> Any:
-    """What the bound is; its bytes where no type is known."""
+    """Return the bound's value, or its bytes if the type is unknown."""
     return bound if isinstance(type_, ice.UnknownType) else value_from_bytes(type_, bound)

@@ -1,4 +1,4 @@
-"""The metadata table `partitions`: the rows and files of each partition of one snapshot."""
+"""Implements the metadata table `partitions`: rows and files per partition of one snapshot."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SUMMED_COLUMNS = (
 
 
 def partitions_schema(metadata: TableMetadata) -> Schema:
-    """The columns of `partitions`; an unpartitioned table has no partition and spec to show."""
+    """Return the columns of `partitions`; unpartitioned tables lack `partition` and `spec_id`."""
 
     def column(field_id: int, name: str, type_: Type, doc: str) -> NestedField:
         return NestedField(field_id=field_id, name=name, type=type_, required=True, doc=doc)
@@ -115,16 +115,16 @@ class _Partition:
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionRows:
-    """Reads a task that is a snapshot; memory is bounded by the number of partitions."""
+    """A reader of a snapshot; its memory is bounded by the number of partitions."""
 
     schema: Schema
     specs: Mapping[int, PartitionSpec]
     schemas: Sequence[Schema]
     committed_at_ms: Mapping[int, int]
-    """When each known snapshot was committed."""
+    """The commit time of each known snapshot, in milliseconds since 1970."""
 
     def read(self, io: FileIO, task: Snapshot, projection: Schema) -> Iterator[pa.RecordBatch]:
-        """The partitions of one snapshot, in the order they first appear."""
+        """Yield the partitions of one snapshot, in the order in which they first appear."""
         partitions: dict[PartitionKey, _Partition] = {}
         for manifest in read_snapshot_manifests(io, task):
             self._add(io, manifest, partitions)

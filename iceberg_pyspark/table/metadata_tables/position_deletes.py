@@ -1,4 +1,4 @@
-"""The metadata table `position_deletes`: every deleted row position of one snapshot.
+"""Implements the metadata table `position_deletes`: each deleted position of one snapshot.
 
 Specification, "Position Delete Files" and "Deletion Vectors". One task per delete file or vector.
 """
@@ -47,7 +47,7 @@ from iceberg_pyspark.table.metadata_tables.values import (
 
 _CONTENT_OFFSET_ID, _CONTENT_SIZE_ID = 2147483641, 2147483640
 _POSITIONS_AT_ONCE = 65_536
-# files without ids can be read too: the specification fixes the names
+# files without field ids are readable too, since the specification fixes the column names
 _NAMES = NameMapping(
     fields=tuple(
         MappedField(field_id=f.field_id, names=(f.name,))
@@ -67,7 +67,7 @@ _ENTRY_COLUMNS = (
 
 
 def position_deletes_schema(metadata: TableMetadata) -> Schema:
-    """The columns of `position_deletes`; where a vector lies is shown since v3."""
+    """Return the columns of `position_deletes`; from v3 they include a vector's offset and size."""
     of_all_specs = unified_partition_type(metadata.partition_specs, metadata.schemas_newest_first)
     where_of_vectors = (
         NestedField(
@@ -109,7 +109,7 @@ def position_deletes_schema(metadata: TableMetadata) -> Schema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionDeleteFile:
-    """A position delete file or a deletion vector; `partition` is under spec `spec_id`."""
+    """A position delete file or a deletion vector; `partition` belongs to spec `spec_id`."""
 
     file_path: str
     file_format: FileFormat
@@ -124,7 +124,7 @@ class PositionDeleteFile:
 def plan_position_deletes(
     io: FileIO, metadata: TableMetadata, snapshots: Sequence[Snapshot]
 ) -> list[PositionDeleteFile]:
-    """The position deletes of those snapshots."""
+    """Return the position deletes of these snapshots."""
     deletes = []
     manifests = [m for s in snapshots for m in read_snapshot_manifests(io, s)]
     for manifest in manifests:
@@ -143,7 +143,7 @@ def plan_position_deletes(
 
 @dataclass(frozen=True, kw_only=True)
 class PositionDeleteRows:
-    """Reads tasks that are position delete files or deletion vectors."""
+    """A reader of position delete files and deletion vectors."""
 
     table: str
     specs: Mapping[int, PartitionSpec]
@@ -152,7 +152,7 @@ class PositionDeleteRows:
     def read(
         self, io: FileIO, task: PositionDeleteFile, projection: Schema
     ) -> Iterator[pa.RecordBatch]:
-        """The positions one file deletes."""
+        """Yield the positions that one file deletes."""
         if task.file_format == "puffin":
             rows = self._of_vector(io, task, projection)
         else:
@@ -193,7 +193,7 @@ class PositionDeleteRows:
             f"table {self.table}",
         )
         row = projection.as_struct.field(DELETE_FILE_ROW_ID)
-        # a vector of some bytes may hold billions of positions: never all at once
+        # A vector of a few bytes may hold billions of positions, so never read all at once.
         positions = iter(bitmap)
         while len(read_now := np.fromiter(islice(positions, _POSITIONS_AT_ONCE), np.int64)):
             part = pa.array(read_now)
@@ -203,7 +203,7 @@ class PositionDeleteRows:
                 DELETE_FILE_POS.field_id: part,
             }
             if row is not None:
-                # a vector keeps positions alone
+                # a vector stores positions only
                 columns[row.field_id] = pa.nulls(len(part), arrow_type(row.type))
             yield len(part), columns
 
@@ -229,7 +229,7 @@ class PositionDeleteRows:
 def _repeated(
     f: NestedField, task: PositionDeleteFile, partition: pa.Array, count: int
 ) -> pa.Array:
-    """A column that is the same in all rows of a file."""
+    """Return a column that has the same value in all rows of a file."""
     match f.field_id:
         case i if i == PARTITION_ID:
             assert isinstance(f.type, StructType), "partition is a struct"

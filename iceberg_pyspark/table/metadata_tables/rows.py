@@ -1,7 +1,8 @@
-"""The common form of metadata tables: a schema, a reader and small tasks.
+"""Defines the common form of metadata tables: a schema, a reader and small tasks.
 
-A reader has the data that all tasks share, and is pickled once; a task names one manifest, snapshot
-or file. Both are small, so tasks can run anywhere. The modules beside this one define the tables.
+A reader has the data that all tasks share, and is pickled once; a task refers to one manifest,
+snapshot or file. Both are small, so tasks can run anywhere. The other modules here define the
+tables.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from iceberg_pyspark.spec.types import ListType, MapType, NestedField, StructTyp
 from iceberg_pyspark.storage.file_io import FileIO
 
 ColumnMaker: TypeAlias = Callable[[NestedField], pa.Array]
-"""Makes one top-level column as wanted; asked only for columns that are."""
+"""Returns one top-level column in the projected form; called only for projected columns."""
 
 
 class MetadataTableReader(Protocol):
-    """Turns tasks of one kind into rows; pickles small."""
+    """A reader that turns tasks of one kind into rows; its pickle is small."""
 
     def read(self, io: FileIO, task: Any, projection: Schema) -> Iterator[pa.RecordBatch]:
-        """The rows of a task, as batches of exactly `to_arrow_schema(projection)`.
+        """Yield the rows of a task, as batches of exactly `to_arrow_schema(projection)`.
 
-        `projection` holds fields of the metadata table's schema, by id, and perhaps not all of a
-        struct's.
+        `projection` has fields of the metadata table's schema, by id, and possibly only some of a
+        struct's fields.
         """
         ...
 
@@ -40,38 +41,38 @@ class MetadataTable:
     """One metadata table of one table, ready to be read."""
 
     name: str
-    """The full name: `db.events.files`."""
+    """The full name, such as `db.events.files`."""
     schema: Schema
     reader: MetadataTableReader
     io: FileIO = field(repr=False)
     plan: Callable[[], Sequence[Any]] = field(repr=False)
-    """Works the tasks out, which may read manifest lists."""
+    """Computes the tasks; may read manifest lists."""
 
     hidden: Schema = field(default=Schema(fields=()))
-    """Columns that are there too, for who names them."""
+    """Additional columns, which a query must name explicitly."""
 
     def select(self, projection: Schema) -> MetadataTable:
-        """The table with only some of the fields."""
+        """Return the table with only these fields."""
         return replace(self, schema=projection)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, task by task."""
+        """Yield the rows, task by task."""
         for task in self.plan():
             yield from self.reader.read(self.io, task, self.schema)
 
     def to_arrow(self) -> pa.Table:
-        """The rows as one table, in memory."""
+        """Return all rows as one table in memory."""
         return pa.Table.from_batches(self.to_batches(), to_arrow_schema(self.schema))
 
 
 @dataclass(frozen=True, kw_only=True)
 class KnownRows:
-    """Reads tasks that are the rows themselves, as Arrow tables of `schema`."""
+    """A reader of tasks that are the rows themselves, as Arrow tables of `schema`."""
 
     schema: Schema
 
     def read(self, io: FileIO, task: pa.Table, projection: Schema) -> Iterator[pa.RecordBatch]:
-        """The task's own rows."""
+        """Yield the task's own rows."""
         del io
         for batch in task.to_batches():
             yield batch_of(projection, batch.num_rows, partial(self._column, batch))
@@ -82,12 +83,12 @@ class KnownRows:
 
 
 def arrow_of_rows(schema: Schema, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Rows by column name as an Arrow table."""
+    """Return rows, given by column name, as an Arrow table."""
     return pa.Table.from_pylist(list(rows), to_arrow_schema(schema))
 
 
 def batch_of(projection: Schema, rows: int, make: ColumnMaker) -> pa.RecordBatch:
-    """A batch of the projected columns; one without any column still knows its number of rows."""
+    """Return a batch of the projected columns, with the right row count even without columns."""
     fields = [to_arrow_field(f) for f in projection.fields]
     arrays = [make(f) for f in projection.fields]
     if not arrays:
@@ -96,19 +97,19 @@ def batch_of(projection: Schema, rows: int, make: ColumnMaker) -> pa.RecordBatch
 
 
 def shaped(array: pa.Array, parent: StructType, target: NestedField) -> pa.Array:
-    """A child of `parent`, given as an array, as exactly the type of the target."""
+    """Convert the array of a child of `parent` to exactly the type of the target field."""
     return shaped_type(array, field_of(parent, target).type, target.type)
 
 
 def field_of(parent: StructType, target: NestedField) -> NestedField:
-    """The field as the metadata table has it, whatever a reader calls it."""
+    """Return the field with the target's id as the metadata table defines it."""
     field = parent.field(target.field_id)
     assert field is not None, "a reader projects fields of the schema"
     return field
 
 
 def shaped_type(array: pa.Array, have: Type, want: Type) -> pa.Array:
-    """An array of a type with only the fields that `want` has, as exactly `arrow_type(want)`."""
+    """Convert an array to exactly `arrow_type(want)`, which may have fewer nested fields."""
     target = arrow_type(want)
     match (have, want):
         case (StructType(), StructType()):
@@ -129,7 +130,7 @@ def shaped_type(array: pa.Array, have: Type, want: Type) -> pa.Array:
 def struct_of(
     type_: StructType, children: Sequence[pa.Array], rows: int, nulls_of: pa.Array | None = None
 ) -> pa.Array:
-    """A struct array of exactly `arrow_type(type_)`, null where `nulls_of` is."""
+    """Return a struct array of exactly `arrow_type(type_)`, null where `nulls_of` is null."""
     mask = nulls_of.is_null() if nulls_of is not None and nulls_of.null_count else None
     if not children:
         is_null = [False] * rows if mask is None else mask.to_pylist()

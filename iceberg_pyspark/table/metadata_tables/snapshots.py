@@ -1,4 +1,7 @@
-"""The metadata tables that need table metadata only: snapshots, history, refs, metadata log."""
+"""Implements the metadata tables that need only table metadata.
+
+These are `snapshots`, `history`, `refs` and `metadata_log_entries`.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +70,7 @@ METADATA_LOG_ENTRIES = Schema(
 
 
 def snapshot_rows(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
-    """One row per snapshot."""
+    """Yield one row per snapshot."""
     for s in metadata.snapshots:
         yield {
             "committed_at": s.timestamp_ms * 1000,
@@ -83,7 +86,7 @@ def snapshot_rows(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
 
 
 def history_rows(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
-    """One row per time a snapshot became current; expired ones are there without a parent."""
+    """Yield one row per time that a snapshot became current; expired ones have no parent."""
     current = metadata.current_snapshot
     ancestors = {s.snapshot_id for s in ancestors_of(metadata, current)}
     for entry in metadata.snapshot_log:
@@ -97,7 +100,7 @@ def history_rows(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
 
 
 def ref_rows(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
-    """One row per branch and tag."""
+    """Yield one row per branch and tag."""
     for name, ref in metadata.refs.items():
         yield {
             "name": name,
@@ -110,7 +113,7 @@ def ref_rows(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
 
 
 def metadata_log_rows(loaded_table: LoadedTable) -> Iterator[dict[str, Any]]:
-    """One row per known metadata file, the current one last, with what was current in it."""
+    """Yield one row per known metadata file, oldest first, with the snapshot current then."""
     metadata = loaded_table.metadata
     files = [(e.timestamp_ms, e.metadata_file) for e in metadata.metadata_log]
     files.append((metadata.last_updated_ms, loaded_table.metadata_location))

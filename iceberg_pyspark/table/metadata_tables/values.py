@@ -1,6 +1,6 @@
-"""Values of manifest entries as the columns that metadata tables show: partitions, bounds, maps.
+"""Converts values of manifest entries to columns of metadata tables: partitions, bounds, maps.
 
-Entry tables hold values physically (a date is an integer) and metrics as maps by field id; see
+Entry tables store physical values (a date is an integer) and metrics as maps by field id; see
 `spec/entry_columns.py`.
 """
 
@@ -26,10 +26,10 @@ Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 def shown_type(type_: types.Type) -> types.Type:
-    """The type in which values of a type are shown.
+    """Return the type in which values of a type are shown.
 
-    Geometry and geography, which neither Arrow nor older releases of Spark have, are shown as the
-    bytes that are stored: WKB, or a point in bounds (specification, Appendix D and G).
+    Geometry and geography, which neither Arrow nor older releases of Spark support, are shown as
+    the stored bytes: WKB, or a point in bounds (specification, Appendix D and G).
     """
     if isinstance(type_, types.GeometryType | types.GeographyType):
         return types.BinaryType()
@@ -37,7 +37,7 @@ def shown_type(type_: types.Type) -> types.Type:
 
 
 def logical_values(array: pa.Array, type_: types.Type) -> pa.Array:
-    """Physical values of a type, or of one that was promoted to it, as `arrow_type(type_)`."""
+    """Convert physical values of a type, or of a type promoted to it, to `arrow_type(type_)`."""
     target = arrow_type(type_)
     if array.type == target:
         return array
@@ -45,7 +45,7 @@ def logical_values(array: pa.Array, type_: types.Type) -> pa.Array:
         case types.UnknownType():
             return pa.nulls(len(array), target)
         case types.StringType():
-            # of an unknown transform, whatever it gave
+            # for an unknown transform: the stored values as text
             return as_texts(array)
         case types.DateType():
             return array.cast(pa.int32()).cast(target)
@@ -66,20 +66,20 @@ def logical_values(array: pa.Array, type_: types.Type) -> pa.Array:
 
 
 def bound_values(bounds: pa.Array, type_: types.Type) -> pa.Array:
-    """Binary bounds as values; what cannot be read is null."""
+    """Decode binary bounds to values; unreadable bounds become null."""
     if isinstance(type_, types.UnknownType):
         return pa.nulls(len(bounds), arrow_type(type_))
     return logical_values(decode_bounds(bounds, type_), type_)
 
 
 def partition_tuples(entries: pa.RecordBatch) -> list[tuple[Any, ...]]:
-    """The physical partition values of each manifest entry; empty tuples where there are none."""
+    """Return the physical partition values of each entry; empty tuples if unpartitioned."""
     parts = [part.to_pylist() for part in entries.column("partition").flatten()]
     return list(zip(*parts, strict=True)) if parts else [()] * entries.num_rows
 
 
 def partition_of_values(type_: types.StructType, tuples: Sequence[Sequence[Any]]) -> pa.Array:
-    """Tuples of physical values as a struct that names its children by field id."""
+    """Return tuples of physical values as a struct array with field ids as child names."""
     if not type_.fields:
         return pa.array([{}] * len(tuples), pa.struct([]))
     columns = zip(*tuples, strict=True) if tuples else [()] * len(type_.fields)
@@ -99,9 +99,9 @@ def _physical_array(type_: types.Type, values: Sequence[Any]) -> pa.Array:
 
 
 def partition_values(partition: pa.Array, target: types.StructType) -> pa.Array:
-    """Partition tuples of one spec as a struct over all specs; fields of others are null.
+    """Convert partition tuples of one spec to a struct over all specs; missing fields are null.
 
-    `partition` names its children by field id.
+    `partition` has field ids as child names.
     """
     rows = len(partition)
     at = {f.name: i for i, f in enumerate(partition.type)}
@@ -117,7 +117,7 @@ def partition_values(partition: pa.Array, target: types.StructType) -> pa.Array:
 
 
 class MetricValues:
-    """One metric of every file, a map by field id, taken apart into columns of single fields."""
+    """One metric of all files, split from a map by field id into a column per field."""
 
     def __init__(self, maps: pa.MapArray) -> None:
         self._rows = len(maps)
@@ -127,7 +127,7 @@ class MetricValues:
         rows = np.repeat(np.arange(self._rows), np.diff(offsets))
         keys = maps.keys.slice(first, last - first).to_numpy(zero_copy_only=False)
         if maps.null_count:
-            # what lies under a null map belongs to no file
+            # entries under a null map belong to no file
             valid = maps.is_valid().to_numpy(zero_copy_only=False)[rows]
             rows, keys = rows[valid], keys[valid]
             places = np.arange(first, last)[valid]
@@ -139,7 +139,7 @@ class MetricValues:
         self._places: Numbers = places[order]
 
     def of_field(self, field_id: int) -> pa.Array:
-        """The metric of one field, null for files that have none."""
+        """Return the metric of one field, with null for files that lack it."""
         start, end = np.searchsorted(self._keys, [field_id, field_id + 1])
         at = np.full(self._rows, -1, np.int64)
         at[self._file_of[start:end]] = self._places[start:end]

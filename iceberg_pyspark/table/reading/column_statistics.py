@@ -1,8 +1,8 @@
-"""What a snapshot is known to hold in its columns: distinct values, nulls, least and greatest.
+"""Returns column statistics of a snapshot: distinct values, nulls, minimum and maximum.
 
-Distinct values are counted by whoever writes a statistics file; table metadata repeat the counts of
-its theta sketches (Puffin specification, `apache-datasketches-theta-v1`), so that the file itself
-is not opened. The others are of manifests. All of it is for estimates alone: deleted rows are
+Distinct values are counted by the writer of a statistics file; table metadata repeats the counts of
+its theta sketches (Puffin specification, `apache-datasketches-theta-v1`), so the file itself is not
+opened. The other values come from manifests. All are only good for estimates: deleted rows are
 counted, and bounds may be wider than the values.
 """
 
@@ -29,7 +29,7 @@ from iceberg_pyspark.table.reading.scan import TableScan
 _log = logging.getLogger(__name__)
 
 _UNBOUNDED_TYPES = (types.StringType, types.BinaryType, types.FixedType, types.UUIDType)
-"""No estimate asks for the least and greatest of these."""
+"""Types whose minimum and maximum no estimate uses."""
 
 _BOUNDED_TYPES = (
     types.IntegerType,
@@ -41,14 +41,14 @@ _BOUNDED_TYPES = (
 )
 
 _MOST_FILES = 100_000
-"""Of a larger table the manifests are not read for an estimate."""
+"""The manifests of a table with more data files are not read for an estimate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnStatistics:
-    """One column; `least` and `greatest` in the physical form of `spec/values.py`.
+    """The statistics of one column; `least` and `greatest` are physical values (`spec/values.py`).
 
-    They are None where all values are null, and of types whose order no estimate asks for.
+    They are None if all values are null, and for types whose order no estimate uses.
     """
 
     distinct_count: int
@@ -58,7 +58,7 @@ class ColumnStatistics:
 
 
 def distinct_counts(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[int, int]:
-    """How many values the statistics file of a snapshot counts, by the id of the column."""
+    """Return the distinct counts in the snapshot's statistics files, by column id."""
     counts: dict[int, int] = {}
     for file in metadata.statistics:
         if snapshot is None or file.snapshot_id != snapshot.snapshot_id:
@@ -85,12 +85,12 @@ def distinct_counts(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[
 def column_statistics(
     scan: TableScan, columns: Iterable[types.NestedField]
 ) -> Mapping[int, ColumnStatistics]:
-    """What is known of columns in full, by their ids; of the snapshot, whatever the scan selects.
+    """Return complete statistics of columns by id, for the whole snapshot, ignoring the filter.
 
-    Without nulls and bounds a count of values is worse than none: Spark 4.1 takes a column with
-    nothing else known for one of nulls alone.
+    Columns without null counts or bounds are left out: if Spark 4.1 has only a distinct count, it
+    assumes that a column has nulls only.
     """
-    # the file counts the values of the whole snapshot
+    # the distinct counts are those of the whole snapshot
     counts = distinct_counts(scan.metadata, scan.snapshot) if scan.appends is None else {}
     totals = {
         c.field_id: _Totals(c)
@@ -116,7 +116,7 @@ def column_statistics(
 
 
 class _Totals:
-    """Of one column, what the manifests seen so far say."""
+    """The null count and bounds of one column in the manifests read so far."""
 
     def __init__(self, column: types.NestedField) -> None:
         self._column = column

@@ -1,4 +1,4 @@
-"""Decides, by the bounds in manifests, whether files differ in the values of a column."""
+"""Decides from the bounds in manifests whether files have different ranges of a column."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _COMMON_PART = 0.5
 
 
 def files_are_alike(scan: TableScan, column: NestedField) -> bool:
-    """Whether each file has values of at least half of the column's range, and all the same half.
+    """Return whether all files have the same half, or more, of the column's range in common.
 
-    Then a range of values hardly leaves out a file. False where bounds do not tell.
+    A filter by range then skips hardly any file. Returns False if bounds are missing.
     """
     if not isinstance(column.type, _MEASURED_TYPES):
         return False

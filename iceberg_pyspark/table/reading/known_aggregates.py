@@ -1,8 +1,9 @@
-"""Counts, least and greatest values of a scan as manifests know them: no data file is opened.
+"""Computes counts, minima and maxima of a scan from manifests, without opening data files.
 
-They are known where every row of the files planned is live and fulfils the predicate, and where
-bounds are values: of strings and bytes they may be cut short, of floats NaN is outside of them, so
-that of those only partition values count. One file that does not tell makes all unknown.
+They are known if every row of the planned files is live and matches the predicate, and if bounds
+are exact: bounds of strings and bytes may be truncated, and NaN is outside the bounds of floats, so
+for these types only partition values count. One file without this information makes the result
+unknown.
 """
 
 from __future__ import annotations
@@ -38,23 +39,23 @@ _GROUPED_TYPES = (*_BOUNDED_TYPES, types.StringType)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate:
-    """`rows` counts rows and has no column, `count` counts those where the column is not null."""
+    """An aggregate: `rows` counts rows and has no column, `count` counts non-null values."""
 
     kind: AggregateKind
     column: types.NestedField | None = None
 
 
 class _UnknownError(Exception):
-    """Some file does not tell."""
+    """Raised when the entry of some file is not sufficient."""
 
 
 def known_aggregates(
     scan: TableScan, groups: Sequence[types.NestedField], aggregates: Sequence[Aggregate]
 ) -> list[tuple[Any, ...]] | None:
-    """A row for each group: its values, then its aggregates; None where data must be read.
+    """Return a row per group: its values, then its aggregates. None if data must be read.
 
-    Columns are top-level ones of the schema that the scan selects. Values are in the physical form
-    of `spec/values.py`. Without groups there is one row.
+    Columns are top-level columns of the schema that the scan selects. Values are physical
+    (`spec/values.py`). Without groups there is one row.
     """
     columns = [*groups, *(a.column for a in aggregates if a.column is not None)]
     if scan.only_files is not None or not all(isinstance(c.type, _GROUPED_TYPES) for c in columns):
@@ -77,7 +78,7 @@ def _of_files(
     groups: Sequence[types.NestedField],
     aggregates: Sequence[Aggregate],
 ) -> pa.Table:
-    """One row for each file of a manifest that has rows."""
+    """Return one row for each file of a manifest that has rows."""
     files = _File(scan, planned_files)
     columns = {f"g{i}": files.partition_values(g) for i, g in enumerate(groups)}
     columns |= {f"a{i}": files.aggregate(a) for i, a in enumerate(aggregates)}
@@ -87,17 +88,17 @@ def _of_files(
 
 
 class _File:
-    """What the entries of one manifest know, a value for each file."""
+    """The aggregates that the entries of one manifest contain, with one value per file."""
 
     def __init__(self, scan: TableScan, planned_files: PlannedFiles) -> None:
         snapshot = scan.snapshot
-        # entries of content say of bounds whether they are values, which is not read
+        # Entries of root manifests say whether bounds are exact, but this flag is not read.
         self._may_have_loose_bounds = snapshot is not None and snapshot.root_manifest is not None
         self._entries = planned_files.entries
         self._identity = identity_source_ids(planned_files.spec)
         self._partition = planned_files.entries["partition"].combine_chunks()
         self.rows = planned_files.entries["record_count"].combine_chunks().cast(pa.int64())
-        # a negative count, of old writers' imported files, is unknown
+        # Files imported by old writers may have a negative count, which means unknown.
         if (
             planned_files.deletes
             or planned_files.residuals
@@ -135,7 +136,7 @@ class _File:
         return pc.if_else(pc.less(nulls, self.rows), values, None)
 
     def _nulls(self, column: types.NestedField) -> pa.Array:
-        """How many rows have a null, where that and the count of all values are told."""
+        """Return the null counts; raise `_UnknownError` if a file has no consistent counts."""
         nulls = self._metric("null_value_counts", column)
         in_range = pc.and_(pc.greater_equal(nulls, 0), pc.less_equal(nulls, self.rows))
         has_counts = pc.equal(self._metric("value_counts", column), self.rows)
@@ -150,7 +151,7 @@ class _File:
 
 
 def _as_values(array: pa.Array, type_: types.Type) -> pa.Array:
-    """Values of one type from every manifest, whatever the column was promoted from."""
+    """Cast the values to one type for all manifests, since the column may have been promoted."""
     match type_:
         case types.DecimalType(scale=scale):
             return array.cast(pa.decimal128(38, scale))

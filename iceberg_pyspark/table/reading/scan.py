@@ -1,7 +1,7 @@
-"""One read of one snapshot: what it returns, of which rows, planned and carried out.
+"""Plans and executes one read of one snapshot.
 
-The snapshot is pinned when the scan is made; `context` is
-complete then and is all that readers elsewhere need besides the tasks.
+The snapshot is chosen when the scan is created. From then on `context` is complete: readers in
+other processes need only the context and the tasks.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, s
 
 @contextmanager
 def _damage_of(table: str) -> Iterator[None]:
-    """Have errors about files of metadata say which table they are of, and what may be done."""
+    """Add the table's name, and a hint, to errors about metadata files."""
     try:
         yield
     except LocationRefusedError as e:
-        # no file is damaged, and the message has its remedy
+        # no file is damaged, and the message contains its remedy
         raise LocationRefusedError(f"table {table}: {e}") from e
     except (InvalidMetadataError, StorageError) as e:
         raise type(e)(
@@ -84,7 +84,7 @@ def _read_entries(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanDescription:
-    """What a scan will read, in numbers; printing it says how much was skipped."""
+    """The numbers of a scan's plan; its text says how much was skipped."""
 
     table: str
     snapshot_id: int | None
@@ -100,7 +100,7 @@ class ScanDescription:
 
 @dataclass(frozen=True, kw_only=True)
 class TableScan:
-    """A read of one snapshot; made by `scan_table`."""
+    """A read of one snapshot; created by `scan_table`."""
 
     context: ScanContext
     metadata: TableMetadata
@@ -108,33 +108,33 @@ class TableScan:
     split: SplitOptions
     io: FileIO = field(repr=False)
     only_files: frozenset[str] | None = None
-    """The only data files to read; None: whichever may hold rows."""
+    """The only data files to read; None: all files that may hold matching rows."""
 
     report: Callable[[ScanReport], None] | None = field(default=None, repr=False, compare=False)
-    """Who is told what each plan of it kept."""
+    """Receives a report of the kept files after each plan."""
 
     planner: ScanPlanner | None = field(default=None, repr=False, compare=False)
-    """The catalog's server, where it alone may plan; None: planned here, from manifests."""
+    """The catalog's server if it must plan the scan; None: planned here, from manifests."""
 
     appends: tuple[Snapshot, ...] | None = None
-    """The snapshots whose appended rows alone are read; None: all rows of the snapshot."""
+    """The snapshots whose appended rows are read; None: all rows of `snapshot`."""
 
     credentials: str | None = field(default=None, repr=False)
-    """The storage property with credentials for this scan alone, which `io` has."""
+    """The storage property with credentials for this scan only, which `io` uses."""
 
     def pruned_by(self, predicate: Predicate) -> TableScan:
-        """The scan with a further bound predicate, which keeps files and rows that may match."""
+        """Return the scan with an additional bound predicate, which prunes files and rows."""
         both = and_(self.context.predicate, predicate)
         return replace(self, context=replace(self.context, predicate=both))
 
     def of_files(self, paths: frozenset[str]) -> TableScan:
-        """The scan of these data files alone."""
+        """Return the scan of these data files only."""
         return replace(self, only_files=paths)
 
     def plan(self, metrics: Collection[int] = ()) -> Plan:
-        """The plan, worked out as it is iterated: here from manifests, or by the catalog's server.
+        """Return the plan, computed during iteration from manifests or by the catalog's server.
 
-        Its entries have the metrics of the columns with those ids, besides the predicate's.
+        Its entries have the metrics of the columns with these ids, and of the predicate's columns.
         """
         if self.planner is not None:
             return self._plan_by_server(self.planner, metrics)
@@ -159,18 +159,19 @@ class TableScan:
             return self._manifests_of(self.appends)
 
     def _manifests_of(self, appends: Sequence[Snapshot]) -> list[ManifestFile]:
-        """The manifests that snapshots have added, each once, the oldest first.
+        """Return the manifests that the snapshots have added, each once, the oldest first.
 
-        As the newest list has them: since version 3 that may know first row ids which were not
-        assigned yet when the manifest was added.
+        Each manifest is as the newest list has it: since version 3, that list may contain a first
+        row id that was not assigned yet when the manifest was added.
         """
-        # lists of version 1 may leave it out; the entries say it too
+        # lists of version 1 may omit the snapshot id, which the entries contain too
         ids = {None, *(s.snapshot_id for s in appends)}
         manifest_by_part: dict[Hashable, ManifestFile] = {}
         read = threaded_map(partial(read_snapshot_manifests, self.io), appends)
         for snapshot, manifests in zip(appends, read, strict=True):
             if snapshot.root_manifest is not None:
-                # its entries have their ids, and lack in later roots what is gone by then
+                # Entries of a root have their ids, and later roots lack the entries removed by
+                # then.
                 ids_here: Collection[int | None] = (snapshot.snapshot_id,)
             else:
                 ids_here = ids
@@ -181,7 +182,7 @@ class TableScan:
         return list(reversed(manifest_by_part.values()))
 
     def planned(self, metrics: Collection[int] = ()) -> tuple[TableScan, Plan]:
-        """The plan, and the scan as its files are read: a server may give credentials for them."""
+        """Return the scan and its plan; the scan has the credentials that a server may return."""
         plan = self.plan(metrics)
         if not isinstance(plan, ServerPlan):
             return self, plan
@@ -221,15 +222,15 @@ class TableScan:
             )
 
     def plan_files(self) -> Iterator[ScanTask]:
-        """One task per data file that must be read, or several for a large one."""
+        """Yield one task per data file that must be read, or several for a large file."""
         return self.plan().tasks(self.split)
 
     def plan_groups(self, plan: Plan | None = None) -> list[ScanTaskGroup]:
-        """Tasks packed into groups of about the target split size; of a plan that there is."""
+        """Pack the tasks into groups of about the target split size; uses `plan` if it is given."""
         return pack_tasks((plan or self.plan()).tasks(self.split), self.split)
 
     def describe(self) -> ScanDescription:
-        """Plan without reading and say what is left."""
+        """Plan without reading data files, and return the numbers of the plan."""
         plan = self.plan()
         for _ in plan.files():
             pass
@@ -240,13 +241,13 @@ class TableScan:
         )
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, file by file, in bounded memory."""
+        """Yield the rows, file by file, in bounded memory."""
         scan, plan = self.planned()
         for task in plan.tasks(self.split):
             yield from read_task(scan.context, task, scan.io)
 
     def to_arrow(self) -> pa.Table:
-        """The rows as one table, in memory; files of a store are read several at a time."""
+        """Return all rows as one table in memory; remote files are read several at a time."""
         scan, plan = self.planned()
         tasks = list(plan.tasks(self.split))
         batches: Iterator[pa.RecordBatch]
@@ -260,7 +261,7 @@ class TableScan:
         return list(read_task(self.context, task, self.io))
 
     def count(self) -> int:
-        """How many rows there are; data files are read only where values must be looked at."""
+        """Return the number of rows; data files are read only if their values matter."""
         counting = replace(self.context, projection=Schema(fields=()))
         rows = 0
         scan, plan = self.planned()
@@ -272,7 +273,7 @@ class TableScan:
         return rows
 
     def known_count(self) -> int | None:
-        """How many rows there are, or None where values of data files must be looked at."""
+        """Return the number of rows, or None if values of data files would have to be read."""
         rows = 0
         with_deletes = []
         scan, plan = self.planned()
@@ -282,12 +283,12 @@ class TableScan:
             rows += task.record_count
             if task.deletes:
                 with_deletes.append(task)
-        # only now: a table that cannot be counted so has its deletes read when it is scanned
+        # Deletes are read last: otherwise a table that cannot be counted reads them twice.
         return rows - sum(threaded_map(scan._deleted, with_deletes))
 
     def _is_countable(self, task: ScanTask) -> bool:
         selects_all = isinstance(self.context.predicate, AlwaysTrue) or task.filter_satisfied
-        # old writers' imported files have a count of -1
+        # files imported by old writers have a count of -1
         has_count = selects_all and task.record_count >= 0 and task.residual is None
         return has_count and all(
             d.content is not FileContent.EQUALITY_DELETES for d in task.deletes
@@ -320,11 +321,11 @@ def scan_table(
     report: Callable[[ScanReport], None] | None = None,
     planner: ScanPlanner | None = None,
 ) -> TableScan:
-    """Pin a snapshot and bind columns and filter to its schema.
+    """Choose a snapshot, and bind columns and filter to its schema.
 
-    `columns` are names; `projection` instead derives the columns from the schema.
-    `overrides` are `read.*` properties for this scan; `report` is told what its plans kept;
-    `planner` plans it where the catalog's server alone may. Raises `InvalidRequestError` or
+    `columns` are names; `projection` instead derives the columns from the schema. `overrides` are
+    `read.*` properties for this scan; `report` receives a report of each plan; `planner` plans the
+    scan if only the catalog's server may do so. Raises `InvalidRequestError` or
     `NoSuchSnapshotError`.
     """
     selected_snapshot = select_snapshot(metadata, selector or SnapshotSelector())
@@ -368,7 +369,7 @@ def scan_table(
 def projection_of(
     schema: Schema, metadata: TableMetadata, columns: Sequence[str], *, case_sensitive: bool
 ) -> Schema:
-    """The columns asked for, in that order; metadata columns by their names, children by path."""
+    """Return the requested columns, in order; metadata columns by name, nested fields by path."""
     by_name = {f.name: f for f in schema.fields}
     fields: list[NestedField] = []
     for column in columns:
@@ -381,7 +382,7 @@ def projection_of(
     merged: dict[int, NestedField] = {}
     for f in fields:
         if f.field_id in merged and merged[f.field_id] != f:
-            # two children of one struct: select both at once
+            # two fields of one struct: select both at once
             names = [".".join(parse_levels(c)) for c in columns if c not in PLAIN_METADATA_COLUMNS]
             both = schema.select(names, case_sensitive=case_sensitive)
             f = both.as_struct.field(f.field_id) or f
@@ -396,7 +397,7 @@ def _metadata_column(name: str, metadata: TableMetadata) -> NestedField | None:
 
 
 def partition_of(metadata: TableMetadata) -> NestedField | None:
-    """The column `_partition` of a table, or None if no spec of it has a field."""
+    """Return the column `_partition` of a table, or None if all its specs are unpartitioned."""
     type_ = _partition_type(metadata)
     return partition_column(type_) if type_.fields else None
 

@@ -1,6 +1,6 @@
-"""The plan of a scan that a catalog's server makes, in the form of a local plan.
+"""Represents a scan plan by a catalog's server in the form of a local plan.
 
-The server does not report which files it has left out, so they are not counted. No report of the
+The server does not report the files that it left out, so they are not counted. No report of the
 scan is sent, because the server knows what it has planned.
 """
 
@@ -22,7 +22,7 @@ from iceberg_pyspark.planning.split_pack import DEFAULT_SPLIT, SplitOptions, Spl
 
 
 class ServerPlan:
-    """The files that a server planned for one scan; the plan is asked for once it is iterated."""
+    """The files that a server planned for one scan; iterating requests the plan."""
 
     def __init__(
         self,
@@ -30,13 +30,13 @@ class ServerPlan:
         scan: Callable[[Callable[[str], None]], ScanToPlan] | None,
         only_files: Collection[str] | None,
     ) -> None:
-        """`scan` is made with whom to tell credentials, None for a table without a snapshot.
+        """Build the scan with `scan`, which gets a callback for credentials; None: no snapshot.
 
-        `only_files` are those of it to keep.
+        `only_files` are the only files to keep.
         """
         self._planner = planner
         self.credentials: str | None = None
-        """The storage property with the credentials for its files, once it is started."""
+        """The storage property with the credentials for the files, set after `start`."""
 
         self._scan = None if scan is None else scan(self._take_credentials)
         self._started: Iterator[PlannedFiles] | None = None
@@ -48,14 +48,14 @@ class ServerPlan:
         self.credentials = vended
 
     def start(self) -> None:
-        """Have the server plan, so that the credentials are known; it does so once."""
+        """Request the plan, once, so that the credentials are known."""
         if self._started is None:
             files = self._files()
             first = next(files, None)
             self._started = files if first is None else chain((first,), files)
 
     def files(self) -> Iterator[PlannedFiles]:
-        """The files, in groups of one spec; whoever stops early has the plan cancelled."""
+        """Yield the files, in groups of one spec; closing the iterator early cancels the plan."""
         started, self._started = self._started, None
         return self._files() if started is None else started
 
@@ -72,13 +72,13 @@ class ServerPlan:
                     yield wanted_files
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
-        """The files as tasks, large ones cut; without split options none is."""
+        """Yield the files as tasks, with large files split; `split` None splits no file."""
         splitter = None if split is None else Splitter(split.target_size)
         for planned_files in self.files():
             yield from tasks_of(planned_files, splitter)
 
     def _count(self, files: PlannedFiles) -> None:
-        # as floats: sizes that are wrong must not run over
+        # as floats, since wrong sizes must not overflow
         sizes = files.entries["file_size_in_bytes"].cast(pa.float64(), safe=False)
         self._deletes.update(d.file_path for refs in files.deletes.values() for d in refs)
         files_count = self.statistics.data_files_kept + files.entries.num_rows

@@ -1,9 +1,9 @@
-"""Which snapshot a read sees, and with which schema.
+"""Selects the snapshot that a read sees, and the schema to read it with.
 
-Specification, "Point in Time Reads (Time Travel)" and "Snapshot References". A branch is read with
-the table's schema; a tag, an id or a point in time with the schema of that snapshot, as Iceberg's
-own readers do. An incremental read sees what snapshots of one lineage have appended, with the
-table's schema; which of them count is Iceberg's own readers' rule too.
+Specification, "Point in Time Reads (Time Travel)" and "Snapshot References". As in Iceberg's own
+readers, a branch is read with the table's schema; a tag, an id or a timestamp with the schema of
+that snapshot. An incremental read sees the rows that snapshots of one lineage have appended, with
+the table's schema; Iceberg's own readers count the same snapshots.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _BOUNDS = ("start_snapshot_id", "start_timestamp_ms", "end_snapshot_id", "end_timestamp_ms")
-# ASCII, and no more digits than 64 bits have
+# ASCII digits only, and no more than 64 bits need
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotSelector:
-    """What the user asked for; at most one snapshot may be named, none means branch main.
+    """The user's selection: at most one snapshot; without a selection, branch main.
 
     `version` is a snapshot id or the name of a branch or tag.
 
-    With a start the read is incremental: it sees the rows that snapshots after the start have
-    appended, up to and with the end, by default the newest snapshot of main or of `branch`. A start
-    or an end by time is the newest snapshot of that lineage that is not younger. An end without a
-    start is for changes alone, of which it shows all that are known.
+    A start makes the read incremental: it sees the rows that snapshots after the start have
+    appended, up to and including the end, which by default is the newest snapshot of main or of
+    `branch`. A start or end timestamp selects the newest snapshot of the lineage that is not later.
+    An end without a start is only valid for changes, and then selects all known changes up to the
+    end.
     """
 
     snapshot_id: int | None = None
@@ -54,7 +55,7 @@ class SnapshotSelector:
 
     @property
     def is_incremental(self) -> bool:
-        """Whether the rows are asked for that were appended between snapshots."""
+        """Whether the read is of rows that were appended between snapshots."""
         return bool(self._bounds())
 
     def __post_init__(self) -> None:
@@ -93,7 +94,7 @@ class SnapshotSelector:
 
 
 def _option_name(name: str) -> str:
-    """The option that a field of a selector is given by."""
+    """Return the option name for a field of a selector."""
     return name.removesuffix("_ms").replace("_", "-")
 
 
@@ -101,8 +102,8 @@ def _option_name(name: str) -> str:
 class SelectedSnapshot:
     """The snapshot to read (None: the table is empty) and the schema to read it with.
 
-    `appends`: only what these snapshots have appended is read, of them the newest first; None: all
-    rows of the snapshot.
+    If `appends` is set, only the rows that these snapshots appended are read; the newest snapshot
+    is first. None: all rows of `snapshot`.
     """
 
     snapshot: Snapshot | None
@@ -111,7 +112,7 @@ class SelectedSnapshot:
 
 
 def select_snapshot(metadata: TableMetadata, selector: SnapshotSelector) -> SelectedSnapshot:
-    """Resolve a selector; raises `NoSuchSnapshotError` saying what there is."""
+    """Resolve a selector; raise `NoSuchSnapshotError` if there is no such snapshot."""
     if selector.is_incremental:
         return _between(metadata, selector)
     if selector.branch is not None:
@@ -155,7 +156,7 @@ def _with_own_schema(metadata: TableMetadata, snapshot: Snapshot) -> SelectedSna
 
 
 def _between(metadata: TableMetadata, selector: SnapshotSelector) -> SelectedSnapshot:
-    """What was appended after the start, up to the end; Java's readers want a start too."""
+    """Return the appends after the start, up to the end; as in Java, a start is required."""
     if selector.start_snapshot_id is None and selector.start_timestamp_ms is None:
         bound = "end_timestamp" if selector.end_snapshot_id is None else "end_snapshot_id"
         raise InvalidRequestError(
@@ -171,9 +172,10 @@ def _between(metadata: TableMetadata, selector: SnapshotSelector) -> SelectedSna
 
 
 def snapshots_between(metadata: TableMetadata, selector: SnapshotSelector) -> tuple[Snapshot, ...]:
-    """The snapshots after a start, up to and with an end, newest first; all of main or a branch.
+    """Return the snapshots after a start up to and including an end, newest first.
 
-    Raises `InvalidRequestError` where one snapshot is chosen, and as `select_snapshot`.
+    Without start and end, returns all snapshots of main or of the branch. Raises
+    `InvalidRequestError` if one snapshot is selected, and the errors of `select_snapshot`.
     """
     if selector.is_incremental:
         return tuple(_range(metadata, selector)[1])
@@ -188,7 +190,7 @@ def snapshots_between(metadata: TableMetadata, selector: SnapshotSelector) -> tu
 def _range(
     metadata: TableMetadata, selector: SnapshotSelector
 ) -> tuple[Snapshot | None, Sequence[Snapshot]]:
-    """The end, and the snapshots up to it that came after the start, newest first."""
+    """Return the end, and the snapshots from the end back to the start, without the start."""
     head = select_snapshot(metadata, SnapshotSelector(branch=selector.branch)).snapshot
     end = _end(metadata, selector, list(ancestors_of(metadata, head)))
     lineage = list(ancestors_of(metadata, end))
@@ -207,7 +209,7 @@ def _range(
 def _end(
     metadata: TableMetadata, selector: SnapshotSelector, lineage: Sequence[Snapshot]
 ) -> Snapshot | None:
-    """The last snapshot to be read, of a branch's lineage; None: there is none of that time."""
+    """Return the last snapshot to read; None if the lineage has none at that time."""
     if selector.end_snapshot_id is not None:
         end = metadata.snapshot(selector.end_snapshot_id)
         if selector.branch is not None and end.snapshot_id not in {s.snapshot_id for s in lineage}:
@@ -228,7 +230,7 @@ def _end(
 def _after(
     metadata: TableMetadata, lineage: Sequence[Snapshot], start_id: int
 ) -> Sequence[Snapshot]:
-    """The snapshots of a lineage that came after one, which may have expired."""
+    """Return the snapshots of a lineage after the start snapshot, which may have expired."""
     for n, snapshot in enumerate(lineage):
         if snapshot.snapshot_id == start_id:
             return lineage[:n]
@@ -245,7 +247,7 @@ def _after(
 def _check_complete(
     metadata: TableMetadata, lineage: Sequence[Snapshot], name: str, timestamp_ms: int
 ) -> None:
-    """Refuse a time before a history that lacks its beginning: what was appended is not known."""
+    """Refuse a time before an incomplete history, since the appends at that time are unknown."""
     if lineage and lineage[-1].parent_snapshot_id is not None:
         oldest = lineage[-1]
         raise NoSuchSnapshotError(
@@ -266,7 +268,7 @@ def _appends(metadata: TableMetadata, snapshot: Snapshot) -> bool:
 
 
 def snapshot_as_of(metadata: TableMetadata, timestamp_ms: int) -> Snapshot:
-    """The snapshot that was current at a time, by the snapshot log."""
+    """Return the snapshot that was current at a time, according to the snapshot log."""
     snapshot_id = snapshot_id_as_of(metadata, timestamp_ms)
     if snapshot_id is None:
         starts = min((e.timestamp_ms for e in metadata.snapshot_log), default=None)
@@ -278,10 +280,10 @@ def snapshot_as_of(metadata: TableMetadata, timestamp_ms: int) -> Snapshot:
 
 
 def snapshot_id_as_of(metadata: TableMetadata, timestamp_ms: int) -> int | None:
-    """The id of the snapshot that was current at a time; None before the log begins.
+    """Return the id of the snapshot that was current at a time, or None before the log begins.
 
-    The last entry of that time or before counts, in the order of the log and whatever the clocks
-    of its writers said: entries of one time are no tie, and Java reads the log so too.
+    The last entry in log order at or before the time counts, even if the clocks of writers
+    disagreed or entries have equal times; Java reads the log the same way.
     """
     snapshot_id = None
     for entry in metadata.snapshot_log:
@@ -298,8 +300,10 @@ def _text(timestamp_ms: int) -> str:
 
 
 def timestamp_ms_of(text: str) -> int:
-    """Milliseconds of a point in time: an ISO date or timestamp (UTC unless it has an offset) or
-    whole epoch seconds, as Spark's `timestampAsOf` takes them.
+    """Return a time as milliseconds since 1970.
+
+    The text is an ISO date or timestamp (UTC unless it has an offset) or whole epoch seconds, like
+    Spark's `timestampAsOf`.
 
     >>> timestamp_ms_of("1970-01-01 00:00:01.5"), timestamp_ms_of("10")
     (1500, 10000)
@@ -320,7 +324,7 @@ def timestamp_ms_of(text: str) -> int:
 
 
 def _six_digits(text: str) -> str:
-    """Python 3.10 reads fractions of exactly three or six digits."""
+    """Pad fractions of a second to six digits: Python 3.10 only parses three or six."""
     head, dot, tail = text.partition(".")
     if not dot:
         return text

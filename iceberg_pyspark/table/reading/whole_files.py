@@ -1,4 +1,4 @@
-"""Decides which files a filter selects as a whole, and which in part, without reading them.
+"""Decides which files a filter selects completely or partly, without reading them.
 
 Specification, "Scan Planning": all rows of a file match if no row can make the filter false or
 unknown.
@@ -26,7 +26,7 @@ from iceberg_pyspark.table.reading.scan import TableScan
 
 @dataclass(frozen=True, kw_only=True)
 class FileSelection:
-    """Files by location, of which a predicate selects every row (`whole`) or may select some."""
+    """Files by location: a predicate selects all rows of `whole` and maybe some of `partial`."""
 
     predicate: Predicate
     whole: Mapping[str, ScanTask]
@@ -34,7 +34,7 @@ class FileSelection:
 
 
 def select_files(scan: TableScan) -> FileSelection:
-    """The files of a scan by what its predicate selects of them."""
+    """Return the scan's files that its predicate selects completely and those it selects partly."""
     predicate = scan.context.predicate
     left_over = _left_over(push_not(predicate))
     whole: dict[str, ScanTask] = {}
@@ -48,14 +48,14 @@ def select_files(scan: TableScan) -> FileSelection:
 
 
 def _left_over(predicate: Predicate) -> Predicate:
-    """What is true for every row for which a predicate without `Not` is false or unknown."""
+    """Return a predicate for all rows for which a predicate without `Not` is false or unknown."""
     match predicate:
         case And(left, right):
             return or_(_left_over(left), _left_over(right))
         case Or(left, right):
             return and_(_left_over(left), _left_over(right))
         case BoundLiteral(op="eq", column=column):
-            # bounds tell what is less or greater, and never that something differs
+            # Bounds can show smaller and greater values, but never that a value differs.
             others = (replace(predicate, op="lt"), replace(predicate, op="gt"))
             return or_(*others, BoundUnary("is_null", column))
         case BoundUnary(op="is_null" | "not_null"):

@@ -1,1 +1,1 @@
-"""Files and manifests written anew: the table has the same rows before and after."""
+"""Rewrites files and manifests: the table has the same rows before and after."""

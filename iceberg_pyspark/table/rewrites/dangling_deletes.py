@@ -1,7 +1,7 @@
-"""Removing dangling deletes: delete files that apply to no data file of a branch any more.
+"""Removes dangling deletes: delete files that no longer apply to any data file of a branch.
 
-Specification, "Scan Planning". They delete nothing, and are read by nobody; a data file that would
-be older than they are cannot come any more, since whatever rewrites files keeps or raises numbers.
+Specification, "Scan Planning". Such files delete nothing, and no scan reads them. No older data
+file can appear later, since rewrites keep or raise sequence numbers.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from iceberg_pyspark.table.changes.commit_options import CommitOptions
 def remove_dangling_deletes(
     catalog: Catalog, table: LoadedTable, io: FileIO, *, branch: str, clock: Clock, dry_run: bool
 ) -> tuple[LoadedTable, int]:
-    """The table as committed, and how many delete files and deletion vectors went.
+    """Return the table as committed, and the number of removed delete files and vectors.
 
-    With `dry_run`, how many would go now. Raises `ConcurrentChangeError`, `CommitConflictError` and
-    `CommitStateUnknownError`.
+    With `dry_run`, return the number that would be removed. Raises `ConcurrentChangeError`,
+    `CommitConflictError` and `CommitStateUnknownError`.
     """
     table = check_same_table(table, catalog.load_table(table.identifier))
     metadata = table.metadata

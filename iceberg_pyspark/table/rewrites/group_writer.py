@@ -28,23 +28,23 @@ _MOST_SAMPLED_FILES = 200
 
 
 class GroupRunner(Protocol):
-    """Where the groups of a rewrite are written; `most_at_once` is how many it takes at a time."""
+    """A place where the groups of a rewrite are written: threads or Spark's executors."""
 
     @property
     def most_at_once(self) -> int:
-        """How many groups it writes at a time."""
+        """The number of groups that are written at a time."""
         ...
 
     def write(
         self, writer: GroupWriter, group: FileGroup, number: int, io: FileIO
     ) -> list[DataFile]:
-        """As `GroupWriter.write`."""
+        """Write a group; see `GroupWriter.write`."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupWriter:
-    """How groups are read and written; `order` None leaves rows in the order of their files."""
+    """A reader and writer of groups; with `order` None, rows stay in the order of their files."""
 
     scan: ScanContext
     writes: WriteContext
@@ -52,9 +52,9 @@ class GroupWriter:
     memory: SortMemory = field(default_factory=SortMemory)
 
     def write(self, group: FileGroup, number: int, io: FileIO, threads: int) -> list[DataFile]:
-        """The new files of a group; if it fails, none of them is left.
+        """Write a group and return its new files; after an error, no new file is left.
 
-        `number` tells the names of its files from those of other groups.
+        `number` distinguishes the names of its files from those of other groups.
         """
         context = self.context(group)
         order = self.order_of(group)
@@ -77,11 +77,12 @@ class GroupWriter:
             return self._write_parts(parts, context, io, number, threads)
 
     def context(self, group: FileGroup) -> WriteContext:
-        """How the files of a group are written."""
+        """Return the context for writing the files of a group."""
         return replace(self.writes, target_file_size_in_bytes=group.output_file_size)
 
     def order_of(self, group: FileGroup) -> RowOrder | None:
-        """The order of a group's rows; those of several partitions are in order of these first."""
+        """Return the order of a group's rows, which starts with the partition if there are several.
+        """
         if self.order is None or group.partition is not None:
             return self.order
         return partition_first(self.order, self.writes.spec)
@@ -94,7 +95,7 @@ class GroupWriter:
         number: int,
         threads: int,
     ) -> list[DataFile]:
-        """The files of consecutive parts, which are written several at a time."""
+        """Write consecutive parts, several at a time, and return their files in order."""
 
         def write(part: int) -> list[DataFile]:
             return write_data_files(context, parts[part](), io, partition_id=number, task_id=part)
@@ -113,7 +114,7 @@ class GroupWriter:
                 for future in futures:
                     if not future.cancelled() and future.exception() is None:
                         written.add(future.result())
-            # parts begin in their order: one that failed comes before those that were cancelled
+            # Parts start in order, so a failed part comes before the cancelled parts.
             return [file for future in futures for file in future.result()]
 
     def _rows(self, tasks: Iterable[ScanTask], io: FileIO) -> Iterator[pa.RecordBatch]:
@@ -121,7 +122,7 @@ class GroupWriter:
             yield from read_task(self.scan, task, io)
 
     def sample(self, group: FileGroup, order: RowOrder, io: FileIO) -> Iterator[pa.RecordBatch]:
-        """What decides of the order of the rows of some files; deleted rows are no harm."""
+        """Yield the sort columns of some of the group's files; deleted rows do no harm."""
         names = self._columns_of(order.source_ids)
         projection = Schema(fields=tuple(f for f in self.scan.projection.fields if f.name in names))
         step = -(-len(group.tasks) // _MOST_SAMPLED_FILES)
@@ -131,7 +132,7 @@ class GroupWriter:
             )
 
     def _columns_of(self, source_ids: Sequence[int]) -> set[str]:
-        """The names of the columns that the fields are, or are in."""
+        """Return the names of the top-level columns that contain the fields."""
         schema = self.writes.schema
         columns = set()
         for source_id in source_ids:

@@ -1,9 +1,9 @@
-"""Writing data files anew: few large files in place of many small ones, without deleted rows.
+"""Rewrites data files: few large files in place of many small ones, without deleted rows.
 
 Specification, "Snapshots" (operation `replace`), "Sequence Number Inheritance" and "Row Lineage".
 New files keep the sequence number of the snapshot that was read, so that equality deletes committed
-meanwhile still apply to them. A row delete that was committed meanwhile for a file of the rewrite
-refuses it, so that no row comes back.
+meanwhile still apply to them. A row delete that was committed meanwhile for a rewritten file makes
+the commit fail, so that no deleted row reappears.
 """
 
 from __future__ import annotations
@@ -69,15 +69,15 @@ _STEP = "data files rewritten"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrittenDataFiles:
-    """What a rewrite of data files did, or what a `dry_run` would do but for new files.
+    """The result of a rewrite of data files, or of a `dry_run`, which has no added files.
 
-    `failed_data_files_count`: files of groups that could not be read or written, or that other
-    commits were in the way of, with `partial-progress.enabled`. `removed_delete_files_count`:
-    deletes of one data file, which went with it, and with `remove-dangling-deletes` those that
-    apply to no data file any more; a `dry_run` counts of these those that are there already.
-    `file_group_count`: how many groups of files were chosen. Files of other partition specs, and
-    what they became where that was rewritten with small files beside it, count both times; a
-    `dry_run` cannot know the second.
+    `failed_data_files_count` counts, with `partial-progress.enabled`, the files of groups that
+    could not be read or written, or that conflicted with other commits.
+    `removed_delete_files_count` counts the deletes of single data files, which are removed with
+    them, and, with `remove-dangling-deletes`, deletes that no longer apply to any data file; a
+    `dry_run` counts only those that are dangling already. `file_group_count` is the number of
+    chosen groups. Files of other partition specs count twice if their new files are rewritten again
+    with small files of the same partition; a `dry_run` cannot predict the second rewrite.
     """
 
     rewritten_data_files_count: int = 0
@@ -89,7 +89,7 @@ class RewrittenDataFiles:
 
 
 class DataFileRewrite:
-    """One rewrite of data files of one branch, by the options of the JVM connector's procedure."""
+    """One rewrite of data files of a branch, with the options of the JVM connector's procedure."""
 
     def __init__(
         self,
@@ -106,9 +106,9 @@ class DataFileRewrite:
         clock: Clock,
         progress: Progress = no_progress,
     ) -> None:
-        """Load the table as it is now; raises `InvalidRequestError` for a wrong option.
+        """Load the newest version of the table; raise `InvalidRequestError` for an invalid option.
 
-        `runner` is where groups are written, None for threads of this process.
+        `runner` is where groups are written; None means threads of this process.
         """
         self._again = partial(
             DataFileRewrite,
@@ -158,13 +158,13 @@ class DataFileRewrite:
         )
 
     def plan(self) -> list[FileGroup]:
-        """The groups of files to rewrite, in the order in which they are written."""
+        """Return the groups of files to rewrite, in the order in which they are written."""
         if self._scan.snapshot is None:
             return []
         return plan_groups(self._scan.plan_files(), self._options, self._spec.spec_id)
 
     def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, RewrittenDataFiles]:
-        """The table as committed, and what was done."""
+        """Rewrite the files; return the table as committed, and the result."""
         groups = self.plan()
         if dry_run:
             result = _with(RewrittenDataFiles(file_group_count=len(groups)), groups, added=0)
@@ -176,10 +176,11 @@ class DataFileRewrite:
         return self._table, self._without_dangling(result)
 
     def _settle(self, before: RewrittenDataFiles) -> RewrittenDataFiles:
-        """Rewrite what files of other specs became, which nobody could tell before.
+        """Rewrite the new files of other specs' files again, where they join other small files.
 
-        In its partition a new file may be one of several small ones, so that another rewrite would
-        find something to do.
+        The partitions of these new files are unknown before they are written. In its partition a
+        new file may be one of several small files, so a second run would otherwise find something
+        to do.
         """
         if self._options.rewrite_all:
             return RewrittenDataFiles()
@@ -195,7 +196,7 @@ class DataFileRewrite:
         return result
 
     def _rewrite(self, groups: Sequence[FileGroup]) -> RewrittenDataFiles:
-        """Write groups and commit them, and tell what was done."""
+        """Write and commit the groups, and return the result."""
         result = RewrittenDataFiles(file_group_count=len(groups))
         at_once = len(groups)
         if self._options.partial_progress:
@@ -232,7 +233,7 @@ class DataFileRewrite:
         return result
 
     def _steps(self, groups: Sequence[FileGroup]) -> Iterator[None]:
-        """Tells how many data files are dealt with, one group more each time it is asked."""
+        """Yield once per group, after reporting the number of data files as progress."""
         total, step = sum(len(g.tasks) for g in groups), 0
         for group in groups:
             step += len(group.tasks)
@@ -242,7 +243,8 @@ class DataFileRewrite:
     def _without_dangling(
         self, result: RewrittenDataFiles, *, dry_run: bool = False
     ) -> RewrittenDataFiles:
-        """The result with the deletes that apply to no file any more, which go where asked for."""
+        """Add the number of dangling deletes to the result, and remove them if the options say so.
+        """
         if not self._options.removes_dangling_deletes:
             return result
         count = 0
@@ -260,7 +262,7 @@ class DataFileRewrite:
         return replace(result, removed_delete_files_count=result.removed_delete_files_count + count)
 
     def _scan_of(self, where: str | Predicate | None) -> TableScan:
-        """Whole rows of the files that may have rows which match."""
+        """Return a scan of all rows of the files that may have matching rows."""
         refs = self._metadata.refs
         selector = SnapshotSelector(branch=self._branch if self._branch in refs else None)
         if self._branch not in (MAIN, *refs):
@@ -279,7 +281,7 @@ class DataFileRewrite:
         )
         if where is None:
             return scan
-        # a filtered scan would leave rows out, and deletes of rows that the filter does not match
+        # A filtered scan would leave out rows, and deletes of rows that do not match the filter.
         matching_scan = scan_table(name, self._metadata, self._io, selector=selector, filter=where)
         return scan.of_files(frozenset(t.file_path for t in matching_scan.plan_files()))
 
@@ -303,9 +305,9 @@ class DataFileRewrite:
         written: WrittenFiles,
         steps: Iterator[None],
     ) -> tuple[list[FileGroup], list[DataFile]]:
-        """The groups that were written, several at a time, and their new files.
+        """Write groups, several at a time; return the finished groups and their new files.
 
-        With partial progress a group that fails is left as it is; otherwise the error is raised.
+        With partial progress, a group that fails is left unchanged; otherwise the error is raised.
         """
         runner = self._runner
         most = min(self._options.max_concurrent, runner.most_at_once if runner else _CORES)
@@ -343,7 +345,7 @@ class DataFileRewrite:
                 while waiting:
                     take()
             except BaseException:
-                # what the others have written is to go too
+                # the new files of the other groups must be removed too
                 for _, future in waiting:
                     if not future.cancel() and future.exception() is None:
                         written.add(future.result())
@@ -357,8 +359,8 @@ class DataFileRewrite:
         assert snapshot is not None
         tasks = [task for group in groups for task in group.tasks]
         keeps_number = self._options.keeps_sequence_number and self._metadata.format_version > 1
-        # an equality delete of a partition is for files of its spec: to those that go to another
-        # spec it does not apply any more, or it begins to
+        # An equality delete of a partition applies to files of its spec: for files that are moved
+        # to another spec, it stops or starts to apply.
         is_moved = any(t.spec_id != self._spec.spec_id for t in tasks)
         touched = [_touched(t) for t in tasks]
         if is_moved:
@@ -387,7 +389,7 @@ class DataFileRewrite:
         )
 
     def _check_version(self, metadata: TableMetadata) -> Changes:
-        """Files of version 2 have no row ids, which an upgrade gives the rows meanwhile."""
+        """Refuse a table that was upgraded meanwhile: the new files lack its rows' row ids."""
         if metadata.format_version != self._metadata.format_version:
             raise ConcurrentChangeError(
                 f"table {self._table.identifier} became one of version {metadata.format_version} "
@@ -413,7 +415,7 @@ def _sum(one: RewrittenDataFiles, other: RewrittenDataFiles) -> RewrittenDataFil
 def _with(
     result: RewrittenDataFiles, groups: Sequence[FileGroup], *, added: int
 ) -> RewrittenDataFiles:
-    """The result and what became of further groups."""
+    """Return the result with the counts of further groups added."""
     tasks = [task for group in groups for task in group.tasks]
     return replace(
         result,

@@ -1,9 +1,9 @@
-"""Rewriting delete files: fewer of them, deletion vectors in version 3, and no equality deletes.
+"""Rewrites delete files: fewer files, deletion vectors in version 3, and no equality deletes.
 
-Specification, "Deletion Vectors", "Position Delete Files" and "Equality Delete Files". The rows
-that are deleted stay the same. A commit that removes one of the data files meanwhile, or deletes
-rows of it, is a conflict: it may build on deletes that this one replaces. Equality deletes that
-come meanwhile are younger than all that is rewritten here, and still apply.
+Specification, "Deletion Vectors", "Position Delete Files" and "Equality Delete Files". The set of
+deleted rows stays the same. A commit that meanwhile removes one of the data files, or deletes its
+rows, is a conflict, since it may be based on deletes that are replaced here. Equality deletes that
+are committed meanwhile have a higher sequence number than the data files, and still apply.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _FILES_AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrittenDeleteFiles:
-    """Delete files and deletion vectors that a rewrite replaced or removed, and those it wrote.
+    """The delete files and deletion vectors that a rewrite replaced or removed, and the new ones.
 
-    `removed_data_files_count` data files had no row left.
+    `removed_data_files_count` data files had no remaining rows.
     """
 
     rewritten_delete_files_count: int = 0
@@ -69,7 +69,7 @@ class RewrittenDeleteFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class _Rewrite:
-    """What a commit adds and removes; `needed` are data files that must still be there."""
+    """The changes of a commit; `needed` are data files that must still be in the table."""
 
     written: RowDeletes
     needed: frozenset[str] = frozenset()
@@ -88,7 +88,7 @@ class DeleteFileRewrite:
         dry_run: bool,
         progress: Progress = no_progress,
     ) -> None:
-        """With `dry_run`, what is written is removed again."""
+        """Remove written files again if `dry_run` is true."""
         self._progress = progress
         self._catalog = catalog
         self._loaded = check_same_table(table, catalog.load_table(table.identifier))
@@ -112,7 +112,7 @@ class DeleteFileRewrite:
         where: Callable[[TableMetadata], Predicate] | None,
         options: DeleteFileOptions,
     ) -> tuple[LoadedTable, RewrittenDeleteFiles]:
-        """Rewrite position delete files; `where` gives a bound predicate for the table."""
+        """Rewrite position delete files; `where` returns a bound predicate for the table."""
         deletes = self._deletes
         considered = [
             i for i, f in deletes.files.items() if f.content is FileContent.POSITION_DELETES
@@ -138,7 +138,7 @@ class DeleteFileRewrite:
         return self._commit(rewrite, dangling)
 
     def equality_deletes(self) -> tuple[LoadedTable, RewrittenDeleteFiles]:
-        """Delete by position what equality deletes delete, and remove them."""
+        """Replace equality deletes by deletes of the same rows by position."""
         deletes = self._deletes
         equality = frozenset(
             i for i, f in deletes.files.items() if f.content is FileContent.EQUALITY_DELETES
@@ -159,7 +159,7 @@ class DeleteFileRewrite:
         return str(self._loaded.identifier)
 
     def _to_vectors(self, files: Iterable[DataFile]) -> _Rewrite:
-        """Vectors for all data files that one of the files applies to, with all their deletes."""
+        """Write vectors with all deletes of each data file to which one of the files applies."""
         deletes = self._deletes
         paths = frozenset(p for f in files for p in deletes.paths_of(delete_file_id(f)))
         tasks = [deletes.tasks[path] for path in sorted(paths)]
@@ -178,7 +178,8 @@ class DeleteFileRewrite:
         )
 
     def _to_fewer(self, files: Iterable[DataFile], options: DeleteFileOptions) -> _Rewrite:
-        """Position delete files of a partition as fewer, without rows of files that are gone."""
+        """Combine the position delete files of each partition, without rows of removed data files.
+        """
         per_file = DELETE_GRANULARITY.of(self._metadata.properties) == "file"
         removed: set[DeleteFileId] = set()
         kept_rows: list[DeletedRowsOfFile] = []
@@ -219,7 +220,7 @@ class DeleteFileRewrite:
         rows_of: Callable[[ScanTask], BitMap64],
         progress: Progress = no_progress,
     ) -> dict[str, BitMap64]:
-        """The deleted rows of those data files that have any."""
+        """Return the deleted rows of each data file that has deleted rows."""
         with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
             rows_by_task = zip(tasks, pool.map(rows_of, tasks), strict=True)
             steps = with_progress(
@@ -234,7 +235,7 @@ class DeleteFileRewrite:
         return BitMap64() if rows is None else rows.bitmap()
 
     def _deleted_by_value(self, task: ScanTask) -> BitMap64:
-        """The rows that equality deletes alone delete; none where others delete them all."""
+        """Return the rows that only equality deletes delete."""
         equality = tuple(d for d in task.deletes if d.content is FileContent.EQUALITY_DELETES)
         rows = BitMap64()
         for batch in read_task(self._context, replace(task, deletes=equality), self._io):
@@ -244,7 +245,7 @@ class DeleteFileRewrite:
     def _commit(
         self, rewrite: _Rewrite, more: frozenset[DeleteFileId]
     ) -> tuple[LoadedTable, RewrittenDeleteFiles]:
-        """Commit the rewrite, and the removal of more delete files with it."""
+        """Commit the rewrite, together with the removal of further delete files."""
         written = rewrite.written
         removed = written.removed_deletes | more
         result = _result(self._deletes, written, removed)
@@ -294,7 +295,7 @@ def _with_deletes(task: ScanTask, ids: set[DeleteFileId]) -> ScanTask:
 def _result(
     deletes: AppliedDeletes, written: RowDeletes, removed: frozenset[DeleteFileId]
 ) -> RewrittenDeleteFiles:
-    # vectors and delete files of data files that go, go with them
+    # deletes of removed data files are in `removed` too
     return RewrittenDeleteFiles(
         rewritten_delete_files_count=len(removed),
         added_delete_files_count=len(written.delete_files),

@@ -1,7 +1,8 @@
-"""Rewriting manifests: fewer of them, each with the files of few partitions.
+"""Rewrites manifests: fewer manifests, each with the files of few partitions.
 
-Specification, "Manifests". The number of new manifests follows from what their entries take in one,
-which is measured on some of them, so that a second run comes to the same number and does nothing.
+Specification, "Manifests". The number of new manifests is computed from the size of an entry in a
+manifest, which is measured on some entries, so that a second run computes the same number and does
+nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _MEASURED_ENTRIES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrittenManifests:
-    """How many manifests a rewrite replaced, and how many it wrote in their place."""
+    """The number of manifests that a rewrite replaced, and the number of new manifests."""
 
     rewritten_manifests_count: int = 0
     added_manifests_count: int = 0
@@ -72,14 +73,15 @@ class ManifestRewrite:
         self._progress = progress
 
     def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, RewrittenManifests]:
-        """The table as committed, and what was rewritten; with `dry_run`, what would be."""
+        """Rewrite manifests; return the committed table and the counts. `dry_run` writes nothing.
+        """
         tries = 0
         while True:
             newest = check_same_table(self._table, self._catalog.load_table(self._table.identifier))
             try:
                 return self._run_once(newest, dry_run)
             except ConcurrentChangeError:
-                # every commit writes the root anew, and with it what is rewritten here
+                # Every commit writes a new root manifest, whose entries are rewritten here.
                 has_roots = newest.metadata.format_version >= ROOT_MANIFESTS_VERSION
                 if not has_roots or tries >= COMMIT_NUM_RETRIES.of(newest.metadata.properties):
                     raise
@@ -107,7 +109,8 @@ class ManifestRewrite:
     def _groups(
         self, metadata: TableMetadata, batches_on_disk: ExitStack
     ) -> Iterator[tuple[list[ManifestFile], list[NewManifest]]]:
-        """Manifests of data, then of deletes, and those to write in their place."""
+        """Yield the manifests to replace and their replacements: data manifests, then delete ones.
+        """
         spec = self._spec(metadata)
         sort_field_ids = self._sort_fields(spec)
         snapshot = metadata.current_snapshot
@@ -152,7 +155,8 @@ class ManifestRewrite:
             )
 
     def _has_files_of_positions(self, manifest: ManifestFile) -> bool:
-        """Whether it has a file of position deletes, which no content entry may stand for."""
+        """Return whether a manifest has a position delete file, which content entries cannot hold.
+        """
         if manifest.content is ManifestContent.DATA or manifest.is_root:
             return False
         entries = read_entries(self._io, manifest, StructType(()))
@@ -189,7 +193,7 @@ class ManifestRewrite:
         spec: PartitionSpec,
         metadata: TableMetadata,
     ) -> int:
-        """How many manifests the entries fill."""
+        """Return the number of manifests that the entries fill."""
         measured = min(len(entries), _MEASURED_ENTRIES)
         if not measured:
             return 0

@@ -1,11 +1,13 @@
-"""Writing what a copy of a table elsewhere needs: its metadata with other paths, and what to copy.
+"""Writes the metadata of a table with other paths, for a copy, and a list of files to copy.
 
-Nothing of the table changes, and nothing is copied here: new files go to a staging folder, and a
-list says which file belongs where. A copy with the same paths below another prefix is then a table
-that a catalog can register. Specification, "Table Metadata", "Manifests", "Position Delete Files".
+The table does not change, and nothing is copied here: new files are written to a staging folder,
+and a list says where each file belongs. A copy with the same paths below another prefix is then a
+table that a catalog can register. Specification, "Table Metadata", "Manifests", "Position Delete
+Files".
 
-A later copy may build on an earlier one: files that a snapshot of the start version added are there
-already. What they became has to be known, so it is done again, and not kept.
+A later copy may build on an earlier copy, which already has the files that snapshots of the start
+version added. The sizes and metrics of their rewritten forms are needed, so these files are
+rewritten again, but not kept.
 """
 
 from __future__ import annotations
@@ -51,9 +53,9 @@ _REFERENCED = "referenced-data-file"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrittenTablePath:
-    """The version to register, by its file's name, and where the list of copies is.
+    """The file name of the version to register, and the location of the list of copies.
 
-    `file_list_location` is None where none was asked for. Deletion vectors count one by one.
+    `file_list_location` is None if no list was requested. Deletion vectors are counted one by one.
     """
 
     latest_version: str
@@ -77,7 +79,7 @@ class TablePathRewrite:
         staging_id: str,
         dry_run: bool = False,
     ) -> None:
-        """With `dry_run` nothing is written.
+        """Find the versions; with `dry_run`, `run` writes nothing.
 
         Raises `InvalidRequestError` for a version that is not in the table's history.
         """
@@ -92,7 +94,7 @@ class TablePathRewrite:
         self._paths = paths
         self._name = table.identifier
         self._end, self._start, self._versions = self._history(table, start_version, end_version)
-        # before anything is staged
+        # before any file is staged
         for path in (self._end.location, self._versions[0]):
             paths.moved(path)
         self._known_ids = frozenset(
@@ -104,7 +106,7 @@ class TablePathRewrite:
             ).new_metadata_location(f"copy-table-staging-{staging_id}")
             self._staging_io = io
         else:
-            # whoever asks for it may name any place
+            # a location that the caller chooses may be anywhere
             folder = staging_location.rstrip("/")
             self._staging_io = unrestricted(io)
         self._staging = folder + "/"
@@ -138,7 +140,9 @@ class TablePathRewrite:
     def _history(
         self, table: LoadedTable, start_version: str | None, end_version: str | None
     ) -> tuple[TableMetadata, TableMetadata | None, list[str]]:
-        """The metadata of the end and of the start, and the files after the start, newest first."""
+        """Return the metadata of end and start, and the metadata files after the start, newest
+        first.
+        """
         location, metadata = table.metadata_location, table.metadata
         if end_version is not None and end_version != _file_name(location):
             location = self._version(end_version, "end_version", location, metadata)
@@ -183,7 +187,9 @@ class TablePathRewrite:
     def _write_deletes(
         self, manifests: list[ManifestFile], new: list[ManifestFile], copies: CopyList
     ) -> tuple[Mapping[str, MovedDeletes], int]:
-        """What became of each file with paths in it, by path, and how many deletes are new."""
+        """Return the rewritten form of each file that contains paths, and the number of new
+        deletes.
+        """
         with_paths: dict[str, LiveFile] = {}
         rewritten_paths: set[tuple[str, int | None]] = set()
         new_paths = {m.manifest_path for m in new}
@@ -214,7 +220,7 @@ class TablePathRewrite:
         return deletes, len(rewritten_paths)
 
     def _moved_deletes(self, file: LiveFile) -> tuple[LiveFile, MovedDeletes]:
-        """A delete file written with other paths; one that is not new is measured."""
+        """Write a delete file with other paths; a file that is not new is only measured."""
         target_io, target = self._staging_io, self._staged(file.path)
         if self._dry_run or not file.is_new:
             target_io, target = MemoryFileIO(), "mem://measured"
@@ -223,7 +229,7 @@ class TablePathRewrite:
             with target_io.open_output(target) as stream:
                 stream.write(data)
             return file, MovedDeletes(file_size_in_bytes=len(data), metrics={})
-        # the table's own settings may change, and what was written must come out again
+        # The table's settings may change, and a repeated rewrite must give the same file.
         closed = copy_position_deletes(
             self._io, file.path, target_io, target, file.file_format, self._paths.moved, {}
         )
@@ -252,7 +258,7 @@ class TablePathRewrite:
         deletes: Mapping[str, MovedDeletes],
         copies: CopyList,
     ) -> Mapping[str, int]:
-        """The lengths of the manifests by the paths that they had."""
+        """Write the new manifests; return the new lengths of all manifests by their old paths."""
 
         def write(manifest: ManifestFile) -> tuple[str, int, tuple[str, str] | None]:
             path = manifest.manifest_path

@@ -1,1 +1,1 @@
-"""What computes statistics files: distinct values of columns, files and rows of partitions."""
+"""Computes statistics files: distinct values of columns, files and rows of partitions."""

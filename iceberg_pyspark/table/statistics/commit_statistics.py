@@ -1,4 +1,4 @@
-"""The commit of a statistics file: it becomes the one of its snapshot, whatever others commit."""
+"""Commits a statistics file for its snapshot, whatever other writers commit meanwhile."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def commit_statistics(
     *,
     clock: Clock,
 ) -> LoadedTable:
-    """The table as committed, with this file as the statistics of its snapshot.
+    """Commit this file as the statistics of its snapshot, and return the table as committed.
 
-    Takes over the file: it is removed where the commit is refused, and stays after
-    `CommitStateUnknownError`. Raises `ConcurrentChangeError` where the snapshot has expired
-    meanwhile, `CommitConflictError`.
+    Takes ownership of the file: it is removed if the commit is refused, and stays after
+    `CommitStateUnknownError`. Raises `ConcurrentChangeError` if the snapshot has expired meanwhile,
+    and `CommitConflictError`.
     """
     step = _StatisticsStep(table, io, file)
     return commit_steps(catalog, table, [step], start="newest", clock=clock)
 
 
 class _StatisticsStep:
-    """A `CommitStep`."""
+    """A `CommitStep` that sets the statistics file of a snapshot."""
 
     def __init__(
         self, table: LoadedTable, io: FileIO, file: StatisticsFile | PartitionStatisticsFile
@@ -47,7 +47,7 @@ class _StatisticsStep:
         self._io = io
         self._file = file
         self._uuid = table.metadata.table_uuid
-        # a table of version 1 that has no uuid is given one
+        # a version 1 table without a UUID gets one
         self._set = MetadataStep(self._changes)
 
     def changes(self, metadata: TableMetadata) -> Changes:
@@ -68,7 +68,7 @@ class _StatisticsStep:
         return Changes(updates=(update,), requirements=same_table(self._uuid))
 
     def is_in(self, metadata: TableMetadata) -> bool:
-        """See `CommitStep`; no other commit names a file of ours."""
+        """See `CommitStep`; no other commit refers to this file."""
         files = (
             metadata.statistics
             if isinstance(self._file, StatisticsFile)
@@ -88,5 +88,5 @@ class _StatisticsStep:
 
 
 def remove_unfinished(io: FileIO, location: str) -> None:
-    """Delete a statistics file whose writing failed; no commit was sent."""
+    """Delete a statistics file whose writing failed before a commit was sent."""
     remove_files(io, [location], NeverSent())

@@ -1,7 +1,7 @@
-"""The rows of a partition statistics file: what is counted of each partition, added up and sorted.
+"""Builds the rows of a partition statistics file: counts per partition, summed and sorted.
 
-Specification, "Partition Statistics File". `total_record_count` is left null, as Java leaves it:
-its updates of a file would keep a number that is written there, though rows have come since.
+Specification, "Partition Statistics File". `total_record_count` is null, as in Java, whose
+incremental updates of a file would keep an outdated number.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ _COUNTS: tuple[tuple[int, str, PrimitiveType], ...] = (
 _NAMES = tuple(name for _, name, _ in _COUNTS)
 _DATA = (0, 1, 2)
 _POSITION, _EQUALITY, _VECTORS = (3, 4), (5, 6), (3, 7)
-"""Where records and files of each content are counted."""
+"""The positions in the counts of the records and files of each content."""
 
 _FIRST_OPTIONAL = 6
-"""In version 2 counts of deletes are optional, from this field id on."""
+"""The first field id whose count is optional in version 2 (counts of deletes)."""
 
 _ENTRY = ("status", "snapshot_id", "content", "file_format", "record_count", "file_size_in_bytes")
 
 
 def partition_statistics_schema(metadata: TableMetadata, *, for_reading: bool = False) -> Schema:
-    """The columns of a partition statistics file of the table, by its format version.
+    """Return the columns of a partition statistics file, according to the format version.
 
-    `for_reading`: all counts are optional, since a file may be of an older version.
+    With `for_reading`, all counts are optional, since a file may be of an older version.
     """
     version = metadata.format_version
     counts = [
@@ -110,13 +110,13 @@ class _Partition:
 
     def touch(self, snapshot_id: int | None, committed_at_ms: int | None) -> None:
         if committed_at_ms is None:
-            return  # of an expired snapshot nothing is known
+            return  # unknown for an expired snapshot
         if self.updated_at_ms is None or self.updated_at_ms < committed_at_ms:
             self.updated_at_ms, self.updated_by = committed_at_ms, snapshot_id
 
 
 class PartitionCounts:
-    """What is counted so far; memory is bounded by the number of partitions."""
+    """The counts so far, in memory that is bounded by the number of partitions."""
 
     def __init__(self, metadata: TableMetadata) -> None:
         self._metadata = metadata
@@ -132,8 +132,8 @@ class PartitionCounts:
     def add_manifest(self, io: FileIO, manifest: ManifestFile, *, only_changes: bool) -> None:
         """Count the files of a manifest.
 
-        Of a manifest of the snapshot itself all live ones; `only_changes`: those that its own
-        snapshot added, and those that it removed are taken away.
+        All live files count or, with `only_changes`, the files that the manifest's own snapshot
+        added, minus those that it removed.
         """
         spec = self._metadata.spec_by_id[manifest.partition_spec_id]
         own = partition_type(spec, self._metadata.schemas_newest_first)
@@ -166,7 +166,7 @@ class PartitionCounts:
                 partition.add(_EQUALITY, (records, 1), sign)
 
     def _of(self, spec_id: int, values: Sequence[Any]) -> _Partition:
-        # what an unknown transform gave is shown as a text, and files have it so
+        # values of an unknown transform are text, also in existing statistics files
         values = tuple(
             untyped_text(v) if v is not None and isinstance(f.type, StringType) else v
             for f, v in zip(self._type.fields, values, strict=True)
@@ -179,13 +179,13 @@ class PartitionCounts:
         return partition
 
     def add_row(self, spec_id: int, values: Sequence[Any], row: Mapping[str, Any]) -> None:
-        """A row of an older file: physical partition values of the type of today, and counts."""
+        """Add a row of an older file: physical values of today's partition type, and counts."""
         partition = self._of(spec_id, values)
         partition.add(range(len(_NAMES)), [row.get(name) or 0 for name in _NAMES], 1)
         partition.touch(row["last_updated_snapshot_id"], row["last_updated_at"])
 
     def to_arrow(self) -> pa.Table:
-        """The rows as they are written: sorted by partition, nulls first."""
+        """Return the rows as they are written: sorted by partition, nulls first."""
         partitions = sorted(
             self._partitions.values(), key=lambda p: (list(_ordered(p.values)), p.spec_id)
         )

@@ -1,8 +1,8 @@
-"""Computing partition statistics, and reading them: a file for one snapshot.
+"""Computes and reads partition statistics: one file per snapshot.
 
-Specification, "Partition Statistics". Where an ancestor of the snapshot has such a file, only what
-was committed since is counted, from the manifests of these snapshots; else all manifests of the
-snapshot are. No data file is opened.
+Specification, "Partition Statistics". If an ancestor of the snapshot has such a file, only later
+commits are counted, from the manifests of their snapshots; otherwise all manifests of the snapshot
+are read. No data file is opened.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ _FORMATS: tuple[FileFormat, ...] = ("parquet", "orc", "avro")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputedPartitionStatistics:
-    """Where the statistics are, and of how many partitions.
+    """The location of the statistics file, and the number of partitions.
 
-    `partition_statistics_file` is None where the table has no snapshot or no file, and with
-    `dry_run`.
+    `partition_statistics_file` is None with `dry_run`, and if the table has no snapshot or no
+    files.
     """
 
     partition_statistics_file: str | None = None
@@ -79,7 +79,7 @@ class PartitionStatisticsComputation:
         self._name = str(table.identifier)
 
     def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, ComputedPartitionStatistics]:
-        """The table as committed, and what was counted."""
+        """Compute the statistics; return the table as committed, and the result."""
         snapshot = self._snapshot
         if snapshot is None:
             return self._table, ComputedPartitionStatistics()
@@ -98,14 +98,15 @@ class PartitionStatisticsComputation:
         return table, replace(result, partition_statistics_file=file.statistics_path)
 
     def _counts(self, snapshot: Snapshot) -> tuple[PartitionCounts, str | None]:
-        """What is counted, and the file that says it already."""
+        """Return the counts, and the snapshot's existing statistics file if it is up to date."""
         file, since = _newest_file(self._metadata, snapshot)
-        # of leaves of a root manifest, files go without that the leaf is written anew
+        # Files are removed from leaves of a root manifest without rewriting the leaves, so the
+        # manifests do not show all changes.
         if file is not None and all(s.root_manifest is None for s in since):
             try:
                 counts = self._counts_since(file, since)
             except IcebergError as e:
-                # statistics are informational: a damaged file must not stand in the way
+                # Statistics are informational: a damaged file must not make this fail.
                 _log.warning(
                     "table %s: the partition statistics %s cannot be reused (%s); all manifests "
                     "are read instead",
@@ -143,7 +144,7 @@ class PartitionStatisticsComputation:
         location = provider.new_metadata_location(
             partition_statistics_file_name(snapshot.snapshot_id, str(uuid.uuid4()), file_format)
         )
-        # the table's properties are about its columns, of which this file has none
+        # The table's properties are for its own columns, which this file does not have.
         writers = file_writers(
             file_format,
             partition_statistics_schema(metadata),
@@ -171,9 +172,10 @@ class PartitionStatisticsComputation:
 def read_partition_statistics(
     io: FileIO, table: str, metadata: TableMetadata, snapshot_id: int | None
 ) -> pa.Table | None:
-    """The partition statistics of a snapshot, else of the current one; None where it has none.
+    """Return the partition statistics of a snapshot (default: the current one), or None.
 
-    A row per partition, with the columns of the specification, those that the file lacks null.
+    The table has a row per partition and the columns of the specification; columns that the file
+    lacks are null.
     """
     snapshot = metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
     for file in metadata.partition_statistics:
@@ -185,7 +187,8 @@ def read_partition_statistics(
 def _newest_file(
     metadata: TableMetadata, snapshot: Snapshot
 ) -> tuple[PartitionStatisticsFile | None, list[Snapshot]]:
-    """The file of the snapshot or its nearest ancestor, and the snapshots since, oldest first."""
+    """Return the file of the snapshot or nearest ancestor, and the later snapshots, oldest first.
+    """
     files = {f.snapshot_id: f for f in metadata.partition_statistics}
     since: list[Snapshot] = []
     current: Snapshot | None = snapshot

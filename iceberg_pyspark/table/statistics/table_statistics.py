@@ -1,8 +1,8 @@
-"""Computing table statistics: how many distinct values each column has, as theta sketches.
+"""Computes table statistics: the number of distinct values per column, as theta sketches.
 
-Specification, "Table Statistics"; Puffin specification, `apache-datasketches-theta-v1`. The rows of
-one snapshot are read, as deletes leave them, a file in each thread and a batch at a time; a sketch
-has a bounded size.
+Specification, "Table Statistics"; Puffin specification, `apache-datasketches-theta-v1`. The live
+rows of one snapshot are read, with one file per thread and a batch at a time; a sketch has a
+bounded size.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.statistics.commit_statistics import commit_statistics, remove_unfinished
 
 Sketches: TypeAlias = dict[int, ThetaSketch]
-"""By the ids of columns."""
+"""Sketches by column id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputedTableStatistics:
-    """Where the statistics are, and the distinct values by the names of columns.
+    """The location of the statistics file, and the distinct counts by column name.
 
-    `statistics_file` is None where the table has no snapshot, and with `dry_run`.
+    `statistics_file` is None with `dry_run`, and if the table has no snapshot.
     """
 
     statistics_file: str | None = None
@@ -54,18 +54,19 @@ class ComputedTableStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SketchedColumn:
-    """A column, a child of a struct among them, by the names that lead to it."""
+    """A column or a nested field of a struct; `path` are the names that lead to it."""
 
     path: tuple[str, ...]
     field: types.NestedField
 
     @property
     def name(self) -> str:
-        """As users write it."""
+        """The dotted name, as users write it."""
         return ".".join(self.path)
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
-        """Its values in a batch of a scan; of a struct that is null they are null."""
+        """Return the column's values in a batch of a scan; they are null where the struct is null.
+        """
         values = batch.column(self.path[0])
         for name in self.path[1:]:
             values = pc.struct_field(values, name)
@@ -73,13 +74,13 @@ class SketchedColumn:
 
 
 SketchScan: TypeAlias = Callable[[TableScan, Sequence[SketchedColumn]], Sketches]
-"""What reads a scan whole and sketches columns of it."""
+"""A function that reads a whole scan and returns sketches of columns."""
 
 
 def sketches_of_task(
     context: ScanContext, columns: Sequence[SketchedColumn], io: FileIO, task: ScanTask
 ) -> Sketches:
-    """The sketches of the rows of one task."""
+    """Return the sketches of the rows of one task."""
     sketches = {c.field.field_id: ThetaSketch() for c in columns}
     for batch in read_task(context, task, io):
         for column in columns:
@@ -89,7 +90,7 @@ def sketches_of_task(
 
 
 def sketches_of_scan(scan: TableScan, columns: Sequence[SketchedColumn]) -> Sketches:
-    """The sketches of all rows, read here."""
+    """Return the sketches of all rows, which this process reads."""
     scan, plan = scan.planned()
     read = partial(sketches_of_task, scan.context, columns, scan.io)
     total = {c.field.field_id: ThetaSketch() for c in columns}
@@ -99,7 +100,7 @@ def sketches_of_scan(scan: TableScan, columns: Sequence[SketchedColumn]) -> Sket
 
 
 def unite_sketches(total: Sketches, more: Sketches) -> None:
-    """Add the values of some sketches to others."""
+    """Merge `more` into `total`."""
     for field_id, sketch in more.items():
         total[field_id].unite(sketch)
 
@@ -130,7 +131,7 @@ class TableStatisticsComputation:
         self._names = columns
 
     def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, ComputedTableStatistics]:
-        """The table as committed, and what was counted."""
+        """Compute the statistics; return the table as committed, and the result."""
         snapshot = self._snapshot
         if snapshot is None:
             return self._table, ComputedTableStatistics(distinct_counts={})
