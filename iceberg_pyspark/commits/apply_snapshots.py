@@ -21,7 +21,7 @@ F = TypeVar("F", StatisticsFile, PartitionStatisticsFile)
 
 
 def add_snapshot(builder: MetadataBuilder, snapshot: Snapshot) -> None:
-    """Add a snapshot; its sequence number and row ids must follow all others of the table."""
+    """Add a snapshot; its sequence number must be above the table's last, its row ids unused."""
     m = builder.metadata
     if not (m.schemas and m.partition_specs and m.sort_orders):
         raise InvalidRequestError("a snapshot needs a schema, a partition spec and a sort order")

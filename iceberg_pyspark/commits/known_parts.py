@@ -1,8 +1,8 @@
 """Replaces updates that add an existing schema, spec, sort order or view version by its id.
 
-Usually an update adds one, and the next sets "the last added" as current. A REST server may refuse
-"the last added" if the first update added nothing new (Java's does), so an existing one is
-referenced by its id and not added again.
+Usually an update adds such a part, and the next update sets "the last added" part as current. A
+REST server may refuse "the last added" if the first update added nothing new (Java's does), so an
+existing part is referenced by its id and not added again.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def with_known_ids(
             case u.AddSchema(schema=schema, last_column_id=last_column_id):
                 ids = [s.schema_id for s in metadata.schemas if same_schema(s, schema)]
                 schema_id = next(iter(ids), u.LAST_ADDED)
-                # Send the update for its last-column-id, so that assigned column ids are not used
-                # again.
+                # An existing schema is only sent to raise last-column-id, so that no column id is
+                # used twice.
                 if not ids:
                     update = replace(update, schema=replace(schema, schema_id=next(schema_ids)))
                     updates_with_ids.append(update)

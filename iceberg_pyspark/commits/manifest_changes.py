@@ -421,7 +421,7 @@ def _pack_from_end(
 def merged_manifest(
     group: Sequence[ManifestFile], read_entries: ReadEntries, snapshot_id: int
 ) -> NewManifest:
-    """Merge several manifests into one; the ADDED and DELETED entries of this snapshot keep them.
+    """Merge several manifests; ADDED and DELETED entries of this snapshot keep their status.
 
     `read_entries` must return the entries of this commit's own manifests as they were planned, with
     sequence numbers not yet assigned.

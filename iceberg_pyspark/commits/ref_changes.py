@@ -73,7 +73,7 @@ def remove_ref(metadata: TableMetadata, name: str, type_: RefType) -> Changes:
 
 
 def rename_branch(metadata: TableMetadata, name: str, new_name: str) -> Changes:
-    """Give a branch another name; `main` keeps its name."""
+    """Rename a branch other than `main`."""
     if name == MAIN:
         raise InvalidRequestError(f"branch '{MAIN}' cannot be renamed")
     ref = _existing(metadata, name, "branch")

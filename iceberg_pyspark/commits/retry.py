@@ -28,7 +28,7 @@ class RetryPolicy:
 
     The jitter adds up to a tenth. With `endures`, retries after another writer's commit do not
     count, since each such commit is progress of the table; only the total timeout ends them. The
-    jitter then at most doubles a wait, and the longest wait becomes shorter after the fourth retry.
+    jitter then at most doubles a wait, and the longest wait becomes shorter after the fifth retry.
     """
 
     num_retries: int

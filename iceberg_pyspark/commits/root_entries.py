@@ -39,7 +39,7 @@ from iceberg_pyspark.spec.manifests import (
 )
 
 MAX_INLINE_VECTOR_BYTES = 16 * 1024
-"""A larger deletion vector of a manifest is put into a Puffin file, and its leaf is folded."""
+"""A larger deletion vector of a manifest is put into a Puffin file, and its leaf is folded soon."""
 
 _FOLDED_AT = 0.5
 """The fraction of dead entries from which on a leaf is rewritten without them (folded)."""
@@ -213,7 +213,7 @@ class _RootPlanning:
         )
 
     def _rows_of_added(self) -> dict[ManifestContent, list[NewManifest]]:
-        """Return the added manifests whose entries the root holds; the other ones become leaves."""
+        """Return the added manifests whose entries the root holds; other manifests become leaves."""
         limits = self._limits
         most = {
             ManifestContent.DATA: limits.max_data_entries,
@@ -230,7 +230,7 @@ class _RootPlanning:
         return rows
 
     def _flush(self, added: Mapping[ManifestContent, int]) -> None:
-        """Move the base's own files to leaves if the root would have too many entries."""
+        """Move files of the base's root to leaves if the root is full or has no place for them."""
         limits = self._limits
         leaf_of: dict[str, tuple[object, ...]] = {}
         data = self._taken(ManifestContent.DATA, added, limits.max_data_entries)
@@ -247,7 +247,7 @@ class _RootPlanning:
     def _taken(
         self, content: ManifestContent, added: Mapping[ManifestContent, int], most: int
     ) -> list[ManifestEntry]:
-        """Remove those of the base's own files that do not stay in the root, and return them."""
+        """Remove the base's own files that do not stay in the root, and return their entries."""
         carried = self._carried[content]
         is_full = (
             self._root.length >= self._limits.max_bytes or len(carried) + added[content] > most
@@ -392,7 +392,7 @@ def _with_targets(
 
 
 class _Numbering:
-    """Assigns the commit's snapshot id, sequence number and row ids to entries."""
+    """A counter that assigns the commit's snapshot id, sequence number and row ids to entries."""
 
     def __init__(self, snapshot_id: int, sequence_number: int, first_row_id: int) -> None:
         self._snapshot_id = snapshot_id

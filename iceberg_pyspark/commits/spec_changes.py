@@ -181,7 +181,7 @@ class SpecChanges:
         )
 
     def _give_way(self, name: str) -> None:
-        """Rename a void field called `name` by appending its id; refuse any other such field."""
+        """Free the name `name` by renaming a void field; refuse a name that another field has."""
         for i, f in enumerate(self._fields):
             if f.name != name:
                 continue

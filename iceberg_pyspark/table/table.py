@@ -1,8 +1,8 @@
-"""A table: its metadata as last seen, and everything that can be done with it.
+"""A table: its metadata as of the last load or refresh, and all operations on it.
 
-Joins the layers below for users of Python: reading is `table/reading/scan.py`, committing files
-`table/changes/commit_files.py`, changes of metadata `table/changes/editable_table.py`. A table is
-made by `load_table`, or from what a catalog returns.
+Connects the layers below for Python users: `table/reading/scan.py` reads,
+`table/changes/commit_files.py` commits files, `table/changes/editable_table.py` changes metadata.
+`load_table` returns a table; a table can also be created from the result of a catalog.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ from iceberg_pyspark.table.verify.findings import TableVerification
 from iceberg_pyspark.table.verify.verification import verify_table
 
 _OWN_MS = 500
-"""How long after its own commit a writer that was alone builds on it without looking."""
+"""How long after its own commit a lone writer commits again without reloading the table."""
 
 
 def load_table(catalog: Catalog, identifier: TableIdentifier) -> Table:
-    """The table of that name; raises `NoSuchTableError`."""
+    """Load the table with this name; raises `NoSuchTableError`."""
     return Table(catalog, catalog.load_table(identifier))
 
 
 class Table(EditableTable):
-    """A table of a catalog; methods that change it leave it at the state they committed."""
+    """A table of a catalog; after a method that changes it, it has the committed metadata."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Table(EditableTable):
         io: FileIO | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """`io` None: storage is chosen by location."""
+        """Use `io` as the storage; None: the storage is chosen by location."""
         self._catalog = catalog
         self._loaded = loaded_table
         self._io = io
@@ -93,7 +93,7 @@ class Table(EditableTable):
         return facts + self.schema._repr_html_()
 
     def facts(self) -> list[tuple[str, str]]:
-        """What a person wants to know besides name, location and columns, as names and texts."""
+        """Return further facts for people, apart from name, location and columns, as texts."""
         names = self.schema.name_by_id
         partitioning = [
             transform_text(f.transform, names.get(f.source_id, f.name)) for f in self.spec.fields
@@ -117,22 +117,22 @@ class Table(EditableTable):
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog that holds it."""
+        """The catalog that contains the table."""
         return self._catalog
 
     @property
     def identifier(self) -> TableIdentifier:
-        """Its name in the catalog."""
+        """The name of the table in the catalog."""
         return self._loaded.identifier
 
     @property
     def loaded(self) -> LoadedTable:
-        """What the catalog said last."""
+        """The table as the catalog returned it last."""
         return self._loaded
 
     @property
     def metadata(self) -> TableMetadata:
-        """Its metadata as last seen."""
+        """The table metadata as of the last load, refresh or commit."""
         return self._loaded.metadata
 
     @property
@@ -162,7 +162,7 @@ class Table(EditableTable):
 
     @property
     def snapshots(self) -> tuple[Snapshot, ...]:
-        """All snapshots."""
+        """All snapshots in the metadata."""
         return tuple(self.metadata.snapshots)
 
     @property
@@ -177,13 +177,13 @@ class Table(EditableTable):
 
     @property
     def io(self) -> FileIO:
-        """The store of the table's files."""
+        """The storage of the table's files."""
         return self._io if self._io is not None else table_io(self._loaded, self._catalog)
 
     def refresh(self) -> Table:
         """Load the current metadata.
 
-        Raises `TableRecreatedError` where another table has the name since, `NoSuchTableError`.
+        Raises `TableRecreatedError` if another table has the name now, and `NoSuchTableError`.
         """
         loaded_table = self._catalog.load_table(self.identifier)
         self._loaded = check_same_table(self._loaded, loaded_table)
@@ -197,7 +197,7 @@ class Table(EditableTable):
         selector: SnapshotSelector | None = None,
         case_sensitive: bool = True,
     ) -> TableScan:
-        """Read rows of one snapshot, the current one unless `selector` says otherwise."""
+        """Return a scan of one snapshot, by default the current one."""
         return scan_table(
             str(self.identifier),
             self.metadata,
@@ -211,10 +211,10 @@ class Table(EditableTable):
         )
 
     def partition_statistics(self, *, snapshot_id: int | None = None) -> pa.Table | None:
-        """What a statistics file says of the partitions of a snapshot; None where there is none.
+        """Return the partition statistics of a snapshot from its statistics file, or None.
 
-        A row per partition, with the columns of the specification ("Partition Statistics File"):
-        sizes in bytes, `last_updated_at` in milliseconds from 1970. Files are written by
+        There is a row per partition, with the columns of the specification ("Partition Statistics
+        File"): sizes in bytes, `last_updated_at` in milliseconds since 1970. Files are written by
         `maintenance().compute_partition_stats()`.
         """
         return read_partition_statistics(self.io, str(self.identifier), self.metadata, snapshot_id)
@@ -222,9 +222,9 @@ class Table(EditableTable):
     def metadata_table(
         self, name: str, *, selector: SnapshotSelector | None = None
     ) -> MetadataTable:
-        """Rows about the table: `files`, `snapshots`, `partitions`, ... as Java names them.
+        """Return a metadata table by its name in Java: `files`, `snapshots`, `partitions`, ...
 
-        `selector` chooses the snapshot of those that show one.
+        `selector` chooses the snapshot for tables that show one snapshot.
         """
         return metadata_table(self._loaded, self.io, name, selector=selector)
 
@@ -235,7 +235,7 @@ class Table(EditableTable):
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Add Arrow rows."""
+        """Write and append Arrow rows."""
         self._write(rows, None, branch, snapshot_properties)
 
     def overwrite(
@@ -247,10 +247,10 @@ class Table(EditableTable):
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Put Arrow rows in place of all rows, of those that match, or of their partitions.
+        """Replace all rows, the rows that match, or the rows' partitions by Arrow rows.
 
-        With a filter, a file only some of whose rows match is an error. `dynamic` replaces the
-        partitions that the rows are in.
+        With a filter, a file of which only some rows match is an error. `dynamic` replaces the
+        partitions that the new rows are in.
         """
         mode: OverwriteMode = "dynamic" if dynamic else "static"
         if filter is not None:
@@ -292,7 +292,7 @@ class Table(EditableTable):
         self._own = None if came_between else (self._loaded, self._clock.now_ms())
 
     def _start(self) -> Start:
-        """Where the next commit starts: who writes alone need not ask what others have done."""
+        """Return where the next commit starts; a lone writer need not reload the table."""
         if self._own is None:
             return "newest"
         loaded_table, at_ms = self._own
@@ -306,7 +306,7 @@ class Table(EditableTable):
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Remove the files whose rows all match; one only some of whose rows do is an error."""
+        """Remove the files of which all rows match; a file of which only some match is an error."""
         match = compile_file_match(bind(as_predicate(filter), self.schema), self.metadata)
         action = DeleteFiles(removal=RemoveWhere(match, str(filter)))
         self._commit(action, _options(branch, snapshot_properties, None))
@@ -322,16 +322,16 @@ class Table(EditableTable):
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> AddedFiles:
-        """Make files that lie there already a part of the table; their rows are not copied.
+        """Add existing files to the table; their rows are not copied.
 
-        `source` is a folder, with all files below it, or one file; without `nested_folders` those
-        in folders that name no partition do not count. Folders such as `day=2026-01-01`
-        name the partition, for which the table needs a partition spec of these very values;
-        `partition_filter` chooses partitions by some values; `partitions` says which there are,
-        maybe none. Columns without field ids are found by name. Raises `InvalidRequestError` for a
-        file that does not fit or that the table has already, and nothing is added then. The table
-        owns the files from then on: expiry may delete those in its
-        own folder.
+        `source` is a folder, with all files below it, or one file; without `nested_folders`, files
+        in folders that name no partition are skipped. Folders such as `day=2026-01-01` name the
+        partition, and the table needs a partition spec with exactly these fields;
+        `partition_filter` selects partitions by some values; `partitions` lists the partitions to
+        add, and may match no file. Columns without field ids are found by name. Raises
+        `InvalidRequestError` for a file that does not fit or that the table has already, and then
+        adds nothing. The table owns the added files from then on: expiry may delete the files in
+        the table's own folder.
         """
         self._loaded, added = FileImport(
             catalog=self._catalog,
@@ -349,14 +349,14 @@ class Table(EditableTable):
         return added
 
     def transaction(self) -> Transaction:
-        """Several changes, one commit; `refresh()` this table afterwards."""
+        """Start a transaction: several changes, one commit; `refresh()` this table afterwards."""
         return Transaction(self._catalog, self._loaded, self.io, clock=self._clock)
 
     def maintenance(self, *, progress: Progress = no_progress) -> TableMaintenance:
-        """Expire snapshots, remove orphan files, write files and manifests anew.
+        """Return the maintenance: expire snapshots, remove orphan files, rewrite files, and more.
 
-        `progress(what, done, total)` is called while a procedure runs: how many steps of `total`
-        are done, None where that is not known. It must not raise.
+        `progress(what, done, total)` is called while a procedure runs: `done` of `total` steps are
+        done; `total` is None if it is unknown. It must not raise.
         """
         return TableMaintenance(
             self._catalog,
@@ -368,12 +368,12 @@ class Table(EditableTable):
         )
 
     def health(self, *, top: int = DEFAULT_TOP, lists_storage: bool = False) -> TableHealth:
-        """What metadata and manifests tell about the table, and what maintenance would gain.
+        """Return a health report from metadata and manifests, with the gains of maintenance.
 
-        Files by size, deletes, the `top` partitions by bytes and by files, snapshots and metadata,
-        and for each procedure what it would do now and the command for it. No row is read, and the
-        storage is listed for orphan files only with `lists_storage`. Memory does not hold the
-        files: some integers of each are kept.
+        The report has files by size, deletes, the `top` partitions by bytes and by files, snapshots
+        and metadata, and for each procedure its effect and its command. No row is read, and the
+        storage is listed for orphan files only with `lists_storage`. Memory holds only a few
+        integers per file.
         """
         return examine(
             self._catalog,
@@ -386,14 +386,14 @@ class Table(EditableTable):
         )
 
     def verify(self, *, checks_files: bool = False) -> TableVerification:
-        """Whether the table is what the specification says: the rules that it breaks, by name.
+        """Check the table against the specification; return the broken rules by name.
 
-        The table as it is now is gone through, with all snapshots: references, sequence numbers and
-        row ids, manifests that are there and have the entries that are said of them, files listed
-        once, at most one deletion vector for each; of root manifests the rules of their entries and
-        that they changed as they say. With `checks_files` the store is asked for every live file,
-        and deletion vectors are read; no row is. Damage is no error: what cannot be read is a
-        finding. Raises `StorageError` where the store does not answer.
+        The newest version of the table is checked, with all snapshots: references, sequence numbers
+        and row ids; that manifests exist and match the manifest list; that files are listed once,
+        with at most one deletion vector each; for root manifests, the rules of their entries and of
+        their changes. With `checks_files`, the existence and size of every live file are checked
+        and deletion vectors are read, but no rows. Damage is no error: an unreadable file is a
+        finding. Raises `StorageError` if the store does not answer.
         """
         loaded = check_same_table(self._loaded, self._catalog.load_table(self.identifier))
         return verify_table(self.io, loaded, checks_files=checks_files)

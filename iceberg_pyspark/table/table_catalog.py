@@ -1,8 +1,8 @@
 """A catalog for Python users: names and schemas as text, tables as `Table`.
 
-`catalogs/` does the work; here names, schemas and partitioning are parsed (`sql_text/schemas.py`,
-`sql_text/ddl.py`), and the catalog's `table-default.*` and `table-override.*` properties are
-applied to new tables.
+`catalogs/` does the work; this module parses names, schemas and partitioning
+(`sql_text/schemas.py`, `sql_text/ddl.py`), and applies the catalog's `table-default.*` and
+`table-override.*` properties to new tables.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from iceberg_pyspark.table.table_reference import resolve_table
 
 
 def load_table(name: str, *, catalog: str | None = None, **properties: str) -> Table:
-    """The table at a path, or of a name in a catalog; needs no Spark.
+    """Load the table at a path, or with a name in a catalog, without Spark.
 
-    A name with a `/` is a path: of a table's folder or of one of its metadata files. Any other name
-    is looked up in `catalog`, in the configured catalog that the name starts with, or in the
-    default one. `properties` are the catalog's, of a path the store's (`**{"s3.region": "..."}`).
-    Raises `NoSuchTableError`.
+    A name with a `/` is the path of a table's folder or of one of its metadata files. Any other
+    name is looked up in `catalog`, or else in the configured catalog that the name starts with, or
+    else in the default catalog. `properties` are those of the catalog or, for a path, of the store
+    (`**{"s3.region": "..."}`). Raises `NoSuchTableError`.
     """
     if is_path(name):
         reference = resolve_table(name, catalog=catalog, storage_properties=properties)
@@ -50,7 +50,7 @@ def load_table(name: str, *, catalog: str | None = None, **properties: str) -> T
 
 
 def load_catalog(name: str | None = None, **properties: str) -> TableCatalog:
-    """The catalog of that name, as `registry.load_catalog` finds it, with text for names.
+    """Load a catalog by name, as `registry.load_catalog` does, for use with text names.
 
     Property names with dots and dashes are given as `**{"s3.region": "eu-west-1"}`.
     """
@@ -79,17 +79,17 @@ class TableCatalog:
 
     @property
     def name(self) -> str:
-        """The name the catalog was configured under."""
+        """The name under which the catalog is configured."""
         return self._catalog.name
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """Its configuration."""
+        """The catalog's configuration."""
         return self._catalog.properties
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog below, whose names are values."""
+        """The wrapped catalog, which takes identifiers in place of text names."""
         return self._catalog
 
     def create_table(
@@ -102,11 +102,11 @@ class TableCatalog:
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """Create a table, and its namespace where it is not there yet.
+        """Create a table, and its namespace if that does not exist.
 
-        `schema` as Spark SQL writes columns, or a schema of Iceberg or Arrow; `partitioned_by` as
-        in `["days(ts)", "bucket(16, id)"]`, `sorted_by` as in `["ts DESC"]`. Raises
-        `TableAlreadyExistsError`.
+        `schema` is text in the form of Spark SQL columns, or an Iceberg or Arrow schema;
+        `partitioned_by` is like `["days(ts)", "bucket(16, id)"]`, `sorted_by` like `["ts DESC"]`.
+        Raises `TableAlreadyExistsError`.
         """
         catalog, identifier = self._resolve(name)
         columns = _schema(schema)
@@ -121,20 +121,20 @@ class TableCatalog:
         return Table(catalog, create_table(catalog, identifier, new))
 
     def load_table(self, name: str) -> Table:
-        """The table of that name; raises `NoSuchTableError`."""
+        """Load the table with this name; raises `NoSuchTableError`."""
         return load_table_of(*self._resolve(name))
 
     def table_exists(self, name: str) -> bool:
-        """Whether the table is there."""
+        """Return whether the table exists."""
         catalog, identifier = self._resolve(name)
         return catalog.table_exists(identifier)
 
     def list_tables(self, namespace: str = "") -> list[str]:
-        """Names of the tables directly in a namespace; raises `NoSuchNamespaceError`."""
+        """Return the names of the tables directly in a namespace; raises `NoSuchNamespaceError`."""
         return [_text(i) for i in self._catalog.list_tables(self._namespace(namespace))]
 
     def drop_table(self, name: str, *, purge: bool = False) -> None:
-        """Forget the table; its files stay, or with `purge` go too. Raises `NoSuchTableError`."""
+        """Drop the table; its files stay, except with `purge`. Raises `NoSuchTableError`."""
         catalog, identifier = self._resolve(name)
         if purge:
             drop_with_files(catalog, identifier)
@@ -142,35 +142,38 @@ class TableCatalog:
             catalog.drop_table(identifier)
 
     def rename_table(self, name: str, new_name: str) -> None:
-        """Raises `NoSuchTableError`, `TableAlreadyExistsError`, `NoSuchNamespaceError`."""
+        """Rename a table within the catalog.
+
+        Raises `NoSuchTableError`, `TableAlreadyExistsError`, `NoSuchNamespaceError`.
+        """
         if is_path(name) or is_path(new_name):
             raise InvalidRequestError(f"'{name}' to '{new_name}': a path cannot be renamed")
         self._catalog.rename_table(self._identifier(name), self._identifier(new_name))
 
     def register_table(self, name: str, metadata_location: str) -> Table:
-        """Adopt an existing metadata file; raises `TableAlreadyExistsError`."""
+        """Register an existing metadata file as a table; raises `TableAlreadyExistsError`."""
         catalog, identifier = self._resolve(name)
         create_namespace_if_absent(catalog, identifier.namespace)
         return Table(catalog, catalog.register_table(identifier, metadata_location))
 
     def create_namespace(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Raises `NamespaceAlreadyExistsError`."""
+        """Create a namespace; raises `NamespaceAlreadyExistsError`."""
         self._catalog.create_namespace(self._namespace(name), properties)
 
     def drop_namespace(self, name: str) -> None:
-        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        """Drop an empty namespace; raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
         self._catalog.drop_namespace(self._namespace(name))
 
     def namespace_exists(self, name: str) -> bool:
-        """Whether the namespace is there."""
+        """Return whether the namespace exists."""
         return self._catalog.namespace_exists(self._namespace(name))
 
     def list_namespaces(self, parent: str = "") -> list[str]:
-        """Names of the direct children of a namespace."""
+        """Return the full names of the direct children of a namespace."""
         return [readable_name(n) for n in self._catalog.list_namespaces(self._namespace(parent))]
 
     def load_namespace_properties(self, name: str) -> dict[str, str]:
-        """Raises `NoSuchNamespaceError`."""
+        """Return the properties of a namespace; raises `NoSuchNamespaceError`."""
         return self._catalog.load_namespace_properties(self._namespace(name))
 
     def update_namespace_properties(
@@ -192,8 +195,8 @@ class TableCatalog:
 
     def _identifier(self, name: str) -> TableIdentifier:
         levels = parse_levels(name)
-        # a name of two levels is a namespace and a table, also where the namespace is named as the
-        # catalog
+        # A name of two levels is a namespace and a table, even if the namespace has the catalog's
+        # name.
         if len(levels) > 2 and levels[0] == self._catalog.name:
             levels = levels[1:]
         return TableIdentifier(namespace=levels[:-1], name=levels[-1])

@@ -1,7 +1,7 @@
 """Resolves a table name to its catalog and identifier.
 
-A name with a `/` is a path. Otherwise the catalog is, in this order: the one that the caller names,
-the configured one with which the name starts, the default one.
+A name with a `/` is a path. Otherwise the catalog is, in this order: the catalog that the caller
+names, the configured catalog whose name the table name starts with, the default catalog.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def resolve_table(
     catalog_properties: Mapping[str, str] | None = None,
     storage_properties: Mapping[str, str] | None = None,
 ) -> tuple[Catalog, TableIdentifier]:
-    """The catalog and identifier of a name or path; nothing is loaded of the table yet."""
+    """Return the catalog and identifier for a name or path; the table is not loaded."""
     properties = dict(catalog_properties or {})
     storage = dict(storage_properties or {})
     if is_path(name):
@@ -37,7 +37,7 @@ def resolve_table(
         return PathCatalog(storage), path_identifier(name)
     levels = parse_levels(name)
     if catalog is not None:
-        # spark.table's way of writing it is accepted too: catalog.db.table
+        # The form of spark.table is accepted too: catalog.db.table
         rest = levels[1:] if len(levels) > 2 and levels[0] == catalog else levels
         catalog_name = catalog
     elif properties:

@@ -1,4 +1,4 @@
-"""The store of a table's files: chosen by scheme, and restricted to the table's locations.
+"""Opens the store of a table's files: chosen by scheme, and restricted to the table's locations.
 
 An encrypted table is refused: its files could not be read, and new ones would be unencrypted
 (specification, "Table Metadata": `encryption-keys`). Driver and executors use the same value: it
@@ -22,13 +22,13 @@ _PATH_PROPERTIES = ("write.data.path", "write.metadata.path")
 
 
 def table_io(table: LoadedTable, catalog: Catalog | None = None) -> FileIO:
-    """The table's store; what the table has no business with is refused, see `RestrictedFileIO`.
+    """Return the table's store, which refuses other locations; see `RestrictedFileIO`.
 
-    Its metadata calls its location its own, the data and metadata paths among its properties, and
-    the folder its metadata file lies in; its store is that of this file, or of a new table its
-    location. Where it may read, `table.config` says, which comes from the user or the catalog's
-    configuration, never from the table: `read.allow-outside-locations`, `read.restrict-locations`.
-    Without the catalog nothing can be deleted.
+    The table's own folders are its location, the data and metadata paths in its properties, and the
+    folder of its metadata file; its store is that of the metadata file or, for a new table, of its
+    location. `table.config` says which locations may be read: it comes from the user or the
+    catalog's configuration, never from the table (`read.allow-outside-locations`,
+    `read.restrict-locations`). Without `catalog`, nothing can be deleted.
     """
     check_not_encrypted(table)
     metadata = table.metadata
@@ -36,7 +36,7 @@ def table_io(table: LoadedTable, catalog: Catalog | None = None) -> FileIO:
     folders += [metadata.properties[p] for p in _PATH_PROPERTIES if p in metadata.properties]
     if metadata.format_version >= RELATIVE_PATHS_VERSION:
         folders = [resolved_path(folder, metadata.location) for folder in folders]
-    # the folder, not the file: what is decoded is kept for an equal store, over commits too
+    # The folder, not the file: decoded files are cached per equal store, also across commits.
     known_folder = (
         table.store_location or table.metadata_location.rpartition("/")[0] or metadata.location
     )
@@ -52,7 +52,7 @@ def table_io(table: LoadedTable, catalog: Catalog | None = None) -> FileIO:
 
 
 def check_new_location(table: LoadedTable, location: str) -> None:
-    """Refuse a location that no table can have, or not this one with the files it has."""
+    """Refuse an invalid location, and a location in another store than the table's files."""
     check_scheme(location)
     known_location = table.store_location or table.metadata_location or table.metadata.location
     if not is_in_store(location, known_location):

@@ -66,7 +66,8 @@ class RootResult:
 class RootWriter:
     """A writer of the root manifests of one commit's attempts.
 
-    `leaves` and `vector_files` are the locations of all such files whose writing has begun.
+    `leaves` and `vector_files` are the locations of all leaves and Puffin files whose writing has
+    begun.
     """
 
     def __init__(self, io: FileIO, commit_uuid: str) -> None:

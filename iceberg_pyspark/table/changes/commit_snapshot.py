@@ -177,7 +177,7 @@ class SnapshotStep:
             # Another run of this write has committed first; the files of this run become orphan
             # files.
             return
-        # The committed manifest list tells which manifests it uses; the other ones are in no
+        # The committed manifest list tells which manifests it uses; the other manifests are in no
         # snapshot.
         written = [*self._planned, *self._root_writer.leaves]
         remove_files(self._io, [p for p in written if p not in manifests_in_use], NeverSent())

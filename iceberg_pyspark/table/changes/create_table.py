@@ -48,7 +48,7 @@ _OVERRIDE_PREFIX = "table-override."
 def new_table_properties(
     catalog_properties: Mapping[str, str], properties: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return a new table's properties: the catalog's defaults, the given ones, its overrides."""
+    """Merge the catalog's defaults, `properties` and the catalog's overrides, in this order."""
 
     def below(prefix: str) -> dict[str, str]:
         return {

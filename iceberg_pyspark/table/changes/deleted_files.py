@@ -48,9 +48,9 @@ class FileDeletion:
         self._pool.shutdown(cancel_futures=kind is not None)
 
     def delete(self, locations: Iterable[str]) -> Counter[DeletedFile]:
-        """Delete the files; return counts of deleted, of kept outside, and of failed ones.
+        """Delete the files; return the numbers of deleted, outside and failed files.
 
-        A file outside the table's own folders is kept.
+        Files outside the table's own folders are kept.
         """
         chunks = iter(partial(_next_chunk, iter(locations)), [])
         return sum(self._pool.map(partial(_delete, self._io, self._own), chunks), Counter())

@@ -44,7 +44,7 @@ from iceberg_pyspark.table.health.figures import (
 
 _KIB = 1024
 _SIZE_EDGES = tuple(64 * _KIB * 4**i for i in range(9))
-"""The upper edges of file sizes: 64 KiB, 256 KiB, ... 4 GiB."""
+"""The edges between the buckets of file sizes: 64 KiB, 256 KiB, ... 4 GiB."""
 _DELETE_EDGES = (1, 2, 5, 10, 100)
 
 

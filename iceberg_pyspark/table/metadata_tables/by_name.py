@@ -1,4 +1,4 @@
-"""Finds metadata tables by name: `files`, `snapshots`, `partitions` and the others Java has.
+"""Finds metadata tables by name: `files`, `snapshots`, `partitions` and Java's other tables.
 
 `db.events.files` is such a name in Spark SQL and in the data source, and `/path/to/events#files`
 for a table at a path. If a real table has this name, it takes precedence.

@@ -98,7 +98,7 @@ class ChangePlan:
         predicate: Predicate = _EVERY_ROW,
         of_changes: Predicate = _EVERY_ROW,
     ) -> None:
-        """Bind `predicate` to the table's schema and `of_changes` to the columns of a change."""
+        """Plan with `predicate` bound to the table's schema, `of_changes` to a change's columns."""
         self._io = io
         self._metadata = metadata
         self._table = table

@@ -86,7 +86,7 @@ def snapshot_rows(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
 
 
 def history_rows(metadata: TableMetadata) -> Iterator[dict[str, Any]]:
-    """Yield one row per time that a snapshot became current; expired ones have no parent."""
+    """Yield one row per time that a snapshot became current; expired snapshots have no parent."""
     current = metadata.current_snapshot
     ancestors = {s.snapshot_id for s in ancestors_of(metadata, current)}
     for entry in metadata.snapshot_log:

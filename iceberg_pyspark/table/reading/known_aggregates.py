@@ -46,7 +46,7 @@ class Aggregate:
 
 
 class _UnknownError(Exception):
-    """Raised when the entry of some file is not sufficient."""
+    """The error that the entry of some file does not contain the needed values."""
 
 
 def known_aggregates(

@@ -81,8 +81,7 @@ class GroupWriter:
         return replace(self.writes, target_file_size_in_bytes=group.output_file_size)
 
     def order_of(self, group: FileGroup) -> RowOrder | None:
-        """Return the order of a group's rows, which starts with the partition if there are several.
-        """
+        """Return the order of a group's rows; it begins with the partition if there are several."""
         if self.order is None or group.partition is not None:
             return self.order
         return partition_first(self.order, self.writes.spec)

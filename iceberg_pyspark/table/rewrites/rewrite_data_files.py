@@ -243,8 +243,7 @@ class DataFileRewrite:
     def _without_dangling(
         self, result: RewrittenDataFiles, *, dry_run: bool = False
     ) -> RewrittenDataFiles:
-        """Add the number of dangling deletes to the result, and remove them if the options say so.
-        """
+        """Add the number of dangling deletes to the result; remove them if the options say so."""
         if not self._options.removes_dangling_deletes:
             return result
         count = 0

@@ -178,8 +178,7 @@ class DeleteFileRewrite:
         )
 
     def _to_fewer(self, files: Iterable[DataFile], options: DeleteFileOptions) -> _Rewrite:
-        """Combine the position delete files of each partition, without rows of removed data files.
-        """
+        """Combine the position delete files of each partition; drop rows of removed data files."""
         per_file = DELETE_GRANULARITY.of(self._metadata.properties) == "file"
         removed: set[DeleteFileId] = set()
         kept_rows: list[DeletedRowsOfFile] = []

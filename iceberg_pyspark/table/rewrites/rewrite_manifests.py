@@ -73,8 +73,7 @@ class ManifestRewrite:
         self._progress = progress
 
     def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, RewrittenManifests]:
-        """Rewrite manifests; return the committed table and the counts. `dry_run` writes nothing.
-        """
+        """Rewrite manifests; return the committed table and the counts. `dry_run` only counts."""
         tries = 0
         while True:
             newest = check_same_table(self._table, self._catalog.load_table(self._table.identifier))
@@ -109,8 +108,7 @@ class ManifestRewrite:
     def _groups(
         self, metadata: TableMetadata, batches_on_disk: ExitStack
     ) -> Iterator[tuple[list[ManifestFile], list[NewManifest]]]:
-        """Yield the manifests to replace and their replacements: data manifests, then delete ones.
-        """
+        """Yield manifests to replace and their replacements; delete manifests come last."""
         spec = self._spec(metadata)
         sort_field_ids = self._sort_fields(spec)
         snapshot = metadata.current_snapshot
@@ -155,8 +153,7 @@ class ManifestRewrite:
             )
 
     def _has_files_of_positions(self, manifest: ManifestFile) -> bool:
-        """Return whether a manifest has a position delete file, which content entries cannot hold.
-        """
+        """Return whether a manifest has position delete files, which have no content entries."""
         if manifest.content is ManifestContent.DATA or manifest.is_root:
             return False
         entries = read_entries(self._io, manifest, StructType(()))

@@ -140,9 +140,7 @@ class TablePathRewrite:
     def _history(
         self, table: LoadedTable, start_version: str | None, end_version: str | None
     ) -> tuple[TableMetadata, TableMetadata | None, list[str]]:
-        """Return the metadata of end and start, and the metadata files after the start, newest
-        first.
-        """
+        """Return the metadata of end and start, and the metadata files after it, newest first."""
         location, metadata = table.metadata_location, table.metadata
         if end_version is not None and end_version != _file_name(location):
             location = self._version(end_version, "end_version", location, metadata)
@@ -187,9 +185,7 @@ class TablePathRewrite:
     def _write_deletes(
         self, manifests: list[ManifestFile], new: list[ManifestFile], copies: CopyList
     ) -> tuple[Mapping[str, MovedDeletes], int]:
-        """Return the rewritten form of each file that contains paths, and the number of new
-        deletes.
-        """
+        """Return the rewritten form of each file with paths in it, and the count of new deletes."""
         with_paths: dict[str, LiveFile] = {}
         rewritten_paths: set[tuple[str, int | None]] = set()
         new_paths = {m.manifest_path for m in new}

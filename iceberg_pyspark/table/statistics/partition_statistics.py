@@ -187,8 +187,7 @@ def read_partition_statistics(
 def _newest_file(
     metadata: TableMetadata, snapshot: Snapshot
 ) -> tuple[PartitionStatisticsFile | None, list[Snapshot]]:
-    """Return the file of the snapshot or nearest ancestor, and the later snapshots, oldest first.
-    """
+    """Return the file of the snapshot or nearest ancestor, and later snapshots, oldest first."""
     files = {f.snapshot_id: f for f in metadata.partition_statistics}
     since: list[Snapshot] = []
     current: Snapshot | None = snapshot

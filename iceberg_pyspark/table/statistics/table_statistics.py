@@ -65,8 +65,7 @@ class SketchedColumn:
         return ".".join(self.path)
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return the column's values in a batch of a scan; they are null where the struct is null.
-        """
+        """Return the column's values in a batch of a scan; null where the struct is null."""
         values = batch.column(self.path[0])
         for name in self.path[1:]:
             values = pc.struct_field(values, name)

@@ -1,8 +1,9 @@
-"""Whether a table is what the specification says: every rule that is broken, by its name.
+"""Checks a table against the specification, and reports every broken rule by its name.
 
-`findings.py` has the result, `rules.py` the rules by name, `verification.py` goes through a table.
-Rules of metadata are `metadata_rules.py`; of the manifests of all versions `manifest_rules.py`, and
-of the files in them `live_files.py`; of root manifests `entry_rules.py` (one entry alone),
-`root_rules.py` (one root with its leaves), `leaf_columns.py` (what it says of their columns),
-`root_changes.py` and `row_id_walk.py` (a root beside its parent's).
+`findings.py` defines the result, `rules.py` the rules by name, `verification.py` checks a table.
+Rules of metadata are in `metadata_rules.py`; rules of manifests of all versions in
+`manifest_rules.py`, and of the files in them in `live_files.py`; rules of root manifests in
+`entry_rules.py` (one entry alone), `root_rules.py` (one root with its leaves), `leaf_columns.py`
+(column summaries of leaves), `root_changes.py` and `row_id_walk.py` (a root compared with its
+parent's).
 """

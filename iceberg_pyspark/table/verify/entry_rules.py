@@ -1,7 +1,7 @@
-"""The rules that one content entry keeps or breaks by itself.
+"""Checks the rules that apply to a single content entry.
 
-Proposal "Single-file commits". Of entries as Java's class `TrackedFile` has them fewer are checked:
-what those classes themselves ask for.
+Proposal "Single-file commits". Entries in the form of Java's class `TrackedFile` are checked for
+fewer rules: those that Java's classes require.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.table.verify.stored_entries import MANIFEST_STATS, StoredEntry
 
 Place = Literal["root", "data", "delete"]
-"""What a file of entries is: a root manifest, or a leaf of data files or of deletes."""
+"""The kind of a file of entries: a root manifest, or a leaf of data files or of deletes."""
 
 Problem: TypeAlias = tuple[str, str]
-"""A rule's name, and what is wrong."""
+"""A rule's name, and a description of the problem."""
 
 _NUMBERS: tuple[Role, ...] = ("snapshot_id", "sequence_number", "file_sequence_number")
 _VECTORS = (ContentType.DELETION_VECTOR, ContentType.MANIFEST_DELETION_VECTOR)
@@ -31,9 +31,9 @@ _MANIFEST_FORMATS = ("parquet", "avro")
 
 
 def entry_problems(entry: StoredEntry, place: Place, *, is_own: bool) -> Iterator[Problem]:
-    """What is wrong with an entry, wherever its file belongs.
+    """Yield the problems of an entry that do not depend on its snapshot.
 
-    `is_own`: it has the form of "Single-file commits".
+    `is_own`: the entry has the form of "Single-file commits".
     """
     yield from _type_problems(entry, place, is_own)
     yield from _stats_problems(entry)
@@ -184,7 +184,7 @@ def _number_problems(entry: StoredEntry, place: Place, is_own: bool) -> Iterator
 def problems_in_snapshot(
     entry: StoredEntry, snapshot: Snapshot, *, is_own: bool
 ) -> Iterator[Problem]:
-    """What is wrong with an entry of a root as one of this snapshot's."""
+    """Yield the problems of a root's entry in relation to its snapshot."""
     here, number = snapshot.snapshot_id, snapshot.sequence_number
     by, status = entry["snapshot_id"], entry.status
     data_number, file_number = entry["sequence_number"], entry["file_sequence_number"]

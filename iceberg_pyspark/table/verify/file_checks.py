@@ -1,4 +1,4 @@
-"""Whether live files are there, as long as their entries say, and vectors as their entries say."""
+"""Checks that live files exist with the size in their entries, and that vectors match entries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COLUMNS = (
 
 @dataclass
 class FileChecks:
-    """Asks the store for each live file once, whatever snapshots have it."""
+    """Checks of live files; each file is requested from the store once for all snapshots."""
 
     io: FileIO
     report: Report
@@ -35,7 +35,7 @@ class FileChecks:
     def check(
         self, snapshot_id: int, manifests: Iterable[ManifestFile], read: ReadLive, files: Files
     ) -> None:
-        """Report the live files of a snapshot, `files`, that are not as their entries say."""
+        """Report those live files of a snapshot, `files`, that do not match their entries."""
         data = np.flatnonzero(files.column("content") == FileContent.DATA)
         order = data[np.argsort(files.column("id")[data], kind="stable")]
         ids, records = files.column("id")[order], files.column("record_count")[order]
@@ -69,7 +69,7 @@ class FileChecks:
             yield rows
 
     def _problems(self, asked: tuple[dict[str, Any], int | None]) -> list[Problem] | None:
-        """What is wrong with a file; None where the store does not give it."""
+        """Return the problems of a file, or None if the store cannot return its size."""
         row, most = asked
         try:
             length = self.io.size(row["file_path"])
@@ -79,7 +79,7 @@ class FileChecks:
         if offset is None:
             return [] if length == said else [_wrong_length(length, said)]
         end = offset + row["content_size_in_bytes"]
-        # where a vector is a part of its data file's entry, its file's length is not known
+        # If a vector is part of a data file's entry, the size of the Puffin file is unknown.
         if length < end or said not in (length, end):
             return [_wrong_length(length, max(said, end))]
         return list(self._vector_problems(row, most))

@@ -1,4 +1,4 @@
-"""What a verification found: broken rules, and where."""
+"""Defines the result of a verification: broken rules, and where."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from iceberg_pyspark.spec.display import printable
 class Finding:
     """A rule that a table breaks; `rules.py` has the rules by name.
 
-    `snapshot_id` is the first snapshot in which it was met, None for one of the table as a whole;
-    `file` the file that is wrong, or that says what is wrong of another; `entry` the place of the
-    entry in that file, counted from 0, where it is one entry.
+    `snapshot_id` is the first snapshot with the problem, or None for a problem of the whole table;
+    `file` is the wrong file, or the file with a wrong statement about another file; `entry` is the
+    position of the entry in that file, counted from 0, if the problem is in one entry.
     """
 
     rule: str
@@ -31,9 +31,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TableVerification:
-    """The findings about a table in one state, which its metadata file names.
+    """The findings about one version of a table, which `metadata_location` identifies.
 
-    Printed it is a line for each finding, and one for all.
+    Its text has a line for each finding, and a summary line.
     """
 
     table: str
@@ -45,16 +45,16 @@ class TableVerification:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, by the names of the fields, in the types of JSON."""
+        """Return the result by field name, in JSON types."""
         return {"ok": self.ok, **asdict(self), "findings": [asdict(f) for f in self.findings]}
 
     @property
     def summary(self) -> str:
-        """One line about it all."""
+        """A summary of the result in one line."""
         found = len(self.findings)
         what = f"{found} finding{'s' * (found != 1)}" if found else "nothing wrong"
         files = "data files were checked" if self.files_were_checked else "no data file was checked"

@@ -1,4 +1,4 @@
-"""What a root manifest says of the columns in a leaf, beside the entries of the leaf."""
+"""Checks a root manifest's column summaries of a leaf against the entries of the leaf."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _COUNTS: tuple[MetricMap, ...] = ("value_counts", "null_value_counts", "nan_valu
 def leaf_column_problems(
     io: FileIO, metadata: TableMetadata, leaf: ManifestFile
 ) -> Iterator[Problem]:
-    """What is said of columns and is not so; a filter would lose files by it.
+    """Yield the wrong column summaries, because of which a filter could skip matching files.
 
-    What an entry does not know itself proves nothing wrong.
+    Metrics that an entry lacks are no proof of a problem.
     """
     spec = metadata.spec_by_id[leaf.partition_spec_id]
     entries = read_entries(

@@ -1,7 +1,7 @@
-"""The live files of a snapshot, as some integers of each, and the rules that they keep together.
+"""Holds the live files of a snapshot as a few integers each, and checks rules of their set.
 
-Paths are compared by hashes of 64 bits, so that a table of many files needs little memory; that two
-of a million paths have one hash happens once in tens of millions of tables.
+Paths are compared by 64-bit hashes, so that a table of many files needs little memory; two of a
+million paths have the same hash about once in tens of millions of tables.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ _COMPARED = ("content", "snapshot_id", "sequence_number", "file_sequence_number"
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Live files of some manifests: one row of `values` each, in columns of `COLUMNS`.
+    """Live files of some manifests: `values` has one row per file, with the columns of `COLUMNS`.
 
-    `of` says for runs of rows which manifest they are of.
+    `of` lists the manifests in row order, each with its number of rows.
     """
 
     values: Numbers
     of: tuple[tuple[ManifestFile, int], ...]
 
     def column(self, name: str) -> Numbers:
-        """One number of each file."""
+        """Return one number of each file."""
         return self.values[:, COLUMNS.index(name)]
 
     def take(self, rows: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> Numbers:
-        """The values of some of them."""
+        """Return the values of the selected rows."""
         return self.values[rows]
 
     def place(self, row: int) -> tuple[ManifestFile, int]:
-        """The manifest of a file, and how many live files are before it there."""
+        """Return the manifest of a file, and the number of live files before it in there."""
         for manifest, count in self.of:
             if row < count:
                 return manifest, row
@@ -51,14 +51,17 @@ COLUMNS = (
     *("id", "target", "content", "snapshot_id", "sequence_number", "file_sequence_number"),
     *("record_count", "first_row_id"),
 )
-"""`id` is of the path, with the offset of a deletion vector; `target` of the data file that a
-deletion vector is of. What there is none of is -1."""
+"""The columns of `Files.values`; missing values are -1.
+
+`id` identifies a path, with the offset for a deletion vector; `target` is the id of a deletion
+vector's data file.
+"""
 
 ReadLive = Callable[[ManifestFile], pa.Table]
 
 
 def files_of(manifests: Iterable[ManifestFile], read: ReadLive) -> Files:
-    """The live files of manifests; `read` gives a manifest's live entries."""
+    """Return the live files of manifests; `read` returns a manifest's live entries."""
     parts: list[Numbers] = [np.empty((0, len(COLUMNS)), np.int64)]
     of: list[tuple[ManifestFile, int]] = []
     for manifest in manifests:
@@ -69,12 +72,12 @@ def files_of(manifests: Iterable[ManifestFile], read: ReadLive) -> Files:
 
 
 def id_of(path: str, offset: int | None = None) -> int:
-    """The number that stands for a file, or for a deletion vector at an offset of one."""
+    """Return the number that identifies a file, or a deletion vector at an offset in a file."""
     return hash(path) if offset is None else hash((path, offset))
 
 
 def path_at(files: Files, row: int, read: ReadLive) -> str:
-    """The path of a file, read once more."""
+    """Return the path of a file, which is read again."""
     manifest, place = files.place(row)
     return str(read(manifest)["file_path"][place].as_py())
 
@@ -102,9 +105,9 @@ def _numbers(entries: pa.Table) -> Numbers:
 def live_file_problems(
     files: Files, read: ReadLive, *, has_row_ids: bool, next_row_id: int
 ) -> Iterator[tuple[str, ManifestFile, str]]:
-    """A rule's name, the manifest that is wrong, and what is wrong.
+    """Yield a rule's name, the manifest with the problem, and a description of the problem.
 
-    `has_row_ids`: the snapshot assigned row ids to all data files that had none.
+    `has_row_ids`: the snapshot has assigned row ids to all data files without row ids.
     """
     ids = files.column("id")
     for row in _repeated(ids):
@@ -127,7 +130,7 @@ def live_file_problems(
 
 
 def _repeated(values: Numbers) -> list[int]:
-    """One place for each value that is there more than once: the last of it."""
+    """Return the last position of each value that occurs more than once."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     is_last = np.ones(len(values), np.bool_)
@@ -179,14 +182,14 @@ def _wrong_row_ids(
             files.place(row)[0],
             f"{len(without)} data files have no row ids, such as {path_at(files, row, read)}",
         )
-    # files without rows share an id with what comes next
+    # files without rows share their first row id with the next file
     data = data[(first[data] != _NONE) & (files.column("record_count")[data] > 0)]
     order = data[np.argsort(first[data], kind="stable")]
     ends = first[order] + files.column("record_count")[order]
     for i in np.flatnonzero(first[order][1:] < ends[:-1]).tolist():
         one, other = int(order[i]), int(order[i + 1])
         if files.column("id")[one] == files.column("id")[other]:
-            # told of already: it is listed twice
+            # already reported: the file is listed twice
             continue
         yield (
             "row-ids",
@@ -205,5 +208,5 @@ def _wrong_row_ids(
 
 
 def rows_in(values: Numbers, ids: Sequence[int] | Numbers) -> npt.NDArray[np.bool_]:
-    """Which of the values are among the ids."""
+    """Return a mask of the values that are among the ids."""
     return np.isin(values, np.asarray(ids, np.int64))

@@ -1,4 +1,4 @@
-"""The rules of manifests of all versions: what their list says of them is so."""
+"""Checks that manifests of all versions match the statements of their manifest list."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COUNTS = [f"{s.name.lower()}_{what}_count" for s in EntryStatus for what in ("f
 def entries_of_manifest(
     io: FileIO, metadata: TableMetadata, manifest: ManifestFile, *, drop_deleted: bool
 ) -> pa.Table:
-    """The entries of a manifest with everything inherited, without those that are masked."""
+    """Return the entries of a manifest with inherited values, without removed positions."""
     spec = metadata.spec_by_id[manifest.partition_spec_id]
     type_ = partition_type(spec, metadata.schemas_newest_first)
     return read_entries(io, manifest, type_, drop_deleted=drop_deleted)
@@ -33,14 +33,14 @@ def entries_of_manifest(
 def manifest_problems(
     io: FileIO, metadata: TableMetadata, manifest: ManifestFile, *, counts_rule: str
 ) -> Iterator[Problem]:
-    """What is wrong with a manifest beside what its list, or its root, says of it.
+    """Yield the differences between a manifest and its manifest list or root manifest.
 
-    `counts_rule` is the rule of its counts. Counts that are not known are no problem.
+    `counts_rule` is the rule for wrong counts. Unknown counts are no problem.
     """
     length = io.size(manifest.manifest_path)
     if length != manifest.manifest_length:
         yield "file-length", f"{length} bytes, and {manifest.manifest_length} are said"
-    # without counts, which reading compares too
+    # without the counts, which reading would check too
     unsaid: dict[str, Any] = dict.fromkeys(_COUNTS)
     entries = entries_of_manifest(
         io, metadata, replace(manifest, dead_positions=None, **unsaid), drop_deleted=False

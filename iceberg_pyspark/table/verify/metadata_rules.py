@@ -1,4 +1,4 @@
-"""The rules of table metadata alone: snapshots and what names them."""
+"""Checks the rules of table metadata alone: snapshots and references to snapshots."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 MetadataProblem = tuple[str, int | None, str]
-"""A rule's name, a snapshot id, and what is wrong."""
+"""A rule's name, a snapshot id, and a description of the problem."""
 
 
 def metadata_problems(metadata: TableMetadata) -> Iterator[MetadataProblem]:
-    """What is wrong with the metadata, whatever the files say."""
+    """Yield the problems of the metadata, without reading other files."""
     yield from _unknown_snapshots(metadata)
     counts = Counter(s.snapshot_id for s in metadata.snapshots)
     for snapshot_id, count in counts.items():
@@ -62,7 +62,7 @@ def _of(snapshot: Snapshot, metadata: TableMetadata) -> Iterator[tuple[str, str]
     parent = metadata.snapshot_by_id.get(snapshot.parent_snapshot_id or -1)
     if parent is None or parent is snapshot:
         return
-    # those of before version 2 have none
+    # snapshots of version 1 have sequence number 0
     if number and number <= parent.sequence_number:
         yield (
             "snapshot-sequence-number",
@@ -76,7 +76,7 @@ def _of(snapshot: Snapshot, metadata: TableMetadata) -> Iterator[tuple[str, str]
 
 
 def _row_ids(metadata: TableMetadata) -> Iterator[MetadataProblem]:
-    """A branch may have been committed to at the same time: ids are in the order of commits."""
+    """Check row id ranges in commit order, since branches may be committed to in turn."""
     end = 0
     for snapshot in sorted(metadata.snapshots, key=lambda s: s.sequence_number):
         first, added = snapshot.first_row_id, snapshot.added_rows

@@ -1,7 +1,7 @@
-"""A store that nothing was decoded from before.
+"""Wraps a store so that no file decoded earlier is used.
 
-What is decoded is kept for stores that are equal, by the names of files. A verification is to see
-what the files have now, so that its store equals no other.
+Decoded files are cached by name for equal stores. A verification must read the present content of
+the files, so its store is equal to no other store.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from iceberg_pyspark.storage.file_io import FileInfo, FileIO
 
 
 class ReadAnew:
-    """The same store by another identity; what is decoded within one verification is kept."""
+    """The same store with another identity; decoded files are cached within one verification."""
 
     def __init__(self, io: FileIO) -> None:
         self._io = io

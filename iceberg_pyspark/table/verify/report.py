@@ -1,4 +1,4 @@
-"""Where findings are collected, and errors of reading become findings."""
+"""Collects findings, and turns read errors into findings."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from iceberg_pyspark.table.verify.findings import Finding
 
 @dataclass
 class Report:
-    """The findings so far; each is told once, of the first snapshot that has it."""
+    """The findings so far; each is reported once, for the first snapshot that has it."""
 
     io: FileIO
     findings: dict[tuple[str, str, int | None, str], Finding] = field(default_factory=dict)
     missing: set[str] = field(default_factory=set)
     count: int = 0
-    """How often something was found, the same again too."""
+    """The number of reported problems, including repetitions."""
     _files: set[str] = field(default_factory=set)
 
     def add(
@@ -36,7 +36,7 @@ class Report:
         what: str,
         entry: int | None = None,
     ) -> None:
-        """One more finding."""
+        """Add a finding, unless an equal one exists."""
         self.count += 1
         self._files.add(file)
         finding = Finding(rule=rule, snapshot_id=snapshot_id, file=file, entry=entry, what=what)
@@ -49,16 +49,16 @@ class Report:
         file: str,
         entry: int | None = None,
     ) -> None:
-        """A finding for each rule's name and what is wrong."""
+        """Add a finding for each pair of a rule's name and a description of the problem."""
         for rule, what in problems:
             self.add(rule, snapshot_id, file, what, entry)
 
     @contextmanager
     def reading(self, snapshot_id: int | None, file: str) -> Iterator[None]:
-        """What is raised within because of a file that is damaged becomes a finding.
+        """Turn errors of the block about a damaged file into a finding.
 
-        Unless the file has findings, of which that is most often a consequence.
-        Raises the `StorageError` of a store that does not answer: nothing is known then.
+        If the file has findings already, no finding is added: the error is usually a consequence.
+        Raises the `StorageError` of a store that does not answer, since nothing is known then.
         """
         try:
             yield
@@ -73,7 +73,7 @@ class Report:
             self.add("readable", snapshot_id, file, str(error))
 
     def is_missing(self, snapshot_id: int | None, file: str) -> bool:
-        """Whether a file is not there, which is a finding."""
+        """Return whether a file is missing; a missing file becomes a finding."""
         if file not in self.missing and self.io.exists(file):
             return False
         self.missing.add(file)
@@ -82,7 +82,7 @@ class Report:
 
 
 def _is_location(file: str) -> bool:
-    """Whether a store could have a file of that name."""
+    """Return whether the text can be a location in a store."""
     try:
         check_scheme(file)
     except StorageError:

@@ -1,6 +1,7 @@
-"""The rules of a root beside its parent's: what changed is what its entries say.
+"""Checks a root manifest against its parent's: the entries must say what changed.
 
-Only what differs is read: leaves that both snapshots have with the same masks have the same files.
+Only differences are read: leaves that both snapshots have with the same removed positions have the
+same files.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ _SAME = ("snapshot_id", "sequence_number", "file_sequence_number", "record_count
 
 @dataclass(frozen=True, kw_only=True)
 class RootChange:
-    """A root, and the manifests of its snapshot and of the parent; no parent has none.
+    """A root, and the manifests of its snapshot and of its parent, which may be none.
 
-    `parent` is the parent's root; None where it has a manifest list, or is not there.
+    `parent` is the parent's root, or None if the parent has a manifest list or does not exist.
     """
 
     root: Root
@@ -46,7 +47,7 @@ class RootChange:
     report: Report
 
     def check(self) -> None:
-        """Report what is wrong."""
+        """Report the problems."""
         before = {m.manifest_path: m for m in self.parent_manifests if not m.is_root}
         after = {m.manifest_path: m for m in self.manifests if not m.is_root}
         self._carried_leaves(before, after)
@@ -86,7 +87,7 @@ class RootChange:
                 "snapshot_id": (old.added_snapshot_id, m.added_snapshot_id),
                 "sequence_number": (old.sequence_number, m.sequence_number),
                 "partition_spec_id": (old.partition_spec_id, m.partition_spec_id),
-                # what the parent did not know yet is assigned
+                # A first row id that the parent lacks is assigned by this snapshot.
                 "first_row_id": (old.first_row_id or m.first_row_id, m.first_row_id),
             }
             for name, (was, is_now) in said.items():
@@ -94,7 +95,7 @@ class RootChange:
                     self._add("existing-unchanged", f"{name} of {path} was {was}", entry)
 
     def _manifest_vectors(self, after: Mapping[str, ManifestFile]) -> None:
-        """Vectors that the parent has are carried over or DELETED, where their manifest stays."""
+        """Check that the parent's vectors are carried over or DELETED if their manifest stays."""
         old = {} if self.parent is None else self.parent.live_vectors()
         deleted: dict[str, StoredEntry] = {}
         for e in self.root.of_types(ContentType.MANIFEST_DELETION_VECTOR):
@@ -127,7 +128,7 @@ class RootChange:
     def _masked(
         self, before: Mapping[str, ManifestFile], after: Mapping[str, ManifestFile]
     ) -> Files:
-        """The files that manifest deletion vectors of this snapshot take out."""
+        """Return the files that this snapshot's manifest deletion vectors remove."""
         taken: list[ManifestFile] = []
         for path, m in after.items():
             old = before.get(path)
@@ -207,7 +208,7 @@ class RootChange:
                     )
 
     def _unchanged(self, old: Files, new: Files) -> None:
-        """Files that moved between roots and leaves, or stayed in the root."""
+        """Check files that moved between roots and leaves, or stayed in the root."""
         ids, at_old, at_new = np.intersect1d(
             old.column("id"), new.column("id"), return_indices=True
         )
@@ -260,7 +261,7 @@ def _dead(manifest: ManifestFile) -> BitMap64:
 
 
 def known_row_ids(manifests: Iterable[ManifestFile]) -> dict[str, int | None]:
-    """The first row ids of data manifests by location."""
+    """Return the first row ids of data manifests by location."""
     return {
         m.manifest_path: m.first_row_id
         for m in manifests

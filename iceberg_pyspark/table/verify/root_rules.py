@@ -1,4 +1,4 @@
-"""The rules of one root manifest and its leaves, whatever the snapshots before it had."""
+"""Checks the rules of one root manifest and its leaves, without earlier snapshots."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _WORDS: Mapping[Place, tuple[str, ...]] = {
 class Root:
     """A root manifest as it is stored.
 
-    `vectors` are the positions of its manifest deletion vectors by place in the root, as far as
-    they can be read.
+    `vectors` are the readable positions of its manifest deletion vectors, by the entry's position
+    in the root.
     """
 
     snapshot: Snapshot
@@ -51,22 +51,22 @@ class Root:
     vectors: Mapping[int, BitMap64] = field(default_factory=dict)
 
     def of_types(self, *types: ContentType) -> Iterator[StoredEntry]:
-        """The entries that stand for one of these."""
+        """Return the entries of these content types."""
         return (e for e in self.entries if e.type in types)
 
     def live_vectors(self) -> dict[str, StoredEntry]:
-        """The live deletion vector of each manifest that has one."""
+        """Return the live deletion vector of each manifest that has one, by manifest location."""
         found = self.of_types(ContentType.MANIFEST_DELETION_VECTOR)
         return {e["referenced_file"]: e for e in found if e.is_live}
 
     def live_manifests(self) -> dict[str, StoredEntry]:
-        """The live manifests by location."""
+        """Return the live manifests by location."""
         return {e["location"]: e for e in self.entries if e.is_live and e.is_manifest}
 
 
 @dataclass
 class RootRules:
-    """Checks roots; a leaf is opened once for each entry that says something else of it."""
+    """Checks of roots; a leaf is read again only if an entry says something else about it."""
 
     io: FileIO
     metadata: TableMetadata
@@ -74,7 +74,7 @@ class RootRules:
     checked_leaves: set[object] = field(default_factory=set)
 
     def root(self, snapshot: Snapshot) -> Root | None:
-        """The root of a snapshot, all rules of it alone checked; None: it cannot be read."""
+        """Check and return the root of a snapshot; return None if it cannot be read."""
         location = str(snapshot.root_manifest)
         here = snapshot.snapshot_id
         root = None
@@ -101,7 +101,7 @@ class RootRules:
         return root
 
     def entries_of(self, snapshot: Snapshot) -> Root | None:
-        """The root of a snapshot without a rule checked; None: it has other columns."""
+        """Return the root of a snapshot without checks, or None if it has other columns."""
         location = str(snapshot.root_manifest)
         stored = stored_entries(open_manifest(self.io, location), snapshot.table_location)
         if stored is None:
@@ -143,7 +143,7 @@ class RootRules:
             return decode_deletion_vector(entry["inline_vector"], where)
         offset, size = entry["vector_offset"], entry["vector_size_in_bytes"]
         if offset is None or size is None or entry["location"] is None:
-            # told of by the rules of entries
+            # the rules of entries report this
             return None
         return read_deletion_vector(self.io, entry["location"], offset, size, None, where)
 
@@ -226,7 +226,7 @@ class RootRules:
                     e.ordinal,
                 )
             seen.add(e["location"])
-            # carried over it says the same with another status
+            # a carried-over entry has the same values apart from its status
             said = tuple(v for role, v in e.values.items() if role != "status")
             is_new = e.is_live and e["snapshot_id"] == here
             key = (*map(repr, said), is_new and e["status"])
@@ -274,7 +274,7 @@ class RootRules:
     def _leaf_entries(
         self, stored: StoredEntries, leaf: StoredEntry, place: Place, here: int
     ) -> bool:
-        """Whether the entries can be read as those of a leaf."""
+        """Check the entries of a leaf; return whether they can be read as entries of a leaf."""
         location = stored.location
         self.report.add_problems(_content_problems(stored, place), here, location)
         by_status: dict[ContentStatus, int] = {}
@@ -365,7 +365,7 @@ def _inherited_problems(entry: StoredEntry, leaf: StoredEntry) -> Iterator[Probl
 def _status_problems(
     by_status: Mapping[ContentStatus, int], leaf: StoredEntry, *, is_new: bool
 ) -> Iterator[tuple[int, str]]:
-    """The first entry of each status that is not allowed, and what is wrong."""
+    """Yield the first entry of each status that is not allowed, and a description."""
     if ContentStatus.DELETED in by_status:
         yield by_status[ContentStatus.DELETED], "an entry of a leaf is DELETED"
     live = {s: i for s, i in by_status.items() if s is not ContentStatus.DELETED}

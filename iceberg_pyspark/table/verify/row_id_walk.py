@@ -1,4 +1,4 @@
-"""The walk that gives row ids out: in the order of a root's entries, from a first one on."""
+"""Checks that row ids are assigned in the order of a root's entries, from the first id on."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def row_id_problems(
     all_have_ids: Callable[[StoredEntry], bool],
     next_row_id: int | None,
 ) -> Iterator[tuple[int | None, str]]:
-    """The place of an entry, and what is wrong with its row ids; None: with the snapshot's.
+    """Yield the position of an entry with wrong row ids (None: the snapshot) and a description.
 
-    `known` are the first row ids of the parent's data manifests by location. `all_have_ids`
-    answers for a new data manifest whether each of its entries brings its own. `next_row_id` is
-    the table's, None where snapshots came after this one.
+    `known` maps locations to first row ids of the parent's data manifests. `all_have_ids` says
+    whether all entries of a new data manifest have row ids of their own. `next_row_id` is the
+    table's, or None if there are later snapshots.
     """
     start = root.snapshot.first_row_id
     if start is None:

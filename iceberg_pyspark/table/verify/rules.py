@@ -1,6 +1,6 @@
-"""The rules by name, each as a sentence of what must be so.
+"""Defines the rules by name, each with a sentence that must be true.
 
-The names are what findings carry, so that they stay as they are.
+Findings contain the names, so the names must not change.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Content entries of a root manifest or a leaf as they are stored: by role, nothing inherited."""
+"""Reads content entries of a root manifest or leaf as they are stored, without inheritance."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MANIFEST_STATS: tuple[Role, ...] = (*COUNTS, "min_sequence_number")
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """One entry: its place in the file, counted from 0, and its values; paths are resolved."""
+    """One entry: its position in the file, counted from 0, and its values; paths are resolved."""
 
     ordinal: int
     values: Mapping[Role, Any]
@@ -47,26 +47,26 @@ class StoredEntry:
 
     @property
     def type(self) -> ContentType:
-        """What it stands for."""
+        """The content type of the entry."""
         return ContentType(self.values["content_type"])
 
     @property
     def status(self) -> ContentStatus:
-        """What the snapshot did to it."""
+        """The status: what the snapshot did to the file."""
         return ContentStatus(self.values["status"])
 
     @property
     def is_live(self) -> bool:
-        """Whether it is in the snapshot."""
+        """Whether the file is in the snapshot."""
         return self.status in LIVE_STATUSES
 
     @property
     def is_manifest(self) -> bool:
-        """Whether it stands for a manifest."""
+        """Whether the entry represents a manifest."""
         return self.type in MANIFEST_TYPES
 
     def manifest(self, table_location: str | None) -> ManifestFile:
-        """The manifest that it stands for, as its file has it: no entry is masked."""
+        """Return the manifest that the entry represents, without removed positions."""
         is_data = self.type is ContentType.DATA_MANIFEST
         return ManifestFile(
             manifest_path=self["location"] or "",
@@ -83,7 +83,7 @@ class StoredEntry:
 
 
 class StoredEntries:
-    """The entries of one file; raises `InvalidMetadataError` for what cannot be read at all."""
+    """The entries of one file; raises `InvalidMetadataError` if they cannot be read at all."""
 
     def __init__(
         self, encoded: EncodedManifest, profile: Profile, raw: Any, table_location: str | None
@@ -96,7 +96,7 @@ class StoredEntries:
         self.metadata = encoded.metadata
         self.count = self._entries.row_count
         self.is_own = profile is SINGLE_FILE_COMMITS
-        """Whether the entries have the form that is written here, not that of Java's classes."""
+        """Whether entries have the form that this project writes, in contrast to Java's classes."""
 
     def __iter__(self) -> Iterator[StoredEntry]:
         columns = {role: self._entries[role] for role in ROLES if role not in _NOT_READ}
@@ -114,7 +114,7 @@ class StoredEntries:
 
 
 def stored_entries(encoded: EncodedManifest, table_location: str | None) -> StoredEntries | None:
-    """The content entries of a manifest; None: it has manifest entries of before version 4."""
+    """Return the content entries of a manifest, or None if its entries are of before version 4."""
     raw = encoded.raw_entries()
     profile = profile_of(raw)
     return None if profile is None else StoredEntries(encoded, profile, raw, table_location)

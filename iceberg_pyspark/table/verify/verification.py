@@ -1,7 +1,7 @@
-"""Verifying a table: its metadata, every snapshot's manifests, and the files that are live.
+"""Verifies a table: its metadata, every snapshot's manifests, and the live files.
 
-Snapshots are gone through from old to new, leaf by leaf. What several snapshots share is looked at
-once, so that a finding is of the oldest snapshot that has it.
+Snapshots are checked from old to new, leaf by leaf. Parts that several snapshots share are checked
+once, so a finding names the oldest snapshot that has the problem.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from iceberg_pyspark.table.verify.stored_entries import StoredEntry, stored_entr
 def verify_table(
     io: FileIO, table: LoadedTable, *, checks_files: bool = False
 ) -> TableVerification:
-    """What is wrong with a table; damage is no error, a store that does not answer is one."""
+    """Return the problems of a table; raise an error only if the store does not answer."""
     return _Verification(ReadAnew(io), table, checks_files).run()
 
 
 @dataclass
 class _Verification:
-    """One run over a table."""
+    """One verification of a table."""
 
     io: FileIO
     table: LoadedTable
@@ -59,7 +59,7 @@ class _Verification:
         self.files = FileChecks(self.io, self.report)
 
     def run(self) -> TableVerification:
-        """The result."""
+        """Check everything and return the result."""
         metadata = self.table.metadata
         location = self.table.metadata_location
         for rule, snapshot_id, what in metadata_problems(metadata):
@@ -87,7 +87,7 @@ class _Verification:
             try:
                 manifests = read_snapshot_manifests(self.io, snapshot)
             except IcebergError as e:
-                # most often of what has a name already
+                # the error is usually about a problem that is already reported
                 if self.report.count == found:
                     self.report.add("readable", here, root.location, str(e))
                 return
@@ -103,7 +103,7 @@ class _Verification:
         self._live(snapshot, manifests)
 
     def _manifest(self, manifest: ManifestFile, snapshot: Snapshot) -> bool:
-        """Whether its entries can be read; manifests of a root are checked with the root."""
+        """Check a manifest, unless it is a root's leaf; return whether it is readable."""
         here, path = snapshot.snapshot_id, manifest.manifest_path
         if manifest.partition_spec_id not in self.table.metadata.spec_by_id:
             what = f"there is no partition spec {manifest.partition_spec_id}"
@@ -113,13 +113,13 @@ class _Verification:
         if manifest.sequence_number > number:
             what = f"manifest of {manifest.sequence_number} in a snapshot of {number}"
             self.report.add("sequence-number-range", here, path, what)
-        # by all that is said of it
+        # new if any value in its list or root entry is new
         is_new = hash(manifest) not in self.checked
         self.checked.add(hash(manifest))
         is_readable = False
         with self.report.reading(here, path):
             if is_new and snapshot.root_manifest is None:
-                # the lists of old tables may not say how long manifests are
+                # leaves of a root manifest were compared with their entries by RootRules
                 problems = manifest_problems(
                     self.io, self.table.metadata, manifest, counts_rule="manifest-counts"
                 )
@@ -152,7 +152,7 @@ class _Verification:
 
     def _beside_parent(self, root: Root, manifests: Sequence[ManifestFile]) -> None:
         if not root.is_own:
-            # how entries of the other form change is not settled
+            # It is not settled how entries of the other form change.
             return
         snapshot = root.snapshot
         parent = self._parent(snapshot)
@@ -169,7 +169,7 @@ class _Verification:
                         self.io, self.table.metadata, Report(self.io)
                     ).entries_of(parent)
             except IcebergError:
-                # told of as the parent's own
+                # reported as the parent's own problem
                 return
             if parent_root is not None and not parent_root.is_own:
                 return
