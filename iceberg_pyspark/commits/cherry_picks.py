@@ -26,7 +26,7 @@ PUBLISHED_WAP_ID = "published-wap-id"
 
 
 def is_fast_forward(metadata: TableMetadata, source: Snapshot) -> bool:
-    """Return whether the snapshot is a child of the current snapshot, so that it can replace it."""
+    """Return whether the snapshot is a child of the current one and can become current as it is."""
     return source.parent_snapshot_id == metadata.current_snapshot_id
 
 

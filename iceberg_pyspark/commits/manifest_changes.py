@@ -216,7 +216,7 @@ def _delete_file_test(
 
 
 def _paths_for_deletes(removal: Removal, removed_paths: frozenset[str]) -> frozenset[str] | None:
-    """Return paths of which every removed delete file has one, as its own or its data file's.
+    """Return paths of which every removed delete file has or references at least one.
 
     Returns None if the removal can also select delete files in other ways.
     """

@@ -213,7 +213,7 @@ class _RootPlanning:
         )
 
     def _rows_of_added(self) -> dict[ManifestContent, list[NewManifest]]:
-        """Return the added manifests whose entries the root holds; other manifests become leaves."""
+        """Return the added manifests that become rows of the root; the rest becomes leaves."""
         limits = self._limits
         most = {
             ManifestContent.DATA: limits.max_data_entries,

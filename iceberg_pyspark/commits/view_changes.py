@@ -39,7 +39,7 @@ from iceberg_pyspark.spec.views import (
 
 @dataclass(frozen=True, slots=True)
 class AddViewVersion:
-    """An update that adds a version; its id is assigned later. A schema id may be `LAST_ADDED`."""
+    """An update that adds a version; applying it assigns its id; schema id may be `LAST_ADDED`."""
 
     version: ViewVersion
 

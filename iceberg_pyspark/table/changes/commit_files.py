@@ -54,7 +54,7 @@ def commit_action(
 ) -> LoadedTable:
     """Commit one action as one snapshot of `options.branch`, together with the steps `before`.
 
-    The default start is the newest table, since the table loaded at the begin of the write is
+    The default start is the newest table, since the table loaded at the start of the write is
     usually outdated. If the table already has a snapshot with the write id, an earlier try has
     succeeded, and the table is returned unchanged.
     """
@@ -80,7 +80,7 @@ def write_action(
     isolation: IsolationLevel | None = None,
     validates_from: int | None = None,
 ) -> SnapshotAction:
-    """Return the action that adds data files and removes the data that `mode` selects (None: none).
+    """Return the action that adds data files and removes the data that `mode` selects, if any.
 
     With an isolation level, changes of the selected data since `table` was loaded, or since the
     snapshot `validates_from`, are refused; without a level they are overwritten too.

@@ -34,7 +34,7 @@ def deleting_threads(max_concurrent_deletes: int | None) -> int:
 
 
 class FileDeletion:
-    """Deletes unreferenced files in threads; a context manager that waits for the threads."""
+    """A deleter of unreferenced files in threads; a context manager that waits for the threads."""
 
     def __init__(self, io: FileIO, own: OwnFolders, threads: int) -> None:
         self._io = io

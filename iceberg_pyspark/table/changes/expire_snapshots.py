@@ -41,7 +41,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredSnapshots:
-    """The numbers of files that an expiry deleted or, with `dry_run`, would delete."""
+    """The numbers of files that an expiry deleted or, with `dry_run`, would delete.
+
+    The names are Java's. `outside_files_count` files are outside the table's own folders and are
+    kept; `failed_files_count` files could not be deleted and are now orphan files.
+    """
 
     deleted_data_files_count: int = 0
     deleted_position_delete_files_count: int = 0

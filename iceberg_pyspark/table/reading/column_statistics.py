@@ -1,4 +1,4 @@
-"""Returns column statistics of a snapshot: distinct values, nulls, minimum and maximum.
+"""Computes column statistics of a snapshot: distinct values, nulls, minimum and maximum.
 
 Distinct values are counted by the writer of a statistics file; table metadata repeats the counts of
 its theta sketches (Puffin specification, `apache-datasketches-theta-v1`), so the file itself is not

@@ -176,7 +176,7 @@ class DataFileRewrite:
         return self._table, self._without_dangling(result)
 
     def _settle(self, before: RewrittenDataFiles) -> RewrittenDataFiles:
-        """Rewrite the new files of other specs' files again, where they join other small files.
+        """Rewrite files again that were written from files of other partition specs.
 
         The partitions of these new files are unknown before they are written. In its partition a
         new file may be one of several small files, so a second run would otherwise find something
@@ -388,7 +388,7 @@ class DataFileRewrite:
         )
 
     def _check_version(self, metadata: TableMetadata) -> Changes:
-        """Refuse a table that was upgraded meanwhile: the new files lack its rows' row ids."""
+        """Refuse a table that was upgraded meanwhile: new files lack the row ids of their rows."""
         if metadata.format_version != self._metadata.format_version:
             raise ConcurrentChangeError(
                 f"table {self._table.identifier} became one of version {metadata.format_version} "

@@ -80,7 +80,8 @@ class ManifestRewrite:
             try:
                 return self._run_once(newest, dry_run)
             except ConcurrentChangeError:
-                # Every commit writes a new root manifest, whose entries are rewritten here.
+                # Every other commit replaces the root manifest that is rewritten here, so try
+                # again.
                 has_roots = newest.metadata.format_version >= ROOT_MANIFESTS_VERSION
                 if not has_roots or tries >= COMMIT_NUM_RETRIES.of(newest.metadata.properties):
                     raise

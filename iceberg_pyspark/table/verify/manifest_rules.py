@@ -24,7 +24,7 @@ _COUNTS = [f"{s.name.lower()}_{what}_count" for s in EntryStatus for what in ("f
 def entries_of_manifest(
     io: FileIO, metadata: TableMetadata, manifest: ManifestFile, *, drop_deleted: bool
 ) -> pa.Table:
-    """Return the entries of a manifest with inherited values, without removed positions."""
+    """Return the entries of a manifest with inherited values; removed positions are left out."""
     spec = metadata.spec_by_id[manifest.partition_spec_id]
     type_ = partition_type(spec, metadata.schemas_newest_first)
     return read_entries(io, manifest, type_, drop_deleted=drop_deleted)

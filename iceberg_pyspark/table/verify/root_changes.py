@@ -34,7 +34,7 @@ _SAME = ("snapshot_id", "sequence_number", "file_sequence_number", "record_count
 
 @dataclass(frozen=True, kw_only=True)
 class RootChange:
-    """A root, and the manifests of its snapshot and of its parent, which may be none.
+    """A root, and the manifests of its snapshot and of its parent (none without a parent).
 
     `parent` is the parent's root, or None if the parent has a manifest list or does not exist.
     """

@@ -66,7 +66,7 @@ class StoredEntry:
         return self.type in MANIFEST_TYPES
 
     def manifest(self, table_location: str | None) -> ManifestFile:
-        """Return the manifest that the entry represents, without removed positions."""
+        """Return the manifest that the entry represents; its deletion vector is not applied."""
         is_data = self.type is ContentType.DATA_MANIFEST
         return ManifestFile(
             manifest_path=self["location"] or "",

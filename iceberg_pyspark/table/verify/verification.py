@@ -103,7 +103,7 @@ class _Verification:
         self._live(snapshot, manifests)
 
     def _manifest(self, manifest: ManifestFile, snapshot: Snapshot) -> bool:
-        """Check a manifest, unless it is a root's leaf; return whether it is readable."""
+        """Check a manifest, apart from the rules of `RootRules`; return whether it is readable."""
         here, path = snapshot.snapshot_id, manifest.manifest_path
         if manifest.partition_spec_id not in self.table.metadata.spec_by_id:
             what = f"there is no partition spec {manifest.partition_spec_id}"
