@@ -140,7 +140,7 @@ class TablePathRewrite:
     def _history(
         self, table: LoadedTable, start_version: str | None, end_version: str | None
     ) -> tuple[TableMetadata, TableMetadata | None, list[str]]:
-        """Return the end's and the start's metadata, and the files after the start, newest first."""
+        """Return the end's and start's metadata, and the files after the start, newest first."""
         location, metadata = table.metadata_location, table.metadata
         if end_version is not None and end_version != _file_name(location):
             location = self._version(end_version, "end_version", location, metadata)
