@@ -1,1 +1,3 @@
-"""The layer that knows pyspark: it translates and delegates, and has no rules of Iceberg."""
+"""The layer that knows pyspark: it translates requests and delegates them, and has no Iceberg
+rules.
+"""

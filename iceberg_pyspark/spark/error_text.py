@@ -29,7 +29,7 @@ _SAID_FIRST = re.compile(
 
 
 def iceberg_error_in(text: str) -> tuple[str, str] | None:
-    """Class name and message of the last of our errors in a text, or None."""
+    """Return the class name and message of the last error of this package in a text, or None."""
     first = _SAID_FIRST.match(text)
     if first is not None:
         return first[2], first[1].strip()
@@ -41,5 +41,5 @@ def iceberg_error_in(text: str) -> tuple[str, str] | None:
 
 
 def with_class_name(name: str, message: str) -> str:
-    """The text of an exception that stands for an error of ours."""
+    """Return the text of an exception that stands for an error of this package."""
     return f"{message}\n(iceberg_pyspark.errors.{name})"

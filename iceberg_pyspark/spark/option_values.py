@@ -19,7 +19,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Option(Generic[T]):
-    """`read` gives None for text that is not `expected`."""
+    """An option of a read or a write; `read` returns None for a text that is not as `expected`
+    says.
+    """
 
     name: str
     default: T
@@ -27,7 +29,9 @@ class Option(Generic[T]):
     expected: str
 
     def of(self, options: Mapping[str, str]) -> T:
-        """Its value; raises `InvalidRequestError` naming the option."""
+        """Return the option's value or its default; raise `InvalidRequestError` for an invalid
+        value.
+        """
         text = options.get(self.name)
         if text is None:
             return self.default
@@ -40,7 +44,7 @@ class Option(Generic[T]):
 def number_option(
     name: str, minimum: int | None = None, largest: int = LONG_MAX
 ) -> Option[int | None]:
-    """A whole number; None where it is left out."""
+    """Return an option whose value is a whole number, or None if the option is left out."""
 
     def read(text: str) -> int | None:
         value = whole_number(text.strip(), largest)
@@ -51,24 +55,26 @@ def number_option(
 
 
 def flag_option(name: str, default: bool) -> Option[bool]:
-    """`true` or `false`, in any case."""
+    """Return an option whose value is `true` or `false`, in any case."""
     values = {"true": True, "false": False}
     return Option(name, default, lambda text: values.get(text.lower()), "true or false")
 
 
 def choice_option(name: str, *choices: str) -> Option[str | None]:
-    """One of some words, in any case; None where it is left out."""
+    """Return an option whose value is one of some words, in any case, or None if it is left out."""
     values = {word: word for word in choices}
     return Option(name, None, lambda text: values.get(text.lower()), " or ".join(choices))
 
 
 def lower_names(options: Mapping[str, str]) -> dict[str, str]:
-    """The options by their names in lower case: names ignore case."""
+    """Return the options with their names in lower case, because option names ignore case."""
     return {name.lower(): value for name, value in options.items()}
 
 
 def with_prefix(options: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The options that begin with a prefix, by the rest of their names, whose case stays."""
+    """Return the options whose names begin with a prefix, keyed by the rest of the name in its own
+    case.
+    """
     return {k[len(prefix) :]: v for k, v in options.items() if k.lower().startswith(prefix)}
 
 
@@ -81,10 +87,11 @@ def refuse_unknown(
     silent: Collection[str] = (),
     silent_prefixes: Sequence[str] = (),
 ) -> None:
-    """Refuse an option that is not among the known ones, which the error lists.
+    """Raise `InvalidRequestError` for an option that is not accepted; the error lists the known
+    options.
 
-    `problem` is what the error begins with. `silent` are accepted too and not listed; a prefix
-    allows every name that begins with it.
+    `problem` is the beginning of the error message. Names in `silent` are accepted but not listed.
+    A prefix accepts every name that begins with it.
     """
     for name in options:
         if name not in accepted_names and name not in silent:
@@ -97,10 +104,10 @@ def refuse_unknown(
 
 
 def list_items(text: str | None) -> tuple[str, ...] | None:
-    """Comma-separated items; commas in parentheses or backticks do not separate."""
+    """Return the comma-separated items; commas in parentheses or backticks do not separate."""
     if text is None:
         return None
-    # names without either need no parser, which takes time to load
+    # Names without parentheses or backticks do not need the parser, which takes time to load.
     marks = term_tokens(text) if "(" in text or "`" in text else ()
     items: list[str] = []
     depth = start = 0

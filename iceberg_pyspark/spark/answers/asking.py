@@ -20,57 +20,64 @@ from iceberg_pyspark.table.table_storage import table_io
 
 @dataclass(frozen=True, kw_only=True)
 class AskingSession:
-    """A session in which Iceberg is native: only such a one asks."""
+    """A session in which Iceberg is installed; only such sessions ask questions."""
 
     spark: SparkSession
     bridge: Bridge
     catalogs: CatalogCallbacks
 
     def open_catalog(self, name: str) -> Catalog:
-        """A catalog of ours, by its name in the session; raises `InvalidRequestError`."""
+        """Return one of this package's catalogs by its name in the session; raise
+        `InvalidRequestError`.
+        """
         self.bridge.open_catalog(name)
         return self.catalogs.catalog(f"{self.bridge.session_handle}/{name}")
 
     def row_level(self) -> RowLevelSession:
-        """The session's objects for row-level operations."""
+        """Return the session's objects for row-level operations."""
         return RowLevelSession(spark=self.spark, bridge=self.bridge, states=self.catalogs.states)
 
     def io_of(self, state: TableState, locations: Mapping[str, str]) -> FileIO:
-        """The store of a table's files, as the session reads it.
+        """Return the store of a table's files, as the session may read it.
 
-        `locations` are its settings of where tables may read, which come with a question.
+        `locations` are the session's settings that restrict where tables may be read; they come
+        with each question.
         """
         return state.io or table_io(with_location_settings(state.loaded_table, locations))
 
 
 class AskingSessions:
-    """Sessions by the handles that questions have; the handles of tables begin with theirs."""
+    """The sessions by their handles in questions; a table's handle begins with its session's
+    handle.
+    """
 
     def __init__(
         self,
         of_handle: Callable[[str], AskingSession],
         opened_by: Callable[[str], CatalogCallbacks],
     ) -> None:
-        """`of_handle` gives the session of a handle, `opened_by` what it has opened.
+        """`of_handle` returns the session of a handle, and `opened_by` what that session has
+        opened.
 
-        That may be asked for when the session is not there any more. Both raise
-        `InvalidRequestError`.
+        `opened_by` is also called after the session has ended. Both raise `InvalidRequestError`.
         """
         self.of_handle = of_handle
         self.opened_by = opened_by
 
     def of_catalog(self, handle: str) -> CatalogCallbacks:
-        """What the session that opened a catalog has opened."""
+        """Return what the session that opened a catalog has opened."""
         return self.opened_by(handle.partition("/")[0])
 
     def of_table(self, handle: str) -> CatalogCallbacks:
-        """What the session that loaded a table has opened; the one that asks may be its clone."""
+        """Return what the session that loaded a table has opened; its clone may be the session that
+        asks.
+        """
         return self.of_catalog(catalog_of_handle(handle))
 
     def state(self, handle: str) -> TableState:
-        """The state of a table that a query refers to."""
+        """Return the state of a table that a query refers to."""
         return self.of_table(handle).state(handle)
 
     def catalog_of(self, state: TableState) -> Catalog:
-        """The catalog that a table was loaded from."""
+        """Return the catalog that a table was loaded from."""
         return self.of_catalog(state.catalog).catalog(state.catalog)

@@ -53,9 +53,11 @@ _log = logging.getLogger(__name__)
 
 
 def answer(sessions: AskingSessions, operation: str, argument: Any) -> Any:
-    """Every question of the JVM: a text, a list of a text and plans, or what the JVM itself threw.
+    """Answer a question from the JVM: return a text, a list of a text and plans, or a JVM
+    exception.
 
-    An error is an answer too, which the bridge raises.
+    An error is returned as an answer too, and the bridge raises it. If the JVM itself threw the
+    error, the answer is that exception.
     """
     question = None
     try:
@@ -79,7 +81,7 @@ def _failure(error: BaseException, question: Question | None) -> Failure:
 
 
 def _ours_in(error: BaseException) -> tuple[str, str] | None:
-    """Class and message of an error of ours, or of one in a job that the answer took."""
+    """Return the class name and message of this package's error, also if a Spark job raised it."""
     if isinstance(error, IcebergError):
         return type(error).__name__, str(error)
     return iceberg_error_in(str(error))
@@ -88,7 +90,7 @@ def _ours_in(error: BaseException) -> tuple[str, str] | None:
 def _named_in(
     question: Question | None, error: BaseException
 ) -> tuple[tuple[str, ...], str | None]:
-    """The namespace and the table or view that an error is about."""
+    """Return the namespace and the name of the table or view that an error is about."""
     if isinstance(question, TableRename) and isinstance(
         error, TableAlreadyExistsError | NoSuchNamespaceError
     ):
@@ -173,4 +175,4 @@ HANDLERS: Mapping[str, Handler] = dict(
         _row(Operations.statement_read, _statement_read),
     )
 )
-"""Who answers each operation."""
+"""The function that answers each operation, by the operation's name."""

@@ -68,7 +68,7 @@ _ALL = RemainingFiles(locations=None)
 
 
 def scan_plan(sessions: AskingSessions, q: ScanParts) -> PlannedScan:
-    """The parts of a scan, and which conditions no row of them can fail."""
+    """Return the parts of a scan, and the conditions that every row of the parts fulfils."""
     session = sessions.of_handle(q.scan.table.session)
     if q.scan.table.handle is not None:
         return _plan_table(session, sessions.state(q.scan.table.handle), q.scan)
@@ -76,7 +76,7 @@ def scan_plan(sessions: AskingSessions, q: ScanParts) -> PlannedScan:
 
 
 def scan_aggregate(sessions: AskingSessions, q: ScanAggregate) -> KnownAggregates:
-    """Aggregates of a scan, where metadata tell."""
+    """Return the aggregates of a scan if the table's metadata suffice to compute them."""
     session = sessions.of_handle(q.table.session)
     struct = _struct(q.columns)
     if q.table.handle is not None:
@@ -93,7 +93,7 @@ def scan_aggregate(sessions: AskingSessions, q: ScanAggregate) -> KnownAggregate
 
 
 def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> RemainingFiles:
-    """Which files may have rows, whatever the columns and the limit of the scan are."""
+    """Return the files that may have matching rows, for any columns and any limit of the scan."""
     session = sessions.of_handle(q.scan.table.session)
     all_conditions = Operator(
         op="and", args=(*(c.condition for c in q.scan.conditions), *q.filters)
@@ -119,7 +119,7 @@ def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> Remai
 
 
 def scan_statistics(sessions: AskingSessions, q: ScanStatistics) -> KnownStatistics:
-    """The statistics of the columns of a catalog's table."""
+    """Return the column statistics of a table in a catalog."""
     assert q.table.handle is not None, "a relation of the data source has no statistics of columns"
     state = sessions.state(q.table.handle)
     session, nothing = sessions.of_handle(q.table.session), spark_types.StructType()
@@ -191,7 +191,8 @@ def _plan_source(session: AskingSession, q: ScanQuestion) -> PlannedScan:
     if job is None:
         return _STAYS
     scan = job.scan_of(_struct(q.schema))
-    # the portable source knows nothing of the session
+    # With location restrictions the scan stays native: the portable source does not know the
+    # session.
     if not is_exact(scan.context.predicate) and not q.table.locations:
         return _STAYS
     native = NativeScan(
@@ -213,7 +214,7 @@ def _planned_scan(
 
 
 def _with_parts(bridge: Any, parts: Sequence[Part], text: str) -> Any:
-    # each call of the JVM costs a millisecond, and most scans have one part
+    # Each call of the JVM costs a millisecond, and most scans have one part.
     if len(parts) == 1 and isinstance(parts[0].plan, PlanRequest):
         return bridge.scans.answer(text, parts[0].plan)
     plans = [
@@ -240,14 +241,14 @@ def _request(q: ScanQuestion, scan: TableScan) -> ScanRequest:
 
 
 def _key(q: ScanQuestion) -> str:
-    """Equal for equal scans, whichever session they are of."""
+    """Return a key that is equal for equal scans, also of different sessions."""
     source = q.table.handle or sha256(str(q.table.source).encode()).hexdigest()
     any_session = ScannedTable(session="", handle=None, source=None, locations={})
     return source + text_of(msgspec.structs.replace(q, table=any_session))
 
 
 def _all_of(q: ScanQuestion) -> Expression | None:
-    """The conditions as one, None without any."""
+    """Return the conjunction of the conditions, or None without any condition."""
     conditions = tuple(c.condition for c in q.conditions)
     return Operator(op="and", args=conditions) if conditions else None
 
@@ -270,9 +271,10 @@ def _whole_scan(
 
 
 def _left_to_portable(answer: Callable[[], T], otherwise: T) -> T:
-    """`otherwise` for an error: the portable source will meet the same, and say it in its words.
+    """Return `otherwise` on an error: the portable source will meet the same error and report it.
 
-    But what the session forbids: the portable source knows no session.
+    `LocationRefusedError` is raised, because the portable source does not know the session's
+    restrictions.
     """
     try:
         return answer()
@@ -284,7 +286,7 @@ def _left_to_portable(answer: Callable[[], T], otherwise: T) -> T:
 
 
 def _read_job(table: ScannedTable) -> ReadJob | None:
-    """The read of a relation of Spark's own Python data source; None for a metadata table."""
+    """Return the read of a relation of the Python data source, or None for a metadata table."""
     assert table.source is not None, "a scan is of a catalog's table or of a source"
     job = IcebergDataSource.of_state(table.source).read_job()
     if not isinstance(job, ReadJob):
@@ -296,7 +298,7 @@ def _read_job(table: ScannedTable) -> ReadJob | None:
 
 
 def _prune(scan: TableScan, condition: Expression | None) -> TableScan:
-    """The scan with files pruned by what Spark filters on; the rows Spark filters itself."""
+    """Return the scan without the files that the condition excludes; Spark still filters rows."""
     return scan.pruned_by(inclusive_predicate_of(condition, scan.context.schemas[0]))
 
 

@@ -31,11 +31,11 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.sql_text.names import is_path, quoted, quoted_name
 
 _PARTITIONED_BY = "__partition_columns"
-"""What Spark makes of `partitionBy(...)`."""
+"""The option that Spark makes of `partitionBy(...)`."""
 
 
 def options_in_session(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
-    """The options with the catalog of the session that answers for the table they name."""
+    """Return the options, completed with the settings of the session's catalog of the table."""
     result = _with_partitions(options)
     spelling = {name.lower(): name for name in result}
     key = spelling.get("path", spelling.get("table"))
@@ -51,7 +51,7 @@ def options_in_session(spark: SparkSession, options: Mapping[str, str]) -> dict[
     try:
         in_session = catalog_and_levels(spark, result[key])
     except IcebergError:
-        # the data source says what is wrong with it
+        # The data source reports what is wrong with the name.
         return result
     if in_session is not None:
         catalog, levels = in_session
@@ -72,14 +72,14 @@ def _with_partitions(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def source_options(sessions: AskingSessions, q: SourceOptions) -> SessionOptions:
-    """Options as the session understands them."""
+    """Return the options completed with the session's catalog settings."""
     return SessionOptions(
         options=options_in_session(sessions.of_handle(q.session).spark, q.options)
     )
 
 
 def source_table(_sessions: AskingSessions, q: SourceTable) -> ExistingTable:
-    """The table that options name, if it is there."""
+    """Return the table that the options name, if the table exists."""
     table = parse_table_options(q.options)
     catalog, identifier = find_table(table)
     try:
@@ -90,7 +90,7 @@ def source_table(_sessions: AskingSessions, q: SourceTable) -> ExistingTable:
 
 
 def source_hidden(sessions: AskingSessions, q: SourceHidden) -> HiddenColumns:
-    """The hidden columns of the table that options name."""
+    """Return the hidden columns of the table that the options name."""
     job = open_read_job(options_in_session(sessions.of_handle(q.session).spark, q.options))
     hidden = Schema(fields=())
     if isinstance(job, ReadJob):

@@ -26,7 +26,7 @@ _DONE = Acknowledgement()
 
 
 def write_run(sessions: AskingSessions, q: WriteRun) -> Acknowledgement:
-    """INSERT, `writeTo` and the query of CREATE TABLE AS SELECT."""
+    """Carry out INSERT, `writeTo` or the query of CREATE TABLE AS SELECT."""
     session = sessions.of_handle(q.session)
     command = WriteCommand(
         kind=q.kind,
@@ -45,7 +45,7 @@ def write_run(sessions: AskingSessions, q: WriteRun) -> Acknowledgement:
 
 
 def source_write(sessions: AskingSessions, q: SourceWrite) -> Acknowledgement:
-    """A `df.write.format("iceberg-py")`, distributed and sorted as the table asks."""
+    """Carry out `df.write.format("iceberg-py")`, distributed and sorted as the table requires."""
     session = sessions.of_handle(q.session)
     frame = DataFrame(q.plan, session.spark)
     options = options_in_session(session.spark, q.options)
@@ -62,14 +62,14 @@ def source_write(sessions: AskingSessions, q: SourceWrite) -> Acknowledgement:
 
 
 def table_truncate(sessions: AskingSessions, q: TableTruncate) -> Acknowledgement:
-    """TRUNCATE TABLE."""
+    """Carry out TRUNCATE TABLE."""
     state = sessions.state(q.handle)
     run_truncate(sessions.catalog_of(state), state, q.environment)
     return _DONE
 
 
 def dml_run(sessions: AskingSessions, q: DmlRun) -> Acknowledgement:
-    """DELETE, UPDATE and MERGE: the statement as Spark's optimized plan."""
+    """Carry out a DELETE, UPDATE or MERGE, given as Spark's optimized plan."""
     session = sessions.of_handle(q.session)
     row_level = session.row_level()
     row_level.check()

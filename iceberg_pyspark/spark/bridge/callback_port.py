@@ -43,11 +43,11 @@ class Answering:
 
 
 class CallbackPort:
-    """An open port; it stays open while the gateway is there, as pyspark's own does."""
+    """An open port; the port stays open as long as the gateway exists, like pyspark's own."""
 
     def __init__(self, gateway: Any, answer: Answer) -> None:
-        """Open a port of any free number that calls `answer` with an operation and its argument."""
-        # not the gateway: what is kept of one is forgotten with it
+        """Open any free port; its requests call `answer` with an operation and its argument."""
+        # A reference to the gateway itself would keep the gateway, which is a weak key, alive.
         self._java_client = gateway._gateway_client
         self._token = secrets.token_hex(32)
         self._target = PYTHON_PROXY_PREFIX + secrets.token_hex(16)
@@ -55,7 +55,7 @@ class CallbackPort:
         pool.put(Answering(answer), self._target)
         self._server = _server(gateway, pool, self._token)
         self._server.start()
-        # its thread does so too, but the JVM may be quicker
+        # The server's thread calls listen() too, but the JVM may connect earlier.
         self._server.server_socket.listen()
 
     @property
@@ -64,13 +64,14 @@ class CallbackPort:
         return int(self._server.get_listening_port())
 
     def close(self) -> None:
-        """Stop listening, without the wait of py4j for a connection that is being read."""
+        """Stop listening, without waiting as py4j does for a connection that is being read."""
         threading.Thread(target=self._server.shutdown, daemon=True).start()
 
     def client(self, make: Callable[[Any, str, int, str], Any]) -> Any:
-        """Have the JVM make a client, given its server, our address and port, and a file.
+        """Have the JVM make a client from its server, the address and port of Python, and a file.
 
-        Only this user can read the file; it holds the client's secrets and is removed afterwards.
+        The file holds the client's secrets: only this user can read the file, and it is removed
+        afterwards.
         """
         file, path = tempfile.mkstemp(prefix="iceberg-pyspark-")
         try:
@@ -83,7 +84,7 @@ class CallbackPort:
 
 
 def _server(gateway: Any, pool: PythonProxyPool, token: str) -> CallbackServer:
-    """A server of the kind that the gateway has for callbacks, with objects of its own."""
+    """Return a callback server of the gateway's kind that has its own objects."""
     settings: dict[str, Any] = {
         "address": LOOPBACK,
         "port": 0,

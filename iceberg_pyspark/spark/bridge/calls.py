@@ -21,28 +21,28 @@ from iceberg_pyspark.spec.manifests import FileFormat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectFiles:
-    """Where the files of one write lie whose tasks put them where they stay."""
+    """Where the tasks of a write put their files, if the tasks write to the final locations."""
 
     folder: str
-    """The table's data folder as the JVM reaches it."""
+    """The table's data folder as the JVM addresses it."""
 
     write: str
-    """What is in every file's name."""
+    """The id of the write, which is part of every file name."""
 
     fields: Sequence[str]
-    """The partition fields' names as folders have them; empty without partitions."""
+    """The partition field names as in folder names, URL-encoded; empty without partitions."""
 
     kinds: Sequence[str]
-    """Of each field how its value is shown (`IcebergPyDirectNames`)."""
+    """For each partition field, how its value is shown (`IcebergPyDirectNames`)."""
 
     hashed: bool
-    """Whether folders of a hash come first."""
+    """Whether paths begin with folders made of a hash."""
 
     has_parts: bool
-    """Whether folders show partitions."""
+    """Whether folders show the partition values."""
 
     context: str | None
-    """What stands between hash and name."""
+    """The path part between the hash and the partition folders, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +53,16 @@ class WrittenColumn:
     """The frame's column, quoted."""
 
     type: str | None
-    """What it is cast to, as Spark writes it in JSON; None: it has the type."""
+    """The type that the column is cast to, in Spark's JSON; None if the column already has the
+    type.
+    """
 
     optional: bool
-    """Whether it is written as one that may hold nulls, whatever Spark knows of it."""
+    """Whether the column is written as nullable, whatever Spark knows about its values."""
 
     name: str
     metadata: str
-    """Spark's, as JSON."""
+    """The metadata of Spark's field, as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,36 +71,37 @@ class ParquetRelation:
 
     table: str
     key: str
-    """Equal for equal files, columns and constants."""
+    """A key that is equal for equal files, columns and constants."""
 
     file_format: FileFormat
     columns: str
-    """What to read of the files: a schema of Spark's. Columns of Parquet files are found by the
-    field ids in it, those of ORC files by name."""
+    """The columns to read from the files, as a Spark schema in JSON. Columns of Parquet files are
+    found by the field ids in the schema, columns of ORC files by name.
+    """
 
     never_null: tuple[str, ...]
-    """Those that no row has a null in: Spark's code asks for none then."""
+    """The columns that have no null in any row; Spark generates no null checks for them."""
 
     file_constants: tuple[str, ...]
-    """The columns of the table of files that each row of a file has."""
+    """The columns of the table of files whose value each row of a file gets."""
 
     keys: tuple[str, ...] | None
-    """Those by which files are grouped; None where they are not."""
+    """The columns by which files are grouped, or None if the files are not grouped."""
 
     options: Mapping[str, str] = field(repr=False)
-    """Hadoop's, for these files alone."""
+    """Hadoop options for these files alone."""
 
     rows: int
-    """How many the files hold."""
+    """The number of rows in the files."""
 
     filtered: Mapping[str, str]
-    """Of columns that filters known while a query runs may be about what the table calls them."""
+    """The table's column name, by the name of each column that run-time filters may refer to."""
 
     planned: Mapping[str, int]
-    """Numbers of the plan, for Spark's UI to show."""
+    """Numbers of the plan, which Spark's UI shows."""
 
     sorted_by: Sequence[Sequence[str]]
-    """What the rows of each file are sorted by: the column, the direction, the place of nulls."""
+    """The sort order of the rows in each file: column, direction, and position of nulls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +110,10 @@ class SelectedColumn:
 
     name: str
     value: str
-    """In SQL."""
+    """A Spark SQL expression."""
 
     column: str | None = None
-    """The relation's column that the value is, None for any other: it needs no analysis."""
+    """The relation's column that is the value, or None; such a column needs no analysis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,21 +122,21 @@ class VectorPlaces:
 
     table: str
     store: str
-    """Equal for equal stores: vectors of two are not the same, whatever their files are called."""
+    """A key that is equal for equal stores: the same file name in two stores is two vectors."""
 
     options: Mapping[str, str] = field(repr=False)
-    """Hadoop's, for the locations."""
+    """Hadoop options for the locations."""
 
     locations: Sequence[str]
     lasting: Sequence[bool]
-    """Of each location whether it means the same bytes for ever."""
+    """For each location, whether its bytes never change."""
 
     places: Sequence[int]
-    """Of each data file which location has its vector."""
+    """For each data file, the index of the location that has its vector."""
 
     offsets: Sequence[int]
     sizes: Sequence[int]
-    """In bytes, 0 for a data file without a vector."""
+    """In bytes; 0 for a data file without a vector."""
 
     cardinalities: Sequence[int]
 
@@ -144,34 +147,34 @@ class PositionPlaces:
 
     table: str
     store: str
-    """Equal for equal stores, as of vectors."""
+    """A key that is equal for equal stores, as in `VectorPlaces`."""
 
     options: Mapping[str, str] = field(repr=False)
-    """Hadoop's, for the locations."""
+    """Hadoop options for the locations."""
 
     verify: bool
-    """Whether pages are compared with the checksums they have."""
+    """Whether pages are checked against their checksums."""
 
     locations: Sequence[str]
-    """Of each delete file, as what follows."""
+    """One for each delete file, as are `lasting`, `sizes` and `records`."""
 
     lasting: Sequence[bool]
-    """Whether it means the same bytes for ever."""
+    """Whether the bytes at the location never change."""
 
     sizes: Sequence[int]
-    """In bytes, as its manifest entry says."""
+    """In bytes, from the manifest entry."""
 
     records: Sequence[int]
-    """The rows it has, as its manifest entry says."""
+    """The number of rows, from the manifest entry."""
 
     paths: Sequence[str]
-    """Of each data file the path by which delete files name it, empty without any."""
+    """For each data file, the path by which delete files name it; empty without delete files."""
 
     ends: Sequence[int]
-    """Of each data file where its delete files end in `files`; they begin where others' end."""
+    """For each data file, the end of its delete files in `files`; they begin at the last end."""
 
     files: Sequence[int]
-    """Numbers of delete files."""
+    """Indexes of delete files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,19 +188,21 @@ class Storing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedWhen:
-    """Which rows a change is about; `condition` None for all of them."""
+    """Which rows a change applies to; `condition` is None if it applies to all of them."""
 
     where: Literal["any", "both", "source", "target"]
-    """Rows of a join: any, those of both sides, of the source alone, of the target alone."""
+    """Rows of a join: any rows, rows with both sides, with the source alone, or with the target
+    alone.
+    """
 
     condition: Value | None
     side: Side
-    """Whose columns the condition and the values of the change name."""
+    """The side whose columns the condition and the values of the change name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedColumn:
-    """A column to make; `cases` has its value after each change, None for null."""
+    """A column to compute; `cases` has its value after each change, None for null."""
 
     name: str
     type: str
@@ -206,22 +211,23 @@ class ChangedColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedRows:
-    """For each row the first change that is about it (`IcebergPyChanges.changed`)."""
+    """For each row, the first change that applies to the row (`IcebergPyChanges.changed`)."""
 
     changes: tuple[ChangedWhen, ...]
     columns: tuple[ChangedColumn, ...]
 
 
 def to_json(call: Any) -> str:
-    """A call's values as the JVM takes them: by the names of fields, `is` naming the class.
+    """Return a call's arguments as JSON, keyed by field names; `is` names the class.
 
-    The caller keeps references to the JVM's objects during the call: py4j drops all others.
+    The caller must keep references to the JVM's objects during the call, because py4j releases the
+    others.
     """
     return json.dumps(call, default=_description)
 
 
 def arrow_stream(table: pa.RecordBatch) -> bytes:
-    """The table as a stream of one batch, which `IcebergPyArrowTable` reads by Spark's classes."""
+    """Return the table as an Arrow stream of one batch, which `IcebergPyArrowTable` reads."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_batch(table)

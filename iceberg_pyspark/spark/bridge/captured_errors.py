@@ -17,22 +17,24 @@ _ORIGINAL = "_iceberg_pyspark_original"
 
 
 class TaskException(captured.PythonException):
-    """A failure of a task by an error of ours."""
+    """A failure of a Spark task that an error of this package caused."""
 
     def __str__(self) -> str:
-        """The error's own text; newer releases of pyspark put words before that of a worker."""
+        """Return the error's own text; newer pyspark releases put words before the error of a
+        worker.
+        """
         return captured.CapturedException.__str__(self)
 
 
 def say_our_errors_first() -> None:
-    """Have exceptions of pyspark's with an error of ours in them start with its message."""
+    """Make pyspark exceptions that contain an error of this package start with its message."""
     convert = captured.convert_exception
     if hasattr(convert, _ORIGINAL):
         return
 
     def convert_with_our_error(e: Any) -> captured.CapturedException:
         exception = convert(e)
-        # an exception that pyspark knows no class of would be raised as py4j's
+        # pyspark would raise an exception of an unknown class as py4j's exception.
         text = (
             exception._stackTrace
             if isinstance(exception, captured.UnknownException)
@@ -53,12 +55,12 @@ def say_our_errors_first() -> None:
 
 
 def thrown_in(error: BaseException) -> Any:
-    """The JVM's own exception in one of py4j's or pyspark's; None if there is none."""
+    """Return the JVM exception inside a py4j or pyspark exception, or None."""
     return getattr(error, "java_exception", None) or getattr(error, "_origin", None)
 
 
 def say_errors_as_before() -> None:
-    """Restore pyspark's conversion, unless another library has replaced it meanwhile."""
+    """Restore pyspark's own conversion, unless another library has replaced it in the meantime."""
     captured.convert_exception = getattr(
         captured.convert_exception, _ORIGINAL, captured.convert_exception
     )

@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 
 MAX_JARS = 40
-"""How many jars stay, the most recently used: each pair of releases needs five."""
+"""How many jars are kept, the most recently used; each pair of releases needs five."""
 
 _UNFINISHED = ".unfinished"
 _UNFINISHED_SECONDS = 3600
@@ -30,10 +30,11 @@ _UNFINISHED_SECONDS = 3600
 def class_jar(
     parent: str | None, made_of: str, compile_classes: Callable[[], Mapping[str, bytes]]
 ) -> Iterator[Path]:
-    """A jar of files by their names, made now unless `parent` has one made of the same.
+    """Yield the path of a jar with the files; compile only if `parent` has no jar made of the same
+    text.
 
-    `parent` is a folder of this user's alone. With None, or where it takes no file, the jar is a
-    temporary one and removed at the end: by then the JVM must have opened it.
+    Only this user may have access to the folder `parent`. Without a `parent`, or if no file can be
+    written there, the jar is temporary and removed at the end; by then the JVM must have opened it.
     """
     key = sha256(made_of.encode()).hexdigest()
     cached_jar = None if parent is None else _cached_jar(Path(parent), key)
@@ -54,7 +55,7 @@ def class_jar(
 
 
 def _cached_jar(parent: Path, key: str) -> Path | None:
-    """A jar of that key that is what its name says; others of the key are removed."""
+    """Return a jar of the key whose bytes match its name; remove other jars of the key."""
     for path in sorted(parent.glob(f"{key}-*.jar")):
         with contextlib.suppress(OSError):
             if _content(path) == path.stem.partition("-")[2]:
@@ -65,7 +66,7 @@ def _cached_jar(parent: Path, key: str) -> Path | None:
 
 
 def _content(path: Path) -> str | None:
-    """The digest of a file that is this user's, and that nobody else can write."""
+    """Return the digest of a file that this user owns and nobody else can write, or None."""
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid():
@@ -76,7 +77,7 @@ def _content(path: Path) -> str | None:
 
 
 def _cache_jar(parent: Path, key: str, jar: bytes) -> Path:
-    """Have the jar in the folder: whole and on the disk before it has its name."""
+    """Write the jar to the folder; the jar is complete and on the disk before it gets its name."""
     path = parent / f"{key}-{sha256(jar).hexdigest()}.jar"
     file, making = tempfile.mkstemp(dir=parent, suffix=_UNFINISHED)
     try:
@@ -101,7 +102,7 @@ def _cache_jar(parent: Path, key: str, jar: bytes) -> Path:
 def _evict(parent: Path) -> None:
     jars: list[tuple[float, Path]] = []
     for path in parent.iterdir():
-        # another session may remove it as well
+        # Another session may remove the jar at the same time.
         with contextlib.suppress(OSError):
             last = path.lstat().st_mtime
             if path.suffix == ".jar":
@@ -114,7 +115,7 @@ def _evict(parent: Path) -> None:
 
 
 def _jar(classes: Mapping[str, bytes]) -> bytes:
-    """Equal classes make equal bytes."""
+    """Return a jar; equal classes give equal bytes."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as jar:
         for name in sorted(classes):

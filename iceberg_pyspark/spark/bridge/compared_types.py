@@ -21,4 +21,4 @@ COMPARED_TYPES = (
     TimestamptzType,
     StringType,
 )
-"""They are not floats, bytes or uuids."""
+"""These types exclude floats, bytes and uuids."""

@@ -41,11 +41,11 @@ _OF_EACH_JAR = (
     "org.apache.spark.sql.classic.SparkSession",
     "org.codehaus.janino.SimpleCompiler",
 )
-"""A class of every jar that decides what is compiled."""
+"""One class of each jar that affects the compilation."""
 
 _REGISTER = "org.apache.spark.sql.sources.DataSourceRegister"
 _failures: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
-"""Of a gateway: why lots do not compile, which takes as long to find out as compiling them."""
+"""Why lots do not compile, by gateway; finding out again would take as long as compiling."""
 
 
 class BridgeUnavailableError(Exception):
@@ -54,14 +54,14 @@ class BridgeUnavailableError(Exception):
 
 @dataclass(frozen=True)
 class Lots:
-    """What a JVM knows of the sources: the class loader, and why lots are missing in it."""
+    """The state of the sources in a JVM: the class loader, and why some lots are missing."""
 
     loader: Any
     failures: Mapping[str, str]
 
 
 def load_lots(gateway: Any) -> Lots:
-    """Have the JVM know every lot that compiles; raises `BridgeUnavailableError` without `core`."""
+    """Make the JVM load every lot that compiles; raise `BridgeUnavailableError` without `core`."""
     loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     failures = _failures.setdefault(gateway, {})
     compiler = _Compiler(gateway, loader)
@@ -73,12 +73,12 @@ def load_lots(gateway: Any) -> Lots:
             if lot == CORE:
                 raise BridgeUnavailableError(f"Spark {_release(gateway.jvm)}: {failure}")
             failures[lot] = failure
-    # a session's own loader may stand before the one that the classes were added to
+    # A session's own class loader may delegate to the loader that the classes were added to.
     return Lots(loader.loadClass(_marker(CORE)).getClassLoader(), failures)
 
 
 class _Compiler:
-    """One class loader, and what is compiled for it."""
+    """A class loader, and the lots that are compiled for it."""
 
     def __init__(self, gateway: Any, loader: Any) -> None:
         self._gateway = gateway
@@ -87,19 +87,24 @@ class _Compiler:
         self._compiled_with = ""
 
     def knows(self, lot: str) -> bool:
-        """Whether the loader has the lot's classes."""
-        # asked as a resource: a missing class would be an exception, and a costly one through py4j
+        """Return whether the loader has the lot's classes."""
+        # Looked up as a resource: a missing class would raise an exception, which is slow through
+        # py4j.
         return self._loader.getResource(f"{_marker(lot)}.class") is not None
 
     def is_taken(self, lot: str) -> bool:
-        """Whether somebody else has the format's name that the lot would claim."""
+        """Return whether another library already provides the format name that the lot would
+        register.
+        """
         if lot not in FORMATS:
             return False
         formats = new_instance(self._gateway, self._loader, "IcebergPyFormats")
         return bool(formats.isTaken(FORMATS[lot][1]))
 
     def add(self, lot: str) -> str | None:
-        """Compile a lot, or find its classes kept, and have the loader know it; or why not."""
+        """Compile a lot or take it from the cache, and add it to the loader; return the reason on
+        failure.
+        """
         if self._refusal is not None:
             return self._refusal
         jvm = self._jvm
@@ -107,7 +112,7 @@ class _Compiler:
         self._compiled_with = self._compiled_with or _toolchain(jvm, self._loader)
         built_on = [source_of(other) for other in BUILDS_ON[lot]]
         made_of = "\n".join((self._compiled_with, *built_on, source, writer_of(lot)))
-        # another session may remove a jar that was kept before the JVM has opened it
+        # Another session may remove a cached jar before the JVM has opened it.
         for parent in (user_folder("iceberg-pyspark-bridge"), None):
             try:
                 with class_jar(parent, made_of, lambda: self._classes(lot)) as jar:
@@ -121,7 +126,9 @@ class _Compiler:
 
     @cached_property
     def _refusal(self) -> str | None:
-        """Why the loader takes no classes, if so; each method is a call of the JVM's."""
+        """The reason why the loader accepts no classes, or None; cached, as each check calls the
+        JVM.
+        """
         kind = self._loader.getClass()
         if any(m.getName() == "addURL" for m in kind.getMethods()):
             return None
@@ -134,7 +141,7 @@ class _Compiler:
         compiler.setSourceVersion(8)
         compiler.setTargetVersion(8)
         compiler.cook(source_of(lot) + written_for(lot, self._loader))
-        # one answer for all: class by class they take as long as compiling does
+        # One answer for all classes: one call for each class would take as long as compiling.
         text = jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(
             compiler.getBytecodes()
         )
@@ -145,17 +152,17 @@ class _Compiler:
 
 
 def new_instance(gateway: Any, loader: Any, name: str) -> Any:
-    """An object of a class that the loader knows."""
+    """Return a new object of a class that the loader knows."""
     none = gateway.new_array(gateway.jvm.java.lang.Class, 0)
     nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
     return loader.loadClass(name).getDeclaredConstructor(none).newInstance(nothing)
 
 
 def _lasting_copy(jar: Path) -> Path:
-    """A copy that stays while this process runs.
+    """Return a copy that stays until this process ends.
 
-    Spark opens the file again whenever it looks for a format, of any name, or whenever an executor
-    asks for it; others are open already.
+    Spark opens the file again whenever it looks up a format, of any name, and whenever an executor
+    requests it; other jars are opened only once.
     """
     folder = Path(tempfile.mkdtemp(prefix="iceberg-pyspark-formats-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -167,7 +174,7 @@ def _marker(lot: str) -> str:
 
 
 def _first_line(error: Py4JJavaError) -> str:
-    """The JVM's message, without its frames."""
+    """Return the JVM's message without the stack trace."""
     text = str(error.java_exception.toString()).partition("\n")[0]
     return text.removeprefix("org.codehaus.commons.compiler.CompileException: ")
 
@@ -181,7 +188,7 @@ def _spark_package(jvm: Any) -> Any:
 
 
 def _toolchain(jvm: Any, loader: Any) -> str:
-    """Which Spark, compiler and Java: their versions, and the files that they lie in."""
+    """Return the versions of Spark, the compiler and Java, and the files they are loaded from."""
     versions = [
         _release(jvm),
         _spark_package(jvm).SPARK_REVISION(),

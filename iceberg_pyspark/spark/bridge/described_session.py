@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def describe_session(spark: SparkSession, bridge: Bridge | None, portable_because: str) -> str:
-    """Lines: the versions, then each feature with what serves it, and why that is not native."""
+    """Return the versions, then a line for each feature: whether it is native, else its
+    replacement.
+    """
     java = "not reached" if bridge is None else bridge.java_version
     lines = [
         f"iceberg-pyspark {_own_version()}",

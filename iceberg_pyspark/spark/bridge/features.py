@@ -26,7 +26,9 @@ from iceberg_pyspark.spark.bridge.lots import (
 
 @dataclass(frozen=True, kw_only=True)
 class Feature:
-    """`otherwise` is a sentence: what happens without it."""
+    """A feature of `install()`; `otherwise` is a sentence that says what happens without the
+    feature.
+    """
 
     name: str
     lots: tuple[str, ...] = ()
@@ -170,12 +172,12 @@ FEATURES = (
 def missing_features(
     lots: Mapping[str, str], internals: Mapping[str, str | None]
 ) -> dict[Feature, str]:
-    """The features that cannot be had, and why: lots do not compile, or internals are missing."""
+    """Return the missing features and why: a lot does not compile, or an internal is missing."""
     reasons: dict[Feature, str] = {}
     for feature in FEATURES:
         whys = [f"java/{lot} does not compile: {lots[lot]}" for lot in feature.lots if lot in lots]
         for name in feature.internals:
-            # an internal that the probe does not know counts as missing: its name is wrong here
+            # An internal that the probe does not know counts as missing: its name here is wrong.
             why = internals.get(name, "nothing looks for it")
             if why is not None:
                 whys.append(f"{name}: {why}")

@@ -53,20 +53,21 @@ _CANONICAL_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class _NotUnderstoodError(Exception):
-    """A part of a condition has no predicate."""
+    """The exception for a part of a condition that has no predicate."""
 
 
 def inclusive_predicate_of(condition: Expression | None, schema: Schema) -> Predicate:
-    """The bound predicate of a described condition, kept wide where it is not understood."""
+    """Return the bound predicate of a condition; unsupported parts keep all rows."""
     if condition is None:
         return AlwaysTrue()
     return _inclusive(condition, schema)
 
 
 def comparable_predicate_of(condition: Expression | None, schema: Schema) -> Predicate | None:
-    """The bound predicate of just the rows that a condition selects; None where there is none.
+    """Return the bound predicate that selects exactly the condition's rows, or None if there is
+    none.
 
-    Only of types that Spark and Iceberg order alike: not of floats, bytes or uuids.
+    Only types that Spark and Iceberg order alike are supported: no floats, bytes or uuids.
     """
     if condition is None:
         return AlwaysTrue()
@@ -80,7 +81,9 @@ def comparable_predicate_of(condition: Expression | None, schema: Schema) -> Pre
 
 
 def exact_predicate_of(condition: Expression, schema: Schema) -> Predicate:
-    """The predicate that selects just the rows of the condition; raises `InvalidRequestError`."""
+    """Return the predicate that selects exactly the condition's rows, or raise
+    `InvalidRequestError`.
+    """
     try:
         predicate = _exact(condition, schema)
     except _NotUnderstoodError as e:
@@ -143,7 +146,7 @@ def _exact_operator(op: str, args: Sequence[Expression], schema: Schema) -> Pred
 
 
 def _comparison(column: Expression, literal: Expression, schema: Schema) -> tuple[str, Any]:
-    """A column's name and the value it is compared with."""
+    """Return the column's name and the value that the column is compared with."""
     name, value = _column(column), literal_value(literal)
     field_id = schema.id_by_name.get(name)
     is_uuid = field_id is not None and isinstance(schema.field_by_id[field_id].type, UUIDType)
@@ -158,7 +161,7 @@ def _null_safe(args: Sequence[Expression], schema: Schema) -> Predicate:
     column, literal = args if isinstance(args[0], ColumnPath) else (args[1], args[0])
     if isinstance(literal, LiteralValue) and literal.value is None:
         return UnaryPredicate("is_null", _column(column))
-    # under a NOT this would keep too few: null <=> 1 is false where null = 1 is unknown
+    # Under a NOT, `eq` alone would keep too few rows: null <=> 1 is false, but null = 1 is unknown.
     return and_(
         UnaryPredicate("not_null", _column(column)),
         LiteralPredicate("eq", *_comparison(column, literal, schema)),
@@ -175,7 +178,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def literal_value(node: Expression) -> Any:
-    """The value of a literal, which Spark holds in its internal form: days, microseconds, text."""
+    """Return the value of a literal, which Spark encodes internally: days, microseconds, text."""
     if not isinstance(node, LiteralValue):
         raise _NotUnderstoodError("not a literal")
     value: Any = node.value

@@ -33,11 +33,11 @@ _SETTINGS: Mapping[str, str] = {
 
 
 def hide_secrets(bridge: Bridge) -> None:
-    """Add our patterns to the session's settings, and to those of the application."""
+    """Add this package's patterns to the settings of the session and of the application."""
     redact_logs_of("py4j", by=_COMMANDS)
     bridge.hide_in_settings(_SETTINGS)
     failure = bridge.hide_in_events(SPARK_KEYS_REGEX)
-    # the log has named missing features when Iceberg was installed
+    # The log already named the missing features when Iceberg was installed.
     if failure is not None and bridge.has(HIDDEN_IN_EVENTS):
         _log.warning(
             "secrets are not hidden in the event log (%s): %s", failure, HIDDEN_IN_EVENTS.otherwise
@@ -45,7 +45,7 @@ def hide_secrets(bridge: Bridge) -> None:
 
 
 def show_as_before(spark: SparkSession) -> None:
-    """Take our patterns out of the session's settings; the application's go on hiding."""
+    """Remove this package's patterns from the session's settings; the application keeps them."""
     for name, pattern in _SETTINGS.items():
         pattern_list = spark.conf.get(name)
         if pattern_list and pattern_list.endswith(pattern):
@@ -56,7 +56,9 @@ def show_as_before(spark: SparkSession) -> None:
 
 
 class _Commands(RedactingFilter):
-    """Of py4j: a command is lines, each argument one; the answer to a key is a line of its own."""
+    """A filter for py4j's log: a command has one line per argument; an answer is a separate
+    message.
+    """
 
     _LAST = re.compile(r"\ns([\w.\-]+)\ne\n|Answer received: !ys([\w.\-]+)")
     _TEXT_ANSWER = re.compile(r"(Answer received: !ys).*", re.DOTALL)
@@ -78,7 +80,7 @@ class _Commands(RedactingFilter):
 
 
 def _arguments(lines: Sequence[str]) -> Iterator[str]:
-    """The lines of a command, without texts that come behind the key of a secret."""
+    """Yield the lines of a command, with the texts after the key of a secret hidden."""
     key = ""
     for line in lines:
         is_value = line.startswith("s") and is_secret_key(key)

@@ -11,7 +11,7 @@ from iceberg_pyspark.spark.bridge.compiler import new_instance
 
 
 class JavaClasses:
-    """An object of each class, made when it is first used."""
+    """A set of a session's Java classes, with one object of each class, made on first use."""
 
     def __init__(self, spark: SparkSession, loader: Any) -> None:
         """`loader` is the class loader that has the classes."""
@@ -24,20 +24,20 @@ class JavaClasses:
 
     @property
     def jvm(self) -> Any:
-        """The JVM."""
+        """The JVM, as py4j's view."""
         return self._gateway.jvm
 
     @property
     def session(self) -> Any:
-        """The JVM's session."""
+        """The JVM's `SparkSession`."""
         return self.spark._jsparkSession
 
     def instance(self, name: str) -> Any:
-        """An object of a class."""
+        """Return the object of a class."""
         if name not in self._instances:
             self._instances[name] = new_instance(self._gateway, self._loader, name)
         return self._instances[name]
 
     def frame(self, dataset: Any) -> DataFrame:
-        """A `Dataset` of the JVM's as a DataFrame."""
+        """Return a `Dataset` of the JVM as a DataFrame."""
         return DataFrame(dataset, self.spark)

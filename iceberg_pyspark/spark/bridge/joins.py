@@ -15,12 +15,12 @@ from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
 from iceberg_pyspark.spark.bridge.values import StatementExpression, Value
 
 Equality: TypeAlias = tuple[str, StatementExpression, StatementExpression, DataType]
-"""A column's name, the column, the value of the source that it equals, and the type of both."""
+"""A column's name, the column, the source value that it must equal, and the type of both."""
 
 
 @dataclass(frozen=True)
 class Joins:
-    """The JVM's side of joins."""
+    """The JVM's operations on joins."""
 
     _java: JavaClasses
 
@@ -29,17 +29,19 @@ class Joins:
         return self._java.instance("IcebergPyJoins")
 
     def is_cheap(self, frame: DataFrame, most_bytes: int) -> bool:
-        """Whether a frame gives the same rows each time, and Spark estimates it as small."""
+        """Return whether a frame gives the same rows each time, and Spark estimates it as small."""
         return bool(self._joins.fits(frame._jdf, most_bytes))
 
     def comes_in_groups(self, frame: DataFrame) -> bool:
-        """Whether Spark joins a frame by groups of its files, and gets the same rows each time."""
+        """Return whether Spark joins a frame by groups of its files and gets the same rows each
+        time.
+        """
         return bool(self._joins.comesInGroups(frame._jdf))
 
     def equi_join_keys(
         self, rows: DataFrame, source: DataFrame, condition: Column
     ) -> list[Equality]:
-        """The equalities of a condition between columns and values of the source."""
+        """Return the equalities of a condition between table columns and values of the source."""
         session = self._java.session
         keys = self._joins.equiJoinKeys(session, rows._jdf, source._jdf, condition._jc)
         return _equalities(keys, json.loads(keys.description()))
@@ -47,7 +49,7 @@ class Joins:
     def subquery_keys(
         self, rows: DataFrame, condition: Column
     ) -> list[tuple[DataFrame, list[Equality]]]:
-        """The IN and EXISTS subqueries of a condition, and the equalities of each."""
+        """Return the IN and EXISTS subqueries of a condition, and the equalities of each."""
         session = self._java.session
         subqueries = self._java.instance("IcebergPySelections").sources(
             session, rows._jdf, condition._jc
@@ -60,10 +62,10 @@ class Joins:
     def needs_no_rebalance(
         self, source: DataFrame, *, records: int, least_bytes: int, most_bytes: int
     ) -> bool:
-        """Whether a join with a table of so many records needs no rebalancing after it.
+        """Return whether a join with a table of `records` rows needs no rebalancing afterwards.
 
-        So it is where Spark shuffles both sides, and each task gets `least_bytes` to `most_bytes`
-        of the source.
+        No rebalancing is needed if Spark shuffles both sides and each task gets between
+        `least_bytes` and `most_bytes` of the source.
         """
         session = self._java.session
         return bool(
@@ -71,7 +73,7 @@ class Joins:
         )
 
     def join(self, rows: DataFrame, source: DataFrame, condition: Column, kind: str) -> DataFrame:
-        """The join of a table's rows with a source's; `kind` is Spark's, as `left` or `full`."""
+        """Return the join of a table's rows with a source; `kind` is Spark's, such as `full`."""
         session = self._java.session
         dataset = self._joins.joined(session, rows._jdf, source._jdf, condition._jc, kind)
         return self._java.frame(dataset)
@@ -86,10 +88,11 @@ class Joins:
         records: int,
         size_in_bytes: int,
     ) -> DataFrame:
-        """The rows with keys of the source, or all where joining these keys first does not pay.
+        """Return the rows whose keys the source has, or all rows if the semi-join does not pay off.
 
-        `equal` are columns and the source's values they equal, `outer` says whether the join to
-        come keeps source rows without a match; `records` and `size_in_bytes` are the table's.
+        `equal` pairs table columns with the source values they equal. `outer` says whether the
+        later join keeps source rows without a match. `records` and `size_in_bytes` are those of the
+        table.
         """
         if not equal:
             return rows

@@ -34,20 +34,20 @@ from iceberg_pyspark.spark.bridge.writes import Writes
 
 _log = logging.getLogger(__name__)
 _missing_features: WeakKeyDictionary[Any, Mapping[Feature, str]] = WeakKeyDictionary()
-"""Of a gateway: which features its release of Spark cannot have, and why."""
+"""The features that the gateway's release of Spark lacks, and why, by gateway."""
 
 _callbacks: WeakKeyDictionary[Any, tuple[CallbackPort, Any]] = WeakKeyDictionary()
-"""Of a gateway: the port on which its JVM asks, and the JVM's client of it."""
+"""The port that the JVM's questions go to, and the JVM's client of the port, by gateway."""
 
 _of_gateways = threading.Lock()
 """Guards what exists once for each gateway: classes, missing features, the port."""
 
 
 class Bridge:
-    """One session's door into the JVM."""
+    """The access of one session to the JVM."""
 
     def __init__(self, spark: SparkSession) -> None:
-        """Compile the classes if this JVM does not know them; raises `BridgeUnavailableError`."""
+        """Compile the classes unless this JVM has them; raise `BridgeUnavailableError`."""
         gateway: Any = spark.sparkContext._gateway
         self._spark = spark
         self._gateway: Any = gateway
@@ -66,20 +66,20 @@ class Bridge:
 
     @property
     def spark(self) -> SparkSession:
-        """The session."""
+        """The Spark session."""
         return self._spark
 
     @property
     def missing_features(self) -> Mapping[Feature, str]:
-        """The features that this release of Spark cannot have, and why."""
+        """The features that this release of Spark lacks, and why."""
         return _missing_features[self._gateway]
 
     def has(self, feature: Feature) -> bool:
-        """Whether this release of Spark has a feature."""
+        """Return whether this release of Spark has a feature."""
         return feature not in self.missing_features
 
     def check(self, feature: Feature) -> None:
-        """Raise `UnsupportedFeatureError` where this release of Spark does not have a feature."""
+        """Raise `UnsupportedFeatureError` if this release of Spark lacks a feature."""
         if not self.has(feature):
             raise UnsupportedFeatureError(self._why_missing(feature))
 
@@ -89,51 +89,53 @@ class Bridge:
 
     @cached_property
     def scans(self) -> Scans:
-        """Scans by Spark's own readers."""
+        """The operations on scans by Spark's own readers."""
         return Scans(self._java)
 
     @cached_property
     def joins(self) -> Joins:
-        """Joins of a table's rows with those of a statement's source."""
+        """The operations on joins of a table's rows with the source of a statement."""
         return Joins(self._java)
 
     @cached_property
     def row_changes(self) -> RowChangePlans:
-        """DELETE, UPDATE and MERGE."""
+        """The operations for DELETE, UPDATE and MERGE."""
         return RowChangePlans(self._java)
 
     @cached_property
     def writes(self) -> Writes:
-        """Writes of rows."""
+        """The operations for writing rows."""
         return Writes(self._java)
 
     @property
     def java_version(self) -> str:
-        """The version of Java that the session runs on, and whose it is."""
+        """The version and vendor of Java that the session runs on."""
         property_of = self._java.jvm.java.lang.System.getProperty
         return f"{property_of('java.version')} ({property_of('java.vendor')})"
 
     def hide_in_settings(self, patterns: Mapping[str, str]) -> None:
-        """Add a pattern to each of these settings, in the session and in new ones made of it."""
+        """Add a pattern to each of these settings, in the session and in sessions made from it."""
         self._java.instance("IcebergPyRedaction").hideInSettings(
             self._java.session, json.dumps(dict(patterns))
         )
 
     def hide_in_events(self, pattern: str) -> str | None:
-        """Have Spark's events and environment page hide what a pattern finds; says what failed."""
+        """Hide matches of a pattern in Spark's events and environment page; return why it failed,
+        or None.
+        """
         failure = self._java.instance("IcebergPyRedaction").hide(self._java.session, pattern)
         return None if failure is None else str(failure)
 
     @property
     def session_handle(self) -> str:
-        """The session's handle in questions of the JVM; it shows nowhere else."""
+        """The session's handle in questions of the JVM; the handle is used nowhere else."""
         return str(self._plans.sessionHandle(self._java.session))
 
     def answer_with(self, answer: Callable[[str, Any], Any]) -> None:
-        """Have questions from the JVM answered by a function of operation and argument.
+        """Have a function of operation and argument answer the questions from the JVM.
 
-        The argument is a text, or a list of a text and a plan of the JVM's; the answer is a text or
-        an object of the JVM's.
+        The argument is a text, or a list of a text and a JVM plan. The answer is a text or a JVM
+        object.
         """
         with _of_gateways:
             if self._gateway not in _callbacks:
@@ -143,18 +145,20 @@ class Bridge:
             self._plans.askBy(_callbacks[self._gateway][1])
 
     def forget_catalogs(self) -> None:
-        """Have the session open our catalogs again when a query next names them."""
+        """Make the session open this package's catalogs again when a later query names them."""
         if self.has(CLOSED_CATALOGS):
             self._plans.forgetCatalogs(self._java.session)
 
     def open_catalog(self, name: str) -> None:
-        """Have Spark load a catalog, as a query that names it would."""
+        """Make Spark load a catalog, as a query that names the catalog would."""
         self._plans.openCatalog(self._java.session, name)
 
     def install(self) -> None:
-        """Put rule, strategy and parser into the session, and into those that Spark makes of it.
+        """Add the rule, strategy and parser to the session, and to the sessions that Spark makes
+        from it.
 
-        What the release cannot do is left out; what already exists is not put in again.
+        Features that the release lacks are left out; parts that are already installed are not added
+        twice.
         """
         session, parser = self._java.session, None
         self._plans.install(session)
@@ -165,7 +169,9 @@ class Bridge:
             self._plans.installInNew(session, parser)
 
     def uninstall(self) -> None:
-        """Leave the session with what it had; sessions made of it meanwhile stay as they are."""
+        """Restore what the session had before; sessions made from it in the meantime stay
+        unchanged.
+        """
         session = self._java.session
         if self.has(NEW_SESSIONS):
             self._plans.uninstallInNew(session)
@@ -174,19 +180,19 @@ class Bridge:
         self._plans.uninstall(session)
 
     def has_file_system(self, scheme: str) -> bool:
-        """Whether the JVM can open locations of that scheme."""
+        """Return whether the JVM can open locations of a URI scheme."""
         return bool(self._plans.hasFileSystem(self._java.session, scheme))
 
     def select(self, frame: DataFrame, expressions: Sequence[str]) -> DataFrame:
-        """`selectExpr` in one call of the JVM."""
+        """Run `selectExpr` in one call of the JVM."""
         dataset = self._plans.select(frame._jdf, json.dumps(list(expressions)))
         return self._java.frame(dataset)
 
     def binary_rows(self, rows: Sequence[tuple[bytes]], name: str, partitions: int) -> DataFrame:
-        """A DataFrame of one binary column, whose rows the JVM unpickles.
+        """Return a DataFrame of one binary column, whose rows the JVM unpickles.
 
-        What `createDataFrame` does with an RDD, but for its step in Python workers, which looks at
-        each row and takes as long as ours.
+        This is `createDataFrame` of an RDD without its step in Python workers, which checks each
+        row and takes as long as the step that reads the rows.
         """
         serde = self._java.jvm.SerDeUtil
         pickled_rows = self._spark.sparkContext.parallelize(rows, partitions)._jrdd
@@ -197,27 +203,27 @@ class Bridge:
         return self._java.frame(dataset)
 
     def holds_rows(self, frame: DataFrame, most: int) -> bool:
-        """Whether a frame's plan holds all of its rows, and at most `most` of them."""
+        """Return whether a frame's plan contains all of its rows, and at most `most` of them."""
         plan = frame._jdf.queryExecution().optimizedPlan()
         return bool(plan.nodeName() == "LocalRelation" and plan.data().size() <= most)
 
     def has_alias(self, frame: DataFrame) -> bool:
-        """Whether a frame has an alias."""
+        """Return whether a frame has an alias."""
         plan = frame._jdf.queryExecution().analyzed()
         return bool(plan.getClass().getSimpleName() == "SubqueryAlias")
 
     def bytes_of(self, setting: str, default: str) -> int:
-        """A setting of the session that Spark takes with a unit."""
+        """Return a session setting in bytes; Spark accepts the setting with a unit."""
         text = str(self._spark.conf.get(setting, default))
         units = self._java.jvm.org.apache.spark.network.util.JavaUtils
         return int(units.byteStringAsBytes(text))
 
     def analyse(self, frame: DataFrame) -> Any:
-        """The analysed plan of a frame."""
+        """Return the analysed plan of a frame."""
         return self._plans.analyse(frame._jdf)
 
     def java_list(self, items: Sequence[Any]) -> Any:
-        """A list of the JVM's own, of texts, objects of the JVM's and such lists."""
+        """Return a JVM list of texts, JVM objects and such lists."""
         return self._plans.list(self._java.server, to_json(items))
 
 
@@ -229,5 +235,5 @@ def _over_py4j(answer: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
 
 
 def _items(java_list: Any) -> list[Any]:
-    # one by one: iterating ends with an exception of the JVM's, which pyspark looks into for 20 ms
+    # By index: iteration ends with a JVM exception, which pyspark inspects for 20 ms.
     return [java_list.get(i) for i in range(java_list.size())]

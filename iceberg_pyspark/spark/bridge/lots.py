@@ -16,37 +16,37 @@ from typing import Any
 from iceberg_pyspark.spark.bridge import parser_source
 
 CORE = "core"
-"""The catalog, the callback to Python, the optimizer rule and commands: without it nothing is."""
+"""The catalog, the callback to Python, the optimizer rule and commands; all other lots need it."""
 
 PARQUET_SCAN = "parquet_scan"
-"""Data files read by Spark's own Parquet and ORC readers."""
+"""Reads data files by Spark's own Parquet and ORC readers."""
 
 DELETION_VECTORS = "deletion_vectors"
-"""Deletion vectors read where the rows are."""
+"""Reads deletion vectors in the executors that read the rows."""
 
 POSITION_DELETES = "position_deletes"
-"""Position delete files read there."""
+"""Reads position delete files in the executors that read the rows."""
 
 LAYOUT = "layout"
-"""Rows spread over the tasks that write them."""
+"""Distributes rows to the tasks that write them."""
 
 PARQUET_WRITE = "parquet_write"
-"""Data files written by Spark's own Parquet writer."""
+"""Writes data files by Spark's own Parquet writer."""
 
 DIRECT_WRITE = "direct_write"
-"""The same in object stores, where files stay where tasks put them: executors get its jar."""
+"""The Parquet writer for object stores: tasks write final files, and executors get this jar."""
 
 ROW_LEVEL = "row_level"
-"""DELETE, UPDATE and MERGE: statements taken apart, and joins."""
+"""DELETE, UPDATE and MERGE: analysis of the statements, and joins."""
 
 EXTENSIONS = "extensions"
-"""Iceberg's statements of ALTER TABLE, and those about views: a parser in front of Spark's."""
+"""Iceberg's statements of ALTER TABLE and of views: a parser in front of Spark's parser."""
 
 FORMAT_NAME = "format_name"
-"""The format iceberg-py as Spark finds it, with every mode of save."""
+"""The format `iceberg-py` as Spark finds it, with every save mode."""
 
 ICEBERG_NAME = "iceberg_name"
-"""The same as format iceberg, where no connector has that name."""
+"""The same format under the name `iceberg`, if no connector has registered that name."""
 
 BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     CORE: (),
@@ -61,7 +61,7 @@ BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     FORMAT_NAME: (CORE,),
     ICEBERG_NAME: (CORE, FORMAT_NAME),
 }
-"""Every lot, and those whose classes it knows; these stand before it."""
+"""Each lot with the lots whose classes its sources use; those stand before the lot."""
 
 FILES_THAT_LAST = frozenset((DIRECT_WRITE, FORMAT_NAME, ICEBERG_NAME))
 """Lots whose jar is opened again while Spark runs, by the driver or for executors."""
@@ -70,7 +70,8 @@ FORMATS: Mapping[str, tuple[str, str]] = {
     FORMAT_NAME: ("IcebergPyFormat", "iceberg-py"),
     ICEBERG_NAME: ("IcebergPyIcebergFormat", "iceberg"),
 }
-"""Of lots: a class that Spark finds as a format, and the format's name; two of a name are an error.
+"""By lot: the class that Spark finds as a format, and the format's name. Two classes with one
+format name are an error.
 """
 
 _OF_ALL_DELETES = (
@@ -97,45 +98,46 @@ _ON_EXECUTORS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
 }
-"""Of lots: the probe of rows, and the classes besides `_OF_ALL_DELETES` that executors compile for
-it: they name no others of ours."""
+"""By lot: the class that probes rows, and the classes besides `_OF_ALL_DELETES` that executors
+compile. These classes name no other classes of this package.
+"""
 
 _OF_THREADS = ("IcebergPyThreadProbe",)
-"""What executors compile for rows that ask for a probe each."""
+"""The classes that executors compile if each thread needs its own probe."""
 
 _SOURCES = Path(__file__).parent / "java"
 
 
 def classes_of(lot: str) -> list[str]:
-    """The names of the classes that a lot has a file for."""
+    """Return the names of the classes that a lot has a file for."""
     return [path.stem for path in _files(lot)]
 
 
 def source_of(lot: str) -> str:
-    """The sources of a lot as the one file that Janino takes: it wants the imports first."""
+    """Return the sources of a lot as one file: Janino needs one file with the imports first."""
     return _one_file(_files(lot))
 
 
 @cache
 def source_on_executors(lot: str) -> str:
-    """What reads the deletes of a lot, as the body of a class that Spark has generated."""
+    """Return the source that reads a lot's deletes, as the body of a class that Spark generates."""
     probe, classes = _ON_EXECUTORS[lot]
     return _generate((*_OF_ALL_DELETES, *classes), f"new {probe}(references[0])")
 
 
 @cache
 def source_of_threads() -> str:
-    """What finds a task's probe again, by a short text."""
+    """Return the short source that finds a task's existing probe again."""
     source = _generate(_OF_THREADS, "IcebergPyThreadProbe.of(references)")
     return re.sub(r"/\*.*?\*/", "", source, flags=re.DOTALL)
 
 
 def _generate(classes: Sequence[str], name: str) -> str:
-    """Classes as the body of one that Spark has generated, which makes an object."""
+    """Return classes as the body of a class that Spark generates, which creates an object."""
     files = [f for lot in _ON_EXECUTORS for f in _files(lot) if f.stem in classes]
     entry = f"\npublic Object generate(Object[] references) {{ return {name}; }}\n"
     inner = re.sub(r"^(public )?class ", "static class ", _one_file(files), flags=re.MULTILINE)
-    # where the driver executes as well, Janino would take its classes of these names
+    # On a driver that also executes, Janino would resolve these names to the driver's classes.
     return (inner + entry).replace("IcebergPy", "Inner")
 
 
@@ -146,12 +148,12 @@ def _one_file(files: Sequence[Path]) -> str:
 
 
 def written_for(lot: str, loader: Any) -> str:
-    """What a lot has besides: classes written for the release whose class loader that is."""
+    """Return a lot's additional source, generated for the release of the class loader."""
     return parser_source.parser_source(loader) if lot == EXTENSIONS else ""
 
 
 def writer_of(lot: str) -> str:
-    """What else than its sources decides about the content of a lot's jar, as text."""
+    """Return, as text, what besides its sources determines the content of a lot's jar."""
     if lot == EXTENSIONS:
         return inspect.getsource(parser_source)
     return " ".join(FORMATS.get(lot, ()))

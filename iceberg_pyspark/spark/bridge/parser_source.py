@@ -35,7 +35,7 @@ _STATEMENT = """{type} plan = plan(a0);
 
 
 def parser_source(loader: Any) -> str:
-    """The class `IcebergPyParser`, which `java/extensions/` has all the rest of."""
+    """Return the class `IcebergPyParser`; the rest of the parser is in `java/extensions/`."""
     methods = "".join(_methods(loader.loadClass(_INTERFACE)))
     return _CLASS.format(interface=_INTERFACE, methods=methods)
 

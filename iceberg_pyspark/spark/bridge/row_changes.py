@@ -23,7 +23,7 @@ from iceberg_pyspark.spark.bridge.values import StatementExpression, Value
 
 @dataclass(frozen=True)
 class RowChangePlans:
-    """The JVM's side of DELETE, UPDATE and MERGE."""
+    """The JVM's operations for DELETE, UPDATE and MERGE."""
 
     _java: JavaClasses
 
@@ -36,16 +36,18 @@ class RowChangePlans:
         return self._java.instance("IcebergPyChanges")
 
     def statement(self, plan: Any) -> tuple[AnalysedStatement, Any]:
-        """A DELETE, UPDATE or MERGE of Spark's, and the expressions that it has by number."""
+        """Return Spark's DELETE, UPDATE or MERGE as a message, and the object of its
+        expressions.
+        """
         statement = self._rows.statement(plan)
         return msgspec.json.decode(statement.description(), type=AnalysedStatement), statement
 
     def source_of(self, statement: Any) -> DataFrame:
-        """The rows that a MERGE of Spark's reads."""
+        """Return the source rows of a MERGE statement of Spark."""
         return self._java.frame(statement.source(self._java.session))
 
     def condition_of(self, selection: DataFrame) -> Expression | None:
-        """The condition of a DataFrame whose last step is a filter."""
+        """Return the condition of a DataFrame whose last step is a filter, or None."""
         text = self._rows.condition(selection._jdf.queryExecution().analyzed())
         if text is None:
             return None
@@ -53,20 +55,22 @@ class RowChangePlans:
         return condition
 
     def reads_iceberg(self, frame: DataFrame) -> bool:
-        """Whether a frame reads a table of ours."""
+        """Return whether a frame reads a table of this package."""
         return bool(self._rows.readsIceberg(frame._jdf.queryExecution().analyzed()))
 
     def environment(self) -> WriteEnvironment:
-        """Where a statement of the session runs."""
+        """Return the settings and facts of the session that runs a statement."""
         return msgspec.json.decode(self._rows.environment(), type=WriteEnvironment)
 
     def table_frame(self, facts: TableFacts, statement_columns: Any = None) -> DataFrame:
-        """The rows of the table that facts name; columns have the ids that a statement knows."""
+        """Return the rows of the table that `facts` describe, with a statement's column ids."""
         frame = self._rows.tableFrame(self._java.session, text_of(facts), statement_columns)
         return self._java.frame(frame)
 
     def bind_columns(self, frame: DataFrame, values: Sequence[Value]) -> list[Column]:
-        """Values of a frame's rows by ids instead of names: a join keeps their meaning."""
+        """Return values of a frame's rows as columns bound by id, which keep their meaning in a
+        join.
+        """
         if not values:
             return []
         bound = self._changes.resolve(
@@ -77,9 +81,9 @@ class RowChangePlans:
     def store_types(
         self, frame: DataFrame, rows: DataFrame, source: DataFrame | None, values: Sequence[Storing]
     ) -> list[tuple[DataType, bool]]:
-        """The types of values, and whether Spark would store them where they are to be stored.
+        """Return the type of each value, and whether Spark would store it in its target column.
 
-        The frame is of the table's `rows` and those of a source.
+        The frame is a join of the table's `rows` with those of a source.
         """
         if not values:
             return []
@@ -89,7 +93,9 @@ class RowChangePlans:
     def changed_rows(
         self, frame: DataFrame, rows: DataFrame, source: DataFrame | None, description: ChangedRows
     ) -> DataFrame:
-        """The changes of a frame's rows, which are of the table's `rows` and those of a source."""
+        """Return the changed rows of a frame, which joins the table's `rows` with those of a
+        source.
+        """
         dataset = self._changes.change(*self._sides(frame, rows, source), to_json(description))
         return self._java.frame(dataset)
 

@@ -1,4 +1,4 @@
-"""Scans by Spark's own readers: relations over given files, and conditions for deleted rows."""
+"""Scans by Spark's own readers: relations over chosen files, and conditions for deleted rows."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from iceberg_pyspark.spark.bridge.lots import (
 )
 
 _SETTINGS_OF_READERS = {
-    # columns of Parquet files are found by field id, only in the relations that say so
+    # Columns of Parquet files are found by field id, but only in relations that ask for it.
     "spark.sql.parquet.fieldId.read.enabled": "true",
-    # columns of ORC files are found by name, and what is damaged is an error
+    # Columns of ORC files are found by name, and damaged data is an error.
     "orc.force.positional.evolution": "false",
     "orc.skip.corrupt.data": "false",
-    # whole row groups are skipped, and no rows in them: Spark's reader would return those empty
+    # ORC skips whole row groups but no single rows: Spark's reader would return such rows empty.
     "orc.sarg.to.filter": "false",
     "orc.filter.use.selected": "false",
     "orc.filter.plugin": "false",
@@ -43,7 +43,7 @@ _LIKE_FILES = pa.RecordBatch.from_pydict({"location": ["file"], "size": [1]})
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """The analysed plan of columns made of a relation's, which one call of the JVM makes."""
+    """A request for the analysed plan of columns over a relation; it takes one call of the JVM."""
 
     relation: ParquetRelation
     files: pa.RecordBatch
@@ -52,7 +52,7 @@ class PlanRequest:
 
 @dataclass(frozen=True)
 class Scans:
-    """The JVM's side of scans."""
+    """The JVM's operations on scans."""
 
     _java: JavaClasses
 
@@ -61,11 +61,11 @@ class Scans:
         return self._java.instance("IcebergPyParquetScans")
 
     def prepare(self) -> None:
-        """Have the JVM load what a first scan needs."""
+        """Make the JVM load the classes that a first scan needs."""
         self._scans.prepare(arrow_stream(_LIKE_FILES))
 
     def relation(self, relation: ParquetRelation, files: pa.RecordBatch) -> DataFrame:
-        """A DataFrame over chosen files: columns of theirs, and facts about each file.
+        """Return a DataFrame over chosen files: their columns, and facts about each file.
 
         Use it to build a plan that the session's optimizer rule accepts.
         """
@@ -75,15 +75,15 @@ class Scans:
         return self._java.frame(frame)
 
     def plan(self, request: PlanRequest) -> Any:
-        """The plan."""
+        """Return the analysed plan of a request."""
         return self._scans.plan(self._java.session, *_arguments(request))
 
     def answer(self, text: str, request: PlanRequest) -> Any:
-        """A list of the JVM's: an answer's text, and the plan as its only part."""
+        """Return the JVM's list of an answer's text and of the plan as its only part."""
         return self._scans.answer(self._java.session, *_arguments(request), text)
 
     def not_in_bitmaps(self, plan: Any, bitmaps: bytes, wide: bool) -> Any:
-        """The condition that a plan's row is in no bitmap of its file."""
+        """Return the condition that a row of the plan is in no bitmap of its file."""
         digest = hashlib.sha256(bitmaps).hexdigest()
         probe = self._scans.cachedLiveRows(plan, digest, wide)
         if probe is not None:
@@ -91,11 +91,11 @@ class Scans:
         return self._scans.liveRows(self._java.session, plan, digest, bitmaps, wide)
 
     def not_in_vectors(self, plan: Any, places: VectorPlaces) -> Any:
-        """The condition that a plan's row is in no deletion vector of its file."""
+        """Return the condition that a row of the plan is in no deletion vector of its file."""
         return self._not_deleted(plan, DELETION_VECTORS, places)
 
     def not_in_position_deletes(self, plan: Any, places: PositionPlaces) -> Any:
-        """The condition that a plan's row is in no position delete file of its file."""
+        """Return the condition that a row of the plan is in no position delete file of its file."""
         return self._not_deleted(plan, POSITION_DELETES, places)
 
     def _not_deleted(self, plan: Any, lot: str, places: VectorPlaces | PositionPlaces) -> Any:
@@ -111,11 +111,11 @@ class Scans:
         )
 
     def conjunction(self, one: Any, other: Any) -> Any:
-        """The conjunction of two conditions."""
+        """Return the conjunction of two conditions."""
         return self._java.instance("IcebergPyDeleteConditions").both(one, other)
 
     def with_statistics(self, plan: Any, rows: int) -> Any:
-        """The plan over Python tasks with its row count, by which Spark chooses joins."""
+        """Return a plan over Python tasks with its row count, which Spark uses to choose joins."""
         return self._java.instance("IcebergPySizes").withStatistics(plan, rows)
 
 

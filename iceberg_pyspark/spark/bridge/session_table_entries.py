@@ -23,22 +23,22 @@ from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG, Session
 EXTERNAL = "EXTERNAL"
 _log = logging.getLogger(__name__)
 _TABLE_TYPE = 1
-"""Which of the parameters of Spark's CatalogTable its type is."""
+"""The index of the table type in the parameters of Spark's CatalogTable."""
 _PURGE = "external.table.purge"
-"""The property by which Hive's metastore deletes the files of a dropped EXTERNAL table."""
+"""The property that makes the Hive metastore delete the files of a dropped EXTERNAL table."""
 
 
 def session_table_exists(spark: SparkSession, namespace: str, name: str) -> bool:
-    """Whether Spark's own catalog has a table, or view, of that name."""
+    """Return whether Spark's own catalog has a table or view of this name."""
     return bool(_catalog(spark).tableExists(_identifier(spark, namespace, name)))
 
 
 def set_table_type(spark: SparkSession, table: SessionTable, table_type: str) -> None:
-    """Make a table MANAGED or EXTERNAL; raises `InvalidRequestError`."""
+    """Make a table MANAGED or EXTERNAL; raise `InvalidRequestError` if the catalog refuses."""
     entry = _catalog(spark).getTableMetadata(_identifier(spark, table.namespace, table.name))
     jvm: Any = spark._jvm
     types = jvm.org.apache.spark.sql.catalyst.catalog.CatalogTableType
-    # a case class is copied by all its parameters, of which releases have more and more
+    # A case class is copied with all its parameters, and newer releases have more of them.
     parameters = [entry.productElement(i) for i in range(entry.productArity())]
     parameters[_TABLE_TYPE] = types.apply(table_type)
     try:
@@ -48,9 +48,9 @@ def set_table_type(spark: SparkSession, table: SessionTable, table_type: str) ->
 
 
 def rename_table(spark: SparkSession, table: SessionTable, name: str) -> None:
-    """Give an EXTERNAL table another name in its namespace.
+    """Rename an EXTERNAL table within its namespace.
 
-    Raises `NoSuchTableError`, `TableAlreadyExistsError`, `InvalidRequestError`.
+    Raise `NoSuchTableError`, `TableAlreadyExistsError` or `InvalidRequestError`.
     """
     catalog = _catalog(spark)
     old = _identifier(spark, table.namespace, table.name)
@@ -63,7 +63,7 @@ def rename_table(spark: SparkSession, table: SessionTable, name: str) -> None:
 
 
 def drop_table(spark: SparkSession, table: SessionTable) -> None:
-    """Forget an EXTERNAL table, of which all files stay; raises `InvalidRequestError`."""
+    """Drop an EXTERNAL table from the catalog and keep its files; raise `InvalidRequestError`."""
     catalog = _catalog(spark)
     identifier = _identifier(spark, table.namespace, table.name)
     _check_external(catalog, table, identifier)
@@ -75,7 +75,7 @@ def drop_table(spark: SparkSession, table: SessionTable) -> None:
 
 
 def check_can_be_forgotten(table: SessionTable) -> None:
-    """Refuse a table with which a metastore would delete files; raises `InvalidRequestError`."""
+    """Raise `InvalidRequestError` if a metastore would delete the table's files with the table."""
     if table.properties.get(_PURGE, "false").lower() == "true":
         raise InvalidRequestError(
             f"{table} has the property {_PURGE} = true, by which its files are deleted when it is "
@@ -84,7 +84,7 @@ def check_can_be_forgotten(table: SessionTable) -> None:
 
 
 def folder_exists(spark: SparkSession, location: str) -> bool:
-    """Whether a folder is there for Spark, be it empty."""
+    """Return whether Spark finds a folder, which may be empty."""
     jvm: Any = spark._jvm
     path = jvm.org.apache.hadoop.fs.Path(location)
     conf = spark._jsparkSession.sessionState().newHadoopConf()
@@ -92,7 +92,7 @@ def folder_exists(spark: SparkSession, location: str) -> bool:
 
 
 def remove_empty_folder(spark: SparkSession, location: str) -> None:
-    """Remove a folder in which nothing is; another stays."""
+    """Remove a folder if it is empty."""
     jvm: Any = spark._jvm
     path = jvm.org.apache.hadoop.fs.Path(location)
     files = path.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())

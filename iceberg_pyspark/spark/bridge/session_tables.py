@@ -22,7 +22,7 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePartition:
-    """One partition: its values by column as the catalog spells them, None for null."""
+    """A partition: its values by column name as in the catalog, None for null."""
 
     values: Mapping[str, str | None]
     location: str
@@ -30,10 +30,10 @@ class TablePartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionTable:
-    """A table, or view, of Spark's own catalog.
+    """A table or view of Spark's own catalog.
 
-    `provider` is the format in lower case, for tables of Hive that of their files. `partitions` are
-    None where the catalog does not keep them: all folders count then.
+    `provider` is the format in lower case; for a Hive table, the format of its files. `partitions`
+    is None if the catalog does not keep partitions; then every folder is a partition.
     """
 
     name: str
@@ -52,12 +52,12 @@ class SessionTable:
 
 
 def current_namespace(spark: SparkSession) -> str:
-    """Where Spark's own catalog looks for a table of one name."""
+    """Return the namespace in which Spark's own catalog looks for a table without a namespace."""
     return str(spark._jsparkSession.sessionState().catalog().getCurrentDatabase())
 
 
 def session_table(spark: SparkSession, levels: Sequence[str]) -> SessionTable:
-    """The table of that name; raises `NoSuchTableError`, `InvalidRequestError`."""
+    """Return the table of this name; raise `NoSuchTableError` or `InvalidRequestError`."""
     names = tuple(levels[1:] if len(levels) > 1 and levels[0] == SESSION_CATALOG else levels)
     jvm: Any = spark._jvm
     catalog = spark._jsparkSession.sessionState().catalog()
@@ -80,7 +80,7 @@ def session_table(spark: SparkSession, levels: Sequence[str]) -> SessionTable:
     columns = tuple(java.asJava(entry.partitionColumnNames()))
 
     def path(uri: Any) -> str:
-        # a URI is encoded, and locations are not
+        # A URI is encoded, but a location is not.
         return str(jvm.org.apache.hadoop.fs.Path(uri).toString())
 
     def partition(one: Any) -> TablePartition:

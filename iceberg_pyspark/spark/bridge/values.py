@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from pyspark.sql import Column
 
 Side: TypeAlias = Literal["source", "target"] | None
-"""Whose columns names are of: those of one side of a join alone, or of all that there are."""
+"""The side of a join whose columns the names refer to; None for all columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +24,21 @@ class Sql:
 
 @dataclass(frozen=True, slots=True)
 class StatementExpression:
-    """An expression of a statement in the JVM, which Python knows by its number."""
+    """An expression of a statement in the JVM, which Python refers to by number."""
 
     expressions: Any
-    """An `IcebergPyExpressions`."""
+    """An `IcebergPyExpressions` object of the JVM."""
 
     number: int
 
     def column(self) -> Column:
-        """The value as a column; a call of the JVM."""
+        """Return the value as a column; this is a call of the JVM."""
         return Column(self.expressions.column(self.number))
 
 
 @dataclass(frozen=True, slots=True)
 class TargetValue:
-    """A column of the target: its value stays."""
+    """A column of the target whose value does not change."""
 
     name: str
 
@@ -59,11 +59,11 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A value converted to a type of Spark's; what does not fit is an error in every session."""
+    """A value cast to a Spark type; a value that does not fit is an error in every session."""
 
     value: Value
     type: str
-    """As Spark writes it in JSON."""
+    """The type in Spark's JSON."""
 
 
 @dataclass(frozen=True, slots=True)

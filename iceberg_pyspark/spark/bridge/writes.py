@@ -15,7 +15,7 @@ from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
 
 @dataclass(frozen=True)
 class Writes:
-    """The JVM's side of writes."""
+    """The JVM's operations for writes."""
 
     _java: JavaClasses
 
@@ -32,18 +32,22 @@ class Writes:
         return self._java.instance("IcebergPyDirectWrites")
 
     def rebalance(self, frame: DataFrame, by: Sequence[Column], size: int) -> DataFrame:
-        """The rows in partitions of about that many bytes: by range if `by` is ordered, by hash."""
+        """Return the rows in partitions of about `size` bytes: by range if `by` is ordered, else by
+        hash.
+        """
         dataset = self._layout.rebalanced(
             self._java.server, self._java.session, frame._jdf, to_json(by), size
         )
         return self._java.frame(dataset)
 
     def murmur3(self, column: Column, kind: str) -> Column:
-        """Appendix B's hash of a column's values: `long`, `text`, `bytes` or `decimal`."""
+        """Return the hash of a column (specification, Appendix B): `long`, `text`, `bytes` or
+        `decimal`.
+        """
         return Column(self._layout.murmur3(column._jc, kind))
 
     def written_columns(self, frame: DataFrame, columns: Sequence[WrittenColumn]) -> DataFrame:
-        """Columns of a frame as Spark's own Parquet writer is to write them."""
+        """Return the columns of a frame as Spark's own Parquet writer must write them."""
         dataset = self._parquet.columns(frame._jdf, to_json(columns))
         return self._java.frame(dataset)
 
@@ -58,10 +62,11 @@ class Writes:
         options: Mapping[str, str],
         commit: Any = None,
     ) -> None:
-        """Have Spark's own writer write the rows below a folder that nobody else writes to.
+        """Write the rows by Spark's own writer, below a folder that no other writer uses.
 
-        `settings` are the session's and `options` Hadoop's and the format's, for this write alone;
-        `commit` is a `direct_commit`, else files are moved into the folder once all are written.
+        `settings` are session settings, `options` are options of Hadoop and of the format; both
+        apply to this write alone. With a `commit` from `direct_commit` files keep their places;
+        without one, they are moved into the folder after all files are written.
         """
         self._parquet.write(
             frame._jdf,
@@ -74,10 +79,10 @@ class Writes:
         )
 
     def direct_commit(self, files: DirectFiles) -> Any:
-        """The settings of tasks whose files stay where they write them."""
+        """Return the settings of tasks that write their files to the final locations."""
         return self._direct.commit(self._java.session, to_json(files))
 
     def direct_files(self, commit: Any) -> list[str]:
-        """Where the files of tasks lie that are done, below the folder of such a write."""
+        """Return the files of finished tasks, relative to the folder of a direct write."""
         files: list[str] = json.loads(self._direct.files(commit))
         return files

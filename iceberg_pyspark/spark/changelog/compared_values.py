@@ -22,21 +22,21 @@ from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.sql_text.names import quoted
 
 _UNORDERED = ("variant", "geometry", "geography")
-"""Types of which Spark's window functions can tell no two values apart, by their first word."""
+"""The first words of the types whose values Spark's window functions cannot compare."""
 
 
 def compared_by(fields: Sequence[StructField]) -> list[Column]:
-    """What is equal exactly where all of these top-level columns are, null being equal to null.
+    """Return columns that are equal exactly if all fields are equal; null equals null.
 
-    Maps are equal whatever the order of their entries; 0.0 and -0.0 are two values, all NaN are
-    one. Raises `UnsupportedFeatureError` for a type that Spark cannot compare.
+    Maps are equal whatever the order of their entries; 0.0 and -0.0 differ, and all NaN values are
+    equal. Raise `UnsupportedFeatureError` for a type that Spark cannot compare.
     """
     return [key for f in fields for key in _keys(F.col(quoted(f.name)), f.dataType, f.name)]
 
 
 def _keys(column: Column, type_: DataType, name: str) -> list[Column]:
     if isinstance(type_, FloatType | DoubleType):
-        # Spark takes -0.0 for 0.0 where it groups
+        # Spark treats -0.0 as 0.0 when it groups.
         is_negative_zero = F.when(column == 0, column.cast("string").startswith("-"))
         return [column, is_negative_zero]
     return [_key(column, type_, name)]
@@ -79,7 +79,7 @@ def _struct(keys: Sequence[Column]) -> Column:
 
 
 def _is_plain(type_: DataType, name: str) -> bool:
-    """Whether Spark compares values of the type as they are."""
+    """Return whether Spark can compare values of the type directly."""
     match type_:
         case StructType():
             return all(_is_plain(f.dataType, f"{name}.{f.name}") for f in type_.fields)

@@ -12,16 +12,16 @@ from iceberg_pyspark.spec.metadata_columns import ROW_ID
 from iceberg_pyspark.sql_text.names import is_path, quoted_name
 
 ReadChanges: TypeAlias = Callable[[Mapping[str, Any], bool], DataFrame]
-"""The changes of a table, by options of reads; if True, with the column `_row_id`."""
+"""A function that reads a table's changes by read options; with True, also the column `_row_id`."""
 
 FORMAT = "iceberg-py"
-"""The data source."""
+"""The name of the data source."""
 
 _CHANGES = "changes"
 
 
 def changes_of_catalog(spark: SparkSession, levels: Sequence[str]) -> ReadChanges:
-    """Of a table of one of the session's catalogs, with which `levels` begin."""
+    """Return a reader of the changes of a table; `levels` begin with the session's catalog name."""
 
     def read(options: Mapping[str, Any], with_row_id: bool) -> DataFrame:
         changes = spark.read.options(**options).table(quoted_name((*levels, _CHANGES)))
@@ -31,7 +31,7 @@ def changes_of_catalog(spark: SparkSession, levels: Sequence[str]) -> ReadChange
 
 
 def changes_of_source(spark: SparkSession, name: str, settings: Mapping[str, str]) -> ReadChanges:
-    """Of a table that the data source finds, by its name or path and by `settings`."""
+    """Return a reader of the changes of a table that the data source finds by name or path."""
     place = f"{name}#{_CHANGES}" if is_path(name) else f"{name}.{_CHANGES}"
 
     def read(options: Mapping[str, Any], with_row_id: bool) -> DataFrame:

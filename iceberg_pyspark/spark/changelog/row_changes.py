@@ -26,13 +26,13 @@ _CHANGE_COLUMN_NAMES = frozenset(f.name for f in CHANGE_COLUMNS)
 
 
 def without_carry_overs(changes: DataFrame) -> DataFrame:
-    """The changes without rows that one snapshot deleted and added again, as often as it did.
+    """Return the changes without pairs of equal rows that one snapshot deleted and added again.
 
-    Rows are equal in all columns but those that are said of the change.
+    Rows are equal if all columns are equal except the columns that describe the change.
     """
     in_order = Window.partitionBy(*_row_key(changes), _ORDINAL).orderBy(_TYPE)
     deletes, inserts = (F.count(kind).over(_whole(in_order)) for kind in (_deleted(), _inserted()))
-    # deletes come first, by the alphabet
+    # Deletes come first, because DELETE sorts before INSERT.
     place = F.row_number().over(in_order) - F.when(F.col(_TYPE) == "INSERT", deletes).otherwise(0)
     helper = _helper(changes)
     paired = changes.withColumn(helper, place <= F.least(deletes, inserts))
@@ -42,12 +42,13 @@ def without_carry_overs(changes: DataFrame) -> DataFrame:
 def with_update_images(
     changes: DataFrame, identifiers: Sequence[Column], identified_by: str
 ) -> DataFrame:
-    """The changes without carry-overs, with what a snapshot deleted and added of one key as images.
+    """Return the changes without carry-overs; a row that a snapshot replaced becomes two images.
 
-    Spark raises an error where a snapshot has deleted and
-    added rows of a key and not one of each; `identified_by` says there by what rows are told apart.
+    The images are the deleted and the added row of one key. Spark raises an error if a snapshot
+    deleted and added rows of a key, but not one of each; `identified_by` names the key columns in
+    that error.
     """
-    # so that Spark moves rows once: those that are equal have one key
+    # So Spark shuffles the rows once: equal rows also have equal keys.
     changes = without_carry_overs(changes.repartition(*identifiers, F.col(_ORDINAL)))
     of_key = Window.partitionBy(*identifiers, _ORDINAL)
     deletes, inserts = (F.count(kind).over(of_key) for kind in (_deleted(), _inserted()))
@@ -74,10 +75,10 @@ def with_update_images(
 
 
 def net_changes(changes: DataFrame) -> DataFrame:
-    """What all the snapshots together have added and deleted, each row as often as remains.
+    """Return the net changes of all snapshots together; each row occurs as often as it remains.
 
-    A row that was added and deleted again, or deleted and added again, is left out. Of equal rows
-    that were added by several snapshots a later delete takes the newest.
+    A row that was added and deleted again, or deleted and added again, is left out. If several
+    snapshots added equal rows, a later delete removes the newest of them.
     """
     key = _row_key(changes)
     in_order = Window.partitionBy(*key).orderBy(_ORDINAL, _TYPE)
@@ -93,7 +94,7 @@ def net_changes(changes: DataFrame) -> DataFrame:
         ),
     )
     count, total, place = (F.col(helper).getField(n) for n in ("count", "total", "place"))
-    # a change remains that was the last to bring the count to a number on the way to the total
+    # A change remains if it was the last to bring the count to a number on the way to the total.
     with_counts = with_counts.where((sign * count).between(1, sign * total))
     last = helper + "_last"
     with_counts = with_counts.withColumn(last, F.max(place).over(Window.partitionBy(*key, count)))
@@ -101,7 +102,7 @@ def net_changes(changes: DataFrame) -> DataFrame:
 
 
 def _inserted() -> Column:
-    """Not null for what was added."""
+    """Return an expression that is not null for added rows."""
     return F.when(F.col(_TYPE) == "INSERT", 1)
 
 
@@ -110,7 +111,7 @@ def _deleted() -> Column:
 
 
 def _whole(window: WindowSpec) -> WindowSpec:
-    """The whole partition as each row's frame, in the same order, so that one sort serves both."""
+    """Return a window over the whole partition in the same order, so that one sort serves both."""
     return window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
 
 
@@ -119,5 +120,5 @@ def _row_key(changes: DataFrame) -> list[Column]:
 
 
 def _helper(changes: DataFrame) -> str:
-    """A name that no column has."""
+    """Return a column name that no column has."""
     return "_" * max(len(name) + 1 for name in changes.columns)

@@ -31,22 +31,22 @@ _BRANCH = "branch"
 class Changelog:
     """The request for a changelog.
 
-    `compute_updates` None: where identifier columns are given. Without them those of the table's
-    schema tell rows apart, and else row lineage.
+    If `compute_updates` is None, updates are computed if identifier columns are given. Without
+    identifier columns, rows are matched by the schema's identifier fields, or else by row lineage.
     """
 
     options: Mapping[str, Any] = field(default_factory=dict)
-    """`start-snapshot-id` and so on, and `branch`."""
+    """Read options between snapshots, such as `start-snapshot-id`, and `branch`."""
 
     compute_updates: bool | None = None
     identifier_columns: Sequence[str] | None = None
     net_changes: bool = False
 
     def of(self, table: str, metadata: TableMetadata, read: ReadChanges) -> DataFrame:
-        """The rows of the changelog of a table as it is now; later snapshots do not show.
+        """Return the changelog rows of a table as of now; later snapshots do not show.
 
-        Raises `InvalidRequestError` for what does not go together, and as reads between snapshots
-        do.
+        Raise `InvalidRequestError` for arguments that contradict each other, and for ranges that a
+        read between snapshots refuses.
         """
         with_images = self._with_images()
         snapshots = _snapshots(metadata, self.options)
@@ -83,7 +83,7 @@ class Changelog:
         return with_images
 
     def _identifiers(self, metadata: TableMetadata) -> tuple[tuple[str, ...], ...]:
-        """The paths of the columns that tell rows apart."""
+        """Return the paths of the columns that identify rows."""
         schema = metadata.current_schema
         if not self.identifier_columns:
             return tuple(_path(metadata, i) for i in schema.identifier_field_ids)
@@ -101,7 +101,7 @@ class Changelog:
 
 
 def view_name(requested_name: str | None, table: str) -> str:
-    """The name of the view as SQL writes it; that of Java's where none is given."""
+    """Return the view's name as written in SQL; without a requested name, the default of Java."""
     if requested_name is None:
         return quoted(f"{table}_changes")
     if len(parse_levels(requested_name)) != 1:
@@ -113,7 +113,7 @@ def view_name(requested_name: str | None, table: str) -> str:
 
 
 def _snapshots(metadata: TableMetadata, options: Mapping[str, Any]) -> Sequence[Snapshot]:
-    """The snapshots of a range, newest first."""
+    """Return the snapshots of a range, newest first."""
     values = {name.lower(): str(value) for name, value in options.items()}
     unknown = sorted(values.keys() - BETWEEN_SNAPSHOTS - {_BRANCH})
     if unknown:
@@ -126,7 +126,7 @@ def _snapshots(metadata: TableMetadata, options: Mapping[str, Any]) -> Sequence[
 
 
 def _bounds(snapshots: Sequence[Snapshot]) -> dict[str, int]:
-    """Options that read just these, whatever is committed later."""
+    """Return read options for exactly these snapshots, whatever is committed later."""
     if not snapshots:
         return {}
     start_id = snapshots[-1].parent_snapshot_id
@@ -135,7 +135,7 @@ def _bounds(snapshots: Sequence[Snapshot]) -> dict[str, int]:
 
 
 def _check_lineage(table: str, metadata: TableMetadata, snapshots: Sequence[Snapshot]) -> None:
-    """Refuse updates by row lineage where rows have none."""
+    """Raise `InvalidRequestError` if updates need row lineage but rows have none."""
     if metadata.format_version < 3:
         raise InvalidRequestError(
             f"{PROCEDURE}: table {table} has no identifier columns to match updated rows by; "

@@ -1,4 +1,4 @@
-"""Metadata tables in Spark: as a read of the data source, and as a plan of their tasks."""
+"""Metadata tables in Spark: reads by the data source, and plans over the tables' tasks."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from iceberg_pyspark.table.metadata_tables.rows import KnownRows, MetadataTable,
 from iceberg_pyspark.table.table_storage import table_io
 
 if TYPE_CHECKING:
-    # executors import this module, and have no bridge
+    # Executors import this module and have no bridge.
     from iceberg_pyspark.spark.bridge.jvm import Bridge
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetadataTableReadJob:
-    """One read of a metadata table, of the table as it was when the DataFrame was made."""
+    """A read of a metadata table, of the table's state when the DataFrame was made."""
 
     table: TableOptions
     options: ReadOptions
@@ -40,15 +40,15 @@ class MetadataTableReadJob:
 
     @property
     def pinned_table(self) -> PinnedTable:
-        """The state for the next step."""
+        """The table's state for the next step of the read."""
         return PinnedTable.of(self.loaded_table, self.name)
 
     def schema(self) -> StructType:
-        """The schema of what will be read."""
+        """Return the schema of the rows that will be read."""
         return to_spark_schema(self._open().schema)
 
     def reader(self, schema: StructType) -> MetadataTableSourceReader:
-        """A reader; with a user-given schema, of just its columns."""
+        """Return a reader; with a user-given schema, a reader of only its columns."""
         table = self._open()
         if to_spark_schema(table.schema) != schema:
             table = table.select(project_like(_all_columns(table), schema))
@@ -91,43 +91,43 @@ def _with_columns(table: MetadataTable, options: ReadOptions) -> Schema:
 
 @dataclass(frozen=True)
 class MetadataTablePartition(InputPartition):
-    """One Spark partition: one task."""
+    """A Spark partition that has one task."""
 
     task: Any
 
 
 class MetadataTableSourceReader(DataSourceReader):
-    """Reads a metadata table, one Spark partition per task."""
+    """A reader of a metadata table; each task is one Spark partition."""
 
     def __init__(self, table: MetadataTable) -> None:
         self._table: MetadataTable | None = table
         self._read = ReadTasks(reader=table.reader, io=table.io, projection=table.schema)
 
     def __getstate__(self) -> dict[str, Any]:
-        # executors need no metadata
+        # Executors need no metadata.
         return {**self.__dict__, "_table": None}
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Plan, on the driver; for an empty list Spark calls `read(None)` once."""
+        """Plan the tasks, on the driver; for an empty list Spark calls `read(None)` once."""
         assert self._table is not None, "partitions() runs where the reader was made"
         return [MetadataTablePartition(task) for task in self._table.plan()]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The rows of one task, on an executor."""
+        """Yield the rows of one task, on an executor."""
         if isinstance(partition, MetadataTablePartition):
             yield from self._read.rows(partition.task)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadTasks:
-    """Reads tasks of one metadata table as Spark wants their rows."""
+    """The function that reads the tasks of a metadata table, with rows in Spark's types."""
 
     reader: MetadataTableReader
     io: FileIO = field(repr=False)
     projection: Schema
 
     def rows(self, task: Any) -> Iterator[pa.RecordBatch]:
-        """The rows of one task."""
+        """Yield the rows of one task."""
         to_spark = compile_to_spark(self.projection)
         for batch in self.reader.read(self.io, task, self.projection):
             yield to_spark(batch)
@@ -140,10 +140,10 @@ def _all_columns(table: MetadataTable) -> Schema:
 def metadata_table_frame(
     bridge: Bridge, table: MetadataTable, required_schema: StructType
 ) -> DataFrame:
-    """The required columns of a metadata table as a DataFrame; any one where none is required."""
+    """Return the required columns of a metadata table; any one column if none is required."""
     projection = project_like(_all_columns(table), required_schema)
     if not projection.fields:
-        # rows without a column could not be counted
+        # Rows without any column could not be counted.
         projection = replace(projection, fields=table.schema.fields[:1])
     schema = to_spark_schema(projection)
     tasks = table.plan()
@@ -157,6 +157,6 @@ def metadata_table_frame(
     return python_tasks(bridge, tasks, read_tasks.rows, schema, most_partitions=partitions)
 
 
-# A task of Spark's takes a tenth of a second in Python before it reads, a small manifest 5 ms.
+# A Spark task takes 0.1 seconds in Python before it reads; a small manifest takes 5 ms.
 _TASKS_OF_A_PARTITION = 16
 _MOST_PARTITIONS = 200

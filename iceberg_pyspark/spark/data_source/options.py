@@ -40,7 +40,7 @@ from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, timestamp_ms_of
 
 COMMON = frozenset({"path", "paths", "catalog", "table", "native", *LOCATION_OPTIONS})
-"""Options of reads and writes."""
+"""Options of both reads and writes."""
 
 _SNAPSHOT_ID = number_option("snapshot-id")
 _AS_OF_TIMESTAMP = number_option("as-of-timestamp")
@@ -75,7 +75,7 @@ READ_OPTIONS_WITHOUT_EFFECT = frozenset(
     {
         # accepted because users carry them over from the JVM connector
         *("vectorization-enabled", "batch-size", "aggregate-push-down-enabled"),
-        # of tables in a catalog of the session
+        # These options apply only to tables in a catalog of the session.
         *("preserve-data-grouping", "preserve-data-ordering"),
     }
 )
@@ -85,7 +85,7 @@ _WRITE = OPTIONS["portable"] | WITHOUT_EFFECT["portable"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
-    """Where the table is: a name or path, the catalog's settings and the store's."""
+    """The table that the options name: its name or path, and its catalog's and store's settings."""
 
     table: str
     catalog: str | None
@@ -105,7 +105,7 @@ class ReadOptions:
 
 
 def parse_table_options(options: Mapping[str, str]) -> TableOptions:
-    """The table and its catalog; raises `InvalidRequestError` if no table is named."""
+    """Return the table and its catalog; raise `InvalidRequestError` if no table is named."""
     values = lower_names(options)
     table = values.get("path") or values.get("table")
     if values.get("paths"):
@@ -133,9 +133,7 @@ def parse_table_options(options: Mapping[str, str]) -> TableOptions:
 
 
 def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
-    """Read options; raises `InvalidRequestError` on an unknown name or a value that does not
-    parse.
-    """
+    """Return the read options; raise `InvalidRequestError` for an unknown name or a bad value."""
     values = lower_names(options)
     _refuse_unknown(values, "unknown read option", _ALL_OF_READS, (), also=_WRITE)
     for flag in _FLAGS_OF_NATIVE_SCANS:
@@ -165,15 +163,13 @@ def _read_properties(values: Mapping[str, str]) -> dict[str, str]:
     numbers = {name: option.of(values) for name, option in _PLANNING.items()}
     properties = {k: str(v) for k, v in numbers.items() if v is not None}
     if _VERIFY_CHECKSUMS.name in values:
-        # strictly, unlike a table's property: what is not "true" there is false
+        # Stricter than the table property, for which every value except "true" means false.
         properties[VERIFY_CHECKSUMS.name] = str(_VERIFY_CHECKSUMS.of(values)).lower()
     return properties
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
-    """Write options; raises `InvalidRequestError` on an unknown name or a value that does not
-    parse.
-    """
+    """Return the write options; raise `InvalidRequestError` for an unknown name or a bad value."""
     values = lower_names(options)
     for name in sorted(_CHOOSING_ROWS & values.keys()):
         raise InvalidRequestError(

@@ -14,12 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PinnedTable:
-    """The metadata file a DataFrame saw when it was loaded; later steps need no catalog.
+    """The metadata file that a DataFrame saw when it was loaded; later steps need no catalog.
 
-    But to plan where the catalog's server alone may.
-
-    Metadata that is no file of the table's store, which only the catalog could read again, is
-    handed on itself, as JSON.
+    The exception is a scan that only the catalog's server may plan. Metadata that is not a file in
+    the table's store, which only the catalog could read again, is itself part of the state, as
+    JSON.
     """
 
     namespace: tuple[str, ...]
@@ -27,15 +26,15 @@ class PinnedTable:
     metadata_location: str
     config: dict[str, str] = field(repr=False)
     metadata_table: str | None = None
-    """Which of the table's metadata tables is read; None for the table itself."""
+    """The metadata table that is read; None for the table itself."""
     planned_by_server: bool = False
-    """Whether each step that plans must ask the catalog's server to."""
+    """Whether each step that plans must ask the catalog's server to plan."""
     metadata: str | None = field(default=None, repr=False)
     store_location: str | None = None
 
     @classmethod
     def of(cls, loaded_table: LoadedTable, metadata_table: str | None = None) -> PinnedTable:
-        """The state for the next step."""
+        """Return the state for the next step."""
         return cls(
             loaded_table.identifier.namespace,
             loaded_table.identifier.name,
@@ -51,5 +50,5 @@ class PinnedTable:
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> PinnedTable:
-        """The pinned table that `dataclasses.asdict` gave as JSON."""
+        """Return the pinned table from the JSON of its `dataclasses.asdict`."""
         return cls(**{**state, "namespace": tuple(state["namespace"])})

@@ -13,16 +13,17 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 
 if TYPE_CHECKING:
-    # executors import this module, and commit nothing
+    # Executors import this module and commit nothing.
     from iceberg_pyspark.table.changes.commit_files import OverwriteMode
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedWrite:
-    """What driver and tasks of one job share; `table_uuid` is that of the table it writes to.
+    """The state that the driver and the tasks of one write job share.
 
-    `new_table` is its metadata if it is still to be created; `overwrite` None is an append. Rows
-    are in `sort_order` only where a session distributes and sorts them.
+    `table_uuid` is the UUID of the table to write to. `new_table` is the table's metadata if the
+    table is still to be created. `overwrite` is None for an append. Rows are in `sort_order` only
+    if a session distributes and sorts them.
     """
 
     table: TableOptions
@@ -35,6 +36,8 @@ class PreparedWrite:
     sort_order: SortOrder = UNSORTED
 
     def for_tasks(self) -> PreparedWrite:
-        """The same without what the commit alone needs: the catalog, its secrets, the new table."""
+        """Return the same without what only the commit needs: catalog, its secrets, and the new
+        table.
+        """
         table = replace(self.table, catalog_properties={}, storage_properties={})
         return replace(self, table=table, new_table=None)

@@ -1,4 +1,4 @@
-"""The driver's part of a read: from options to the schema and the reader of one pinned snapshot."""
+"""The driver's part of a read: turns options into the schema and reader of a pinned snapshot."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadJob:
-    """One read of a table as it was when the DataFrame was made; from `open_read_job`."""
+    """A read of a table in its state when the DataFrame was made; made by `open_read_job`."""
 
     table: TableOptions
     options: ReadOptions
@@ -43,22 +43,22 @@ class ReadJob:
 
     @property
     def pinned_table(self) -> PinnedTable:
-        """The state for the next step."""
+        """The table's state for the next step of the read."""
         return PinnedTable.of(self.loaded_table)
 
     def schema(self) -> StructType:
-        """The schema of what will be read."""
+        """Return the schema of the rows that will be read."""
         return to_spark_schema(self._scan().context.projection)
 
     def reader(self, schema: StructType) -> IcebergReader:
-        """A reader; with a user-given schema, of just its columns."""
+        """Return a reader; with a user-given schema, a reader of only its columns."""
         scan = self._scan()
         if to_spark_schema(scan.context.projection) != schema:
             scan = self._scan_with_hidden(schema)
         return IcebergReader(scan)
 
     def scan_of(self, required_schema: StructType) -> TableScan:
-        """A scan of some of the columns that `schema()` or a user-given schema has."""
+        """Return a scan of some columns of `schema()` or of a user-given schema."""
         whole = self._scan().context.projection
         fields = [whole.as_struct.field_named(f.name) for f in required_schema.fields]
         if all(
@@ -70,7 +70,7 @@ class ReadJob:
         return self._scan_with_hidden(required_schema)
 
     def _scan_with_hidden(self, required_schema: StructType) -> TableScan:
-        """A scan of columns of the table, hidden ones too."""
+        """Return a scan of columns of the table, including hidden columns."""
         metadata = self.loaded_table.metadata
         return self._scan(lambda schema: project_with_hidden(schema, required_schema, metadata))
 
@@ -91,7 +91,7 @@ class ReadJob:
 
 
 def _is_as(field: NestedField, required: StructField) -> bool:
-    """Whether Spark asks for the field as it is."""
+    """Return whether Spark requires the field with its own type and nullability."""
     (own,) = to_spark_schema(Schema(fields=(field,))).fields
     return own.dataType == required.dataType and own.nullable == required.nullable
 
@@ -99,7 +99,7 @@ def _is_as(field: NestedField, required: StructField) -> bool:
 def open_read_job(
     options: Mapping[str, str], pinned_table: PinnedTable | None = None
 ) -> ReadJob | MetadataTableReadJob:
-    """Load the table that options name, or, where an earlier step pinned it, that state of it."""
+    """Load the table that the options name, or the state of it that an earlier step pinned."""
     table = parse_table_options(options)
     read_options = parse_read_options(options)
     if pinned_table is not None:
@@ -107,7 +107,7 @@ def open_read_job(
     else:
         loaded_table, metadata_name = _load(table)
     if metadata_name is not None:
-        # the modules of metadata tables are as many as those of all other reads
+        # Metadata tables import as many modules as all other reads together.
         from iceberg_pyspark.spark.data_source.metadata_tables import (  # noqa: PLC0415
             MetadataTableReadJob,
         )
@@ -119,7 +119,7 @@ def open_read_job(
 
 
 def _load(table: TableOptions) -> tuple[LoadedTable, str | None]:
-    """The table of that name, or the one whose metadata table it is, and which."""
+    """Return the table, and the metadata table's name if the name is one of its metadata tables."""
     catalog, identifier = find_table(table)
     try:
         return load_table(catalog, identifier, table), None

@@ -20,42 +20,42 @@ from iceberg_pyspark.spark.rows.batches import compile_to_spark
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 
 if TYPE_CHECKING:
-    # executors import this module to run `read`, and need nothing of how a scan is planned
+    # Executors import this module to run `read` and do not plan scans.
     from iceberg_pyspark.planning.scan_plan import Plan
     from iceberg_pyspark.table.reading.scan import TableScan
 
 
 @dataclass(frozen=True)
 class TaskGroupPartition(InputPartition):
-    """One Spark partition: the scan tasks it works through."""
+    """A Spark partition: a group of scan tasks."""
 
     group: ScanTaskGroup
 
 
 class IcebergReader(DataSourceReader):
-    """Reads one pinned snapshot of a table."""
+    """A reader of one pinned snapshot of a table."""
 
     def __init__(self, scan: TableScan) -> None:
         self._plan: Plan | None = None
         if scan.planner is not None:
-            # its answer may have the credentials that tasks read with
+            # The server's answer may contain the credentials that tasks read with.
             scan, self._plan = scan.planned()
         self._scan: TableScan | None = scan
         self._context = scan.context
         self._io = scan.io
 
     def __getstate__(self) -> dict[str, Any]:
-        # executors need the context and not the table's metadata
+        # Executors need the scan context, but not the table's metadata.
         return {**self.__dict__, "_scan": None, "_plan": None}
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Plan, on the driver; for an empty list Spark calls `read(None)` once."""
+        """Plan the task groups, on the driver; for an empty list Spark calls `read(None)` once."""
         assert self._scan is not None, "partitions() runs where the reader was made"
         with worker_step():
             return [TaskGroupPartition(group) for group in self._scan.plan_groups(self._plan)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The rows of one partition, on an executor."""
+        """Yield the rows of one partition, on an executor."""
         if not isinstance(partition, TaskGroupPartition):
             return
         with worker_step():

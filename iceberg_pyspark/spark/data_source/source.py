@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 MARK = "iceberg-py state "
-"""What the text of a state starts with: the bridge finds it in a pickle by that."""
+"""The beginning of a state's text, by which the bridge finds the state in a pickle."""
 
 
 class IcebergDataSource(DataSource):
@@ -47,16 +47,18 @@ class IcebergDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
+        """Return the format's name."""
         return "iceberg-py"
 
     def __getstate__(self) -> str:
-        """Options and pinned state as one text: what the bridge can read without unpickling."""
+        """Return the options and the pinned state as one text, which the bridge reads without
+        unpickling.
+        """
         pinned_table = None if self._pinned_table is None else asdict(self._pinned_table)
         return MARK + json.dumps({"options": dict(self.options), "pinned": pinned_table})
 
     def __setstate__(self, state: str) -> None:
-        """Be as the object was that gave the state."""
+        """Restore the pickled state."""
         parts = json.loads(state.removeprefix(MARK))
         self.options = CaseInsensitiveDict(parts["options"])
         pinned_table = parts["pinned"]
@@ -64,31 +66,33 @@ class IcebergDataSource(DataSource):
 
     @classmethod
     def of_state(cls, state: str) -> IcebergDataSource:
-        """The data source that a state is of."""
+        """Return the data source that a state describes."""
         source = cls.__new__(cls)
         source.__setstate__(state)
         return source
 
     def schema(self) -> StructType:
-        """The schema of what will be read; pins the snapshot."""
+        """Return the schema of the rows that will be read, and pin the snapshot."""
         with worker_step():
             job = self.read_job()
             self._pinned_table = job.pinned_table
             return job.schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of the pinned snapshot; with a user-given schema, of just its columns."""
+        """Return a reader of the pinned snapshot; with a user-given schema, a reader of only its
+        columns.
+        """
         with worker_step():
             return self.read_job().reader(schema)
 
     def read_job(self) -> ReadJob | MetadataTableReadJob:
-        """The read that the options describe, of the pinned snapshot if there is one."""
+        """Return the read that the options describe, of the pinned snapshot if there is one."""
         from iceberg_pyspark.spark.data_source.read_job import open_read_job  # noqa: PLC0415
 
         return open_read_job(self.options, self._pinned_table)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """A writer for one job; the table is created by its commit if there is none."""
+        """Return a writer for one job; the job's commit creates the table if it does not exist."""
         with worker_step():
             from iceberg_pyspark.spark.data_source.write_job import prepare_write  # noqa: PLC0415
             from iceberg_pyspark.spark.data_source.writer import IcebergWriter  # noqa: PLC0415

@@ -12,7 +12,7 @@ from iceberg_pyspark.table.table_reference import resolve_table
 
 
 def find_table(options: TableOptions) -> tuple[Catalog, TableIdentifier]:
-    """The catalog and identifier the options name; the table may not exist."""
+    """Return the catalog and the identifier that the options name; the table may not exist."""
     return resolve_table(
         options.table,
         catalog=options.catalog,
@@ -22,13 +22,13 @@ def find_table(options: TableOptions) -> tuple[Catalog, TableIdentifier]:
 
 
 def load_table(catalog: Catalog, identifier: TableIdentifier, options: TableOptions) -> LoadedTable:
-    """The table's current metadata, its config completed by the storage options given."""
+    """Return the table's current metadata; the storage options complete its config."""
     loaded_table = catalog.load_table(identifier)
     return replace(loaded_table, config={**loaded_table.config, **options.storage_properties})
 
 
 def open_table(name: str, options: Mapping[str, str]) -> Table:
-    """The table of a name or path, with the options that reads and writes take."""
+    """Return the table of a name or path, with the options that reads and writes accept."""
     table_options = parse_table_options({**options, "path": name})
     catalog, identifier = find_table(table_options)
     return Table(catalog, load_table(catalog, identifier, table_options))

@@ -50,7 +50,7 @@ from iceberg_pyspark.table.table_storage import table_io
 def prepare_write(
     values: Mapping[str, str], frame: StructType, *, overwrite: bool
 ) -> PreparedWrite:
-    """Check the options and the frame's schema, and fix everything the tasks need."""
+    """Check the options and the frame's schema, and determine everything that the tasks need."""
     table, options = parse_table_options(values), parse_write_options(values)
     catalog, identifier = find_table(table)
     new_table = None
@@ -97,8 +97,8 @@ def prepare_write(
 
 
 def commit_write(prepared_write: PreparedWrite, files: Sequence[DataFile]) -> None:
-    """Commit the files of all tasks; a refused commit leaves none of them."""
-    # their names carry this job's id alone
+    """Commit the files of all tasks; if the commit is refused, remove the files."""
+    # The files can be removed safely: their names have this job's id, so no other job has them.
     with WrittenFiles(prepared_write.io, files) as written_files:
         catalog, loaded_table = _table_to_commit_to(prepared_write)
         action = write_action(
@@ -115,11 +115,11 @@ def commit_write(prepared_write: PreparedWrite, files: Sequence[DataFile]) -> No
 
 
 def _table_to_commit_to(prepared_write: PreparedWrite) -> tuple[Catalog, LoadedTable]:
-    """The table the files were written for, created now if this job is its first."""
+    """Return the table that the files were written for; create it if this job is its first."""
     catalog, identifier = find_table(prepared_write.table)
     if prepared_write.new_table is None:
         loaded_table = load_table(catalog, identifier, prepared_write.table)
-        # a table of version 1 may have had none yet
+        # A table of format version 1 may have had no UUID yet.
         if prepared_write.table_uuid not in (None, loaded_table.metadata.table_uuid):
             raise ConcurrentChangeError(
                 f"table {prepared_write.table.table} was dropped and created again while this job "
@@ -142,13 +142,13 @@ def _table_to_commit_to(prepared_write: PreparedWrite) -> tuple[Catalog, LoadedT
 
 def _overwrite_mode(options: WriteOptions, schema: Schema) -> OverwriteMode:
     if options.overwrite_filter is not None:
-        # bound now: a wrong filter must not wait for the rows to be written
+        # Bound now: an error in the filter must not appear only after the rows are written.
         return bind(as_predicate(options.overwrite_filter), schema, case_sensitive=False)
     return "dynamic" if options.overwrite_mode == "dynamic" else "static"
 
 
 def _check_layout_asked_for(options: WriteOptions, metadata: TableMetadata, table: str) -> None:
-    """Options that shape a new table may be given again, but change no table that is there."""
+    """Raise `InvalidRequestError` if an option for new tables differs from the existing table."""
     version = options.table_properties.get(FORMAT_VERSION)
     if version is not None and version != str(metadata.format_version):
         raise InvalidRequestError(

@@ -34,7 +34,7 @@ class WrittenFiles(WriterCommitMessage):
 
 
 class IcebergWriter(DataSourceArrowWriter):
-    """One write job."""
+    """A writer for one write job."""
 
     def __init__(self, prepared_write: PreparedWrite) -> None:
         self._prepared = prepared_write
@@ -42,9 +42,10 @@ class IcebergWriter(DataSourceArrowWriter):
         self._tasks_have_it = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """For tasks what they need, and no secret of a catalog's; for the commit all.
+        """Return the state for the tasks, without any secret of a catalog; for the commit, all of
+        it.
 
-        Spark pickles a writer with the function of its tasks, and then by itself for its commit.
+        Spark pickles a writer first with the function of its tasks, and then alone for its commit.
         """
         if self._is_for_tasks or self._tasks_have_it:
             return self.__dict__
@@ -52,7 +53,7 @@ class IcebergWriter(DataSourceArrowWriter):
         return {**self.__dict__, "_is_for_tasks": True, "_prepared": self._prepared.for_tasks()}
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write the rows of one task, on an executor; a failure leaves none of its files."""
+        """Write the rows of one task, on an executor; a failed task removes its files."""
         task = TaskContext.get()
         assert task is not None, "Spark runs write() in a task"
         with worker_step():
@@ -66,7 +67,7 @@ class IcebergWriter(DataSourceArrowWriter):
         return WrittenFiles(tuple(files))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Commit all files as one snapshot; a refused commit leaves none of them."""
+        """Commit all files as one snapshot; if the commit is refused, remove the files."""
         with worker_step():
             if self._is_for_tasks:
                 raise UnsupportedFeatureError(
@@ -80,9 +81,9 @@ class IcebergWriter(DataSourceArrowWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete the files of a job whose commit never ran.
 
-        Spark calls this after a failed commit too, which may have succeeded in truth. Only a
-        missing message proves that a task failed and commit was not reached. Of a task that Spark
-        kills once it has written everything no one hears: orphan removal finds its files.
+        Spark also calls this after a failed commit, which may in fact have succeeded. Only a
+        missing message proves that a task failed and that commit was not reached. A task that Spark
+        kills after it has written everything reports nothing; only orphan removal finds its files.
         """
         if None in messages:
             files = _files_of(messages)

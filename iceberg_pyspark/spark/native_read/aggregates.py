@@ -24,7 +24,9 @@ _UNKNOWN = KnownAggregates(rows=None)
 
 
 def answer_aggregate(scan: TableScan, q: ScanAggregate) -> KnownAggregates:
-    """The aggregates of a scan, answered from metadata."""
+    """Return the aggregates of a scan, computed from metadata, or the answer that they
+    are unknown.
+    """
     rows = _aggregate_rows(scan, q)
     if rows is None:
         return _UNKNOWN
@@ -42,7 +44,7 @@ def _aggregate_rows(scan: TableScan, q: ScanAggregate) -> Sequence[tuple[Any, ..
         for a in q.aggregates
     ]
     if q.condition is None and not q.groups and all(a.kind == "rows" for a in aggregates):
-        # positions of deleted rows can be counted too
+        # known_count() can also subtract the positions of deleted rows.
         count = scan.known_count()
         return None if count is None else [(count,) * len(aggregates)]
     predicate = comparable_predicate_of(q.condition, schema)
@@ -53,7 +55,7 @@ def _aggregate_rows(scan: TableScan, q: ScanAggregate) -> Sequence[tuple[Any, ..
 
 
 def _column(schema: Schema, as_spark_sees_it: spark_types.StructField) -> NestedField | None:
-    """The column of the table, if Spark's is the same."""
+    """Return the table's column if Spark sees it with the same type, else None."""
     column = schema.as_struct.field_named(as_spark_sees_it.name)
     if column is None:
         return None

@@ -25,7 +25,7 @@ from iceberg_pyspark.table.metadata_tables.changes import ChangePlan, ChangeRows
 from iceberg_pyspark.table.reading.scan import TableScan
 
 if TYPE_CHECKING:
-    # executors import this module, and have no bridge
+    # Executors import this module and have no bridge.
     from iceberg_pyspark.spark.bridge.jvm import Bridge
 
 
@@ -37,7 +37,7 @@ def changes_parts(
     key: str,
     storage: Mapping[str, str],
 ) -> list[Part]:
-    """The parts of a scan of changes; `scan` says which columns of which table are read."""
+    """Return the parts of a scan of changes; `scan` has the columns and the table to read."""
     planned = {f.name: getattr(scan, f.name) for f in fields(scan)}
     native = NativeScan(spark, bridge, _ChangesScan(**planned, changes=plan), key, storage=storage)
     parts = native.parts()
@@ -52,7 +52,7 @@ def changes_parts(
 
 @dataclass(frozen=True, kw_only=True)
 class _ChangesScan(TableScan):
-    """A scan of the files whose rows all were added or deleted."""
+    """A scan of the files in which all rows were added or all rows were deleted."""
 
     changes: ChangePlan = field(repr=False)
 
@@ -63,7 +63,7 @@ class _ChangesScan(TableScan):
 
 @dataclass(frozen=True)
 class _ChangedRows:
-    """The rows of a change as Spark wants them, read on an executor."""
+    """The function that reads a change's rows on an executor, in Spark's types."""
 
     reader: ChangeRows
     io: FileIO

@@ -1,10 +1,11 @@
 """The names by which Spark's Parquet reader reads columns.
 
-It finds columns by field id, but skips row groups by column name (ignoring case), and in structs
-whose fields a file lacks it uses a field of the same name. So a name that a file may use for
-another field is replaced by one that no file has. The same is done for columns with floats, because
-Parquet's bounds exclude NaN, which Spark orders above all other values, and for decimals that had a
-lower precision: Spark truncates the literal of a comparison to the width of the file's numbers.
+The reader finds columns by field id. But it skips row groups by column name (ignoring case), and in
+a struct whose fields a file lacks it uses a field of the same name. So a name that a file may use
+for another field is replaced by a name that no file has. The same is done for columns with floats,
+because Parquet's bounds exclude NaN, which Spark orders above all other values, and for decimals
+that had a lower precision: Spark truncates the literal of a comparison to the width of the file's
+numbers.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from iceberg_pyspark.sql_text.names import quoted
 
 
 def hidden_name(field_id: int) -> str:
-    """The replacement name of a column whose own name may refer to another field."""
+    """Return the replacement name of a column whose own name may refer to another field."""
     return f"__ice_c{field_id}"
 
 
 def pruning_by_name_unsafe(f: NestedField, metadata: TableMetadata) -> bool:
-    """Whether skipping row groups by the name of a top-level column may skip rows it has."""
+    """Return whether skipping row groups by a top-level column's name may skip matching rows."""
     for i in (f, *walk_fields(f.type)):
         if isinstance(i.type, FloatType | DoubleType):
             return True
@@ -53,7 +54,9 @@ def pruning_by_name_unsafe(f: NestedField, metadata: TableMetadata) -> bool:
 
 
 def nested_name_reused(f: NestedField, metadata: TableMetadata) -> bool:
-    """Whether a struct in the column may have another field of the same name in some file."""
+    """Return whether a struct in the column may have another field of the same name in
+    some file.
+    """
     inner = [i for i in (f, *walk_fields(f.type)) if isinstance(i.type, StructType)]
     if not inner:
         return False
@@ -69,14 +72,14 @@ def nested_name_reused(f: NestedField, metadata: TableMetadata) -> bool:
 
 
 def _children(f: NestedField) -> Iterator[tuple[int, str, int]]:
-    """Of the fields of a struct: its id, their names and ids."""
+    """Yield, for each field of a struct, the struct's id and the field's name and id."""
     if isinstance(f.type, StructType):
         for child in f.type.fields:
             yield f.field_id, child.name.lower(), child.field_id
 
 
 def schemas_were_removed(schemas: Iterable[Schema]) -> bool:
-    """Whether the schema of some file, and so the meaning of its names, may be removed."""
+    """Return whether schemas of files, and so the meaning of their names, may have been removed."""
     schema_ids = {s.schema_id for s in schemas}
     return schema_ids != set(range(len(schema_ids)))
 
@@ -87,7 +90,7 @@ def _names_of(schema: Schema) -> Iterator[tuple[str, int]]:
 
 
 def _names(f: NestedField, above: str) -> Iterator[tuple[str, int]]:
-    """Full names and ids of a field and of those in its structs."""
+    """Yield the full names and ids of a field and of the fields in its structs."""
     yield above + f.name, f.field_id
     if isinstance(f.type, StructType):
         for child in f.type.fields:
@@ -95,7 +98,7 @@ def _names(f: NestedField, above: str) -> Iterator[tuple[str, int]]:
 
 
 def with_hidden_names(type_: Type) -> Type:
-    """The type with names that no file has in all its structs."""
+    """Return the type with all field names of its structs replaced by names that no file has."""
     return with_children(
         type_,
         lambda f: replace(f, name=hidden_name(f.field_id), type=with_hidden_names(f.type)),
@@ -103,7 +106,7 @@ def with_hidden_names(type_: Type) -> Type:
 
 
 def type_text(type_: spark_types.DataType) -> str:
-    """A type as SQL writes it, the names of fields quoted."""
+    """Return a type as SQL writes it, with quoted field names."""
     match type_:
         case spark_types.StructType():
             fields = ", ".join(

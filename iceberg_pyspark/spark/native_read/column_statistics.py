@@ -13,7 +13,7 @@ from iceberg_pyspark.table.reading.scan import TableScan
 
 
 def spark_column_statistics(scan: TableScan) -> tuple[ColumnFacts, ...]:
-    """The columns with statistics."""
+    """Return the statistics of the columns that have any."""
     schema = scan.context.schemas[0]
     statistics = column_statistics(scan, schema.as_struct.fields)
     columns = []
@@ -24,7 +24,7 @@ def spark_column_statistics(scan: TableScan) -> tuple[ColumnFacts, ...]:
         (own,) = to_spark_schema(Schema(fields=(f,))).fields
         type_ = own.dataType
         if isinstance(type_, spark_types.StringType) and type_ != spark_types.StringType():
-            continue  # of collated texts Spark estimates nothing
+            continue  # # Spark makes no estimates for collated strings.
         columns.append(
             ColumnFacts(
                 column=f.name,

@@ -1,9 +1,9 @@
 """Decides which columns Spark's own readers can read.
 
-Of Parquet files Spark finds columns by field id, fills in missing ones with `EXISTS_DEFAULT` and
-widens promoted types; its uses of names are handled in `spark/native_read/column_names.py`. Of ORC
-files it finds all columns by name (`spark/native_read/misread_orc.py`). For all other columns the
-scan is portable: `native_columns` returns None, and the log has the reason.
+In Parquet files Spark finds columns by field id, fills missing columns with `EXISTS_DEFAULT` and
+widens promoted types; `spark/native_read/column_names.py` handles its uses of names. In ORC files
+Spark finds all columns by name (`spark/native_read/misread_orc.py`). A scan of any other column is
+portable: `native_columns` returns None, and the log has the reason.
 """
 
 from __future__ import annotations
@@ -54,13 +54,14 @@ CONSTANT_SPEC_ID = "__ice_spec_id"
 CONSTANT_FIRST_ROW_ID = "__ice_first_row_id"
 CONSTANT_SEQUENCE = "__ice_seq"
 CONSTANTS_OF_CHANGE = {f.field_id: f"__ice{f.name}" for f in CHANGE_COLUMNS}
-"""By the ids of the columns that say of rows what a snapshot did with them."""
+"""Constant names by the ids of the columns that describe a row's change."""
 
 STORED_ROW_ID = "__ice_row_id"
 STORED_SEQUENCE = "__ice_last_seq"
 ROW_INDEX = "_tmp_metadata_row_index"
-"""The column that Spark's reader fills with positions. Asked for by this name it arrives as a plain
-number; `_metadata.row_index` is the same column in a struct, which costs an object per row."""
+"""The column that Spark's reader fills with row positions. Under this name it is a plain number;
+`_metadata.row_index` is the same column in a struct, which costs one object per row.
+"""
 
 _NATIVE_TYPES = (
     *COMPARED_TYPES,
@@ -73,7 +74,7 @@ _NATIVE_TYPES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstantColumn:
-    """A column of which each file holds one value, that of an identity partition field."""
+    """A column that has one value in each file: the value of an identity partition field."""
 
     field_id: int
     type: types.Type
@@ -81,26 +82,27 @@ class ConstantColumn:
 
 @dataclass(frozen=True, kw_only=True)
 class NativeColumns:
-    """The relation's schema, the constants about files it needs, and how outputs come from both."""
+    """The relation's schema, its constants per file, and the expressions that make the outputs."""
 
     read_schema: spark_types.StructType
     file_constants: tuple[str, ...]
     outputs: tuple[SelectedColumn, ...]
-    """One per column of the projection, of its name."""
+    """One output for each column of the projection, with the column's name."""
 
     constants: Mapping[str, ConstantColumn] = field(default_factory=dict)
-    """Those of the constants that are columns of the table."""
+    """The constants that are columns of the table."""
 
     further_names: Mapping[int, str] = field(default_factory=dict)
-    """What each column beyond the projection is called in the relation, by field id."""
+    """The names in the relation of the columns beyond the projection, by field id."""
 
     names: Mapping[int, str] = field(default_factory=dict)
-    """What each column of the table is called in the relation, by field id."""
+    """The names in the relation of the table's columns, by field id."""
 
     def never_null_names(self, never_null: Collection[int]) -> tuple[str, ...]:
-        """Which columns to read have no null where those of the table have none.
+        """Return the names of the read columns that have no null, given such columns of the table.
 
-        Not one that has a default: of a file without it nulls are read, to be replaced.
+        A column with a default is left out: for a file without the column Spark reads nulls and
+        replaces them.
         """
         field_by_name = {f.name: f for f in self.read_schema.fields}
         names = [self.names[i] for i in sorted(never_null) if i in self.names]
@@ -111,7 +113,9 @@ class NativeColumns:
         )
 
     def schema(self, *, positions: bool) -> spark_types.StructType:
-        """The columns to read: with each row's position where an expression or a delete asks."""
+        """Return the columns to read; with row positions if a delete or an expression
+        needs them.
+        """
         if not positions and not any(ROW_INDEX in o.value for o in self.outputs):
             return self.read_schema
         position = spark_types.StructField(ROW_INDEX, spark_types.LongType())
@@ -125,11 +129,11 @@ def native_columns(
     file_format: FileFormat = "parquet",
     orc: OrcFilesRead = NO_ORC_FILES,
 ) -> NativeColumns | None:
-    """How Spark reads the scan's projection, or None where the portable reader must.
+    """Return how Spark reads the scan's projection, or None if the portable reader must read it.
 
-    `further_ids` are ids of further top-level columns, for conditions: also ones that the table no
-    longer has. `constants` are ids of columns that the files hold one value of.
-    `orc` are the ORC files that are read at all.
+    `further_ids` are ids of further top-level columns that conditions need, also of columns that
+    the table no longer has. `constants` are ids of columns that have one value in each file. `orc`
+    describes the ORC files that are read at all.
     """
     by_name = file_format == "orc"
     further = further_columns(scan, further_ids)
@@ -167,7 +171,7 @@ def native_columns(
                 column = CONSTANTS_OF_CHANGE[field_id]
                 file_constants.append(column)
             case DELETED.field_id:
-                # files with deletes are read portably, with deleted rows marked
+                # Files with deletes are read portably, and only that reader marks deleted rows.
                 expression = "false"
             case POS.field_id:
                 column = ROW_INDEX
@@ -195,7 +199,7 @@ def native_columns(
                     column = None
                     f = replace(f, type=with_hidden_names(f.type))
                 if f.required and f.initial_default is not None:
-                    # Spark's reader asks every file for a column that is declared NOT NULL
+                    # Spark's reader requires that each file has a column that is declared NOT NULL.
                     f = replace(f, required=False)
                     default = sql_literal(f.type, f.initial_default)
                     expression = f"coalesce({expression or quoted(name)}, {default})"
@@ -225,12 +229,14 @@ def native_columns(
 
 
 def alias_column(column: str, name: str) -> SelectedColumn:
-    """A column of the relation under another name."""
+    """Return a column of the relation under another name."""
     return SelectedColumn(name=name, value=quoted(column), column=column)
 
 
 def further_columns(scan: TableScan, ids: Collection[int]) -> dict[int, types.NestedField] | None:
-    """The fields with those ids as the newest schema types them, nothing required of old files."""
+    """Return the fields with these ids, with the newest schema's types and nullable; None if
+    unknown.
+    """
     selected, *others = scan.context.schemas
     schemas = (selected, *sorted(others, key=lambda s: s.schema_id, reverse=True))
     columns: dict[int, types.NestedField] = {}
@@ -283,7 +289,7 @@ def _why_portable(scan: TableScan, fields: Collection[types.NestedField]) -> str
 
 
 def _is_only_widened(f: types.NestedField, schemas: tuple[Schema, ...]) -> bool:
-    """Whether Spark's reader widens every older type of the field."""
+    """Return whether Spark's reader widens every older type of the field."""
     for schema in schemas:
         older = schema.field_by_id.get(f.field_id)
         if older is None or older.type == f.type or not isinstance(f.type, types.PrimitiveType):
@@ -303,7 +309,9 @@ def _read_name(f: types.NestedField, scan: TableScan) -> str:
 
 
 def _read_field(f: types.NestedField, name: str) -> spark_types.StructField:
-    """The field as Spark's reader wants it: ids in the metadata at every level."""
+    """Return the field as Spark's reader needs it, with field ids in the metadata at
+    every level.
+    """
     metadata: dict[str, Any] = {"parquet.field.id": f.field_id}
     if f.initial_default is not None:
         literal = sql_literal(f.type, f.initial_default)
@@ -330,7 +338,7 @@ def _read_type(type_: types.Type, path: str) -> spark_types.DataType:
 
 
 def sql_literal(type_: types.Type, value: Any) -> str:
-    """A value of a native type in SQL."""
+    """Return a value of a native type as an SQL literal."""
     text = value_to_json(type_, value)
     match type_:
         case types.BooleanType():
@@ -355,7 +363,7 @@ def sql_literal(type_: types.Type, value: Any) -> str:
 
 
 def text_literal(text: str) -> str:
-    """A text in SQL, also for sessions that have switched escapes off."""
+    """Return a text as an SQL literal that does not depend on the session's escape settings."""
     if "'" in text or "\\" in text:
         return f"CAST(X'{text.encode().hex()}' AS STRING)"
     return f"'{text}'"

@@ -19,14 +19,14 @@ CONSTANT_TYPES = COMPARED_TYPES
 
 
 def constant_name(field_id: int) -> str:
-    """The column of the table of files that holds it."""
+    """Return the name of the column in the table of files that holds a field's constant."""
     return f"__ice_id_{field_id}"
 
 
 def why_not_constant(
     fields: Iterable[types.NestedField], specs: Iterable[PartitionSpec]
 ) -> str | None:
-    """Why files may lack values of the fields that cannot be constants for Spark."""
+    """Return the reason if files may lack fields that Spark cannot get as constants, or None."""
     partition_source_ids = {i for spec in specs for i in identity_source_ids(spec)}
     for f in fields:
         if f.field_id in partition_source_ids and not isinstance(f.type, CONSTANT_TYPES):
@@ -37,14 +37,14 @@ def why_not_constant(
 
 
 def constant_ids(spec: PartitionSpec) -> frozenset[int]:
-    """Which columns are constants of the files of a spec."""
+    """Return the ids of the columns that are constant in each file of a partition spec."""
     return frozenset(identity_source_ids(spec))
 
 
 def constant_values(
     specs: Mapping[int, PartitionSpec], tasks: Sequence[ScanTask], field_id: int
 ) -> list[Any]:
-    """Each file's value of such a column, in the form of `spec/values.py`."""
+    """Return each file's value of a constant column, in the form of `spec/values.py`."""
     spec_ids = {t.spec_id for t in tasks}
     positions = {i: identity_source_ids(specs[i])[field_id] for i in spec_ids}
     return [t.partition[positions[t.spec_id]] for t in tasks]

@@ -1,8 +1,8 @@
 """Deletion vectors that executors read: their locations, and their manifest entries.
 
-If a scan has few of them, the driver reads and broadcasts them
+If a scan has few deletion vectors, the driver reads and broadcasts them
 (`spark/native_read/position_deletes.py`), which saves requests of executors to the store. With many
-of them the driver would need seconds before the query starts, and much memory.
+deletion vectors the driver would need seconds before the query starts, and much memory.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Measured on two cores, 64 files on a local disk: the first query takes as long e
 """
 
 _MOST_BYTES = 2**31 - 1
-"""The length in a blob is a signed 32-bit integer."""
+"""The greatest length of a vector: its blob has the length as a signed 32-bit integer."""
 
 
 def large_vectors(
     tasks: Sequence[ScanTask], table: str, is_reached: Callable[[str], bool]
 ) -> dict[str, DeletionVector]:
-    """The deletion vectors of data files by their paths, if they are too many for the driver.
+    """Return the deletion vectors by data file path, if they are too large for the driver.
 
-    Without those in files that `is_reached` says executors do not reach.
+    Vectors in files that executors cannot reach, according to `is_reached`, are left out.
     """
     of_tasks = ((t.file_path, deletion_vector_of(t, table)) for t in tasks)
     vectors = {path: vector for path, vector in of_tasks if vector is not None}
@@ -50,10 +50,10 @@ def vector_places(
     location_of: Callable[[str], str],
     options: Mapping[str, str],
 ) -> VectorPlaces:
-    """What executors must know of the vectors of data files, in their order.
+    """Return what executors must know about the vectors of data files, in the order of the files.
 
-    `location_of` returns the location by which the JVM opens a file, with Hadoop's `options`.
-    Raises `LocationRefusedError` for a file that the table may not read.
+    `location_of` returns the location by which the JVM opens a file, with Hadoop's `options`. Raise
+    `LocationRefusedError` for a file that the table may not read.
     """
     numbers: dict[str, int] = {}
     for vector in vectors:

@@ -1,13 +1,14 @@
-"""Equality deletes as anti-joins of Spark's own: the deleted keys travel in a broadcast.
+"""Equality deletes as Spark's own anti-joins with the deleted keys, which are broadcast.
 
-Specification, "Equality Delete Files" and "Scan Planning". The planner has settled which delete
-file applies to which data file. A delete of one partition is compared within that partition, one
-that reaches several is global; either way only with rows older than itself. Of equal keys the
-youngest delete stands for all. Null equals null (docs/conformance.md 28), which costs a fast
-join, so it is
-asked for only where a null is among the keys.
+Specification, "Equality Delete Files" and "Scan Planning". The planner has already decided which
+delete file applies to which data file. A delete file that applies to one partition is compared
+within that partition; a delete file that applies to several partitions is global. Either way it
+deletes only rows older than itself. Of equal keys only the youngest delete is kept. Null equals
+null (docs/conformance.md 28); that comparison prevents a fast join, so it is used only if the keys
+contain a null.
 
-What Spark may compare otherwise than the specification has no plan here, and is read portably.
+Types that Spark may compare differently from the specification have no plan here and are read
+portably.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from iceberg_pyspark.table.reading.scan import TableScan
 PARTITION_ORDINAL = "__ice_partition_ordinal"
 DATA_SEQUENCE_NUMBER = "__ice_data_sequence_number"
 MAX_KEY_BYTES = 64 * 1024 * 1024
-"""Beyond this, keys do not travel in one broadcast: their files are read portably."""
+"""Above this size, keys are not broadcast and their files are read portably."""
 
 _COMPARED_TYPES = (*COMPARED_TYPES, BinaryType)
-"""Bytes too: it is their order that is not compared."""
+"""Bytes are included: only their order differs in Spark, and here only equality matters."""
 
 _DELETED_PARTITION = "__ice_deleted_scope"
 _DELETED_SEQUENCE_NUMBER = "__ice_deleted_age"
@@ -45,11 +46,12 @@ _DELETED_SEQUENCE_NUMBER = "__ice_deleted_age"
 
 @dataclass(frozen=True, kw_only=True)
 class DeletedKeys:
-    """The keys of all deletes that compare the same columns, in one scope or everywhere.
+    """The keys of all deletes that compare the same columns, either partition by partition or
+    globally.
 
-    `keys` has a column `__ice_deleted_<field id>` for each compared one, the age of the youngest
-    delete, and the scope if there is one. `any_age` says that all deletes are younger than all
-    rows.
+    `keys` has a column `__ice_deleted_<field id>` for each compared column, the sequence number of
+    the youngest delete, and the partition's ordinal if the deletes are scoped. `any_age` means that
+    all deletes are younger than all rows.
     """
 
     keys: pa.Table
@@ -60,31 +62,31 @@ class DeletedKeys:
 
 @dataclass(kw_only=True)
 class PartitionOrdinals:
-    """A number for every partition of a spec."""
+    """A numbering of the partitions of all specs."""
 
     ordinals: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def of(self, task: ScanTask) -> int:
-        """The number of a file's partition."""
-        # values by their text: 0.0 is not -0.0 here, and NaN is NaN
+        """Return the number of a file's partition."""
+        # Values are compared by their text: so 0.0 differs from -0.0, and NaN equals NaN.
         key = (task.spec_id, repr(task.partition))
         return self.ordinals.setdefault(key, len(self.ordinals))
 
 
 def equality_deletes(task: ScanTask) -> list[DeleteFileRef]:
-    """The deletes of a task that compare values."""
+    """Return the equality deletes of a task."""
     return [d for d in task.deletes if d.content is FileContent.EQUALITY_DELETES]
 
 
 def key_ids(tasks: Sequence[ScanTask]) -> tuple[int, ...]:
-    """The field ids that the tasks' equality deletes compare."""
+    """Return the field ids that the tasks' equality deletes compare."""
     return tuple(sorted({i for t in tasks for d in equality_deletes(t) for i in d.equality_ids}))
 
 
 def read_deleted_keys(
     scan: TableScan, tasks: Sequence[ScanTask], scopes: PartitionOrdinals
 ) -> list[DeletedKeys] | None:
-    """The keys that the tasks' equality deletes hold, or None where a plan cannot have them."""
+    """Return the keys of the tasks' equality deletes, or None if the plan cannot include them."""
     fields = further_columns(scan, key_ids(tasks))
     if fields is None or not all(isinstance(f.type, _COMPARED_TYPES) for f in fields.values()):
         return None
@@ -101,8 +103,9 @@ def read_deleted_keys(
     for path, ref in refs.items():
         ids = tuple(sorted(set(ref.equality_ids)))
         (first, *others) = scopes_of[path]
-        # one that was planned for a single partition cannot match rows of another: it is scoped
-        # to it, or bounds of its keys exclude the others
+        # A delete file planned for a single partition cannot match rows of another partition:
+        # either it belongs to that partition, or the bounds of its keys exclude the other
+        # partitions.
         groups.setdefault((ids, not others), []).append((ref, first))
     deleted_keys = []
     size = 0
@@ -131,7 +134,9 @@ def _keys_of(
     *,
     scoped: bool,
 ) -> pa.Table | None:
-    """Distinct keys, in each scope with the age of the youngest delete; None without any."""
+    """Return the distinct keys, each with its youngest delete's age, per scope; None
+    without keys.
+    """
     names = [deleted_name(i) for i in ids]
     tables = []
     for ref, scope in members:
@@ -158,17 +163,17 @@ def _keys_of(
 
 
 def deleted_name(field_id: int) -> str:
-    """The name of a delete's column beside the data's."""
+    """Return the name of the column that holds a field's deleted keys."""
     return f"__ice_deleted_{field_id}"
 
 
 def kept_name(field_id: int) -> str:
-    """The name of a compared column of the data."""
+    """Return the name of the data column that is compared with deleted keys."""
     return f"__ice_key_{field_id}"
 
 
 def anti_join(spark: SparkSession, rows: DataFrame, keys: DeletedKeys) -> DataFrame:
-    """The anti-join of rows with deleted keys; rows have `kept_name` columns."""
+    """Return the anti-join of rows with deleted keys; the rows have `kept_name` columns."""
     table = keys.keys
     key_fields = [spark_types.StructField(_DELETED_SEQUENCE_NUMBER, spark_types.LongType())]
     if _DELETED_PARTITION in table.column_names:

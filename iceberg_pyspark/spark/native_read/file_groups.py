@@ -30,15 +30,15 @@ from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.table.reading.scan import TableScan
 
 _MOST_BYTES = 2**48
-"""Spark holds a table of all splits of a scan: files beyond this size in sum are read portably."""
+"""Spark holds a table of all splits of a scan: files beyond this total size are read portably."""
 
 DeletedRows: TypeAlias = BitMap64 | DeletionVector | PositionDeletes
-"""The deleted rows of a file: as the driver has read them, or where executors read them."""
+"""The deleted rows of a file: the bitmap that the driver read, or where executors read them."""
 
 
 @dataclass(kw_only=True)
 class FileGroups:
-    """Tasks by the way in which Spark reads them."""
+    """The tasks of a scan, grouped by the way in which Spark reads them."""
 
     plain: list[ScanTask] = field(default_factory=list)
     with_positions: list[tuple[ScanTask, DeletedRows]] = field(default_factory=list)
@@ -55,9 +55,10 @@ def group_files(
     *,
     marks_deleted: bool,
 ) -> FileGroups:
-    """The tasks of each manifest's files in groups; reads the deletes that the driver reads.
+    """Return the tasks in groups, and read the deletes that the driver must read.
 
-    `marks_deleted`: deleted rows stay, marked in a column, which only the portable reader does.
+    `marks_deleted` means that deleted rows stay and are marked in a column, which only the portable
+    reader can do.
     """
     groups = FileGroups()
     with_deletes: list[ScanTask] = []
@@ -89,7 +90,10 @@ def group_files(
 
 
 def _has_unknown_ages(task: ScanTask) -> bool:
-    """Whether a server planned the file, with deleted keys: joined, they would need their ages."""
+    """Return whether a server planned a file with equality deletes but without sequence numbers.
+
+    An anti-join would have to compare these sequence numbers.
+    """
     return task.data_sequence_number == UNKNOWN_SEQUENCE_NUMBER and bool(equality_deletes(task))
 
 
@@ -122,7 +126,7 @@ def _group_by_deletes(
 def _read_by_executors(
     tasks: Sequence[ScanTask], bridge: Any, scan: TableScan, storage: NativeStorage
 ) -> Mapping[str, DeletedRows]:
-    """The deletes of data files by their paths that executors read, since they are many."""
+    """Return the deletes that executors read because they are large, by data file path."""
 
     def is_reachable(path: str) -> bool:
         return storage.location(path) is not None

@@ -32,11 +32,11 @@ from iceberg_pyspark.spec.partitioning import PartitionSpec
 LOCATION = "location"
 FILE_SIZE = "file_size_in_bytes"
 ORDINAL = "__ice_ord"
-"""The constant that says which file of the table it is: in that order lie a part's bitmaps."""
+"""The constant that is a file's index in the table; a part's bitmaps are in the same order."""
 
 
 class FileFacts:
-    """The files of a scan, as columns."""
+    """A source of columns with facts about a scan's files."""
 
     def __init__(
         self,
@@ -44,13 +44,13 @@ class FileFacts:
         scopes: PartitionOrdinals,
         constants: Mapping[str, ConstantColumn],
     ) -> None:
-        """`constants` are constants that are columns of the table."""
+        """`constants` are the constants that are columns of the table."""
         self._specs = specs
         self._scopes = scopes
         self._constants = constants
 
     def column(self, name: str, tasks: Sequence[ScanTask]) -> pa.Array:
-        """The constant of each file."""
+        """Return the constant's value for each file."""
         constant = self._constants.get(name)
         if constant is not None:
             return pa.array(
@@ -89,7 +89,7 @@ def files_table(
     file_constants: Mapping[str, pa.Array],
     keys: Mapping[str, pa.Array],
 ) -> pa.RecordBatch:
-    """The files, each with where the JVM finds it; the names of constants and keys are distinct."""
+    """Return a table of files with the JVM's locations; constants and keys have distinct names."""
     columns = {
         LOCATION: pa.array(locations, pa.string()),
         FILE_SIZE: pa.array([t.file_size_in_bytes for t in tasks], pa.int64()),

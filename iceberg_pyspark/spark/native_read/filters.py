@@ -21,12 +21,12 @@ from iceberg_pyspark.sql_text.names import quoted
 
 _EXACT_TYPES = (*COMPARED_TYPES, types.FloatType, types.DoubleType)
 _DAYS = range(-719_162, 2_932_897)
-"""The years 1 to 9999, whose texts Spark and Iceberg write alike."""
+"""The years 1 to 9999, whose dates Spark and Iceberg write alike as text."""
 _MICROS = range(_DAYS.start * 86_400_000_000, _DAYS.stop * 86_400_000_000)
 
 
 def is_exact(predicate: predicates.Predicate) -> bool:
-    """Whether `condition_of` has a condition that selects the very rows."""
+    """Return whether `condition_of` has a condition that selects exactly the same rows."""
     match predicate:
         case predicates.AlwaysTrue() | predicates.AlwaysFalse():
             return True
@@ -45,7 +45,7 @@ def is_exact(predicate: predicates.Predicate) -> bool:
 
 
 def condition_of(predicate: predicates.Predicate, names: Mapping[int, str]) -> Column:
-    """The condition, with columns called as `names` says by field id."""
+    """Return the condition; `names` maps field ids to column names."""
     match predicate:
         case predicates.AlwaysTrue():
             return sql.lit(True)
@@ -88,7 +88,7 @@ def _column(column: predicates.BoundColumn, names: Mapping[int, str]) -> Column:
 
 def _literal(column: predicates.BoundColumn, value: object) -> Column:
     if isinstance(column.type, types.StringType):
-        # a literal in SQL would depend on the session's settings for escapes
+        # An SQL literal would depend on the session's escape settings.
         return sql.lit(value)
     return sql.expr(sql_literal(column.type, value))
 

@@ -1,9 +1,9 @@
 """Groups files by partition values, for joins without a shuffle.
 
 Spark gets the partition fields that all specs of a table share, each as a transform for which the
-catalog has a function. Two tables are joined bucket by bucket if their keys are the same functions
-of the join columns. So a key must equal the value of its function exactly; otherwise the files are
-not grouped.
+catalog has a function. Spark joins two tables bucket by bucket if their keys are the same functions
+of the join columns. So a key must equal its function's value exactly; otherwise the files are not
+grouped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GROUPED = (IdentityTransform, BucketTransform, TruncateTransform, *_TIMES)
 
 
 def grouping_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:
-    """The partition fields that Spark may group files by."""
+    """Return the partition fields by which Spark may group files."""
     schema = metadata.current_schema.as_struct
     fields = []
     for f in metadata.default_spec.fields:
@@ -51,10 +51,10 @@ def grouping_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:
 
 
 def key_columns(metadata: TableMetadata, tasks: Sequence[ScanTask]) -> dict[str, pa.Array] | None:
-    """The keys of the files, a column for each grouping field; None where one is not certain.
+    """Return the files' keys, one column for each grouping field, or None if a key is uncertain.
 
-    Values have the types that the functions give. Old writers cut times before 1970 towards zero
-    (docs/conformance.md 55): up to the value 0 a stored one may be one too high.
+    The values have the types that the functions return. Old writers rounded times before 1970
+    towards zero (docs/conformance.md 55), so a stored value of 0 or less may be one too high.
     """
     source_of = metadata.current_schema.field_by_id
     columns: dict[str, pa.Array] = {}
@@ -79,7 +79,7 @@ def _key_type(f: PartitionField, source: NestedField) -> pa.DataType:
 
 
 def _position(spec: PartitionSpec, like: PartitionField) -> int | None:
-    """Where a spec has the same field of the same column."""
+    """Return the position of the same field of the same column in a spec, or None."""
     for i, f in enumerate(spec.fields):
         if f.source_ids == like.source_ids and f.transform == like.transform:
             return i

@@ -19,7 +19,7 @@ _SESSION = "spark.sql.iceberg."
 def with_location_settings(
     loaded_table: LoadedTable, session: Mapping[str, str], options: Mapping[str, str] | None = None
 ) -> LoadedTable:
-    """The table with the settings of a session and the options of one read in its configuration."""
+    """Return the table with its configuration completed by session settings and by read options."""
     settings = {o: session[_SESSION + o] for o in LOCATION_OPTIONS if _SESSION + o in session}
     settings |= {o: options[o] for o in LOCATION_OPTIONS if options and o in options}
     return (

@@ -1,11 +1,11 @@
 """Finds files that Spark's readers would misread, by their manifest entries.
 
-Spark finds columns of Parquet files by field id, and fails for a file without ids. Writers of
-Iceberg record split offsets; files of other writers, added by `add_files`, have none, so their
-footers are read. For ORC files see `spark/native_read/misread_orc.py`. Spark splits a file by the
-size in its entry, in memory, and ignores data beyond that size: if the size is too large, memory is
-exhausted; if it is too small, rows of Parquet files are lost. For ORC files the file system is
-asked instead.
+Spark finds columns of Parquet files by field id, and fails for a file without ids. Iceberg's
+writers record split offsets. Files of other writers, added by `add_files`, have no split offsets,
+so their footers are read. For ORC files see `spark/native_read/misread_orc.py`. Spark splits a file
+by the size in its manifest entry and ignores data beyond that size: if the size is too large, the
+driver runs out of memory; if it is too small, rows of Parquet files are lost. For ORC files Spark
+gets the size from the file system.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 _LEAST_BYTES = 12
-"""Of Parquet: magic bytes at both ends and the length of a footer."""
+"""The size of a Parquet file without rows: magic bytes at both ends and the footer's length."""
 _MOST_BYTES = 2**42
 _FOOTERS_AT_ONCE = 16
 _ANSWER_BYTES = 100
@@ -37,7 +37,9 @@ _LACKS_IDS: DecodedCache[bool] = DecodedCache(100_000 * _ANSWER_BYTES, lambda _:
 
 
 def misread_files(io: FileIO, entries: pa.Table) -> frozenset[str]:
-    """The locations of those files among data entries, columns of `spec/entry_columns.py`."""
+    """Return the locations of misread files; `entries` has the columns of
+    `spec/entry_columns.py`.
+    """
     of_parquet = pc.equal(entries["file_format"], "parquet").to_numpy()
     of_orc = pc.equal(entries["file_format"], "orc").to_numpy()
     size = entries["file_size_in_bytes"].to_numpy()
@@ -51,11 +53,11 @@ def misread_files(io: FileIO, entries: pa.Table) -> frozenset[str]:
 
 
 def _begins_beyond(size: Numbers, offsets: pa.ListArray, counts: Numbers) -> Mask:
-    """Whether a row group of a file begins where the file has ended, by its entry."""
+    """Return a mask of the files in which a row group begins beyond the file size in the entry."""
     row = np.repeat(np.arange(len(size)), counts)
     begins = offsets.flatten()
     beyond = np.zeros(len(size), np.bool_)
-    # a missing offset is -1, which is beyond no size
+    # A missing offset becomes -1, which is within every size.
     beyond[row[begins.fill_null(-1).to_numpy() >= np.maximum(size[row], 0)]] = True
     return beyond
 
@@ -81,5 +83,5 @@ def _lacks_ids(io: FileIO, path: str) -> bool:
     try:
         return _LACKS_IDS.get_or_read(io, path, read_footer)
     except (IcebergError, pa.ArrowException, OSError):
-        # whoever reads the file says what is wrong with it
+        # The reader of the file reports what is wrong with it.
         return False

@@ -1,8 +1,8 @@
 """The sort order of data files, as far as Spark orders values in the same way.
 
 Each file has the id of its sort order. The leading fields that all files share are an ordering for
-Spark. It ends before a field with a transform, and before floats, which the two order differently:
--0.0 is less than 0.0 in Iceberg.
+Spark. The ordering ends before a field with a transform, and before floats, which Spark and Iceberg
+order differently: -0.0 is less than 0.0 in Iceberg.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ORDERED_TYPES = tuple(t for t in COMPARED_TYPES if t is not BooleanType)
 def sort_fields(
     metadata: TableMetadata, order_ids: Collection[int | None]
 ) -> tuple[SortField, ...]:
-    """What each file is sorted by; `order_ids` are the sort orders that the files say."""
+    """Return the leading sort fields of all files; `order_ids` are the files' sort order ids."""
     if len(order_ids) != 1:
         return ()
     (order_id,) = order_ids
@@ -38,7 +38,7 @@ def sort_fields(
 
 
 def sorted_by(fields: Collection[SortField], names: Mapping[int, str]) -> list[list[str]]:
-    """Name, direction and place of nulls of each field, up to one that has no name here."""
+    """Return name, direction and null order of each field, up to a field without a name here."""
     out = []
     for f in fields:
         if f.source_id not in names:

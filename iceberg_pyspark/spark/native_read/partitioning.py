@@ -1,6 +1,6 @@
 """A table's partitioning, and the grouping of its files, as Spark transforms.
 
-Names and forms are those of Iceberg's own catalog.
+The names and forms are the same as those of Iceberg's own catalog.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ from iceberg_pyspark.sql_text.names import quoted_name
 
 
 def spark_partitioning(metadata: TableMetadata) -> tuple[PartitionTransform, ...]:
-    """The default spec's fields, void ones left out."""
+    """Return the transforms of the default partition spec, without void fields."""
     return _transforms_of(metadata.default_spec.fields, metadata.current_schema)
 
 
 def spark_grouping(metadata: TableMetadata, schema: Schema) -> tuple[PartitionTransform, ...]:
-    """By what Spark may group files, none in an older schema: names may mean other columns."""
+    """Return the transforms by which Spark may group files; none for an older schema.
+
+    The names in an older schema may mean other columns.
+    """
     if schema.schema_id != metadata.current_schema_id:
         return ()
     return _transforms_of(grouping_fields(metadata), schema)
@@ -40,7 +43,7 @@ def spark_grouping(metadata: TableMetadata, schema: Schema) -> tuple[PartitionTr
 def _transforms_of(
     fields: Iterable[PartitionField], schema: Schema
 ) -> tuple[PartitionTransform, ...]:
-    """Partition fields as SQL writes them, void ones left out."""
+    """Return partition fields as SQL writes them, without void fields."""
     return tuple(
         PartitionTransform(
             transform=_transform_name(f.transform),
@@ -75,7 +78,7 @@ def _transform_argument(transform: Transform) -> int | None:
 
 
 def _quoted_path(schema: Schema, field_id: int) -> str:
-    """A column's path as SQL writes it, whatever its names hold."""
+    """Return a column's path as SQL writes it, with quoted names."""
     levels = []
     at: int | None = field_id
     while at is not None:

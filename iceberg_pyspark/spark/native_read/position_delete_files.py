@@ -1,9 +1,9 @@
 """Position delete files that executors read: their locations, and the data files of their rows.
 
-If a scan has few of them, the driver reads and broadcasts them
+If a scan has few of these files, the driver reads and broadcasts them
 (`spark/native_read/position_deletes.py`), as with deletion vectors
-(`spark/native_read/deletion_vectors.py`). Files of other formats than Parquet are always read by
-the driver.
+(`spark/native_read/deletion_vectors.py`). The driver always reads files of other formats than
+Parquet.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ with 2 MiB, 8.1 s against 2.8 s with 9 MiB and 69 s against 10 s with 63 MiB.
 
 
 class PositionDeletes(NamedTuple):
-    """The position delete files of a data file, which may delete rows of it."""
+    """The position delete files that may delete rows of a data file."""
 
     data_file: str
     files: tuple[DeleteFileRef, ...]
@@ -38,10 +38,10 @@ class PositionDeletes(NamedTuple):
 def large_positions(
     tasks: Sequence[ScanTask], table: str, is_reached: Callable[[str], bool]
 ) -> dict[str, PositionDeletes]:
-    """The position deletes of data files by their paths, if they are too many for the driver.
+    """Return the position deletes by data file path, if they are too large for the driver.
 
-    Without data files that have one which is not in Parquet, or of which `is_reached` says that
-    executors do not reach it.
+    A data file is left out if one of its delete files is not in Parquet or, according to
+    `is_reached`, cannot be reached by executors.
     """
     of_tasks = {t.file_path: _position_files(t, table) for t in tasks}
     every = {d.file_path: d for files in of_tasks.values() for d in files}
@@ -58,7 +58,7 @@ def large_positions(
 
 
 def _position_files(task: ScanTask, table: str) -> tuple[DeleteFileRef, ...]:
-    # a vector holds all that older position deletes of its data file say
+    # A deletion vector includes all older position deletes of its data file.
     if deletion_vector_of(task, table) is not None:
         return ()
     return tuple(d for d in task.deletes if d.content is FileContent.POSITION_DELETES)
@@ -71,10 +71,11 @@ def position_places(
     location_of: Callable[[str], str],
     options: Mapping[str, str],
 ) -> PositionPlaces:
-    """What executors must know of the position deletes of data files, in their order.
+    """Return what executors must know about the position deletes of data files, in the files'
+    order.
 
-    `location_of` returns the location by which the JVM opens a file, with Hadoop's `options`.
-    Raises `LocationRefusedError` for a file that the table may not read.
+    `location_of` returns the location by which the JVM opens a file, with Hadoop's `options`. Raise
+    `LocationRefusedError` for a file that the table may not read.
     """
     numbers: dict[DeleteFileRef, int] = {}
     files: list[int] = []

@@ -22,7 +22,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 _T = TypeVar("_T")
 
 MAX_BROADCAST_BYTES = 16 * 1024 * 1024
-"""Bitmaps that travel together."""
+"""The greatest size of bitmaps that are broadcast together."""
 
 MAX_TOTAL_BYTES = 256 * 1024 * 1024
 """Files are read portably once the bitmaps of a scan exceed this size."""
@@ -31,7 +31,7 @@ MAX_TOTAL_BYTES = 256 * 1024 * 1024
 def read_bitmaps(
     io: FileIO, tasks: Sequence[ScanTask], table: str, verify_checksums: bool
 ) -> Iterator[tuple[ScanTask, BitMap64 | None]]:
-    """Each task with the rows its position deletes delete, None without any."""
+    """Yield each task with its rows deleted by position, or with None if no row is deleted."""
     return zip(
         tasks, threaded_map(partial(_bitmap, io, table, verify_checksums), tasks), strict=True
     )
@@ -43,12 +43,12 @@ def _bitmap(io: FileIO, table: str, verify_checksums: bool, task: ScanTask) -> B
 
 
 def bitmap_bytes(bitmap: object) -> int:
-    """The size of a bitmap in a broadcast; 0 for anything else."""
+    """Return the size of a bitmap in a broadcast; 0 for anything else."""
     return len(bitmap.serialize()) if isinstance(bitmap, BitMap64) else 0
 
 
 def chunks(files: Iterable[_T], size_of: Callable[[_T], int], most: int) -> Iterator[list[_T]]:
-    """The files in order, in chunks of at most `most` bytes or of one file."""
+    """Yield the files in order, in chunks of at most `most` bytes or of a single file."""
     chunk: list[_T] = []
     chunk_size = 0
     for file in files:
@@ -63,9 +63,9 @@ def chunks(files: Iterable[_T], size_of: Callable[[_T], int], most: int) -> Iter
 
 
 def serialized_bitmaps(bitmaps: Iterable[BitMap64]) -> tuple[bytes, bool]:
-    """All bitmaps as one blob of (length, bytes), and whether they are of the 64-bit form.
+    """Return all bitmaps as one blob of (length, bytes), and whether they are in the 64-bit form.
 
-    The 32-bit form is probed faster; it is what the portable 64-bit form holds for key 0.
+    The 32-bit form is probed faster; it is the part of the portable 64-bit form for key 0.
     """
     bitmap_list = list(bitmaps)
     wide = any(len(b) and b.max() >= 2**31 for b in bitmap_list)

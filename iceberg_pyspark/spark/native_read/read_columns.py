@@ -20,7 +20,7 @@ from iceberg_pyspark.table.reading.scan import TableScan
 
 
 class ReadColumns:
-    """Columns by format and constants, each computed once."""
+    """The columns of a scan by file format and constants, each computed once."""
 
     def __init__(
         self,
@@ -29,9 +29,10 @@ class ReadColumns:
         row_filter: Predicate,
         bounded_dates: Sequence[NestedField],
     ) -> None:
-        """`row_filter` selects rows inside the relation, which reads its columns too.
+        """`row_filter` selects rows inside the relation, which also reads the filter's columns.
 
-        `bounded_dates` are those of `bounded_dates`, with whose bounds the scan is planned.
+        `bounded_dates` is the result of the function `bounded_dates`; the scan is planned with the
+        bounds of these columns.
         """
         self._bridge = bridge
         self._scan = scan
@@ -45,7 +46,8 @@ class ReadColumns:
         further: Collection[int] = (),
         file_format: FileFormat = "parquet",
     ) -> NativeColumns | None:
-        """The columns of files with these constants; None where Spark's reader reads them wrong.
+        """Return the columns of files with these constants, or None if Spark's reader cannot read
+        them.
 
         `further` are ids of columns beyond the projection.
         """
@@ -68,12 +70,12 @@ class ReadColumns:
         return native_columns(self._scan, further, constants, file_format, orc)
 
     def can_read(self, task: ScanTask) -> bool:
-        """Whether Spark's reader reads the rows of a file right, before deletes."""
+        """Return whether Spark's reader reads the rows of a file correctly, apart from deletes."""
         match task.file_format:
             case "parquet":
                 return self.of(frozenset()) is not None
             case "orc":
-                # Spark's ORC reader has no positions
+                # Spark's ORC reader returns no row positions.
                 if any(d.content is not FileContent.EQUALITY_DELETES for d in task.deletes):
                     return False
                 constants = constant_ids(self._scan.context.specs[task.spec_id])
@@ -84,7 +86,7 @@ class ReadColumns:
 
 
 def bounded_dates(scan: TableScan) -> tuple[NestedField, ...]:
-    """The columns of dates whose bounds a plan needs, for the sake of ORC files."""
+    """Return the date columns whose bounds a plan must read because of ORC files."""
     if scan.metadata.properties.get(DATA_FORMAT.name, "").lower() != "orc":
         return ()
     return tuple(f for f in scan.context.projection.fields if isinstance(f.type, DateType))

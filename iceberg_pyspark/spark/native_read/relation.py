@@ -1,4 +1,4 @@
-"""What every scan of a table tells Spark: its schema, size, grouping and filter columns."""
+"""The facts that Spark needs for every scan of a table: schema, size, grouping, filter columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 UNKNOWN_TOTAL = 2**40
-"""Stands for an unknown size or number of rows: too large for Spark to broadcast."""
+"""The value for an unknown size or row count: too large for Spark to broadcast."""
 
 
 def relation_facts(
@@ -22,7 +22,7 @@ def relation_facts(
     schema: Schema,
     size_in_bytes: int | None,
 ) -> TableFacts:
-    """The facts that each scan of a table needs; a `size_in_bytes` of None is unknown."""
+    """Return the facts that each scan of a table needs; a `size_in_bytes` of None means unknown."""
     return TableFacts(
         handle=handle,
         name=name,

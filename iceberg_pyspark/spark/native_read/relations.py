@@ -26,22 +26,22 @@ _MOST_ROWS = 2**40
 
 @dataclass(kw_only=True)
 class Relations:
-    """Describes the relations of one scan."""
+    """A factory of the relations of one scan."""
 
     scan: TableScan
     key: str
-    """Equal for equal scans."""
+    """A key that is equal for equal scans."""
 
     storage: NativeStorage
     ordinals: PartitionOrdinals
     never_null: Collection[int]
-    """Ids of columns without a null in the rows of the scan."""
+    """The ids of columns without a null in the rows of the scan."""
 
     sort_orders: Collection[int | None]
-    """The sort orders of the files."""
+    """The sort order ids of the files."""
 
     metrics: Mapping[str, int]
-    """The metrics of planning, by Iceberg's names; the first relation has them."""
+    """The planning metrics by Iceberg's names; only the first relation has them."""
 
     group_keys: Mapping[str, pa.Array] | None = None
     """The columns that group the files, if they are grouped."""
@@ -55,9 +55,9 @@ class Relations:
         file_constants: Sequence[str],
         part: str,
     ) -> tuple[ParquetRelation, pa.RecordBatch]:
-        """The relation over the tasks' files, and the table of them.
+        """Return the relation over the tasks' files, and the table of these files.
 
-        Raises `LocationRefusedError` for a file that the table may not read.
+        Raise `LocationRefusedError` for a file that the table may not read.
         """
         for task in tasks:
             check_read(self.scan.io, task.file_path)
@@ -95,7 +95,7 @@ class Relations:
         return sorted_by(sort_fields(self.scan.metadata, self.sort_orders), names)
 
     def _filtered(self, columns: NativeColumns) -> Mapping[str, str]:
-        """Columns read by which files can be skipped, with their names in the selected schema."""
+        """Return the read columns by which files can be skipped, with their names in the schema."""
         table_schema = self.scan.context.schemas[0].as_struct
         fields = {
             f.field_id: table_schema.field(f.field_id)
@@ -108,10 +108,11 @@ class Relations:
         }
 
     def _verification(self) -> Mapping[str, str]:
-        """Parquet's own property, for the reader of this relation alone.
+        """Return Parquet's property for checksum verification, for the reader of this relation
+        alone.
 
-        Only where the table has the property: verifying took Spark's reader 6 % more processor
-        time.
+        Pages are verified only if the table has the property: verification took Spark's reader 6 %
+        more processor time.
         """
         has_property = VERIFY_CHECKSUMS.name in self.scan.metadata.properties
         verify = has_property and self.scan.context.verify_checksums
@@ -119,10 +120,10 @@ class Relations:
 
 
 def _requests(tasks: Sequence[ScanTask]) -> Mapping[str, str]:
-    """Parquet's properties for few requests, where each is one of a store.
+    """Return Parquet properties that reduce the requests to a store.
 
-    To skip pages and by dictionaries, its reader asks for an index and a dictionary of each column
-    of a filter: 7 requests more than the 3 that query 6 of TPC-H took for a file.
+    To skip pages and to use dictionaries, the reader requests an index and a dictionary for each
+    column of a filter: 7 requests more than the 3 that query 6 of TPC-H took for a file.
     """
     if all(is_local(t.file_path) for t in tasks):
         return {}
@@ -133,10 +134,10 @@ def _requests(tasks: Sequence[ScanTask]) -> Mapping[str, str]:
 
 
 def format_of(tasks: Sequence[ScanTask]) -> FileFormat:
-    """The format of files that all have the same, Parquet where there are none."""
+    """Return the common format of the files; Parquet if there are no files."""
     return tasks[0].file_format if tasks else "parquet"
 
 
 def row_count(tasks: Sequence[ScanTask]) -> int:
-    """The number of rows by the manifests, as a number that the JVM can hold."""
+    """Return the number of rows by the manifests, capped to a number that the JVM can hold."""
     return min(sum(max(t.record_count, 0) for t in tasks), _MOST_ROWS)

@@ -17,10 +17,10 @@ from iceberg_pyspark.table.reading.scan import TableScan
 
 
 def columns_for_skipping(metadata: TableMetadata) -> Iterator[NestedField]:
-    """The top-level columns by whose values files are likely to differ.
+    """Yield the top-level columns by whose values files are likely to differ.
 
-    They are what files are partitioned by, and what the table is sorted by first. Floats are not
-    among them: a join takes for equal what bounds do not.
+    These are the columns that files are partitioned by, and the first column of the sort order.
+    Floats are excluded: a join treats 0.0 and -0.0 as equal, but bounds do not.
     """
     ids = {
         f.source_id
@@ -35,9 +35,9 @@ def columns_for_skipping(metadata: TableMetadata) -> Iterator[NestedField]:
 
 
 def remaining_locations(scan: TableScan, location: Callable[[str], str | None]) -> tuple[str, ...]:
-    """The data files of a pruned scan.
+    """Return the locations of the data files of a pruned scan.
 
-    `location` is where the JVM finds a file, or None where it is known by the name it has.
+    `location` returns the JVM's location of a file, or None if the JVM uses the file's own path.
     """
     paths = (
         p

@@ -77,12 +77,13 @@ _EVERY_ROW = AlwaysTrue()
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """One group of files as an analysed plan; its rows are those that fulfil `live` and the joins.
+    """One group of files as an analysed plan, with conditions and anti-joins that keep its live
+    rows.
 
-    `plan` is one of the JVM's, or a `PlanRequest` for it.
+    `plan` is a JVM plan, or a `PlanRequest` for one.
 
     Each anti-join is an analysed join of the plan, of which only the right side and the condition
-    count: the optimizer rule puts them above the query's own filter.
+    are used: the optimizer rule puts them above the query's own filter.
     """
 
     plan: Any
@@ -103,10 +104,10 @@ class NativeScan:
         storage: Mapping[str, str] | None = None,
         request: ScanRequest = EVERY_COLUMN,
     ) -> None:
-        """`bridge` makes the JVM's side of it; `key` is equal for equal scans.
+        """`bridge` makes the JVM's side of the scan; `key` is equal for equal scans.
 
-        Rows are selected by `row_filter`, whatever else the scan's predicate prunes files by;
-        `storage` are Iceberg's properties of the table's store.
+        `row_filter` selects the rows, even if the scan's predicate prunes files by more conditions.
+        `storage` has Iceberg's properties of the table's store.
         """
         self._spark = spark
         self._bridge = bridge
@@ -120,7 +121,7 @@ class NativeScan:
         self._request = request
         self._limit = request.limit if isinstance(row_filter, AlwaysTrue) else None
         self.proven: set[int] = set()
-        """The conditions, by position, that all rows fulfil: they need no evaluation."""
+        """The positions of the conditions that all rows fulfil and that need no evaluation."""
 
         self._ordinals = PartitionOrdinals()
         self._storage = NativeStorage(bridge.has_file_system, storage or {})
@@ -150,7 +151,7 @@ class NativeScan:
         )
 
     def parts(self) -> list[Part]:
-        """At least one part, without a file if none survives."""
+        """Return at least one part; the part has no files if all files are pruned."""
         files = self._groups
         if self._request.grouped:
             part = self._group(files)
@@ -176,7 +177,9 @@ class NativeScan:
         return parts or [self._plain([], frozenset())]
 
     def _group(self, files: FileGroups) -> Part | None:
-        """All files as one part that knows the key of each; None where it takes several."""
+        """Return all files as one part with a key for each file, or None if one part is
+        not enough.
+        """
         if files.with_keys or files.portable:
             return None
         every: list[tuple[ScanTask, DeletedRows]] = [(task, BitMap64()) for task in files.plain]
@@ -194,9 +197,9 @@ class NativeScan:
     def _by_constants(
         self, files: Sequence[T], task_of: Callable[[T], ScanTask]
     ) -> list[tuple[frozenset[int], list[T]]]:
-        """The files by their format and the columns that are constants in them.
+        """Return the files grouped by their format and by the columns that are constant in them.
 
-        Each format has as many groups as the table has kinds of partition specs.
+        Each format has at most as many groups as the table has kinds of partition specs.
         """
         groups: dict[tuple[FileFormat, frozenset[int]], list[T]] = {}
         of_spec = {i: constant_ids(spec) for i, spec in self._scan.context.specs.items()}
@@ -206,13 +209,13 @@ class NativeScan:
         return [(constants, alike) for (_, constants), alike in groups.items()]
 
     def _files_for_limit(self, plan: Plan) -> Iterator[tuple[PlannedFiles, list[ScanTask]]]:
-        """The files of each manifest, until there are rows enough for the limit."""
+        """Yield the files of each manifest, until they have enough rows for the limit."""
         rows = 0.0
         for planned in plan.files():
             if self._limit is None:
                 yield planned, tasks_of(planned)
                 continue
-            # as floats: counts that are wrong must not run over
+            # Floats, because wrong counts could overflow integers.
             rows_after = rows + np.cumsum(planned.least_live_rows(), dtype=float)
             first = planned.first(int(np.searchsorted(rows_after, self._limit)) + 1)
             yield first, tasks_of(first)
@@ -221,9 +224,9 @@ class NativeScan:
                 return
 
     def _prove_conditions(self, files: Sequence[PlannedFiles]) -> frozenset[int]:
-        """Find the conditions that need no evaluation, and read no column for them alone.
+        """Find the conditions that need no evaluation, and drop the columns that only they need.
 
-        Returns the ids of the columns that have no null in any row, by these conditions.
+        Return the ids of the columns that have no null in any row, by these conditions.
         """
         conditions = self._request.conditions
         numbers = [i for i, c in enumerate(conditions) if c.predicate is not None]
@@ -258,7 +261,7 @@ class NativeScan:
         return Part(plan=plan, live=self._live(plan, [deleted for _, deleted in files]))
 
     def _live(self, plan: Any, deleted: Sequence[DeletedRows]) -> Any:
-        """The condition on a plan's rows that they are not deleted; None where none is."""
+        """Return the condition that a plan's rows are not deleted, or None if no row is deleted."""
         bitmaps = [d if isinstance(d, BitMap64) else BitMap64() for d in deleted]
         vectors = [d if isinstance(d, DeletionVector) else None for d in deleted]
         positions = [d if isinstance(d, PositionDeletes) else None for d in deleted]
@@ -282,7 +285,9 @@ class NativeScan:
     def _with_keys(
         self, files: Sequence[tuple[ScanTask, DeletedRows]], constants: frozenset[int], name: str
     ) -> Part:
-        """Files with equality deletes, which may have position deletes too."""
+        """Return the part of files with equality deletes; the files may have position
+        deletes too.
+        """
         tasks = [task for task, _ in files]
         deleted_rows = [deleted for _, deleted in files]
         ids = key_ids(tasks)
@@ -320,7 +325,7 @@ class NativeScan:
         part: str,
         outputs: Sequence[SelectedColumn],
     ) -> Any:
-        """The plan of the tasks' rows before deletes, those that the row filter selects."""
+        """Return the plan of the rows that the row filter selects, before deletes."""
         relation, files = self._relations.describe(columns, tasks, file_constants, part)
         if isinstance(self._filter, AlwaysTrue):
             return self._bridge.scans.plan(PlanRequest(relation, files, outputs))
@@ -333,7 +338,7 @@ class NativeScan:
         files: pa.RecordBatch,
         outputs: Sequence[SelectedColumn],
     ) -> DataFrame:
-        """The rows that `_select` plans, as a DataFrame to build a further plan of."""
+        """Return the rows of `_select` as a DataFrame, for building a further plan."""
         frame: DataFrame = self._bridge.scans.relation(relation, files)
         if not isinstance(self._filter, AlwaysTrue):
             frame = frame.where(condition_of(self._filter, columns.further_names))
@@ -351,7 +356,7 @@ class NativeScan:
 
 
 def _metrics(plan: Plan, start: float) -> Mapping[str, int]:
-    """Metrics of planning by Iceberg's names; `start` is of the monotonic clock, in seconds."""
+    """Return planning metrics by Iceberg's names; `start` is a monotonic time in seconds."""
     statistics = plan.statistics
     return {
         "skippedDataFiles": statistics.data_files - statistics.data_files_kept,
@@ -364,7 +369,7 @@ def _metrics(plan: Plan, start: float) -> Mapping[str, int]:
 
 @dataclass(frozen=True)
 class _GroupRows:
-    """The rows of a task group as Spark wants them, read on an executor."""
+    """The function that reads a task group's rows on an executor, in Spark's types."""
 
     context: ScanContext
     io: FileIO

@@ -10,10 +10,12 @@ from iceberg_pyspark.expressions.predicates import Predicate
 
 @dataclass(frozen=True, kw_only=True)
 class ScanCondition:
-    """One of the conditions that a query has on the rows of a scan, all of which it evaluates."""
+    """One of a query's conditions on the rows of a scan; the query evaluates all of them."""
 
     predicate: Predicate | None
-    """Bound, of exactly the rows that fulfil the condition; None: there is no such predicate."""
+    """The bound predicate of exactly the rows that fulfil the condition, or None if
+    there is none.
+    """
 
     columns: frozenset[str]
     """The columns of the scan that the condition needs."""
@@ -25,10 +27,10 @@ class ScanRequest:
 
     conditions: Sequence[ScanCondition] = ()
     needed: frozenset[str] | None = None
-    """The columns that are needed for more than conditions; None: all."""
+    """The columns that are needed for more than conditions; None means all columns."""
 
     limit: int | None = None
-    """The query takes any rows, up to this number."""
+    """The greatest number of rows that the query takes, which may be any rows."""
 
     grouped: bool = False
     """Whether files of equal partition values form one group."""

@@ -1,11 +1,11 @@
-"""Iceberg types as Spark types and back, as Iceberg's own connector maps them.
+"""Converts Iceberg types to Spark types and back, with the mapping of Iceberg's own connector.
 
     timestamptz ↔ TimestampType · timestamp ↔ TimestampNTZType · uuid → StringType
     fixed → BinaryType · unknown ↔ NullType · variant ↔ VariantType
 
-Types Spark has no value for (nanosecond timestamps, geo for now) are refused by the name of the
-column; the `columns` option reads a table around them. A catalog shows such columns all the same
-(`shown_spark_schema`), so that the others can be selected.
+A type without a Spark type (nanosecond timestamps, for now geometry and geography) raises an error
+that names the column; with the `columns` option the other columns can be read. A catalog still
+shows such columns (`shown_spark_schema`), so that the other columns can be selected.
 """
 
 from __future__ import annotations
@@ -55,21 +55,24 @@ _ICEBERG_BY_SPARK: dict[type[spark_types.DataType], Callable[[], ice.PrimitiveTy
     spark_types.VariantType: ice.VariantType,
 }
 
-# Spark 4.0 has no such type
+# Spark 4.0 has no TimeType.
 if hasattr(spark_types, "TimeType"):
     _SPARK_BY_ICEBERG[ice.TimeType] = lambda: spark_types.TimeType(6)
     _ICEBERG_BY_SPARK[spark_types.TimeType] = ice.TimeType
 
 
 def to_spark_schema(schema: Schema) -> spark_types.StructType:
-    """The Spark schema of an Iceberg schema; raises `UnsupportedFeatureError` naming the column."""
+    """Return the Spark schema of an Iceberg schema; raise `UnsupportedFeatureError` naming the
+    column.
+    """
     return _to_spark_struct(schema.as_struct, "")
 
 
 def shown_spark_schema(schema: Schema) -> spark_types.StructType:
-    """The Spark schema that a catalog shows: columns Spark has no type for appear as binary.
+    """Return the schema that a catalog shows: columns without a Spark type appear as binary.
 
-    Their comment says so; `project_like` refuses them by name, wherever a query needs one.
+    The comment of such a column says so; `project_like` refuses the column by name when a query
+    needs it.
     """
     return to_spark_schema(Schema(fields=tuple(map(_shown_field, schema.fields))))
 
@@ -129,16 +132,17 @@ def _to_spark_type(type_: ice.Type, path: str) -> spark_types.DataType:
 
 
 def from_spark_schema(schema: spark_types.StructType, *, all_optional: bool = False) -> Schema:
-    """An Iceberg schema of a DataFrame's, with provisional ids that a new table's will replace.
+    """Return the Iceberg schema of a DataFrame, with provisional ids; a new table assigns its own
+    ids.
 
-    `all_optional` lets every column hold nulls: that a DataFrame's happen to hold none says nothing
-    of the rows to come, and Spark itself creates tables that way.
+    `all_optional` makes every column nullable: a DataFrame without nulls does not mean that later
+    rows have none, and Spark itself creates tables that way.
     """
     return Schema(fields=_FromSpark(all_optional).struct(schema, "").fields)
 
 
 class _FromSpark:
-    """Numbers fields while converting: every id only has to be unique."""
+    """A converter from Spark types that numbers the fields; every id only has to be unique."""
 
     def __init__(self, all_optional: bool) -> None:
         self._last_id = 0
@@ -198,9 +202,11 @@ class _FromSpark:
 
 
 def project_like(table_schema: Schema, required: spark_types.StructType) -> Schema:
-    """The table's columns that a user-given Spark schema names, in its order, nested ones too.
+    """Return the table's columns that a user-given Spark schema names, in its order, also nested
+    ones.
 
-    Types must be those the table has; a difference raises `InvalidRequestError` naming the column.
+    The types must be the types of the table's columns; a difference raises `InvalidRequestError`
+    naming the column.
     """
     struct = _project_struct(table_schema.as_struct, required, "")
     return Schema(fields=struct.fields, schema_id=table_schema.schema_id)
@@ -219,7 +225,7 @@ def _project_struct(
             )
         type_ = _project_type(field.type, want.dataType, f"{prefix}{field.name}")
         _check_nulls(field.optional, want.nullable, f"{prefix}{want.name}")
-        # Spark compares names as they are written
+        # Spark compares the names as they are written in its schema.
         fields.append(replace(field, name=want.name, type=type_, required=not want.nullable))
     return ice.StructType(tuple(fields))
 

@@ -22,16 +22,16 @@ _HIDE_TRACEBACK = "SPARK_HIDE_TRACEBACK"
 
 @contextmanager
 def worker_step() -> Iterator[None]:
-    """A step of ours in a worker, after which the finders of archives are dropped.
+    """Run a step in a worker, and drop the import finders of archives afterwards.
 
-    The next import of something new makes them again, with the directories as they were first
-    read. `sys.path_importer_cache` is no more than its name says.
+    The next import of a new module creates the finders again, from archive directories that
+    zipimport keeps. `sys.path_importer_cache` is only a cache.
     """
     try:
         yield
     except IcebergError:
         if _in_a_worker():
-            # for this exception alone: pyspark ends a worker whose step has failed
+            # Affects only this exception: pyspark ends a worker whose step has failed.
             os.environ[_HIDE_TRACEBACK] = "1"
         raise
     finally:
@@ -41,6 +41,6 @@ def worker_step() -> Iterator[None]:
 
 
 def _in_a_worker() -> bool:
-    """Whether pyspark started this process, and no program of a user's did."""
+    """Return whether pyspark, and not a user's program, started this process."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return spec is not None and spec.name.startswith("pyspark.")

@@ -1,4 +1,4 @@
-"""Catalogs and their namespaces."""
+"""Questions about catalogs and their namespaces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Question
 
 
 class CatalogOpen(Question, frozen=True, kw_only=True):
-    """Open a catalog that a session names."""
+    """The request to open a catalog that a session names."""
 
     session: str
     name: str
@@ -40,27 +40,27 @@ class TableQuestion(NamespaceQuestion, frozen=True, kw_only=True):
 
 
 class NamespacesList(NamespaceQuestion, frozen=True, kw_only=True):
-    """The namespaces in a namespace."""
+    """The request to list the namespaces in a namespace."""
 
 
 class Namespaces(Answer, frozen=True, kw_only=True):
-    """Namespaces, each by its levels."""
+    """Namespaces, each as a tuple of levels."""
 
     namespaces: tuple[tuple[str, ...], ...]
 
 
 class NamespaceExists(NamespaceQuestion, frozen=True, kw_only=True):
-    """Whether a namespace is there."""
+    """The question whether a namespace exists."""
 
 
 class Existence(Answer, frozen=True, kw_only=True):
-    """Whether it is there."""
+    """Whether a namespace or a table exists."""
 
     exists: bool
 
 
 class NamespaceLoad(NamespaceQuestion, frozen=True, kw_only=True):
-    """The properties of a namespace."""
+    """The request for the properties of a namespace."""
 
 
 class NamespaceProperties(Answer, frozen=True, kw_only=True):
@@ -70,19 +70,19 @@ class NamespaceProperties(Answer, frozen=True, kw_only=True):
 
 
 class NamespaceCreate(NamespaceQuestion, frozen=True, kw_only=True):
-    """CREATE NAMESPACE."""
+    """The request of CREATE NAMESPACE."""
 
     properties: Mapping[str, str]
 
 
 class NamespaceAlter(NamespaceQuestion, frozen=True, kw_only=True):
-    """ALTER NAMESPACE."""
+    """The request of ALTER NAMESPACE."""
 
     updates: Mapping[str, str]
     removals: tuple[str, ...]
 
 
 class NamespaceDrop(NamespaceQuestion, frozen=True, kw_only=True):
-    """DROP NAMESPACE."""
+    """The request of DROP NAMESPACE."""
 
     cascade: bool

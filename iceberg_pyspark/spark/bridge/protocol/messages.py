@@ -9,22 +9,22 @@ import msgspec
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A frozen dataclass that JSON is decoded into and encoded from."""
+    """A frozen struct that is decoded from JSON and encoded to JSON."""
 
     def __repr__(self) -> str:
-        """Only the name: options, settings and properties may hold secrets."""
+        """Return only the class name, because options, settings and properties may hold secrets."""
         return f"{type(self).__name__}(...)"
 
 
 class Question(Message, frozen=True, kw_only=True):
-    """A question of the JVM's."""
+    """A question from the JVM."""
 
 
 class PlanQuestion(Question, frozen=True, kw_only=True):
-    """A question about a plan of Spark's."""
+    """A question that comes with a Spark plan."""
 
     plan: Any = None
-    """An object of the JVM's, not in the JSON: a `LogicalPlan`, or a `Dataset` of rows to write."""
+    """A JVM object, not part of the JSON: a `LogicalPlan`, or a `Dataset` of rows to write."""
 
 
 class Answer(Message, frozen=True, kw_only=True):
@@ -32,12 +32,13 @@ class Answer(Message, frozen=True, kw_only=True):
 
 
 class PartsAnswer(Answer, frozen=True, kw_only=True):
-    """An answer with plans of Spark's."""
+    """An answer that comes with Spark plans."""
 
     parts: Callable[[str], Any] | None = None
-    """Not in the JSON: makes a list of the JVM's, the answer's text and the plans after it.
+    """A function that makes the JVM's list of the answer's text and the plans; not part of the
+    JSON.
 
-    None where Spark's own plan is to stay.
+    It is None if Spark keeps its own plan.
     """
 
 
@@ -45,11 +46,11 @@ class Failure(Answer, frozen=True, kw_only=True):
     """The answer to any question that fails: Java raises it."""
 
     error: str
-    """The class in `errors.py`; empty for any other exception."""
+    """The name of the class in `errors.py`; empty for any other exception."""
 
     message: str
     namespace: tuple[str, ...] = ()
-    """The namespace that the error is about, or that of the table it is about."""
+    """The namespace that the error is about, or the namespace of the table that it is about."""
 
     name: str | None = None
 
@@ -59,5 +60,5 @@ class Acknowledgement(Answer, frozen=True, kw_only=True):
 
 
 def text_of(message: Message) -> str:
-    """A message as JSON, equal for equal ones."""
+    """Return a message as JSON; equal messages give equal text."""
     return msgspec.json.encode(message).decode()

@@ -40,7 +40,7 @@ A = TypeVar("A", bound=Answer)
 
 @dataclass(frozen=True, slots=True)
 class BridgeOperation(Generic[Q, A]):
-    """A name with its classes of question and answer."""
+    """The name of an operation, with the classes of its question and answer."""
 
     name: str
     question: type[Q]
@@ -48,7 +48,7 @@ class BridgeOperation(Generic[Q, A]):
 
 
 class Operations:
-    """Every operation."""
+    """All operations."""
 
     catalog_open = BridgeOperation("catalog.open", catalogs.CatalogOpen, catalogs.OpenedCatalog)
     namespaces_list = BridgeOperation(
@@ -112,13 +112,14 @@ class Operations:
 OPERATIONS: Mapping[str, BridgeOperation[Any, Any]] = {
     row.name: row for row in vars(Operations).values() if isinstance(row, BridgeOperation)
 }
-"""The same by name."""
+"""All operations by name."""
 
 
 def question_in(operation: str, argument: Any) -> Question:
-    """The question that came from the JVM: a JSON text, or a list of it and of a plan.
+    """Return the question of the JVM; `argument` is a JSON text, or a list of the text and a plan.
 
-    Raises `InvalidRequestError`: a question that does not fit is one of other classes than ours.
+    Raise `InvalidRequestError` for a question that does not fit: the JVM then has classes of
+    another version of this package.
     """
     row = OPERATIONS.get(operation)
     if row is None:
@@ -138,7 +139,7 @@ def question_in(operation: str, argument: Any) -> Question:
 
 
 def answer_text(answer: Answer) -> str:
-    """An answer as JSON, without its parts."""
+    """Return an answer as JSON, without its parts."""
     if isinstance(answer, PartsAnswer):
         answer = msgspec.structs.replace(answer, parts=None)
     return text_of(answer)

@@ -1,4 +1,4 @@
-"""Procedures of a catalog, for CALL."""
+"""Questions about the procedures of a catalog, for CALL."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from iceberg_pyspark.spark.bridge.protocol.catalogs import CatalogQuestion, Name
 from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Message
 
 Argument: TypeAlias = bool | int | str | tuple[int | str, ...] | dict[str, str] | None
-"""A value of a parameter; a time is its microseconds from 1970."""
+"""The value of an argument; a timestamp is in microseconds since 1970."""
 
 
 class ProceduresList(NamespaceQuestion, frozen=True, kw_only=True):
-    """The procedures in a namespace."""
+    """The request to list the procedures in a namespace."""
 
 
 class ProcedureNames(Answer, frozen=True, kw_only=True):
-    """Names, without their namespace."""
+    """Procedure names without their namespace."""
 
     names: tuple[str, ...]
 
 
 class ProcedureLoad(NamespaceQuestion, frozen=True, kw_only=True):
-    """A procedure by its name."""
+    """The request for a procedure by its name."""
 
     name: str
 
 
 class ProcedureArgument(Message, frozen=True, kw_only=True):
-    """A parameter."""
+    """A parameter of a procedure."""
 
     name: str
     type: str
@@ -45,19 +45,19 @@ class ProcedureDefinition(Answer, frozen=True, kw_only=True):
     description: str
     parameters: tuple[ProcedureArgument, ...]
     schema: str
-    """The columns of its result."""
+    """The columns of the procedure's result, as a Spark schema."""
 
 
 class ProcedureCall(CatalogQuestion, frozen=True, kw_only=True):
-    """Run a procedure."""
+    """The request to run a procedure."""
 
     session: str
-    """The one that calls; another may have opened the catalog."""
+    """The session that calls; another session may have opened the catalog."""
 
     name: str
     arguments: Mapping[str, Argument]
     current_namespace: tuple[str, ...]
-    """Where a table of one name is."""
+    """The namespace of a table that is named without a namespace."""
 
 
 class ProcedureRows(Answer, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Scans: their plans, and the statistics and aggregates that Spark gets before it reads."""
+"""Questions about scans: plans, and statistics and aggregates that Spark gets before it reads."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from iceberg_pyspark.spark.bridge.protocol.values import Expression, WireValue
 
 
 class ScannedTable(Message, frozen=True, kw_only=True):
-    """What a session scans: a table of a catalog, or a relation of the format `iceberg-py`."""
+    """The table that a session scans: a catalog's table, or a relation of format `iceberg-py`."""
 
     session: str
     handle: str | None
-    """That of a catalog's table."""
+    """The handle of a catalog's table; None for a relation."""
 
     source: str | None
     """The serialized `IcebergDataSource`."""
@@ -24,7 +24,7 @@ class ScannedTable(Message, frozen=True, kw_only=True):
 
 
 class RowCondition(Message, frozen=True, kw_only=True):
-    """One of the conditions on the rows of a scan, and the columns that it is on."""
+    """One condition on the rows of a scan, and the columns that it uses."""
 
     condition: Expression
     columns: tuple[str, ...]
@@ -35,23 +35,23 @@ class ScanQuestion(Message, frozen=True, kw_only=True):
 
     table: ScannedTable
     schema: str
-    """The columns, as a schema of Spark's."""
+    """The columns, as a Spark schema in JSON."""
 
     conditions: tuple[RowCondition, ...]
-    """All of them: the query evaluates those that are not proven."""
+    """All conditions of the query, which itself evaluates those that the answer does not prove."""
 
     needed: tuple[str, ...] | None
-    """The columns that are needed for more than conditions; None: all."""
+    """The columns that are needed for more than conditions; None means all columns."""
 
     limit: int | None
-    """The query takes any rows, up to this number."""
+    """The greatest number of rows that the query takes, which may be any rows of the scan."""
 
     grouped: bool
     """Whether files of equal partition values form one group."""
 
 
 class ScanParts(Question, frozen=True, kw_only=True):
-    """The plan of a scan."""
+    """The request for the plan of a scan."""
 
     scan: ScanQuestion
 
@@ -60,11 +60,11 @@ class PlannedScan(PartsAnswer, frozen=True, kw_only=True):
     """The parts of a scan, each (plan, condition that keeps live rows, anti-joins)."""
 
     proven: tuple[int, ...] = ()
-    """Which conditions all rows of the parts fulfil."""
+    """The indexes of the conditions that all rows of the parts fulfil."""
 
 
 class ScanRuntimeFilter(Question, frozen=True, kw_only=True):
-    """The files of a planned scan that remain after run-time filters."""
+    """The question which files of a planned scan remain after run-time filters."""
 
     scan: ScanQuestion
     filters: tuple[Expression, ...]
@@ -77,18 +77,18 @@ class RemainingFiles(Answer, frozen=True, kw_only=True):
 
 
 class AggregateFunction(Message, frozen=True, kw_only=True):
-    """`rows` counts rows and has no column, `count` counts values of one."""
+    """An aggregate: `rows` counts rows and has no column, `count` counts the values of a column."""
 
     kind: Literal["rows", "count", "min", "max"]
     column: str | None
 
 
 class ScanAggregate(Question, frozen=True, kw_only=True):
-    """Aggregates of a scan's rows, by groups."""
+    """The request for aggregates of a scan's rows by groups."""
 
     table: ScannedTable
     columns: str
-    """Those that are named, as a schema of Spark's."""
+    """The columns that are named, as a Spark schema in JSON."""
 
     groups: tuple[str, ...]
     aggregates: tuple[AggregateFunction, ...]
@@ -96,19 +96,19 @@ class ScanAggregate(Question, frozen=True, kw_only=True):
 
 
 class KnownAggregates(Answer, frozen=True, kw_only=True):
-    """A row for each group, its values and its aggregates; None where data must be read."""
+    """A row for each group, its values and its aggregates; None if data files must be read."""
 
     rows: tuple[tuple[WireValue, ...], ...] | None
 
 
 class ScanStatistics(Question, frozen=True, kw_only=True):
-    """Statistics of the columns of a catalog's table, for estimates."""
+    """The request for column statistics of a catalog's table, for Spark's estimates."""
 
     table: ScannedTable
 
 
 class ColumnFacts(Message, frozen=True, kw_only=True):
-    """Statistics of the values of a column."""
+    """The statistics of a column's values."""
 
     column: str
     type: str
@@ -119,6 +119,6 @@ class ColumnFacts(Message, frozen=True, kw_only=True):
 
 
 class KnownStatistics(Answer, frozen=True, kw_only=True):
-    """The columns with statistics."""
+    """The statistics of the columns that have any."""
 
     columns: tuple[ColumnFacts, ...]

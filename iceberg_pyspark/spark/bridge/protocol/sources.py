@@ -1,4 +1,4 @@
-"""The format `iceberg-py`, and Iceberg's statements that Spark's parser does not support."""
+"""Questions about the format `iceberg-py`, and Iceberg statements unknown to Spark's parser."""
 
 from __future__ import annotations
 
@@ -8,52 +8,52 @@ from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Message, Ques
 
 
 class SourceOptions(Question, frozen=True, kw_only=True):
-    """Options of the format, as a session understands them."""
+    """The request to complete the format's options with the session's settings."""
 
     session: str
     options: Mapping[str, str]
 
 
 class SessionOptions(Answer, frozen=True, kw_only=True):
-    """The options, and where they name a table of a catalog of the session, how to open it."""
+    """The options, completed with the catalog settings of a table of the session."""
 
     options: Mapping[str, str]
 
 
 class SourceTable(Question, frozen=True, kw_only=True):
-    """Whether the table that options name is there."""
+    """The question whether the table that the options name exists."""
 
     options: Mapping[str, str]
 
 
 class ExistingTable(Answer, frozen=True, kw_only=True):
-    """The table that is there; no name where there is none."""
+    """The existing table; without a name, no such table exists."""
 
     namespace: tuple[str, ...] = ()
     name: str | None = None
 
 
 class SourceHidden(Question, frozen=True, kw_only=True):
-    """The hidden columns of the table that options name."""
+    """The request for the hidden columns of the table that the options name."""
 
     session: str
     options: Mapping[str, str]
 
 
 class HiddenColumns(Answer, frozen=True, kw_only=True):
-    """Hidden columns, as a schema of Spark's."""
+    """The hidden columns, as a Spark schema in JSON."""
 
     columns: str
 
 
 class StatementRead(Question, frozen=True, kw_only=True):
-    """Whether a text is a statement of Iceberg's that Spark's parser does not know."""
+    """The question whether a text is an Iceberg statement that Spark's parser does not know."""
 
     text: str
 
 
 class SyntaxProblem(Message, frozen=True, kw_only=True):
-    """Where a statement is wrong."""
+    """The place of a syntax error in a statement."""
 
     near: str
     expected: str
@@ -62,11 +62,11 @@ class SyntaxProblem(Message, frozen=True, kw_only=True):
 
 
 class ReadStatement(Answer, frozen=True, kw_only=True):
-    """Iceberg's statement in a text; without a table it is Spark's to parse."""
+    """An Iceberg statement that was read; without a table, Spark parses the text."""
 
     table: tuple[str, ...] | None = None
     quoted: str = ""
-    """The table as SQL names it."""
+    """The table name, as written in SQL."""
 
     property: str = ""
     """The name of the property that the clause is rewritten to."""

@@ -1,6 +1,7 @@
 """A DELETE, UPDATE or MERGE that Spark has analysed.
 
-It is not an answer: Python asks for it while it carries out the statement (`bridge/jvm.py`).
+This message is not an answer: Python asks for it while it carries out the statement
+(`bridge/jvm.py`).
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from iceberg_pyspark.spark.bridge.protocol.messages import Message
 
 
 class AnalysedAssignment(Message, frozen=True, kw_only=True):
-    """What is assigned to a column, or to a field inside it; values are expressions' numbers."""
+    """An assignment to a column or a field inside it; the value is the number of an expression."""
 
     path: tuple[str, ...]
     value: int
 
 
 class AnalysedClause(Message, frozen=True, kw_only=True):
-    """WHEN ... THEN of a MERGE."""
+    """A WHEN ... THEN clause of a MERGE."""
 
     op: Literal["update", "delete", "insert"]
     condition: int | None
@@ -30,10 +31,10 @@ class AnalysedStatement(Message, frozen=True, kw_only=True):
 
     kind: Literal["delete", "update", "merge"]
     handle: str
-    """That of the table."""
+    """The handle of the table."""
 
     reads_iceberg: bool
-    """Whether it reads tables of ours besides."""
+    """Whether the statement also reads other tables of this package."""
 
     condition: int | None
     assignments: tuple[AnalysedAssignment, ...] = ()

@@ -16,14 +16,14 @@ class ColumnDefault(Message, frozen=True, kw_only=True):
 
 
 class SetProperty(Message, frozen=True, kw_only=True, tag_field="op", tag="set_property"):
-    """SET TBLPROPERTIES, of one."""
+    """One property of SET TBLPROPERTIES."""
 
     key: str
     value: str
 
 
 class RemoveProperty(Message, frozen=True, kw_only=True, tag_field="op", tag="remove_property"):
-    """UNSET TBLPROPERTIES, of one."""
+    """One property of UNSET TBLPROPERTIES."""
 
     key: str
 
@@ -36,7 +36,7 @@ class AddColumn(Message, frozen=True, kw_only=True, tag_field="op", tag="add_col
     nullable: bool
     comment: str | None
     position: str | None
-    """The column that it comes after; empty: it comes first."""
+    """The column that the new column comes after; empty if it comes first."""
 
     column_default: ColumnDefault | None
 
@@ -93,7 +93,7 @@ class UpdateDefault(Message, frozen=True, kw_only=True, tag_field="op", tag="upd
 
 
 class OtherChange(Message, frozen=True, kw_only=True, tag_field="op", tag="other"):
-    """A change that Java does not know, by Spark's name of it."""
+    """A change that Java does not know, with Spark's name for the change."""
 
     kind: str
 

@@ -1,4 +1,4 @@
-"""Tables of a catalog: list, load, create, alter and drop."""
+"""Questions about tables of a catalog: list, load, create, alter and drop."""
 
 from __future__ import annotations
 
@@ -14,58 +14,58 @@ from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Message, Ques
 from iceberg_pyspark.spark.bridge.protocol.table_changes import ColumnDefault, TableChange
 
 NO_COLUMNS = '{"fields":[],"type":"struct"}'
-"""A schema of Spark's as JSON."""
+"""A Spark schema without columns, as JSON."""
 
 
 class TablesList(NamespaceQuestion, frozen=True, kw_only=True):
-    """The tables in a namespace."""
+    """The request to list the tables in a namespace."""
 
 
 class TableNames(Answer, frozen=True, kw_only=True):
-    """Names in one namespace."""
+    """Table names in one namespace."""
 
     names: tuple[str, ...]
 
 
 class TableExists(TableQuestion, frozen=True, kw_only=True):
-    """Whether a table is there."""
+    """The question whether a table exists."""
 
 
 class TableInvalidate(TableQuestion, frozen=True, kw_only=True):
-    """Drop the cached state of a table."""
+    """The request to drop the cached state of a table."""
 
 
 class TableLoad(TableQuestion, frozen=True, kw_only=True):
-    """A table as it is, or at one version or time."""
+    """The request for a table at its current state, or at one version or timestamp."""
 
     version: str | None = None
     timestamp_us: int | None = None
     wap_branch: str | None = None
-    """The branch that the session writes to for an audit."""
+    """The branch that the session writes to for an audit (write-audit-publish)."""
 
 
 class TableSelect(Question, frozen=True, kw_only=True):
-    """A table that was loaded, as options of a read choose its snapshots."""
+    """The request for a loaded table with the snapshots that read options select."""
 
     handle: str
     options: Mapping[str, str]
-    """By their names in lower case."""
+    """The options by their names in lower case."""
 
 
 class PartitionTransform(Message, frozen=True, kw_only=True):
-    """A field that a table is partitioned by: a function of a column, as SQL writes it."""
+    """A partition field: a transform of a column, as SQL writes it."""
 
     transform: str
     column: str
     number: int | None = None
-    """Of buckets, or the width."""
+    """The number of buckets, or the width of a truncate."""
 
 
 class TableFacts(Answer, frozen=True, kw_only=True):
     """A table as Spark sees it."""
 
     handle: str
-    """Enough to load the same state of it again."""
+    """A handle from which the same state of the table can be loaded again."""
 
     name: str
     id: str | None = None
@@ -76,7 +76,7 @@ class TableFacts(Answer, frozen=True, kw_only=True):
     partitioning: tuple[PartitionTransform, ...] = ()
     size_in_bytes: int
     rows: int = 0
-    """The number of rows in its files; 0: unknown."""
+    """The number of rows in the table's files; 0 if unknown."""
 
     has_column_statistics: bool = False
     grouping: tuple[PartitionTransform, ...] = ()
@@ -89,7 +89,7 @@ class TableFacts(Answer, frozen=True, kw_only=True):
 
 
 class TableCreate(TableQuestion, frozen=True, kw_only=True):
-    """CREATE TABLE."""
+    """The request of CREATE TABLE."""
 
     schema: str
     defaults: tuple[ColumnDefault | None, ...]
@@ -98,31 +98,31 @@ class TableCreate(TableQuestion, frozen=True, kw_only=True):
 
 
 class TableStage(TableCreate, frozen=True, kw_only=True):
-    """CREATE TABLE AS SELECT and REPLACE TABLE: nothing is there until it is committed."""
+    """CREATE TABLE AS SELECT or REPLACE TABLE: nothing is visible before `StagedCommit`."""
 
     mode: Literal["create", "replace", "create or replace"]
 
 
 class StagedCommit(CatalogQuestion, frozen=True, kw_only=True):
-    """Make a staged table."""
+    """The request to create a staged table."""
 
     handle: str
 
 
 class StagedAbort(CatalogQuestion, frozen=True, kw_only=True):
-    """Leave nothing of a staged table."""
+    """The request to abandon a staged table and to leave nothing of it."""
 
     handle: str
 
 
 class TableAlter(TableQuestion, frozen=True, kw_only=True):
-    """ALTER TABLE: all of the changes or none."""
+    """The request of ALTER TABLE: all of the changes are made, or none."""
 
     changes: tuple[TableChange, ...]
 
 
 class TableDrop(TableQuestion, frozen=True, kw_only=True):
-    """DROP TABLE."""
+    """The request of DROP TABLE."""
 
     purge: bool
 
@@ -134,7 +134,7 @@ class DropResult(Answer, frozen=True, kw_only=True):
 
 
 class TableRename(TableQuestion, frozen=True, kw_only=True):
-    """ALTER TABLE ... RENAME TO."""
+    """The request of ALTER TABLE ... RENAME TO."""
 
     to_namespace: tuple[str, ...]
     to_name: str

@@ -8,34 +8,34 @@ from typing import Any, TypeAlias
 from iceberg_pyspark.spark.bridge.protocol.messages import Message
 
 WireValue: TypeAlias = bool | int | str | None
-"""A value of a column, in the physical form of `spec/values.py`; decimals are text."""
+"""A column value in the physical form of `spec/values.py`; decimals are text."""
 
 
 class Operator(Message, frozen=True, kw_only=True, tag_field="node", tag="operator"):
-    """An operator, by our name or that of Spark's class; `other`: one that Java does not know."""
+    """An operator with this package's or Spark's name for it; `other` if Java does not know it."""
 
     op: str
     args: tuple[Expression, ...]
 
 
 class ColumnPath(Message, frozen=True, kw_only=True, tag_field="node", tag="column"):
-    """A column, or a field in one, by the names from the top."""
+    """A column or a nested field, by its path of names."""
 
     path: tuple[str, ...]
 
 
 class LiteralValue(Message, frozen=True, kw_only=True, tag_field="node", tag="literal"):
-    """A value as Spark holds it, bytes in hexadecimal, decimals and floats as text."""
+    """A literal as Spark holds it: bytes in hexadecimal, decimals and floats as text."""
 
     type: str
     value: bool | int | str | None
 
 
 Expression: TypeAlias = Operator | ColumnPath | LiteralValue
-"""A condition or value of Spark's, described; `bridge/filters.py` makes predicates of them."""
+"""A Spark condition or value; `bridge/filters.py` converts it to a predicate."""
 
 
 def wire_value(value: Any) -> WireValue:
-    """A value in the physical form of `spec/values.py` as it goes in an answer."""
+    """Return a value in the physical form of `spec/values.py` as the protocol sends it."""
     plain: WireValue = str(value) if isinstance(value, Decimal) else value
     return plain

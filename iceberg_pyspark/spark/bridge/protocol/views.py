@@ -1,4 +1,4 @@
-"""Views of a catalog."""
+"""Questions about the views of a catalog."""
 
 from __future__ import annotations
 
@@ -10,34 +10,36 @@ from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Message
 
 
 class ViewLoad(TableQuestion, frozen=True, kw_only=True):
-    """The definition of a view."""
+    """The request for the definition of a view."""
 
 
 class ViewDefinition(Answer, frozen=True, kw_only=True):
-    """A query in Spark's dialect, and where its names without a catalog or namespace are."""
+    """A view's query in Spark's dialect, and where its names without a catalog or namespace are."""
 
     exists: bool
-    """False where there is no such view; the others are empty then."""
+    """Whether the view exists; the other fields are empty if it does not."""
 
     sql: str = ""
     current_catalog: str = ""
     current_namespace: tuple[str, ...] = ()
     schema: str = ""
-    """The columns, as the query gives them."""
+    """The columns that the query returns, as a Spark schema."""
 
 
 class ViewNames(Answer, frozen=True, kw_only=True):
-    """Names, without their namespace."""
+    """View names without their namespace."""
 
     names: tuple[str, ...]
 
 
 class ViewsList(NamespaceQuestion, frozen=True, kw_only=True):
-    """The views in a namespace."""
+    """The request to list the views in a namespace."""
 
 
 class ViewStatement(Message, frozen=True, kw_only=True):
-    """CREATE, ALTER or DROP VIEW as Spark's parser reads it; what a kind does not have is empty."""
+    """A CREATE, ALTER or DROP VIEW that Spark's parser has read; fields that the kind lacks are
+    empty.
+    """
 
     kind: Literal[
         "create",
@@ -53,7 +55,7 @@ class ViewStatement(Message, frozen=True, kw_only=True):
     ]
     name: str
     columns: str = ""
-    """Names and comments, as a schema of Spark's whose types mean nothing."""
+    """The column names and comments, as a Spark schema in which the types are meaningless."""
 
     comment: str | None = None
     properties: Mapping[str, str] = {}
@@ -63,22 +65,22 @@ class ViewStatement(Message, frozen=True, kw_only=True):
 
 
 class AnalysedQuery(Message, frozen=True, kw_only=True):
-    """The query of a view to be, which Spark has analysed."""
+    """The query of a new view, which Spark has analysed."""
 
     sql: str
     schema: str
-    """Its columns."""
+    """The columns of the query, as a Spark schema."""
 
     temporary: tuple[str, ...]
-    """What it names that only its session knows, as `view v` and `function f`."""
+    """The temporary objects that the query names, such as `view v` and `function f`."""
 
     reads_itself: bool
-    """Whether it reads the view that it is to define."""
+    """Whether the query reads the view that it defines."""
 
     current_catalog: str
     current_namespace: tuple[str, ...]
     release: str
-    """Spark's."""
+    """The release of Spark."""
 
 
 class ViewChange(NamespaceQuestion, frozen=True, kw_only=True):

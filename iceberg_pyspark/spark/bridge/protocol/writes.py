@@ -1,4 +1,4 @@
-"""Writes and row-level changes."""
+"""Questions about writes and row-level changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iceberg_pyspark.spark.bridge.protocol.values import Expression
 
 
 class WriteEnvironment(Message, frozen=True, kw_only=True):
-    """Where a statement runs: the session's settings for writes, and what a summary says of it."""
+    """The session's settings for writes, and the application's facts for the snapshot summary."""
 
     session: Mapping[str, str]
     application: Mapping[str, str]
@@ -20,36 +20,36 @@ WriteKind: TypeAlias = Literal["append", "overwrite", "overwrite_partitions"]
 
 
 class WriteRun(PlanQuestion, frozen=True, kw_only=True):
-    """Write the rows of `plan` to a table of a catalog."""
+    """The request to write the rows of `plan` to a table of a catalog."""
 
     session: str
     handle: str
     kind: WriteKind
     options: Mapping[str, str]
     condition: Expression | None
-    """Which rows an overwrite replaces."""
+    """The condition on the rows that an overwrite replaces."""
 
     environment: WriteEnvironment
 
 
 class SourceWrite(PlanQuestion, frozen=True, kw_only=True):
-    """Write the rows of `plan` to the table that options of the format name."""
+    """The request to write the rows of `plan` to the table that the format's options name."""
 
     session: str
     options: Mapping[str, str]
     overwrite: bool
     creates: bool
-    """Whether the table must not be there yet."""
+    """Whether the table must not exist yet."""
 
 
 class DmlRun(PlanQuestion, frozen=True, kw_only=True):
-    """Carry out the DELETE, UPDATE or MERGE that `plan` is."""
+    """The request to carry out a DELETE, UPDATE or MERGE, which `plan` is."""
 
     session: str
 
 
 class TableTruncate(Question, frozen=True, kw_only=True):
-    """TRUNCATE TABLE."""
+    """The request of TRUNCATE TABLE."""
 
     handle: str
     environment: WriteEnvironment
