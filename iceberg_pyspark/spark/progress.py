@@ -25,14 +25,12 @@ _BAR_WIDTH = 20
 def run_with_progress(
     spark: SparkSession, console: Console, description: str, action: Callable[[], T]
 ) -> T:
-    """Run an action that starts Spark jobs; show tasks done of all; return or raise what it
-    does.
-    """
+    """Run an action that starts Spark jobs, and show how many tasks are done; return its result."""
     start = time.monotonic()
     try:
         with _progress_bar(spark, console, description):
             # In the caller's thread: Spark finds Python data sources by the thread's active
-            # session, which a thread of our own would not have.
+            # session, which a new thread would not have.
             result = action()
     except BaseException:
         _say(console, "[red]✗[/red]", description, f"failed after {_seconds_since(start)}")
@@ -48,7 +46,7 @@ def _progress_bar(spark: SparkSession, console: Console, description: str) -> It
         return
     columns = (
         SpinnerColumn(),
-        # what does not fit into the line is cut off, so that the bar stays one line
+        # A description that does not fit is cut off, so that the bar stays one line.
         TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis")),
         BarColumn(bar_width=_BAR_WIDTH),
         TextColumn("{task.fields[tasks]}", table_column=Column(no_wrap=True)),
@@ -84,7 +82,7 @@ def _progress_bar(spark: SparkSession, console: Console, description: str) -> It
 
 @contextmanager
 def _job_group(spark: SparkSession, description: str) -> Iterator[str | None]:
-    """Set the job group of this thread; None under Connect, which has no job groups."""
+    """Set the job group of this thread and yield its name; yield None under Connect."""
     try:
         context = spark.sparkContext
     except Exception:  # noqa: BLE001 - Connect raises its own error class, absent on classic Spark

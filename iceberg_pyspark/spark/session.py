@@ -32,10 +32,10 @@ _log = logging.getLogger(__name__)
 
 
 def install(spark: SparkSession) -> IcebergSession:
-    """Make Iceberg tables native to a classic session; installing again returns the same.
+    """Make Iceberg tables native to a classic session; a repeated call returns the same object.
 
-    Where the bridge cannot be installed (Spark Connect, a driver without py4j or Janino) one log
-    line says so, and the portable data source serves as before.
+    If the bridge cannot be installed (Spark Connect, a driver without py4j or Janino), one log line
+    says why, and the portable data source still works.
     """
     try:
         bridge = _open_bridge(spark)
@@ -46,8 +46,8 @@ def install(spark: SparkSession) -> IcebergSession:
 
 
 def _begin(bridge: Bridge, catalogs: CatalogCallbacks) -> IcebergSession:
-    """Put everything into a session."""
-    # before there are sessions made of it
+    """Install Iceberg in a session."""
+    # This comes first, because sessions that Spark makes from this one copy its settings.
     hide_secrets(bridge)
     with _first_and_last:
         bridge.install()
@@ -57,7 +57,7 @@ def _begin(bridge: Bridge, catalogs: CatalogCallbacks) -> IcebergSession:
 
 
 def _end(bridge: Bridge) -> None:
-    """Take everything out of a session again."""
+    """Remove Iceberg from a session."""
     with _first_and_last:
         bridge.uninstall()
         if bridge.sessions.ask_no_more():
@@ -66,15 +66,15 @@ def _end(bridge: Bridge) -> None:
 
 
 _first_and_last = threading.Lock()
-"""The first session that begins and the last that ends change what is of no session."""
+"""Guards state of the whole process, which the first session sets up and the last one restores."""
 
 _sessions = Sessions(install, _begin, _end)
 
 
 def _open_bridge(spark: SparkSession) -> Bridge:
-    """The door into the session's JVM; raises `BridgeUnavailableError`."""
+    """Return the bridge to the session's JVM; raise `BridgeUnavailableError`."""
     try:
-        # a client of Spark Connect may have no py4j at all
+        # A client of Spark Connect may lack py4j.
         from py4j.protocol import Py4JError  # noqa: PLC0415
 
         from iceberg_pyspark.spark.bridge import jvm  # noqa: PLC0415
@@ -83,7 +83,7 @@ def _open_bridge(spark: SparkSession) -> Bridge:
     try:
         return jvm.Bridge(spark)
     except (AttributeError, OSError, Py4JError) as e:
-        # without the frames of the JVM, and on one line
+        # Without the JVM's stack trace, and on one line.
         reason = str(e).partition("\n\tat ")[0].partition("JVM stacktrace")[0]
         raise BridgeUnavailableError(" ".join(reason.split())) from e
 
@@ -99,7 +99,9 @@ class IcebergSession:
         catalogs: CatalogCallbacks | None = None,
         portable_because: str = "",
     ) -> None:
-        """`catalogs` are those it has opened, `portable_because` says why there is no bridge."""
+        """`catalogs` are the catalogs it has opened; `portable_because` says why there is no
+        bridge.
+        """
         self.spark = spark
         self.bridge = bridge
         self._portable_because = portable_because
@@ -107,21 +109,25 @@ class IcebergSession:
 
     @property
     def is_native(self) -> bool:
-        """Whether scans are Spark's own."""
+        """Whether Spark's own readers scan the tables."""
         return self.bridge is not None
 
     def describe(self) -> str:
-        """Release, Java and features of the session: which are native, which portable, and why."""
+        """Return the versions and features of the session: which are native, which portable, and
+        why.
+        """
         return describe_session(self.spark, self.bridge, self._portable_because)
 
     def table(self, name: str) -> SparkTable:
-        """The table of that name, as SQL writes it, or path; raises `NoSuchTableError`."""
+        """Return the table of a name as SQL writes it, or of a path; raise `NoSuchTableError`."""
         if self.bridge is None:
             return spark_table(self.spark, name, None, None)
         return spark_table(self.spark, name, self._open_catalog, self.row_level())
 
     def sql(self, text: str) -> DataFrame:
-        """`spark.sql(text)`, and Iceberg's statements of ALTER TABLE where Spark knows none."""
+        """Run `spark.sql(text)`, and also Iceberg's ALTER TABLE statements that Spark does not
+        know.
+        """
         statement = extension_statement(text)
         if statement is None or (self.bridge is not None and self.bridge.has(SQL_EXTENSIONS)):
             return self.spark.sql(text)
@@ -132,23 +138,24 @@ class IcebergSession:
         return self.spark.createDataFrame([], spark_types.StructType())
 
     def asking(self) -> AskingSession:
-        """What answers to its JVM need of it."""
+        """Return the objects that answer questions of the session's JVM."""
         assert self.bridge is not None, "Spark asks, and knows catalogs, by the bridge"
         return AskingSession(spark=self.spark, bridge=self.bridge, catalogs=self.catalogs)
 
     def row_level(self) -> RowLevelSession:
-        """The session's objects for row-level operations."""
+        """Return the session's objects for row-level operations."""
         return RowLevelSession(spark=self.spark, bridge=self.bridge, states=self.catalogs.states)
 
     def _open_catalog(self, name: str) -> Catalog:
         return self.asking().open_catalog(name)
 
     def uninstall(self) -> None:
-        """Take everything out of the session again."""
+        """Remove Iceberg from the session."""
         if self.bridge is None:
             return
         _sessions.uninstall(self.bridge)
-        # Spark opens catalogs, and asks for it, under a lock that this takes
+        # Outside of the package's locks: this takes the lock under which Spark opens catalogs and
+        # asks.
         self.bridge.forget_catalogs()
 
 

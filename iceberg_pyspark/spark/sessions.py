@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
 
 MAX_RECENT_SESSIONS = 16
-"""Recent sessions stay in memory; an older one is made again when it asks."""
+"""The number of recent sessions that stay in memory; an older session is made again on demand."""
 
 _LEAST_SESSIONS_TO_CHECK = 32
 
 
 class InstalledSession(Protocol):
-    """A session with Iceberg."""
+    """A session in which Iceberg is installed."""
 
     @property
     def catalogs(self) -> CatalogCallbacks:
-        """The catalogs and tables that it has opened."""
+        """The catalogs and tables that the session has opened."""
 
 
 Session = TypeVar("Session", bound=InstalledSession)
 
 
 class _SessionEntry(Generic[Session]):
-    """The state of one session; `lock` is for install and uninstall."""
+    """The state of one session; `lock` guards install and uninstall."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -50,7 +50,10 @@ class _SessionEntry(Generic[Session]):
 
 
 class Sessions(Generic[Session]):
-    """Safe to use from several threads; no lock is held where the JVM may ask Python."""
+    """The sessions with Iceberg; safe to use from several threads.
+
+    No lock is held while the JVM may ask Python.
+    """
 
     def __init__(
         self,
@@ -58,9 +61,9 @@ class Sessions(Generic[Session]):
         begin: Callable[[Bridge, CatalogCallbacks], Session],
         end: Callable[[Bridge], None],
     ) -> None:
-        """`install` is for unknown sessions that ask, `begin` puts Iceberg into a session.
+        """`install` is called for unknown sessions that ask a question.
 
-        `end` takes it out again.
+        `begin` installs Iceberg in a session, and `end` removes it.
         """
         self._install = install
         self._begin = begin
@@ -76,7 +79,7 @@ class Sessions(Generic[Session]):
         return len(self._entries)
 
     def install(self, bridge: Bridge) -> Session:
-        """Have a session begin, unless it has."""
+        """Install Iceberg in a session unless it is installed, and return the session."""
         handle = bridge.session_handle
         self._forget_abandoned_sessions(bridge)
         while True:
@@ -84,7 +87,7 @@ class Sessions(Generic[Session]):
                 entry = self._entries.setdefault(handle, _SessionEntry())
             with entry.lock:
                 if self._entries.get(handle) is not entry:
-                    continue  # uninstalled meanwhile
+                    continue  # uninstalled in the meantime
                 session = entry.session()
                 if session is None:
                     session = self._begin(bridge, entry.catalogs)
@@ -93,7 +96,7 @@ class Sessions(Generic[Session]):
                 return session
 
     def uninstall(self, bridge: Bridge) -> None:
-        """Have a session end."""
+        """Remove Iceberg from a session."""
         handle = bridge.session_handle
         with self._lock:
             entry = self._entries.setdefault(handle, _SessionEntry())
@@ -105,7 +108,7 @@ class Sessions(Generic[Session]):
                 self._recent.pop(handle, None)
 
     def session(self, handle: str) -> Session:
-        """The session of a handle; one that is not known yet gets Iceberg as it asks."""
+        """Return the session of a handle; install Iceberg in a session that is not known yet."""
         with self._lock:
             entry = self._entries.get(handle)
             jvm = self._jvms.get(_jvm_of(handle))
@@ -122,7 +125,7 @@ class Sessions(Generic[Session]):
         return self._install(spark)
 
     def catalogs(self, handle: str) -> CatalogCallbacks:
-        """The open catalogs of a session; it may have been collected already."""
+        """Return the open catalogs of a session, which may already have been garbage-collected."""
         with self._lock:
             entry = self._entries.get(handle)
         return self.session(handle).catalogs if entry is None else entry.catalogs
@@ -136,7 +139,9 @@ class Sessions(Generic[Session]):
                 self._recent.popitem(last=False)
 
     def _forget_abandoned_sessions(self, bridge: Bridge) -> None:
-        """Drop what no JVM asks for: in a new context, and when the sessions have doubled."""
+        """Drop sessions that no JVM asks for any more: in a new context, and when sessions have
+        doubled.
+        """
         context = bridge.spark.sparkContext
         with self._lock:
             is_known = bridge.sessions.jvm in self._jvms and self._context() is context

@@ -1,6 +1,6 @@
 """Read options that select a range of snapshots, for incremental reads.
 
-The names are Iceberg's (`SparkReadOptions`). All kinds of reads accept them.
+The names are Iceberg's (`SparkReadOptions`). All kinds of reads accept these options.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ BETWEEN_SNAPSHOTS = frozenset(option.name for option in _FIELDS.values())
 
 
 def snapshot_bounds(values: Mapping[str, str]) -> dict[str, Any]:
-    """The bounds that options give, as fields of a `SnapshotSelector`; names are in lower case.
+    """Return the bounds in the options as fields of a `SnapshotSelector`; names are in lower case.
 
-    Raises `InvalidRequestError` for a value that is no whole number.
+    Raise `InvalidRequestError` for a value that is not a whole number.
     """
     bounds = {name: option.of(values) for name, option in _FIELDS.items()}
     return {name: bound for name, bound in bounds.items() if bound is not None}

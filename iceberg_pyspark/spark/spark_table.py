@@ -34,13 +34,13 @@ from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_reference import resolve_table
 
 CATALOG_CLASS = "iceberg_pyspark"
-"""The value of `spark.sql.catalog.<name>` that makes a catalog ours."""
+"""The value of `spark.sql.catalog.<name>` that makes a catalog one of this package."""
 
 _PREFIX = "spark.sql.catalog."
 
 
 class SparkTable(Table):
-    """A table of `IcebergSession.table`: `update_schema()`, `append(...)`, `refs` as `Table`."""
+    """A table of `IcebergSession.table`, with the methods of `Table` and rows as DataFrames."""
 
     def __init__(
         self,
@@ -52,9 +52,9 @@ class SparkTable(Table):
         read_changes: ReadChanges,
         session: RowLevelSession | None,
     ) -> None:
-        """`read` makes the DataFrame of `to_df`, `read_changes` that of its changes.
+        """`read` returns the DataFrame of `to_df`, `read_changes` the DataFrame of the changes.
 
-        `session` None: rows cannot be changed in it.
+        Without a `session` rows cannot be changed.
         """
         super().__init__(catalog, catalog.load_table(identifier))
         self._name = name
@@ -64,16 +64,16 @@ class SparkTable(Table):
 
     @property
     def name(self) -> str:
-        """Its full name, or its path."""
+        """The table's full name, or its path."""
         return self._name
 
     @property
     def history(self) -> tuple[SnapshotLogEntry, ...]:
-        """Which snapshot was current since when."""
+        """The log of which snapshot was current since when."""
         return self.metadata.snapshot_log
 
     def to_df(self) -> DataFrame:
-        """Its rows as they are now; the DataFrame stays at that snapshot."""
+        """Return the table's current rows; the DataFrame stays at that snapshot."""
         return self._read()
 
     def create_changelog_view(
@@ -84,10 +84,11 @@ class SparkTable(Table):
         identifier_columns: Sequence[str] | None = None,
         net_changes: bool = False,
     ) -> DataFrame:
-        """Make a temporary view of how rows changed between snapshots, and return its rows.
+        """Create a temporary view of how rows changed between snapshots, and return its rows.
 
-        As the procedure of that name, by its arguments: the columns of the table, `_change_type`
-        (INSERT, DELETE, UPDATE_BEFORE, UPDATE_AFTER), `_change_ordinal` and `_commit_snapshot_id`.
+        The arguments are those of the procedure of this name. The rows have the columns of the
+        table, `_change_type` (INSERT, DELETE, UPDATE_BEFORE, UPDATE_AFTER), `_change_ordinal` and
+        `_commit_snapshot_id`.
         """
         self.refresh()
         name = view_name(changelog_view, self.identifier.name)
@@ -107,19 +108,19 @@ class SparkTable(Table):
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> RowChanges:
-        """Delete the rows for which the condition is true."""
+        """Delete the rows that fulfil the condition."""
         deletion = Delete(condition=as_column(condition))
         return self._change(deletion, branch, snapshot_properties)
 
     def update(
         self,
-        set: Mapping[str, str | Column],  # the word of the statement
+        set: Mapping[str, str | Column],  # the keyword of the statement
         condition: str | Column = "true",
         *,
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> RowChanges:
-        """Assign values, expressions of Spark SQL or columns, where the condition is true."""
+        """Assign values (Spark SQL expressions or columns) in rows that fulfil the condition."""
         update = Update(assignments=parse_assignments(set), condition=as_column(condition))
         return self._change(update, branch, snapshot_properties)
 
@@ -131,9 +132,9 @@ class SparkTable(Table):
         branch: str | None = None,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> MergeBuilder:
-        """Begin to merge a source in, whose rows meet those of the table where the condition holds.
+        """Begin to merge a source; its rows match the table's rows that fulfil the condition.
 
-        There the table is `t`, and the source `s` unless it has an alias:
+        The condition names the table `t`, and the source `s` unless it has an alias:
         `table.merge_into(df, "t.id = s.id").whenMatched().updateAll().merge()`.
         """
         session = self._row_level()
@@ -153,7 +154,7 @@ class SparkTable(Table):
         snapshot_properties: Mapping[str, str] | None,
     ) -> RowChanges:
         if session.bridge.row_changes.reads_iceberg(merge.source):
-            # of a state that stays: with a newer one of this table it would mix two
+            # The source is pinned: a newer snapshot of this table would mix two states.
             merge = replace(merge, may_run_again=False)
         return self._change(merge, branch, snapshot_properties)
 
@@ -167,8 +168,8 @@ class SparkTable(Table):
     ) -> None:
         """Delete the rows whose columns equal those of a row of `df`, without reading the table.
 
-        Rows appended afterwards stay. Readers pay for such deletes: prefer `merge_into` where the
-        table can be read.
+        Rows that are appended afterwards stay. Such deletes make reads slower: prefer `merge_into`
+        if the table can be read.
         """
         request = self._request(branch, snapshot_properties)
         self._loaded = write_equality_deletes(request, df, columns)
@@ -214,11 +215,11 @@ def spark_table(
     open_catalog: Callable[[str], Catalog] | None,
     session: RowLevelSession | None,
 ) -> SparkTable:
-    """The table of a name as SQL writes it, or of a path; raises `NoSuchTableError`.
+    """Return the table of a name as SQL writes it, or of a path; raise `NoSuchTableError`.
 
-    A name begins with a catalog of the session, or lies in its current one; else it is found as
-    the data source `iceberg-py` finds it. `open_catalog` None: Spark itself knows none of them,
-    and the data source reads.
+    The name begins with a catalog of the session, or is in the current catalog; otherwise the table
+    is found as the data source `iceberg-py` finds it. If `open_catalog` is None, Spark itself knows
+    no such catalogs, and the data source reads the table.
     """
     catalog_table = None if is_path(name) else catalog_and_levels(spark, name)
     if catalog_table is None:
@@ -259,16 +260,16 @@ def spark_table(
 
 
 def catalog_options(spark: SparkSession, name: str) -> dict[str, str]:
-    """The session's configuration of one of this package's catalogs."""
+    """Return the session's configuration of one of this package's catalogs."""
     prefix = f"{_PREFIX}{name}."
     settings = spark.conf.getAll
     return {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}
 
 
 def catalog_and_levels(spark: SparkSession, name: str) -> tuple[str, tuple[str, ...]] | None:
-    """Catalog and levels of a name that one of the session's catalogs of ours answers for."""
+    """Return the catalog and levels of a name that is in a catalog of this package, or None."""
     levels = parse_levels(name)
-    # as Spark: a configured catalog comes before a namespace of the current one
+    # As in Spark, a configured catalog takes precedence over a namespace of the current catalog.
     if len(levels) > 1 and spark.conf.get(f"{_PREFIX}{levels[0]}", None) is not None:
         return (levels[0], levels[1:]) if is_our_catalog(spark, levels[0]) else None
     current = spark.catalog.currentCatalog()
@@ -280,5 +281,5 @@ def catalog_and_levels(spark: SparkSession, name: str) -> tuple[str, tuple[str, 
 
 
 def is_our_catalog(spark: SparkSession, catalog: str) -> bool:
-    """Whether the session's configuration makes a catalog of that name one of ours."""
+    """Return whether the session's configuration assigns the catalog name to this package."""
     return spark.conf.get(f"{_PREFIX}{catalog}", None) == CATALOG_CLASS

@@ -28,20 +28,20 @@ class StateHandle:
     by_session: bool
 
     def text(self) -> str:
-        """The handle."""
+        """Return the handle as text."""
         return msgspec.json.encode(self).decode()
 
 
 def read_state_handle(text: str) -> StateHandle:
-    """Decode the handle of a state."""
+    """Return the content of a state's handle."""
     return msgspec.json.decode(text, type=StateHandle)
 
 
 def new_handle(catalog: str) -> str:
-    """A handle that no other is equal to, of something of a catalog's."""
+    """Return a new unique handle for an object of a catalog."""
     return msgspec.json.encode({"catalog": catalog, "key": str(uuid.uuid4())}).decode()
 
 
 def catalog_of_handle(text: str) -> str:
-    """The handle of the catalog that any such handle names."""
+    """Return the handle of the catalog that any of these handles names."""
     return str(msgspec.json.decode(text)["catalog"])

@@ -1,7 +1,7 @@
-"""The states of tables in a session's queries, by handles that are enough to load them again.
+"""The states of tables in a session's queries, by handles from which they can be loaded again.
 
-Spark keeps handles for an unlimited time, and a session may live for months, so only the states
-used last are kept in memory.
+Spark keeps handles for an unlimited time, and a session may live for months, so only the most
+recently used states are kept in memory.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MAX_STATES = 256
 
 @dataclass(kw_only=True)
 class TargetReads:
-    """What a row-level operation reads of its table: which files at most, and how planned."""
+    """What a row-level operation reads of its table: at most which files, and the planned scans."""
 
     only_files: frozenset[str] | None = None
     scans: list[TableScan] = field(default_factory=list)
 
     def record_scan(self, scan: TableScan) -> TableScan:
-        """The scan, limited to `only_files`, after it was added to `scans`."""
+        """Limit a scan to `only_files`, add it to `scans` and return it."""
         if self.only_files is not None:
             scan = scan.of_files(self.only_files)
         self.scans.append(scan)
@@ -40,27 +40,28 @@ class TargetReads:
 
 @dataclass(frozen=True, kw_only=True)
 class TableState:
-    """A table as a query sees it: one metadata file, one way to choose the snapshot."""
+    """A table as a query sees it: one metadata file, and one way to select the snapshot."""
 
     catalog: str
     loaded_table: LoadedTable
     selector: SnapshotSelector = field(default_factory=SnapshotSelector)
     metadata_table: str | None = None
-    """Which of its metadata tables is read; None for the table itself."""
+    """The metadata table that is read; None for the table itself."""
 
     by_session: bool = False
-    """Whether the session has chosen the snapshot (`spark.wap.branch`), and no name or version."""
+    """Whether the session (`spark.wap.branch`), and no name or version, selects the snapshot."""
 
     reads: TargetReads | None = None
-    """Set where a row-level operation reads its own table."""
+    """The recorder of reads, if a row-level operation reads its own table."""
 
     io: FileIO | None = None
-    """The store of its files; None: as its catalog says."""
+    """The store of the table's files; None for the store that the catalog configures."""
 
     def branch_to_write(self) -> str | None:
-        """The branch that the table's name means, None for main or the session's.
+        """Return the branch that the table's name includes, or None for main or the session's
+        branch.
 
-        Raises `InvalidRequestError` for a metadata table, a tag and an earlier snapshot.
+        Raise `InvalidRequestError` for a metadata table, a tag or an earlier snapshot.
         """
         name = self.loaded_table.identifier
         if self.metadata_table is not None:
@@ -76,10 +77,10 @@ class TableState:
 
 
 class TableStates:
-    """States by handle; safe to use from several threads."""
+    """Table states by handle; safe to use from several threads."""
 
     def __init__(self, catalog_of: Callable[[str], Catalog], max_states: int = MAX_STATES) -> None:
-        """`catalog_of` gives the catalog that a state names."""
+        """`catalog_of` returns the catalog of a catalog handle."""
         self._catalog_of = catalog_of
         self._max_states = max_states
         self._lock = threading.Lock()
@@ -87,7 +88,7 @@ class TableStates:
         self._registered: dict[str, TableState] = {}
 
     def cache(self, state: TableState) -> str:
-        """Cache a state; returns its handle."""
+        """Cache a state and return its handle."""
         identifier = state.loaded_table.identifier
         handle = StateHandle(
             catalog=state.catalog,
@@ -106,7 +107,7 @@ class TableStates:
         return handle
 
     def register(self, state: TableState) -> str:
-        """Keep a state under a new handle until `release`."""
+        """Store a state under a new handle until `release`."""
         handle = new_handle(state.catalog)
         with self._lock:
             self._registered[handle] = state
@@ -118,7 +119,7 @@ class TableStates:
             self._registered.pop(handle, None)
 
     def state(self, handle: str) -> TableState:
-        """The state of a handle, read again if it was long unused."""
+        """Return the state of a handle; load it again if it is no longer cached."""
         with self._lock:
             if handle in self._registered:
                 return self._registered[handle]

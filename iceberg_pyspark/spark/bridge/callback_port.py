@@ -70,8 +70,8 @@ class CallbackPort:
     def client(self, make: Callable[[Any, str, int, str], Any]) -> Any:
         """Have the JVM make a client from its server, the address and port of Python, and a file.
 
-        The file holds the client's secrets: only this user can read the file, and it is removed
-        afterwards.
+        The file holds the client's secrets. Only this user can read the file, and the file is
+        removed afterwards.
         """
         file, path = tempfile.mkstemp(prefix="iceberg-pyspark-")
         try:

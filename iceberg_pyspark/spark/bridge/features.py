@@ -1,8 +1,8 @@
 """The features of `install()`, and their replacements on releases of Spark that lack them.
 
 A feature needs lots of Java sources that compile (`lots.py`) and internals of Spark, by the names
-in `IcebergPyInternals`. Missing ones are determined and logged once per JVM, when Iceberg is first
-installed; users of a feature ask `Bridge.has`.
+in `IcebergPyInternals`. Missing features are determined and logged once per JVM, when Iceberg is
+first installed; users of a feature ask `Bridge.has`.
 """
 
 from __future__ import annotations

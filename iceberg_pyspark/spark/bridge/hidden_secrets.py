@@ -3,8 +3,8 @@
 Spark hides values by its settings: `spark.sql.redaction.options.regex` for properties in plans, in
 `SET` and in the SQL tab, `spark.sql.redaction.string.regex` for the text of plans, and
 `spark.redaction.regex` for events and the environment page. Their defaults lack many names that
-catalogs and stores use: those of `redaction.py` are added, and nothing else changes. py4j logs, at
-DEBUG, everything that is sent to the JVM and received from it.
+catalogs and stores use, so the names of `redaction.py` are added; nothing else changes. py4j logs,
+at DEBUG, everything that is sent to the JVM and received from it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Generates the Java class in front of a session's parser for the installed release.
 
-The methods of the parser interface differ between releases, so the class is generated with those of
-the installed release; all methods delegate, except the ones that parse statements. A
+The methods of the parser interface differ between releases, so the class is generated with the
+methods of the installed release. All methods delegate, except the methods that parse statements. A
 `java.lang.reflect.Proxy` cannot be used: parsers throw checked exceptions that the interface does
 not declare.
 """

@@ -36,9 +36,7 @@ class RowChangePlans:
         return self._java.instance("IcebergPyChanges")
 
     def statement(self, plan: Any) -> tuple[AnalysedStatement, Any]:
-        """Return Spark's DELETE, UPDATE or MERGE as a message, and the object of its
-        expressions.
-        """
+        """Return a DELETE, UPDATE or MERGE as a message, and the object with its expressions."""
         statement = self._rows.statement(plan)
         return msgspec.json.decode(statement.description(), type=AnalysedStatement), statement
 
@@ -83,7 +81,7 @@ class RowChangePlans:
     ) -> list[tuple[DataType, bool]]:
         """Return the type of each value, and whether Spark would store it in its target column.
 
-        The frame is a join of the table's `rows` with those of a source.
+        The frame joins the table's `rows` with the rows of a source, if there is one.
         """
         if not values:
             return []
@@ -93,8 +91,8 @@ class RowChangePlans:
     def changed_rows(
         self, frame: DataFrame, rows: DataFrame, source: DataFrame | None, description: ChangedRows
     ) -> DataFrame:
-        """Return the changed rows of a frame, which joins the table's `rows` with those of a
-        source.
+        """Return the changes of a frame's rows; the frame joins the table's `rows` with
+        a source.
         """
         dataset = self._changes.change(*self._sides(frame, rows, source), to_json(description))
         return self._java.frame(dataset)

@@ -1,7 +1,7 @@
 """Changes entries of Spark's own catalog, without touching the files of tables.
 
-Spark moves the files of a MANAGED table on a rename and deletes them on a drop, but not those of an
-EXTERNAL table. Only EXTERNAL tables are renamed and dropped here.
+Spark moves the files of a MANAGED table on a rename and deletes them on a drop, but leaves the
+files of an EXTERNAL table alone. Only EXTERNAL tables are renamed and dropped here.
 """
 
 from __future__ import annotations

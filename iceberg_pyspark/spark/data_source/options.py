@@ -3,8 +3,8 @@
 Names and defaults are Iceberg's (`SparkReadOptions`); options of writes are in
 `spark/write/options.py`. Catalog and storage settings are given as `catalog`, `catalog.<key>`, or
 by their own storage keys (`s3.endpoint`, ...). A temporary view passes its options to both its
-reads and its inserts, so each accepts the options of the other, except those that select rows: rows
-that a read leaves out cannot be written.
+reads and its inserts, so reads accept write options and the reverse. An insert refuses options that
+select rows: rows that a read leaves out cannot be written.
 """
 
 from __future__ import annotations

@@ -36,8 +36,6 @@ class PreparedWrite:
     sort_order: SortOrder = UNSORTED
 
     def for_tasks(self) -> PreparedWrite:
-        """Return the same without what only the commit needs: catalog, its secrets, and the new
-        table.
-        """
+        """Return a copy without what only the commit needs: catalog, its secrets, and new table."""
         table = replace(self.table, catalog_properties={}, storage_properties={})
         return replace(self, table=table, new_table=None)

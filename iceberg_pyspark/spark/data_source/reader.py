@@ -1,8 +1,8 @@
-"""The portable reader: one process plans the tasks, others read the rows.
+"""The portable reader: one process plans the tasks, other processes read the rows.
 
-Spark pickles the reader before it calls `partitions()`, so it has everything that tasks need from
-the start. `pushFilters` is not implemented: Spark keeps pushed filters in the relation, and later
-queries on the same DataFrame would miss rows.
+Spark pickles the reader before it calls `partitions()`, so the reader has everything that tasks
+need from the start. `pushFilters` is not implemented: Spark keeps pushed filters in the relation,
+and later queries on the same DataFrame would miss rows.
 """
 
 from __future__ import annotations

@@ -24,9 +24,7 @@ _UNKNOWN = KnownAggregates(rows=None)
 
 
 def answer_aggregate(scan: TableScan, q: ScanAggregate) -> KnownAggregates:
-    """Return the aggregates of a scan, computed from metadata, or the answer that they
-    are unknown.
-    """
+    """Return the aggregates of a scan as far as metadata suffice to compute them."""
     rows = _aggregate_rows(scan, q)
     if rows is None:
         return _UNKNOWN

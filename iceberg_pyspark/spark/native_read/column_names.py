@@ -54,9 +54,7 @@ def pruning_by_name_unsafe(f: NestedField, metadata: TableMetadata) -> bool:
 
 
 def nested_name_reused(f: NestedField, metadata: TableMetadata) -> bool:
-    """Return whether a struct in the column may have another field of the same name in
-    some file.
-    """
+    """Return whether a struct in the column may have another field of its name in some file."""
     inner = [i for i in (f, *walk_fields(f.type)) if isinstance(i.type, StructType)]
     if not inner:
         return False

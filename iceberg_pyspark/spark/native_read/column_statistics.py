@@ -24,7 +24,7 @@ def spark_column_statistics(scan: TableScan) -> tuple[ColumnFacts, ...]:
         (own,) = to_spark_schema(Schema(fields=(f,))).fields
         type_ = own.dataType
         if isinstance(type_, spark_types.StringType) and type_ != spark_types.StringType():
-            continue  # # Spark makes no estimates for collated strings.
+            continue  # Spark makes no estimates for collated strings.
         columns.append(
             ColumnFacts(
                 column=f.name,

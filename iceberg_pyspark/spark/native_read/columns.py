@@ -99,7 +99,8 @@ class NativeColumns:
     """The names in the relation of the table's columns, by field id."""
 
     def never_null_names(self, never_null: Collection[int]) -> tuple[str, ...]:
-        """Return the names of the read columns that have no null, given such columns of the table.
+        """Return the names of the read columns without a null; `never_null` are ids of such
+        columns.
 
         A column with a default is left out: for a file without the column Spark reads nulls and
         replaces them.
@@ -113,9 +114,7 @@ class NativeColumns:
         )
 
     def schema(self, *, positions: bool) -> spark_types.StructType:
-        """Return the columns to read; with row positions if a delete or an expression
-        needs them.
-        """
+        """Return the columns to read, with row positions if a delete or expression needs them."""
         if not positions and not any(ROW_INDEX in o.value for o in self.outputs):
             return self.read_schema
         position = spark_types.StructField(ROW_INDEX, spark_types.LongType())
@@ -309,9 +308,7 @@ def _read_name(f: types.NestedField, scan: TableScan) -> str:
 
 
 def _read_field(f: types.NestedField, name: str) -> spark_types.StructField:
-    """Return the field as Spark's reader needs it, with field ids in the metadata at
-    every level.
-    """
+    """Return the field as Spark's reader needs it, with field ids at every level."""
     metadata: dict[str, Any] = {"parquet.field.id": f.field_id}
     if f.initial_default is not None:
         literal = sql_literal(f.type, f.initial_default)

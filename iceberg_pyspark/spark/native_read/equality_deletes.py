@@ -134,9 +134,7 @@ def _keys_of(
     *,
     scoped: bool,
 ) -> pa.Table | None:
-    """Return the distinct keys, each with its youngest delete's age, per scope; None
-    without keys.
-    """
+    """Return the distinct keys, each with the age of its youngest delete; None without keys."""
     names = [deleted_name(i) for i in ids]
     tables = []
     for ref, scope in members:

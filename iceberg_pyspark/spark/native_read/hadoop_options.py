@@ -1,9 +1,9 @@
 """Iceberg's storage properties as options of Hadoop's file systems, for one scan or write alone.
 
-Spark copies such options into the Hadoop configuration of the one job and no further, so what a
-catalog vends for a table serves that table's files only. Hadoop keeps one open file system for a
-scheme and a bucket, whatever it was opened with. So S3A gets a scheme for each set of options
-(`storage.py`), and a scan by another file system does without what is kept.
+Spark copies such options only into the Hadoop configuration of the one job, so the credentials that
+a catalog vends for a table serve only that table's files. Hadoop caches one open file system for
+each scheme and bucket, whatever options it was opened with. So S3A gets a scheme for each set of
+options (`storage.py`), and scans by another file system disable the cache.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 
 _S3A = "org.apache.hadoop.fs.s3a"
 S3A_FILE_SYSTEM = "${fs.s3a.impl}"
-"""The class that the session has for S3A, Hadoop's own unless it says another."""
+"""The session's class for S3A, which is Hadoop's own class by default."""
 
-# would change where bytes come from or on whose behalf, and options alone cannot set it
+# These properties decide where bytes come from or whose access is used, and no option sets them.
 _UNTOLD = {
     "s3": ("s3.proxy-uri", "s3.profile-name", "client.profile-name"),
     "gs": ("gcs.oauth2.token", "gcs.user-project", "gcs.requester-pays"),
@@ -31,7 +31,7 @@ _S3_ENCRYPTION = {
     "dsse-kms": "DSSE-KMS",
     "aws:kms:dsse": "DSSE-KMS",
 }
-"""S3A's names for the kinds of `s3.sse.type` and for those of S3 itself."""
+"""S3A's names for the values of `s3.sse.type` and for S3's own names."""
 
 _STORES = {
     "s3": "s3",
@@ -47,9 +47,9 @@ _STORES = {
 def hadoop_options(
     location: str, properties: Mapping[str, str], *, writes: bool = False
 ) -> dict[str, str] | None:
-    """The options for a location's store; None where a property has no option that means it.
+    """Return the options for a location's store, or None if a property has no equivalent option.
 
-    Those of files that are written say too how the store encrypts them.
+    With `writes` the options also say how the store encrypts the written files.
 
     >>> hadoop_options("s3://b/k", {"s3.endpoint": "http://h:9000"})["fs.s3a.endpoint"]
     'http://h:9000'
@@ -77,7 +77,7 @@ def hadoop_options(
         schemes = [s for s, kind in _STORES.items() if kind == store]
         options |= {f"fs.{s}.impl.disable.cache": "true" for s in schemes}
         if writes and store == "s3":
-            # a file's name is its write's alone, so nobody need look whether one is there
+            # A file name is unique to its write, so S3A need not check whether the file exists.
             options["fs.s3a.create.performance"] = "true"
     return options
 
@@ -97,7 +97,7 @@ def _s3(properties: Mapping[str, str]) -> dict[str, str]:
     )
     if endpoint is not None and endpoint.lower().startswith("http:"):
         options["connection.ssl.enabled"] = "false"
-    # named, so that keys of the session's own are not tried first
+    # The provider is set so that S3A does not try the session's own keys first.
     if _is_true(properties, "s3.anonymous"):
         options["aws.credentials.provider"] = f"{_S3A}.AnonymousAWSCredentialsProvider"
     elif "access.key" in options:
@@ -107,7 +107,7 @@ def _s3(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _s3_encryption(properties: Mapping[str, str]) -> dict[str, str] | None:
-    """How files are encrypted that are written; None where that cannot be said."""
+    """Return the encryption options for written files, or None if S3A has no such encryption."""
     sse_type = properties.get("s3.sse.type", "none").lower()
     kind = properties.get("s3.server-side-encryption") if sse_type == "none" else sse_type
     algorithm = None if kind is None else _S3_ENCRYPTION.get(kind.lower())
@@ -123,7 +123,7 @@ def _s3_encryption(properties: Mapping[str, str]) -> dict[str, str] | None:
 
 
 def _path_style(properties: Mapping[str, str]) -> str | None:
-    """As Python has it: an endpoint of one's own has the bucket in the path."""
+    """Return the setting as in Python: with a custom endpoint, the bucket is in the path."""
     if _is_true(properties, "s3.force-virtual-addressing"):
         return "false"
     default = "true" if properties.get("s3.endpoint") else None
@@ -143,7 +143,7 @@ def _gcs(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _adls(host: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Of the account that the host names; catalogs vend `adls.sas-token.<account>`."""
+    """Return the options of the host's account; catalogs vend `adls.sas-token.<account>`."""
     account = host.partition(".")[0]
     sas = _first(
         properties, f"adls.sas-token.{host}", f"adls.sas-token.{account}", "adls.sas-token"
@@ -163,7 +163,7 @@ def _adls(host: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def jvm_schemes(scheme: str) -> Sequence[str]:
-    """The schemes by which the JVM may know the store of one, the likeliest first."""
+    """Return the schemes by which the JVM may know a scheme's store, the likeliest first."""
     match scheme.lower():
         case "s3" | "s3n":
             return (scheme, "s3a")

@@ -37,9 +37,7 @@ _LACKS_IDS: DecodedCache[bool] = DecodedCache(100_000 * _ANSWER_BYTES, lambda _:
 
 
 def misread_files(io: FileIO, entries: pa.Table) -> frozenset[str]:
-    """Return the locations of misread files; `entries` has the columns of
-    `spec/entry_columns.py`.
-    """
+    """Return the locations of misread files; `entries` is as in `spec/entry_columns.py`."""
     of_parquet = pc.equal(entries["file_format"], "parquet").to_numpy()
     of_orc = pc.equal(entries["file_format"], "orc").to_numpy()
     size = entries["file_size_in_bytes"].to_numpy()

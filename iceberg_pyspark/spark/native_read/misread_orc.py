@@ -1,9 +1,10 @@
 """Finds ORC columns and files that Spark's own reader would read differently from Iceberg.
 
-Iceberg finds ORC columns by field id, Spark by name. Both find the same column if its name has
+Iceberg finds ORC columns by field id, Spark by name. Both find the same column if the name has
 meant one field in every schema that the table ever had, and the file uses one of these schemas.
-Spark before 4.2 cannot open a file with a timestamp with time zone. It reads timestamps in the time
-zone of the JVM, which may skip some of them, and dates before October 1582 in another calendar.
+Spark before 4.2 cannot open a file with a timestamp with time zone. Spark reads timestamps in the
+time zone of the JVM, in which some times may not exist, and dates before October 1582 in another
+calendar.
 """
 
 from __future__ import annotations
@@ -42,22 +43,22 @@ from iceberg_pyspark.spec.types import (
 )
 
 _FIRST_DATE = (date(1600, 1, 1) - date(1970, 1, 1)).days
-"""No calendar shifts it: bounds in ORC files may be days of the older one too."""
+"""A date that no calendar shifts; bounds in ORC files may also be in the old calendar."""
 _CONSTANTS = {f.field_id for f in (DELETED, FILE, SPEC_ID)}
 _POSITIONAL = {f.field_id for f in (POS, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
 _BY_PLACE = "_col"
-"""Where all columns of a file are called so, Spark takes them by their places."""
+"""If all column names of a file begin like this, Spark finds the columns by position."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrcFilesRead:
-    """The ORC files that Spark's reader reads."""
+    """Which ORC files are read by Spark's reader."""
 
     bounded_dates: frozenset[int] = frozenset()
-    """The ids of columns in which none of them has an old date."""
+    """The ids of the date columns in which no such file has an old date."""
 
     with_zones: bool = False
-    """Whether it opens files that have a time with a zone."""
+    """Whether Spark opens files that have a timestamp with time zone."""
 
 
 NO_ORC_FILES = OrcFilesRead()
@@ -66,10 +67,11 @@ NO_ORC_FILES = OrcFilesRead()
 def why_not_by_name(
     schemas: Collection[Schema], fields: Collection[NestedField], files: OrcFilesRead
 ) -> str | None:
-    """Why Spark may read the columns of ORC files otherwise than Iceberg, None where it cannot.
+    """Return why Spark may read ORC columns differently from Iceberg, or None if it reads them
+    alike.
 
-    `schemas` are all that the table has had, `fields` top-level ones of types that Spark's Parquet
-    reader has.
+    `schemas` are all schemas that the table has had. `fields` are top-level fields of types that
+    Spark's Parquet reader supports.
     """
     reason = _why_no_file(schemas, files)
     if reason is not None:
@@ -91,17 +93,18 @@ def why_not_by_name(
 
 
 def is_named_by_schemas(task: ScanTask) -> bool:
-    """Whether a file has the names of a schema that the metadata has.
+    """Return whether a file certainly has the column names of a schema in the metadata.
 
-    Version 1 let writers keep the newest schema alone, and its files have the sequence number 0.
+    In format version 1 writers could keep only the newest schema; files of that version have the
+    sequence number 0.
     """
     return task.data_sequence_number > 0
 
 
 def files_with_old_dates(entries: pa.Table, dates: Iterable[NestedField]) -> frozenset[str]:
-    """The locations of ORC files that may hold a date that Spark would shift.
+    """Return the locations of ORC files that may hold a date that Spark would shift.
 
-    `entries` have metrics of those columns of dates.
+    `entries` must have the metrics of the columns `dates`.
     """
     old: list[Predicate] = [
         BoundLiteral(
@@ -119,7 +122,7 @@ def files_with_old_dates(entries: pa.Table, dates: Iterable[NestedField]) -> fro
 
 
 def _why_no_file(schemas: Collection[Schema], files: OrcFilesRead) -> str | None:
-    """Why Spark's reader may misread any ORC file of a table."""
+    """Return why Spark's reader may misread any ORC file of a table, or None."""
     if schemas_were_removed(schemas):
         return "schemas were removed, so that names in ORC files may mean other columns"
     for schema in schemas:
@@ -132,8 +135,9 @@ def _why_no_file(schemas: Collection[Schema], files: OrcFilesRead) -> str | None
 
 
 def _why_other_names(schemas: Collection[Schema], fields: Collection[NestedField]) -> str | None:
-    """Why a file may have one of the fields under another name or as another type, or another field
-    under its name, in any case."""
+    """Return why a file may have a field under another name or type, or another field under its
+    name.
+    """
     ids: dict[tuple[int | None, str], set[int]] = {}
     for schema in schemas:
         for field_id, f in schema.field_by_id.items():

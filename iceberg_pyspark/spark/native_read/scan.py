@@ -177,9 +177,7 @@ class NativeScan:
         return parts or [self._plain([], frozenset())]
 
     def _group(self, files: FileGroups) -> Part | None:
-        """Return all files as one part with a key for each file, or None if one part is
-        not enough.
-        """
+        """Return all files as one part with a key for each file; None if it takes several parts."""
         if files.with_keys or files.portable:
             return None
         every: list[tuple[ScanTask, DeletedRows]] = [(task, BitMap64()) for task in files.plain]
@@ -285,9 +283,7 @@ class NativeScan:
     def _with_keys(
         self, files: Sequence[tuple[ScanTask, DeletedRows]], constants: frozenset[int], name: str
     ) -> Part:
-        """Return the part of files with equality deletes; the files may have position
-        deletes too.
-        """
+        """Return the part of files with equality deletes, which may have position deletes too."""
         tasks = [task for task, _ in files]
         deleted_rows = [deleted for _, deleted in files]
         ids = key_ids(tasks)

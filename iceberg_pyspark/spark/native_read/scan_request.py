@@ -13,9 +13,7 @@ class ScanCondition:
     """One of a query's conditions on the rows of a scan; the query evaluates all of them."""
 
     predicate: Predicate | None
-    """The bound predicate of exactly the rows that fulfil the condition, or None if
-    there is none.
-    """
+    """The bound predicate of exactly the rows that fulfil the condition, or None without one."""
 
     columns: frozenset[str]
     """The columns of the scan that the condition needs."""

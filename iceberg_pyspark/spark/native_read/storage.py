@@ -24,7 +24,7 @@ from iceberg_pyspark.storage.vended_credentials import properties_at
 
 _PYTHON_SERVES = "Python reads and writes there"
 _NOT_ALL = "the JVM cannot be given all storage properties for"
-# of the release of Hadoop that Spark has
+# The version must match the Hadoop release of Spark.
 _HADOOP_PACKAGES = {
     "s3a": "org.apache.hadoop:hadoop-aws:<version of Spark's hadoop-client-api>",
     "gs": "com.google.cloud.bigdataoss:gcs-connector:hadoop3-<version>",
@@ -37,7 +37,7 @@ _warnings: set[str] = set()
 
 
 class NativeStorage:
-    """The stores of one table's files as the JVM sees them."""
+    """The stores of one table's files, as the JVM can access them."""
 
     def __init__(
         self,
@@ -46,12 +46,13 @@ class NativeStorage:
         *,
         writes: bool = False,
     ):
-        """`has_file_system` answers for a scheme; `properties` are Iceberg's.
+        """`has_file_system` says whether the JVM knows a scheme; `properties` are Iceberg's
+        properties.
 
-        `writes`: options are those of files that are written, encryption among them.
+        With `writes` the options are for written files and include encryption.
         """
         self._has_file_system = has_file_system
-        # the JVM renews nothing
+        # The JVM cannot renew credentials.
         self._properties = lasting_properties(properties)
         self._writes = writes
         self._roots: dict[str, tuple[str | None, Mapping[str, str]]] = {}
@@ -59,11 +60,11 @@ class NativeStorage:
 
     @property
     def options(self) -> Mapping[str, str]:
-        """Hadoop's options for the locations so far."""
+        """Hadoop's options for all locations so far."""
         return self._options
 
     def location(self, location: str) -> str | None:
-        """The location by which the JVM reaches a file; None where it does not."""
+        """Return the location by which the JVM opens a file, or None if the JVM cannot open it."""
         if is_local(location):
             return location
         scheme, separator, rest = location.partition("://")
@@ -81,7 +82,7 @@ class NativeStorage:
         return f"{jvm_scheme}://{rest}"
 
     def _jvm_scheme(self, scheme: str, root: str, properties: Mapping[str, str]) -> str | None:
-        # Hadoop opens some, `ftp` for one, that no table may name; Python refuses those
+        # Hadoop opens some schemes, such as `ftp`, that no table may name; Python refuses them.
         may_be = jvm_schemes(scheme) if scheme.lower() in REMOTE_SCHEMES else ()
         jvm_scheme = next((s for s in may_be if self._has_file_system(s)), None)
         if is_signed_remotely(properties):
@@ -100,12 +101,13 @@ class NativeStorage:
             _warn_once(f"{_NOT_ALL} {scheme}://; {_PYTHON_SERVES}")
             return None
         if any(self._options.get(name, value) != value for name, value in options.items()):
-            # Hadoop has one set of keys for all buckets
+            # Hadoop has one set of keys for all buckets.
             _warn_once(f"{_NOT_ALL} {scheme}://: its buckets have different ones; {_PYTHON_SERVES}")
             return None
         if options and jvm_scheme == "s3a":
-            # Hadoop keeps an open file system for each scheme and bucket, and to open one for each
-            # file took longer than to read a small one
+            # Hadoop caches an open file system for each scheme and bucket. To open a file system
+            # for each file took longer than to read a small file, so each set of options gets a
+            # scheme of its own.
             jvm_scheme = f"s3a-{store_digest(options)[:12]}"
             options = {**options, f"fs.{jvm_scheme}.impl": S3A_FILE_SYSTEM}
         self._options |= options
@@ -118,7 +120,7 @@ def _remedy(scheme: str) -> str:
 
 
 def store_digest(options: Mapping[str, str]) -> str:
-    """Equal for stores that options of Hadoop's make equal."""
+    """Return a digest that is equal for stores with equal Hadoop options."""
     return hashlib.sha256(json.dumps(dict(options), sort_keys=True).encode()).hexdigest()
 
 

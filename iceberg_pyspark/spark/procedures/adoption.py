@@ -22,11 +22,11 @@ from iceberg_pyspark.table.changes.create_table import new_table_properties, pla
 from iceberg_pyspark.table.table_storage import table_io
 
 _OF_SPARK_ALONE = frozenset({"path", "transient_lastDdlTime", "serialization.format"})
-"""Properties that say something of the source, and nothing of an Iceberg table."""
+"""Properties that describe the source table and mean nothing for an Iceberg table."""
 
 
 def properties_of(source: SessionTable) -> dict[str, str]:
-    """Those properties of a source that the Iceberg table has too."""
+    """Return the properties of a source table that the Iceberg table gets too."""
     return {k: v for k, v in source.properties.items() if k not in _OF_SPARK_ALONE}
 
 
@@ -37,7 +37,7 @@ def plan_of(
     properties: Mapping[str, str],
     location: str | None,
 ) -> LoadedTable:
-    """The table as it will be, which no catalog has yet; raises `UnsupportedFeatureError`."""
+    """Return the planned table, which no catalog has yet; raise `UnsupportedFeatureError`."""
     if source.is_bucketed:
         raise UnsupportedFeatureError(
             f"{source} is bucketed, and the buckets of Spark's own tables are not Iceberg's; copy "
@@ -57,7 +57,7 @@ def plan_of(
 
 
 def import_of(catalog: Catalog, planned: LoadedTable, files: SourceFiles) -> FileImport:
-    """What creates the planned table with the files."""
+    """Return the import that creates the planned table with the files."""
     return FileImport(
         catalog=catalog,
         table=planned,
@@ -76,9 +76,9 @@ def import_of(catalog: Catalog, planned: LoadedTable, files: SourceFiles) -> Fil
 def check_folders(
     spark: SparkSession, table: SessionTable, without_files: list[Mapping[str, str | None]]
 ) -> None:
-    """Raises `StorageError` where a folder is not there whose files the table should have.
+    """Raise `StorageError` if a folder that should have files of the table does not exist.
 
-    `without_files` are the partitions in which an import has found none.
+    `without_files` are the partitions in which an import has found no files.
     """
     empty = [dict(values) for values in without_files]
     folders = [p.location for p in table.partitions or () if dict(p.values) in empty]

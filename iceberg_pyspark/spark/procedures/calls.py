@@ -58,16 +58,16 @@ PROCEDURES: Mapping[str, Procedure] = {
         snapshot_table.SNAPSHOT,
     )
 }
-"""By name."""
+"""All procedures by name."""
 
 
 def procedure_names(namespace: Namespace) -> tuple[str, ...]:
-    """The procedures in a namespace."""
+    """Return the names of the procedures in a namespace."""
     return tuple(PROCEDURES) if _is_system(namespace) else ()
 
 
 def procedure_definition(namespace: Namespace, name: str) -> ProcedureDefinition:
-    """A procedure as Spark knows it; raises `InvalidRequestError`: there is none."""
+    """Return a procedure's signature for Spark; raise `InvalidRequestError` if there is none."""
     procedure = PROCEDURES.get(name.lower()) if _is_system(namespace) else None
     if procedure is None:
         raise InvalidRequestError(
@@ -103,7 +103,7 @@ def call_procedure(
     current_namespace: Namespace,
     open_catalog: Callable[[str], Catalog],
 ) -> ProcedureRows:
-    """Run a procedure."""
+    """Run a procedure and return its result rows."""
     procedure = PROCEDURES[name]
     types = {**procedure.required, **procedure.optional}
     values: dict[str, Any] = dict(arguments)

@@ -1,4 +1,4 @@
-"""The procedure that shows changed rows."""
+"""The procedure that creates a view of changed rows."""
 
 from __future__ import annotations
 

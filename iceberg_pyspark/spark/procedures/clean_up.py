@@ -35,7 +35,7 @@ def _remove_orphan_files(run: ProcedureRun) -> tuple[Row, ...]:
     if (view := arguments.pop("file_list_view", None)) is not None:
         arguments["inventory"] = _inventory(run.spark, view)
     for name in ("prefix_listing", "stream_results"):
-        # how files are listed and results kept, of which there is one way here
+        # These arguments choose how to list files and return results; here there is only one way.
         arguments.pop(name, None)
     if "prefix_mismatch_mode" in arguments:
         arguments["prefix_mismatch_mode"] = str(arguments["prefix_mismatch_mode"]).lower()
@@ -44,7 +44,7 @@ def _remove_orphan_files(run: ProcedureRun) -> tuple[Row, ...]:
 
 
 def _inventory(spark: SparkSession, view: str) -> Inventory:
-    """The files that a view lists, read anew each time, some rows at a time."""
+    """Return a function that yields the files in a view; each call reads the view again."""
     files = spark.table(view)
     types = {f.name: f.dataType.simpleString() for f in files.schema.fields}
     if types.get("file_path") != "string" or types.get("last_modified") != "timestamp":

@@ -19,41 +19,41 @@ from iceberg_pyspark.table.table import Table, load_table
 Row: TypeAlias = tuple[int | str | None, ...]
 
 DRY_RUN = "dry_run"
-"""The parameter that has a procedure count what it would do; last where Java has none."""
+"""The parameter for a dry run; it comes last in procedures where Java has no such parameter."""
 
 
 def no_other_catalog(name: str) -> Catalog:
-    """Where a procedure has the catalog alone whose table it is given."""
+    """Raise `InvalidRequestError`: this run of a procedure can use only its table's catalog."""
     raise InvalidRequestError(f"catalog {name} cannot be opened here; call the procedure in SQL")
 
 
 @dataclass(frozen=True)
 class ProcedureRun:
-    """One CALL: the values of the parameters, by name; a time is its milliseconds from 1970."""
+    """One CALL, with its arguments by parameter name; a timestamp is in milliseconds since 1970."""
 
     procedure: str
     spark: SparkSession
     catalog: Catalog
     arguments: Mapping[str, Any]
     current_namespace: Namespace
-    """Where a table of one name is."""
+    """The namespace of a table that is named without a namespace."""
     open_catalog: Callable[[str], Catalog] = no_other_catalog
-    """Another catalog of ours, by its name in the session."""
+    """Opens another catalog of this package by its name in the session."""
     progress: Progress = no_progress
 
     @property
     def maintenance(self) -> TableMaintenance:
-        """The maintenance of the table; raises `NoSuchTableError`."""
+        """The maintenance operations of the table; raises `NoSuchTableError`."""
         return self.table.maintenance(progress=self.progress)
 
     @cached_property
     def given(self) -> dict[str, Any]:
-        """The arguments that are not null, without the table."""
+        """The arguments that are not null, without `table`."""
         return {n: v for n, v in self.arguments.items() if n != "table" and v is not None}
 
     @cached_property
     def identifier(self) -> TableIdentifier:
-        """The table that the argument `table` names; raises `InvalidRequestError`."""
+        """The identifier that the argument `table` gives; raises `InvalidRequestError`."""
         name = self.arguments["table"]
         if not isinstance(name, str) or not name.strip():
             raise InvalidRequestError(f"{self.procedure}: the argument table must name a table")
@@ -64,11 +64,11 @@ class ProcedureRun:
 
     @cached_property
     def table(self) -> Table:
-        """The table itself; raises `NoSuchTableError`."""
+        """The loaded table; raises `NoSuchTableError`."""
         return load_table(self.catalog, self.identifier)
 
     def required(self, name: str) -> Any:
-        """An argument that must be given; raises `InvalidRequestError`."""
+        """Return an argument that must not be null; raise `InvalidRequestError` if it is null."""
         if name not in self.given:
             raise InvalidRequestError(f"{self.procedure}: the argument {name} must not be null")
         return self.given[name]
@@ -76,7 +76,7 @@ class ProcedureRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a result, by Spark's name of its type."""
+    """A column of a procedure's result, with Spark's name of its type."""
 
     type: str
     is_nullable: bool = False
@@ -84,10 +84,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Procedure:
-    """A procedure of the JVM connector's, in its order of parameters and columns.
+    """A procedure, with the JVM connector's order of parameters and columns.
 
-    Spark's type of each parameter, those that must be given (`table` among them) before those that
-    may be left out.
+    `required` and `optional` map parameter names to Spark types; the required parameters, among
+    them `table`, come first.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Counts distinct values on Spark's executors: each task returns a sketch of each column.
 
 A sketch keeps the smallest hashes whatever the order of values, so the merged sketches of all tasks
-equal that of a single process.
+equal the sketch of a single process.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _TASKS_PER_CORE = 4
 
 
 def has_executors(context: SparkContext) -> bool:
-    """Whether there are other processes than this one and its workers."""
+    """Return whether Spark runs tasks in other processes than this process and its workers."""
     return not str(context.master).startswith("local[") and context.master != "local"
 
 
 def sketches_by_executors(
     context: SparkContext, scan: TableScan, columns: Sequence[SketchedColumn]
 ) -> Sketches:
-    """The sketches of all rows of a scan; raises what a task raised."""
+    """Return the sketches of all rows of a scan; raise the error of a failed task."""
     scan, plan = scan.planned()
     tasks = list(plan.tasks(scan.split))
     total = {c.field.field_id: ThetaSketch() for c in columns}
@@ -71,7 +71,7 @@ def _sketches(
 
 
 def _error_of(failure: Exception, table: str) -> IcebergError:
-    """What a task raised, if an error of ours ended the job."""
+    """Return the error of this package that ended the job, or else a `StorageError`."""
     name, message = iceberg_error_in(str(failure)) or (
         StorageError.__name__,
         f"compute_table_stats of {table}: Spark's job failed: {failure}",

@@ -94,7 +94,7 @@ def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
 
 
 def _identifier(run: ProcedureRun) -> TableIdentifier:
-    """The table as Spark's own catalog has it; raises `InvalidRequestError`."""
+    """Return the table's identifier in Spark's own catalog; raise `InvalidRequestError`."""
     name = run.arguments["table"]
     levels = parse_levels(name) if isinstance(name, str) and name.strip() else ()
     if not levels:
@@ -117,7 +117,7 @@ def _identifier(run: ProcedureRun) -> TableIdentifier:
 
 
 def _session_catalog(run: ProcedureRun) -> Catalog:
-    """The catalog that has Spark's own beside it, in which the new table is."""
+    """Return the catalog that replaces Spark's own catalog and gets the new table."""
     if run.catalog.name == SESSION_CATALOG:
         return run.catalog
     key = f"spark.sql.catalog.{SESSION_CATALOG}"
@@ -136,7 +136,7 @@ def _check_is_no_iceberg_table(catalog: Catalog, identifier: TableIdentifier) ->
 
 
 def _check_backup(spark: SparkSession, catalog: Catalog, source: SessionTable, name: str) -> None:
-    """Raises `TableAlreadyExistsError`."""
+    """Raise `TableAlreadyExistsError` if the backup's name is taken."""
     hidden = TableIdentifier(namespace=(source.namespace,), name=name)
     if session_table_exists(spark, source.namespace, name) or catalog.table_exists(hidden):
         raise TableAlreadyExistsError(
@@ -155,7 +155,7 @@ def _check_provider(properties: dict[str, str]) -> None:
 
 
 def _check_place(place: str, location: str) -> None:
-    """Raises `UnsupportedFeatureError` where the catalog puts the table elsewhere."""
+    """Raise `UnsupportedFeatureError` if the catalog puts the table at another location."""
     if not (is_below(place, location) and is_below(location, place)):
         raise UnsupportedFeatureError(
             f"migrate: the table would lie at {location}, and catalog {SESSION_CATALOG} puts it at "
@@ -165,16 +165,17 @@ def _check_place(place: str, location: str) -> None:
 
 @contextmanager
 def _set_aside(spark: SparkSession, source: SessionTable, name: str) -> Iterator[SessionTable]:
-    """Give the source another name, and its own again where the block fails.
+    """Rename the source while the block runs, and restore its name if the block fails.
 
-    Where it is not known whether the block's commit took place the source keeps the other name:
-    two tables of one name would share their files.
+    If it is unknown whether the block's commit took place, the source keeps the new name: otherwise
+    two tables of one name could share their files.
     """
     backup = replace(source, name=name)
     is_renamed = False
     try:
         if source.type != EXTERNAL:
-            # else Spark would move the files with the name, and delete them with the backup
+            # Spark would move a MANAGED table's files on the rename, and delete them with the
+            # backup.
             set_table_type(spark, source, EXTERNAL)
         rename_table(spark, source, name)
         is_renamed = True
@@ -198,7 +199,7 @@ def _restore(
     is_renamed: bool,
 ) -> None:
     try:
-        # a rename that failed may have taken place
+        # A rename that raised an error may still have taken place.
         if is_renamed or not session_table_exists(spark, source.namespace, source.name):
             rename_table(spark, backup, source.name)
         if source.type != EXTERNAL:
@@ -218,7 +219,9 @@ def _take_over(
     backup: SessionTable,
     ignores_missing: bool,
 ) -> AddedFiles:
-    """Create the table with the files that the source has now, which nobody writes to any more."""
+    """Create the table with the source's current files; after the rename nobody writes to the
+    source.
+    """
     source, files = table_source(spark, (backup.namespace, backup.name))
     if source.schema != backup.schema:
         raise InvalidRequestError(
@@ -234,14 +237,14 @@ def _take_over(
     except CommitStateUnknownError:
         raise
     except BaseException:
-        # some readers of Hive's refuse a table with a folder in it
+        # Some readers of Hive tables refuse a table that has a folder in it.
         if not is_there:
             remove_empty_folder(spark, folder)
         raise
 
 
 def _forget(spark: SparkSession, backup: SessionTable) -> None:
-    """The migration is done: what goes wrong here is told, and no failure of it."""
+    """Drop the backup; the migration is done, so a failure is only logged."""
     try:
         drop_table(spark, backup)
     except IcebergError as e:

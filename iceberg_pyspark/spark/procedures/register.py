@@ -22,8 +22,8 @@ def _register_table(run: ProcedureRun) -> tuple[Row, ...]:
 def _add_files(run: ProcedureRun) -> tuple[Row, ...]:
     levels = parse_levels(run.required("source_table"))
     source = folder_source(levels) or table_source(run.spark, levels)[1]
-    # the kernel looks for files that the table has already, whatever check_duplicate_files says,
-    # and parallelism is its matter
+    # add_files always looks for files that the table already has, whatever check_duplicate_files
+    # says, and it chooses its own parallelism.
     added = run.table.add_files(
         source.location,
         file_format=source.file_format,

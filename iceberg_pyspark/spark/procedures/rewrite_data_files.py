@@ -16,7 +16,7 @@ from iceberg_pyspark.spark.write.executors import Executors
 from iceberg_pyspark.spec.property_types import BoolProperty
 
 USE_EXECUTORS = BoolProperty("use-executors", False)
-"""Whether Spark's executors write; if nothing is said, unless all is one process (`local[...]`)."""
+"""Whether Spark's executors write the files; by default, unless the master is `local[...]`."""
 
 _COUNTS = {
     "rewritten_data_files_count": Column(type="integer"),

@@ -48,4 +48,4 @@ REWRITE_EQUALITY_DELETES = Procedure(
     columns=_COUNTS,
     run=_rewrite_equality_deletes,
 )
-"""Ours alone: the JVM connector has none."""
+"""A procedure that the JVM connector does not have."""

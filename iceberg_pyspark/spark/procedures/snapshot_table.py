@@ -1,4 +1,4 @@
-"""Creates an Iceberg table from the files of one of Spark's own tables, which does not change."""
+"""Creates an Iceberg table from the files of one of Spark's own tables, which stays unchanged."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _snapshot(run: ProcedureRun) -> tuple[Row, ...]:
 
 
 def _check_name_is_free(run: ProcedureRun) -> None:
-    """No name hides a table of Spark's."""
+    """Raise `TableAlreadyExistsError` if the name would hide one of Spark's own tables."""
     if run.catalog.name != SESSION_CATALOG:
         return
     levels = (*run.identifier.namespace, run.identifier.name)

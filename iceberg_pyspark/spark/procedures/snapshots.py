@@ -17,7 +17,7 @@ _PICKED = {"source_snapshot_id": _ID, "current_snapshot_id": _ID}
 
 
 def _move_main(run: ProcedureRun, move: Callable[[ManageSnapshots], ManageSnapshots]) -> Row:
-    """The current snapshot before and after."""
+    """Move main and return the ids of its current snapshot before and after."""
     before = run.table.metadata.current_snapshot_id
     move(run.table.manage_snapshots()).commit()
     return (before, run.table.metadata.current_snapshot_id)

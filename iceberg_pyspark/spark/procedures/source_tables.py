@@ -1,4 +1,4 @@
-"""The source files of a procedure: those of a folder, or of a table of Spark's own catalog."""
+"""The source files of a procedure: files of a folder, or of a table of Spark's own catalog."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TIME = re.compile(r'"(type|elementType|keyType|valueType)":"timestamp')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFiles:
-    """Where files are, of which format, and in which partitions; None: in all there are."""
+    """The location, format and partitions of source files; `partitions` is None for all of them."""
 
     location: str
     file_format: DataFileFormat
@@ -29,14 +29,14 @@ class SourceFiles:
 
 
 def folder_source(levels: Sequence[str]) -> SourceFiles | None:
-    """The files that a name such as `` `parquet`.`/folder` `` means; None for other names."""
+    """Return the files of a name such as `` `parquet`.`/folder` ``, or None for other names."""
     if len(levels) != 2 or levels[0].lower() not in _FORMATS:
         return None
     return SourceFiles(location=levels[1], file_format=cast("DataFileFormat", levels[0].lower()))
 
 
 def table_source(spark: SparkSession, levels: Sequence[str]) -> tuple[SessionTable, SourceFiles]:
-    """A table of Spark's own catalog, and its files; raises `UnsupportedFeatureError`."""
+    """Return a table of Spark's own catalog and its files; raise `UnsupportedFeatureError`."""
     table = session_table(spark, levels)
     if table.type == "VIEW" or table.provider not in _FORMATS:
         kind = "a view" if table.type == "VIEW" else f"of the format {table.provider}"
@@ -51,7 +51,8 @@ def table_source(spark: SparkSession, levels: Sequence[str]) -> tuple[SessionTab
             "TABLE ... USING iceberg AS SELECT"
         )
     for partition in table.partitions or ():
-        # a file's values come from its folders: they must say what the catalog says
+        # add_files reads a file's partition values from its folders, so they must match the
+        # catalog.
         texts = partition_texts(f"{partition.location}/x", table.location)
         if spelled_as(texts, table.partition_columns) != dict(partition.values):
             raise UnsupportedFeatureError(

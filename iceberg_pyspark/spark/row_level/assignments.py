@@ -22,26 +22,26 @@ Assignments: TypeAlias = Mapping[ColumnPath, Value]
 
 
 def as_column(condition: str | Column) -> Column:
-    """A condition: an expression of Spark SQL, or a column."""
+    """Return a condition, given as a Spark SQL expression or a column, as a column."""
     return sql.expr(condition) if isinstance(condition, str) else condition
 
 
 def as_value(value: str | Column) -> Value:
-    """A value: an expression of Spark SQL, or a column."""
+    """Return a value that is given as a Spark SQL expression or a column."""
     return Sql(value) if isinstance(value, str) else value
 
 
 def parse_assignments(assignments: Mapping[str, str | Column]) -> dict[ColumnPath, Value]:
-    """Assignments by the path of what is assigned."""
+    """Return the assignments keyed by the paths of the assigned columns and fields."""
     return {tuple(parse_levels(name)): as_value(value) for name, value in assignments.items()}
 
 
 def resolve_paths(
     assignments: Assignments, schema: spark_types.StructType, table: str, *, case_sensitive: bool
 ) -> dict[ColumnPath, Value]:
-    """The assignments by the names that the table has.
+    """Return the assignments with the names as in the table's schema.
 
-    Raises `InvalidRequestError` for names it has not, and where two assign one column.
+    Raise `InvalidRequestError` for an unknown name, and if two assignments overlap.
     """
     value_by_path: dict[ColumnPath, Value] = {}
     for path, value in assignments.items():
@@ -77,7 +77,7 @@ def _resolve_path(
 
 
 def type_at(schema: spark_types.StructType, path: ColumnPath) -> spark_types.DataType:
-    """The type of what a path names."""
+    """Return the type of the column or field at a path."""
     type_: spark_types.DataType = schema
     for name in path:
         assert isinstance(type_, spark_types.StructType), "the path was resolved"
@@ -86,7 +86,7 @@ def type_at(schema: spark_types.StructType, path: ColumnPath) -> spark_types.Dat
 
 
 def whole_columns(assignments: Assignments, schema: spark_types.StructType) -> dict[str, Value]:
-    """The assignments as values of whole columns: where a part is assigned, the rest is kept."""
+    """Return the assignments as values of whole columns; fields without an assignment are kept."""
     return {
         name: assignments[name,]
         if (name,) in assignments

@@ -21,13 +21,13 @@ class Op(IntEnum):
     UPDATE = 1
     INSERT = 2
     COPY = 3
-    """Written again as it is, because its file is rewritten."""
+    """The row is written again unchanged, because its file is rewritten."""
     KEEP_UNCHANGED = 4
-    """Met by a source row that changes nothing; a second one would be an error all the same."""
+    """A source row matched the row without changing it; a second match is still an error."""
 
 
 WRITTEN = (Op.UPDATE, Op.INSERT, Op.COPY)
 REMOVED = (Op.DELETE, Op.UPDATE)
 
 ClauseOp: TypeAlias = Literal[Op.UPDATE, Op.DELETE, Op.INSERT]
-"""What a clause of a merge may do."""
+"""The operations that a clause of a MERGE may have."""

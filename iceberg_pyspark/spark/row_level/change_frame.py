@@ -34,18 +34,18 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField, UnknownType
 
 Where: TypeAlias = Literal["any", "both", "source", "target"]
-"""Which rows of a join: any, those of both sides, of the source alone, of the target alone."""
+"""The rows of a join: any rows, rows with both sides, only the source, or only the target."""
 
 _Case: TypeAlias = Value | None
-"""What a column is after a change; None for null."""
+"""The value of a column after a change; None for null."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What happens to rows that fulfil a condition, None for all; `values` by column.
+    """What happens to the rows that fulfil a condition, or to all rows if it is None.
 
-    `side` says whose columns condition and values name, `placed` whether the row is about a target
-    row, whose place then matters.
+    `values` are the new values by column. `side` is the side of the join whose columns the
+    condition and values name. `placed` says whether a changed row has the position of a target row.
     """
 
     op: Op
@@ -57,7 +57,7 @@ class Change:
 
 
 def change_frame(target: Target, rows: Rows, changes: Sequence[Change]) -> DataFrame:
-    """The changes of the rows of a frame."""
+    """Return the changes of a frame's rows as a DataFrame (`change_columns.py`)."""
     columns = [_column(OP, "integer", [Number(int(c.op)) for c in changes])]
     for name, type_, place in (
         (FILE, "string", metadata_columns.FILE),
@@ -90,18 +90,20 @@ def _unchanged(f: NestedField) -> _Case:
 
 
 def _no_place(change: Change) -> _Case:
-    """A row of the source alone has no place that could be wrong."""
+    """Return no value for the position; a row of the source alone never has one, so any value will
+    do.
+    """
     return Unused() if change.where == "source" else None
 
 
 def _fields(target: Target) -> list[NestedField]:
-    # no file holds a column of type unknown
+    # No file contains a column of type unknown.
     columns_in_files = [f for f in target.schema.fields if not isinstance(f.type, UnknownType)]
     return [*columns_in_files, *target.lineage]
 
 
 def _values(target: Target, rows: Rows, changes: Sequence[Change]) -> list[ChangedColumn]:
-    """A column for each of the table's, and for the row's lineage."""
+    """Return the columns of the table and of row lineage, with their values after each change."""
     struct = to_spark_schema(target.schema)
     types = {f.name: f.dataType.json() for f in struct.fields}
     new_values = _assignments(target, rows, changes, struct)
@@ -121,7 +123,7 @@ def _values(target: Target, rows: Rows, changes: Sequence[Change]) -> list[Chang
 def _assignments(
     target: Target, rows: Rows, changes: Sequence[Change], struct: spark_types.StructType
 ) -> list[dict[str, Value]]:
-    """The assignments of each change, as whole columns of the right types."""
+    """Return the assignments of each change as whole columns, cast to the column types."""
     if not any(c.values for c in changes):
         return [{} for _ in changes]
     case_sensitive = target.session.spark.conf.get("spark.sql.caseSensitive", "false") == "true"
@@ -146,7 +148,7 @@ def _value(
     new_values: Mapping[str, Value],
     defaults: Mapping[str, _Case],
 ) -> _Case:
-    """The value of a column after a change."""
+    """Return the value of a column after a change."""
     if f in target.lineage:
         stays = change.op is Op.COPY or (
             change.op is Op.UPDATE and f.name == metadata_columns.ROW_ID.name
@@ -160,14 +162,14 @@ def _value(
         case Op.INSERT:
             return new_values.get(f.name, defaults[f.name])
         case Op.KEEP_UNCHANGED:
-            # not written, and rare: not worth an expression of its own
+            # The row is not written, so its value does not matter.
             return Unused()
         case _:
             return None
 
 
 def _default(f: NestedField) -> Value | None:
-    """The column's write default in the column's type; None for null."""
+    """Return the column's write default, cast to the column's type; None for null."""
     value = default_of(f, "write")
     if value is None:
         return None

@@ -23,10 +23,10 @@ from iceberg_pyspark.storage.file_io import FileIO
 
 @dataclass(frozen=True, kw_only=True)
 class TaskChanges:
-    """The result of one task; bitmaps are in their portable form, by data file.
+    """The result of one task; bitmaps are in their portable form, by data file path.
 
-    `removed` are the target rows that go, `staying` those that were matched and stay.
-    `duplicate_match` is a data file of which one row was matched twice.
+    `removed` are the positions of removed target rows, `staying` of matched rows that stay.
+    `duplicate_match` is a data file in which a row was matched twice.
     """
 
     data_files: tuple[DataFile, ...]
@@ -38,7 +38,7 @@ class TaskChanges:
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeTask:
-    """The part of one task; `context` None where no rows are written."""
+    """The work of one task; `context` is None if no rows are written."""
 
     context: WriteContext | None
     io: FileIO
@@ -46,7 +46,7 @@ class ChangeTask:
     def __call__(
         self, batches: Iterable[pa.RecordBatch], partition_id: int, task_id: int
     ) -> tuple[tuple[DataFile, ...], TaskChanges]:
-        """Carry out the changes of one partition: its files and its result."""
+        """Carry out the changes of one partition and return its new files and its result."""
         changes = carry_out(
             self.context, batches, self.io, partition_id=partition_id, task_id=task_id
         )
@@ -61,7 +61,7 @@ def carry_out(
     partition_id: int,
     task_id: int,
 ) -> TaskChanges:
-    """Write the new rows of one task and gather the positions of the others."""
+    """Write the new rows of one task and collect the positions of the changed rows."""
     positions = _Positions()
     files: list[DataFile] = []
     if context is None:
@@ -79,7 +79,7 @@ _WRITTEN_OPS = pa.array([int(op) for op in WRITTEN], pa.int32())
 
 @dataclass(slots=True)
 class _Positions:
-    """Positions and counts, gathered batch by batch."""
+    """Positions and counts that are collected batch by batch."""
 
     removed: dict[str, BitMap64] = field(default_factory=dict)
     staying: dict[str, BitMap64] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class _Positions:
     duplicate_match: str | None = None
 
     def rows_of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows to write of each batch, after the places of the others were gathered."""
+        """Collect the positions of each batch, then yield its rows to write."""
         for batch in batches:
             self.add_batch(batch)
             is_written = pc.is_in(batch.column(OP), value_set=_WRITTEN_OPS)
@@ -123,14 +123,15 @@ class _Positions:
             start = end
             bitmap = into.setdefault(path, BitMap64())
             before = len(bitmap)
-            # an array of the array module is taken whole, one of numpy number by number
+            # BitMap64 takes an array of the array module as a whole, but a numpy array number by
+            # number.
             bitmap |= BitMap64(array("Q", here.astype(np.uint64).tobytes()))
             into[path] = bitmap
             if len(bitmap) - before < len(here):
                 self.duplicate_match = path
 
     def changes(self, files: list[DataFile]) -> TaskChanges:
-        """The result of the task."""
+        """Return the result of the task."""
         return TaskChanges(
             data_files=tuple(files),
             removed=_serialize(self.removed),

@@ -19,7 +19,7 @@ from iceberg_pyspark.spark.row_level.target import Target
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeWhere(ABC):
-    """An `Operation` on the rows for which the condition is true."""
+    """An `Operation` on the rows that fulfil a condition."""
 
     condition: Column
     may_run_again: bool = True
@@ -28,10 +28,10 @@ class ChangeWhere(ABC):
 
     @abstractmethod
     def change(self) -> Change:
-        """The change of each selected row."""
+        """Return the change of each selected row."""
 
     def needs_no_rebalance(self, target: Target) -> bool:
-        """See `Operation`: few rows of many files."""
+        """See `Operation`: the changed rows are few and come from many files."""
         del target
         return False
 
@@ -42,7 +42,7 @@ class ChangeWhere(ABC):
     def changes(self, target: Target, rows: DataFrame, mode: Mode) -> DataFrame:
         """See `Operation`."""
         if mode == "merge-on-read":
-            # filtered, not tested: Spark prunes files by it
+            # A filter instead of a case expression, so that Spark prunes files by the condition.
             rows = self._select(target, rows)
             return change_frame(target, Rows(frame=rows, target=rows), [self.change()])
         changes = [replace(self.change(), condition=self.condition), _COPY]

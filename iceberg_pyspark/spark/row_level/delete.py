@@ -21,7 +21,7 @@ from iceberg_pyspark.table.reading.whole_files import FileSelection, select_file
 
 @dataclass(frozen=True, kw_only=True)
 class Delete(ChangeWhere):
-    """Delete the rows for which the condition is true."""
+    """A `DELETE` of the rows that fulfil the condition."""
 
     name: ClassVar[OperationName] = "delete"
 
@@ -38,7 +38,7 @@ class Delete(ChangeWhere):
         try:
             predicate = bind(exact_predicate_of(condition, target.schema), target.schema)
         except InvalidRequestError:
-            # more than columns and literals
+            # The condition has more than columns and literals.
             return None
         return select_files(target.scan().pruned_by(predicate))
 

@@ -1,9 +1,9 @@
 """Writes equality deletes, which delete rows by column values without reading the table.
 
-Specification, "Equality Delete Files". They apply to rows of earlier commits, so rows with the same
-keys that are appended afterwards stay: an upsert for streams that cannot read the table. In a
-partitioned table an equality delete applies to its own partition of its own spec, so the key
-columns must determine the partition, and each spec in use gets its own delete files.
+Specification, "Equality Delete Files". Equality deletes apply only to rows of earlier commits, so
+rows with the same keys that are appended afterwards stay: an upsert for streams that cannot read
+the table. In a partitioned table an equality delete applies to its own partition of its own spec,
+so the key columns must determine the partition, and each spec in use gets its own delete files.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from iceberg_pyspark.table.changes.written_files import WrittenFiles
 def write_equality_deletes(
     request: Request, frame: DataFrame, columns: Sequence[str]
 ) -> LoadedTable:
-    """Delete the rows whose columns equal those of a row of the frame, nulls equal to nulls."""
+    """Delete the table's rows whose columns equal those of a row of the frame; null equals null."""
     loaded_table = request.load()
     metadata, table = loaded_table.metadata, str(request.identifier)
     write = request.resolve(loaded_table)
@@ -86,7 +86,7 @@ def write_equality_deletes(
 
 
 def _context(table: str, write: SessionWrite, schema: Schema, spec: PartitionSpec) -> WriteContext:
-    """How to write delete files of a spec, which have the key columns alone."""
+    """Return the context for writing a spec's delete files, which have only the key columns."""
     context = write_context_of(
         table,
         write.metadata,
@@ -104,7 +104,7 @@ def _context(table: str, write: SessionWrite, schema: Schema, spec: PartitionSpe
 
 
 def _values(assignments: Sequence[StoreAssignment], values: Sequence[Value]) -> ChangedRows:
-    """Of every row the values, each by the name of its column."""
+    """Return the description of rows that consist of the values, named as their columns."""
     return ChangedRows(
         changes=(ChangedWhen(where="any", condition=None, side=None),),
         columns=tuple(
@@ -115,7 +115,9 @@ def _values(assignments: Sequence[StoreAssignment], values: Sequence[Value]) -> 
 
 
 def _specs_to_delete_from(write: SessionWrite) -> tuple[PartitionSpec, ...]:
-    """A delete holds for files of its own spec; one of an unpartitioned spec for all there are."""
+    """Return the specs that need delete files: an unpartitioned spec covers all files, else all
+    specs.
+    """
     manifests = [] if write.base is None else read_snapshot_manifests(write.io, write.base)
     with_rows = {
         m.partition_spec_id

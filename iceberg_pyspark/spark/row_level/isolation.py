@@ -1,8 +1,8 @@
 """Checks that concurrent commits do not conflict with what a row-level operation has read.
 
 The properties `write.<operation>.isolation-level` and `write.<operation>.mode` are Java's, with
-Java's defaults. Checked are the files that may have rows which the scan selected, and the changed
-files.
+Java's defaults. The checks cover the files that may have rows which the scan selected, and the
+changed files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Mode: TypeAlias = Literal["copy-on-write", "merge-on-read"]
 
 
 def mode_of(metadata: TableMetadata, operation: OperationName) -> Mode:
-    """The table's mode for the operation; version 1 can only rewrite files."""
+    """Return the table's mode for the operation; format version 1 allows only copy-on-write."""
     mode = ROW_LEVEL_MODE[operation].of(metadata.properties)
     if mode == "copy-on-write" or metadata.format_version < 2:
         return "copy-on-write"
@@ -30,7 +30,7 @@ def mode_of(metadata: TableMetadata, operation: OperationName) -> Mode:
 
 
 def isolation_of(metadata: TableMetadata, operation: OperationName) -> IsolationLevel:
-    """The table's isolation level for the operation."""
+    """Return the table's isolation level for the operation."""
     return cast("IsolationLevel", ROW_LEVEL_ISOLATION[operation].of(metadata.properties))
 
 
@@ -43,10 +43,10 @@ def conflict_checks(
     touched_tasks: Iterable[ScanTask],
     rows_are_kept: bool,
 ) -> ConflictChecks:
-    """The checks of an operation that read rows of `read` and touched these files.
+    """Return the conflict checks of an operation that read rows of `read` and touched these files.
 
-    `rows_are_kept`: rows of the files are written again, so that deletes added to them meanwhile
-    would be undone.
+    `rows_are_kept` means that rows of the files are written again, which would undo deletes that
+    other commits add to the files in the meantime.
     """
     files = tuple(touched_tasks)
     serializable = isolation_of(metadata, operation) == "serializable"

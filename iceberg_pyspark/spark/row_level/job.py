@@ -1,4 +1,4 @@
-"""The Spark job of a row-level operation: writes new rows, collects the positions of old ones."""
+"""The Spark job of a row-level operation: writes new rows, collects positions of old rows."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def run_job(
     writes_rows: bool,
     needs_no_rebalance: Callable[[], bool],
 ) -> TouchedRows:
-    """Carry out the changes of a frame (`change_columns.py`).
+    """Run the job that carries out the changes of a frame (`change_columns.py`).
 
-    `needs_no_rebalance` tells whether they need no rebalancing, asked where that is a question.
+    `needs_no_rebalance` says whether the changes need no rebalancing; it is only called if they
+    might.
     """
     context = None
     if writes_rows:
@@ -44,11 +45,11 @@ def run_job(
         )
         schema = context.schema
         context = replace(context, schema=replace(schema, fields=(*schema.fields, *target.lineage)))
-        # what cannot be written is refused here, not by every task
+        # Columns that cannot be written are refused here, not in every task.
         stored_schema(context.schema)
         bridge = target.session.bridge
         if mode == "merge-on-read" and distribution.mode == "none" and not needs_no_rebalance():
-            # few rows of many files: not a file for each task that has one
+            # The rows are few and come from many files: without this, each task would write a file.
             frame = bridge.writes.rebalance(
                 frame, [], distribution.partition_bytes or _ADVISORY_BYTES
             )
@@ -60,9 +61,9 @@ def run_job(
 def _distribution(
     settings: WriteSettings, metadata: TableMetadata, operation: OperationName, mode: Mode
 ) -> dict[str, str]:
-    """The properties with the operation's own distribution mode, `hash` unless they say one.
+    """Return the properties with the operation's own distribution mode, which is `hash` by default.
 
-    A merge that rewrites the files of an unpartitioned table distributes as any write does.
+    A merge that rewrites the files of an unpartitioned table is distributed like any other write.
     """
     properties = dict(settings.properties)
     own = ROW_LEVEL_DISTRIBUTION[operation]

@@ -1,7 +1,7 @@
 """Limits the table's rows of a join to the key range of the source.
 
-The source is that of a merge, or a subquery in the condition that selects the rows to change. If
-the condition equates a column with an expression of the source, the minimum and maximum of the
+The source is the source of a merge, or a subquery in the condition that selects the rows to change.
+If the condition equates a column with an expression of the source, the minimum and maximum of the
 expression (and its values, if there are few and the table is partitioned by the column) become a
 filter on the table, by which Spark's scan skips files. This evaluates the source once more, so it
 is done only if Spark considers the source deterministic and small.
@@ -23,13 +23,13 @@ from iceberg_pyspark.spark.row_level.target import Target
 MOST_SOURCE_BYTES = 256 * 1024 * 1024
 MOST_VALUES = 256
 SMALL_SOURCE_BYTES = 1024 * 1024
-"""A larger source is taken to have more values than that, where only few would leave out files."""
+"""A larger source is assumed to have too many values if only few values would prune files."""
 
 LEAST_TABLE_BYTES = 128 * 1024 * 1024
-"""A smaller table is read sooner than the source is asked, unless for partitions."""
+"""Reading a smaller table is faster than evaluating the source, unless partitions are pruned."""
 
 OPEN_FILE_BYTES = 4 * 1024 * 1024
-"""In the time that a file takes to open so many bytes are read, as Spark has it too."""
+"""The number of bytes that are read in the time of opening a file, as Spark also assumes."""
 
 _RANGED = (
     spark_types.ByteType,
@@ -44,7 +44,7 @@ _RANGED = (
 
 @dataclass(frozen=True)
 class Key:
-    """`column` of the table, or a widened one, is equal to `value` of the source."""
+    """An equality of a join: the table's `column`, perhaps widened, equals the source's `value`."""
 
     name: str
     column: StatementExpression
@@ -53,7 +53,7 @@ class Key:
 
 
 def keys_of(target: Target, rows: DataFrame, source: DataFrame, condition: Column) -> Sequence[Key]:
-    """What the condition asks to be equal; `rows` are the target's."""
+    """Return the equalities in the condition; `rows` are the target's rows."""
     return [
         Key(*key) for key in target.session.bridge.joins.equi_join_keys(rows, source, condition)
     ]
@@ -62,7 +62,7 @@ def keys_of(target: Target, rows: DataFrame, source: DataFrame, condition: Colum
 def prune_by_key_range(
     target: Target, rows: DataFrame, source: DataFrame, keys: Sequence[Key]
 ) -> DataFrame:
-    """The rows without those that no row of the source can meet; all where that is not cheap."""
+    """Return the rows within the key range of the source, or all rows if that is not cheap."""
     bridge = target.session.bridge
     keys = [k for k in keys if _has_range(k.type)]
     size = target.size_in_bytes + target.file_count * OPEN_FILE_BYTES
@@ -88,7 +88,7 @@ def prune_by_key_range(
 
 
 def prune_by_subqueries(target: Target, rows: DataFrame, condition: Column) -> DataFrame:
-    """The rows without those that no subquery of a condition can select."""
+    """Return the rows that some subquery of the condition may select."""
     for source, keys in target.session.bridge.joins.subquery_keys(rows, condition):
         rows = prune_by_key_range(target, rows, source, [Key(*key) for key in keys])
     return rows
@@ -100,9 +100,9 @@ _BOUNDS = (("least", sql.min), ("greatest", sql.max))
 def rows_with_source_keys(
     target: Target, rows: DataFrame, source: DataFrame, keys: Sequence[Key], *, outer: bool
 ) -> DataFrame:
-    """The rows that have the keys of some source row, where finding these first is cheaper.
+    """Return the rows that have the keys of some source row, if finding them first is cheaper.
 
-    `outer`: the join to come keeps source rows that meet none.
+    `outer` means that the later join keeps source rows without a match.
     """
     bridge = target.session.bridge
     matching_rows: DataFrame = bridge.joins.semi_join_on_keys(
@@ -117,7 +117,7 @@ def rows_with_source_keys(
 
 
 def _has_range(type_: spark_types.DataType) -> bool:
-    # collated texts are equal where their bytes are not
+    # Collated strings can be equal although their bytes differ.
     if isinstance(type_, spark_types.StringType):
         return type_ == spark_types.StringType()
     return isinstance(type_, _RANGED)

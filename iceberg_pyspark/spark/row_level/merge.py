@@ -29,19 +29,21 @@ from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spec.metadata_columns import FILE, POS
 
 _FROM_SOURCE = "__ice_source"
-"""Null where a join has kept a row of the target that met none of the source (`Joins.java`)."""
+"""A column that is null in target rows without a match that a join has kept (`Joins.java`)."""
 
 _ROW = "__ice_row"
 LEAST_TASK_BYTES = 4 * 1024 * 1024
 MOST_TASK_BYTES = 64 * 1024 * 1024
-"""Of the source, for a task that joins and writes; of more a rebalancing makes larger files."""
+"""The bounds on the source bytes of a task that joins and writes; beyond it rows are rebalanced."""
 
 _SUMMARY = "spark.merge-into.num-target-rows-"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clause:
-    """WHEN ... THEN: `condition` None holds always; `values` of an update or insert."""
+    """A WHEN ... THEN clause; it always applies if `condition` is None. `values` are for updates
+    and inserts.
+    """
 
     op: ClauseOp
     condition: Value | None = None
@@ -50,7 +52,9 @@ class Clause:
 
 @dataclass(frozen=True, kw_only=True)
 class Merge:
-    """Clauses of each kind are tried in their order, and the first that holds is carried out."""
+    """A MERGE: the clauses of each kind are tried in order, and the first that applies is carried
+    out.
+    """
 
     source: DataFrame
     condition: Column
@@ -62,7 +66,7 @@ class Merge:
 
     @property
     def requires_single_match(self) -> bool:
-        """See `Operation`: to delete a row twice is to delete it."""
+        """See `Operation`: a second match does no harm if the only clause deletes the row."""
         match self.matched:
             case ():
                 return False
@@ -72,7 +76,7 @@ class Merge:
                 return True
 
     def selection(self, target: Target) -> None:
-        """See `Operation`: which rows change is for Spark to tell."""
+        """See `Operation`: only a Spark job can determine the changed rows."""
         del target
 
     def writes_rows(self, mode: Mode) -> bool:
@@ -81,7 +85,7 @@ class Merge:
         return mode == "copy-on-write" or any(c.op is not Op.DELETE for c in clauses)
 
     def needs_no_rebalance(self, target: Target) -> bool:
-        """See `Operation`: where every row of the source is written, that is known beforehand."""
+        """See `Operation`: this is known beforehand if every row of the source is written."""
         clauses = (self.matched, self.not_matched)
         every_row = all(
             of and of[-1].condition is None and all(c.op is not Op.DELETE for c in of)
@@ -100,9 +104,10 @@ class Merge:
         )
 
     def summary(self, row_changes: RowChanges) -> dict[str, str]:
-        """See `Operation`: counts under Java's names.
+        """See `Operation`: return counts under Java's names.
 
-        Which kind of clause a row is counted for is not known where both kinds have such clauses.
+        If matched and unmatched clauses both update (or both delete), the counts by kind of clause
+        are unknown and left out.
         """
         counts = {
             "copied": row_changes.copied,
@@ -168,7 +173,7 @@ class Merge:
                 changes.append(Change(where="both", op=Op.COPY))
             elif self.requires_single_match:
                 changes.append(Change(where="both", op=Op.KEEP_UNCHANGED))
-        # these know one side only, so its names need no prefix
+        # These clauses see only one side of the join, so their column names need no prefix.
         changes += [_change(c, "source", "source") for c in self.not_matched]
         changes += [_change(c, "target", "target") for c in self.not_matched_by_source]
         if rewriting:
@@ -177,7 +182,7 @@ class Merge:
 
 
 def _without_duplicates(rows: DataFrame, join: DataFrame) -> DataFrame:
-    """Rows of the target once, though several rows of the source meet them; others as they are."""
+    """Return target rows only once, even if several source rows match; keep other rows."""
     place = rows[FILE.name], rows[POS.name]
     other = sql.when(place[1].isNull(), sql.monotonically_increasing_id())
     row = sql.struct(*place, other).alias(_ROW)

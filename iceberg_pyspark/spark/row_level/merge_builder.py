@@ -23,9 +23,9 @@ SOURCE_ALIAS = "s"
 
 @dataclass(frozen=True, kw_only=True)
 class MergeTable:
-    """What a builder needs of its table: its columns now, how to widen it, how to run a merge.
+    """What a builder needs to know and do: read the columns, widen the schema, run a merge.
 
-    `has_alias` tells whether a source was given a name.
+    `has_alias` returns whether a source has an alias.
     """
 
     columns: Callable[[], tuple[str, ...]]
@@ -41,11 +41,11 @@ class _ClauseDraft:
     op: ClauseOp
     condition: Column | None
     values: Mapping[str, str | Column] | None = None
-    """What is assigned; None for every column the source's of its name."""
+    """The assigned values; None assigns to every column the source column of the same name."""
 
 
 class MergeBuilder:
-    """A merge to be: add clauses, then `merge()`."""
+    """A builder of a merge: add clauses, then call `merge()`."""
 
     def __init__(self, table: MergeTable, source: DataFrame, condition: str | Column) -> None:
         self._table = table
@@ -57,24 +57,24 @@ class MergeBuilder:
         self._not_matched_by_source: list[_ClauseDraft] = []
 
     def whenMatched(self, condition: str | Column | None = None) -> MatchedClause:
-        """Begin a clause for rows of the table that a source row meets."""
+        """Begin a clause for rows of the table that match a source row."""
         return MatchedClause(self, self._matched, condition)
 
     def whenNotMatched(self, condition: str | Column | None = None) -> NotMatchedClause:
-        """Begin a clause for source rows that meet no row of the table."""
+        """Begin a clause for source rows that match no row of the table."""
         return NotMatchedClause(self, self._not_matched, condition)
 
     def whenNotMatchedBySource(self, condition: str | Column | None = None) -> MatchedClause:
-        """Begin a clause for rows of the table that no source row meets."""
+        """Begin a clause for rows of the table that match no source row."""
         return MatchedClause(self, self._not_matched_by_source, condition)
 
     def withSchemaEvolution(self) -> MergeBuilder:
-        """Add the source's further columns to the table first, and widen types."""
+        """Add new columns of the source to the table first, and widen column types."""
         self._evolves = True
         return self
 
     def merge(self) -> RowChanges:
-        """Carry it out, as one snapshot."""
+        """Carry out the merge as one snapshot, and return the counts of changed rows."""
         if not (self._matched or self._not_matched or self._not_matched_by_source):
             raise InvalidRequestError("a merge needs a clause: whenMatched().updateAll(), ...")
         if self._evolves:
@@ -93,7 +93,7 @@ class MergeBuilder:
         )
 
     def _new_columns(self) -> DataFrame:
-        """The source's columns that the clauses assign to the table."""
+        """Return the source's columns that the clauses assign to the table."""
         drafts = (*self._matched, *self._not_matched, *self._not_matched_by_source)
         names = {name.lower() for g in drafts for name in g.values or ()}
         every = any(g.values is None and g.op is not Op.DELETE for g in drafts)
@@ -131,7 +131,7 @@ class MergeBuilder:
 
 
 class _Clause:
-    """One `when...` of a merge, until its action is named."""
+    """One `when...` clause of a merge, before its action is given."""
 
     def __init__(
         self, builder: MergeBuilder, clauses: list[_ClauseDraft], condition: str | Column | None
@@ -146,14 +146,14 @@ class _Clause:
 
 
 class MatchedClause(_Clause):
-    """A clause for matched rows of the table."""
+    """A clause for rows of the table, with the actions update and delete."""
 
     def update(self, assignments: Mapping[str, str | Column]) -> MergeBuilder:
         """Assign values to columns."""
         return self._add(Op.UPDATE, assignments)
 
     def updateAll(self) -> MergeBuilder:
-        """Assign every column the source's column of its name."""
+        """Assign to every column the source column of the same name."""
         return self._add(Op.UPDATE, None)
 
     def delete(self) -> MergeBuilder:
@@ -162,12 +162,12 @@ class MatchedClause(_Clause):
 
 
 class NotMatchedClause(_Clause):
-    """A clause for rows of the source without a match."""
+    """A clause for source rows without a match, with the action insert."""
 
     def insert(self, assignments: Mapping[str, str | Column]) -> MergeBuilder:
-        """Insert a row of these values; other columns get their defaults."""
+        """Insert a row with these values; other columns get their defaults."""
         return self._add(Op.INSERT, assignments)
 
     def insertAll(self) -> MergeBuilder:
-        """Insert the source's row, columns by name."""
+        """Insert the source row; columns are matched by name."""
         return self._add(Op.INSERT, None)

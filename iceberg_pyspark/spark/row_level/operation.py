@@ -14,9 +14,10 @@ from iceberg_pyspark.table.reading.whole_files import FileSelection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChanges:
-    """What an operation did; `snapshot_id` is the one it made, or the one it left as it was.
+    """The counts of changed rows, and the id of the snapshot that the operation created.
 
-    `copied` rows were written again unchanged, because their files were rewritten.
+    Without any change, `snapshot_id` is the id of the unchanged snapshot. `copied` rows were
+    written again unchanged, because their files were rewritten.
     """
 
     snapshot_id: int | None
@@ -27,7 +28,7 @@ class RowChanges:
 
 
 class Operation(Protocol):
-    """DELETE, UPDATE or MERGE, yet to be run on a target."""
+    """A DELETE, UPDATE or MERGE that can be run on a target."""
 
     @property
     def name(self) -> OperationName:
@@ -36,39 +37,41 @@ class Operation(Protocol):
 
     @property
     def requires_single_match(self) -> bool:
-        """Whether one row of the table may be met by one row of the source only."""
+        """Whether each row of the table may match at most one row of the source."""
         ...
 
     @property
     def may_run_again(self) -> bool:
-        """Whether it means the same on a newer snapshot, so that a conflict can be met that way."""
+        """Whether the operation can be repeated on a newer snapshot after a conflict."""
         ...
 
     @property
     def source(self) -> DataFrame | None:
-        """The source that it reads besides the table."""
+        """The source that the operation reads besides the table, or None."""
         ...
 
     def selection(self, target: Target) -> FileSelection | None:
-        """Which files it is about, where that can be told from metadata."""
+        """Return the files and rows that the operation selects, if metadata determine them, or
+        None.
+        """
         ...
 
     def writes_rows(self, mode: Mode) -> bool:
-        """Whether it may write rows."""
+        """Return whether the operation may write rows."""
         ...
 
     def needs_no_rebalance(self, target: Target) -> bool:
-        """Whether tasks get as many rows to write each as if the changes were rebalanced."""
+        """Return whether the tasks already get as many rows to write as after a rebalancing."""
         ...
 
     def touched_files(self, target: Target) -> DataFrame | None:
-        """Rows of the target whose files are to be rewritten; None if no row of it changes."""
+        """Return target rows whose files must be rewritten, or None if no target row changes."""
         ...
 
     def changes(self, target: Target, rows: DataFrame, mode: Mode) -> DataFrame:
-        """The changes of the target's rows (`change_columns.py`)."""
+        """Return the changes of the target's rows (`change_columns.py`)."""
         ...
 
     def summary(self, row_changes: RowChanges) -> dict[str, str]:
-        """Its additional entries in the snapshot's summary."""
+        """Return the operation's additional entries for the snapshot summary."""
         ...

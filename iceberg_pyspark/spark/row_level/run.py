@@ -39,9 +39,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """Which table an operation is for, and what its snapshot shall say.
+    """The table of an operation, and the properties of the operation's snapshot.
 
-    `branch` None: main, or the one that the session's `spark.wap.branch` names.
+    If `branch` is None, the operation writes to main or to the branch of the session's
+    `spark.wap.branch`.
     """
 
     session: RowLevelSession
@@ -50,22 +51,22 @@ class Request:
     branch: str | None = None
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     statement_columns: Any = None
-    """The statement of Spark's, by whose ids the columns of the table are known."""
+    """Spark's statement, whose column ids the table's rows get."""
 
     schema_id: int | None = None
-    """The schema these columns are of."""
+    """The schema that the statement's columns belong to."""
 
     @property
     def identifier(self) -> TableIdentifier:
-        """The name of the table."""
+        """The identifier of the table."""
         return self.table.identifier
 
     def load(self) -> LoadedTable:
-        """The table as it is now; raises `TableRecreatedError` where it is another one."""
+        """Return the table's current state; raise `TableRecreatedError` if it is another table."""
         return check_same_table(self.table, self.catalog.load_table(self.identifier))
 
     def resolve(self, loaded_table: LoadedTable) -> SessionWrite:
-        """The write that the operation will be, to the table as it was loaded."""
+        """Return the write of the operation to the loaded table."""
         environment = self.session.bridge.row_changes.environment()
         options = {f"snapshot-property.{k}": v for k, v in self.snapshot_properties.items()}
         settings = write_settings(
@@ -75,7 +76,9 @@ class Request:
 
 
 def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges]:
-    """Run and commit; the table as it is then, and what was done."""
+    """Run and commit an operation; return the table after the commit and the counts of changed
+    rows.
+    """
     tries = 0
     while True:
         loaded_table = request.load()
@@ -102,13 +105,13 @@ def _check_schema(request: Request, loaded_table: LoadedTable) -> None:
 
 @dataclass(frozen=True)
 class _Run:
-    """One try."""
+    """One attempt at an operation."""
 
     operation: Operation
     target: Target
 
     def carry_out(self) -> tuple[LoadedTable, RowChanges]:
-        """Find what changes and commit it."""
+        """Determine the changes and commit them."""
         mode = mode_of(self.target.metadata, self.operation.name)
         selection = self.operation.selection(self.target)
         target = self.target.narrow(selection)
@@ -116,7 +119,7 @@ class _Run:
             return self._commit(target, TouchedRows())
         source = self.operation.source if mode == "copy-on-write" else None
         if source is not None and target.session.bridge.joins.comes_in_groups(source):
-            # read twice, and joined without a shuffle each time
+            # Such a source is not cached: it is read twice, and each join needs no shuffle.
             source = None
         with _cache(source):
             rewritten: frozenset[str] | None = None
@@ -141,7 +144,7 @@ class _Run:
             needs_no_rebalance=partial(operation.needs_no_rebalance, target),
         )
         if operation.requires_single_match:
-            # nothing is committed yet: an error here removes the files
+            # Nothing is committed yet, so an error here removes the files.
             with WrittenFiles(target.io, rows.data_files):
                 rows.check_single_matches(target.name)
         return rows
@@ -149,7 +152,7 @@ class _Run:
     def _commit(
         self, target: Target, rows: TouchedRows, rewritten: frozenset[str] | None = None
     ) -> tuple[LoadedTable, RowChanges]:
-        """Commit the rows; `rewritten` files go, and with them the whole files of the selection."""
+        """Commit the rows; remove the `rewritten` files and the whole files of the selection."""
         io = target.io
         whole = {} if target.selection is None else target.selection.whole
         touched_files = {
@@ -212,7 +215,7 @@ class _Run:
 
 @contextmanager
 def _cache(source: DataFrame | None) -> Iterator[None]:
-    """Have a source that is read twice, to find files and to change rows, give the same rows."""
+    """Cache a source that is read twice, to find files and to change rows: the rows must agree."""
     if source is None or source.is_cached:
         yield
         return
@@ -235,7 +238,7 @@ def _row_changes(rows: TouchedRows, deleted_whole: int) -> RowChanges:
         snapshot_id=None,
         inserted=rows.counts.get(Op.INSERT, 0),
         updated=updated,
-        # by place: one row may have been met by several to be deleted
+        # Counted by position: several source rows may have deleted the same row.
         deleted=sum(map(len, rows.removed.values())) - updated + deleted_whole,
         copied=rows.counts.get(Op.COPY, 0),
     )

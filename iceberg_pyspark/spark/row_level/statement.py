@@ -34,7 +34,7 @@ _OPS: Mapping[str, ClauseOp] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """A statement on the table of a handle, which knows its `columns` by their ids."""
+    """A statement on a table, given by its handle; `columns` has the column ids that it uses."""
 
     handle: str
     columns: Any
@@ -42,9 +42,9 @@ class Statement:
 
 
 def read_statement(bridge: Bridge, plan: Any) -> Statement:
-    """Take Spark's plan of a statement apart; raises `UnsupportedFeatureError`."""
+    """Return the statement of Spark's plan; raise `UnsupportedFeatureError`."""
     description, columns = bridge.row_changes.statement(plan)
-    # what it reads of our tables is pinned: on a newer snapshot it would mix two states
+    # Other Iceberg tables that it reads are pinned: a newer snapshot here would mix two states.
     may_run_again = not description.reads_iceberg
     condition = (
         sql.lit(True)

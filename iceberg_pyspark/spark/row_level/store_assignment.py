@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StoreAssignment:
-    """A value on its way to a column, or to a field inside it; it names columns of a side."""
+    """An assignment of a value to a column or a field in it; `side` is whose columns it names."""
 
     path: ColumnPath
     value: Value
     type: spark_types.DataType
-    """Of what it is assigned to."""
+    """The type of the assigned column or field."""
 
     side: Side = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """What values are of: the rows of a frame, made of a table's and, it may be, a source's."""
+    """The rows that values refer to: a frame of a table's rows and perhaps a source's rows."""
 
     frame: DataFrame
     target: DataFrame
@@ -48,7 +48,7 @@ class Rows:
 def cast_for_store(
     bridge: Bridge, rows: Rows, values: Sequence[StoreAssignment], table: str
 ) -> list[Value]:
-    """The values in the types of what they are assigned to."""
+    """Return the values cast to the types of the columns and fields that they are assigned to."""
     assignments = [Storing(value=v.value, side=v.side, type=v.type.json()) for v in values]
     types = bridge.row_changes.store_types(rows.frame, rows.target, rows.source, assignments)
     return [
@@ -72,12 +72,12 @@ def _cast_for_store(
 
 
 def same_type(one: spark_types.DataType, other: spark_types.DataType) -> bool:
-    """Whether two types are equal but for nulls and comments."""
+    """Return whether two types are equal apart from nullability and comments."""
     return _alike(one, other, str, operator.eq)
 
 
 def same_names(one: spark_types.DataType, other: spark_types.DataType) -> bool:
-    """Whether structs have fields of the same names in the same order, at every level."""
+    """Return whether structs have fields of the same names in the same order, at every level."""
     return _alike(one, other, str.lower, lambda a, b: True)
 
 
@@ -87,7 +87,7 @@ def _alike(
     name: Callable[[str], str],
     leaves: Callable[[spark_types.DataType, spark_types.DataType], bool],
 ) -> bool:
-    """Whether types are so by the names of fields in structs, and otherwise by `leaves`."""
+    """Compare types by the field names in structs, and otherwise by `leaves`."""
 
     def alike(a: spark_types.DataType, b: spark_types.DataType) -> bool:
         return _alike(a, b, name, leaves)

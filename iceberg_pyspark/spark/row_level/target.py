@@ -1,7 +1,8 @@
 """The table that a row-level operation changes: one snapshot of one branch, pinned.
 
-Its rows have the columns `_file` and `_pos` and, since version 3, those of row lineage. A target
-records the scans of an operation: a concurrent commit must not have changed what they read.
+Its rows have the columns `_file` and `_pos` and, since format version 3, the columns of row
+lineage. A target records the scans of an operation: a concurrent commit must not have changed what
+they read.
 """
 
 from __future__ import annotations
@@ -38,29 +39,31 @@ from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.reading.whole_files import FileSelection
 
 ALIAS = "t"
-"""What conditions call the table."""
+"""The alias of the table in conditions."""
 
 _MOST_COMPARED_FILES = 1000
-"""A table of more files is always filtered by the keys of the other side of a join."""
+"""A table with more files is always filtered by the keys of the other side of a join."""
 
 _LATE_FILTERS_OF_BROADCASTS = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowLevelSession:
-    """What operations need of a session with Iceberg in it; `bridge` is its door into the JVM."""
+    """The objects that row-level operations need from a session; `bridge` calls the JVM."""
 
     spark: SparkSession
     bridge: Any
     states: TableStates
 
     def check(self) -> None:
-        """Raise `UnsupportedFeatureError` where this release of Spark lets no rows be changed."""
+        """Raise `UnsupportedFeatureError` if row-level changes do not work on this release of
+        Spark.
+        """
         self.bridge.check(ROW_CHANGES)
 
 
 class OperationReads:
-    """The scans of one operation on its table, and the predicates of those that are planned."""
+    """The scans of one operation on its table, and the predicates of the planned scans."""
 
     def __init__(self, states: TableStates) -> None:
         self._states = states
@@ -68,7 +71,7 @@ class OperationReads:
         self._reads: list[TargetReads] = []
 
     def register(self, state: TableState, only_files: frozenset[str] | None) -> str:
-        """Register a state for queries, limited to `only_files`; returns its handle."""
+        """Register a state for queries, limited to `only_files`, and return its handle."""
         reads = TargetReads(only_files=only_files)
         self._reads.append(reads)
         handle = self._states.register(replace(state, reads=reads))
@@ -76,12 +79,14 @@ class OperationReads:
         return handle
 
     def predicate(self) -> Predicate:
-        """A bound predicate that all rows read so far match, except in reads of chosen files."""
+        """Return a bound predicate that all rows read so far match, except in reads of chosen
+        files.
+        """
         scans = [s for r in self._reads if r.only_files is None for s in r.scans]
         return or_(*(s.context.predicate for s in scans)) if scans else AlwaysTrue()
 
     def last_predicate(self) -> Predicate:
-        """A bound predicate that keeps every file of the last read that was planned."""
+        """Return a bound predicate that keeps every file of the last read that was planned."""
         last = next((r.scans for r in reversed(self._reads) if r.scans), [])
         return or_(*(s.context.predicate for s in last)) if last else AlwaysTrue()
 
@@ -93,9 +98,9 @@ class OperationReads:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A pinned table and the write to it; made by `pin_table`.
+    """A pinned table and the write to it, made by `pin_table`.
 
-    `statement_columns` is Spark's plan of the statement, whose column ids the rows take. With a
+    `statement_columns` is Spark's plan of the statement, whose column ids the rows get. With a
     `selection`, only files that have selected rows are read.
     """
 
@@ -107,17 +112,17 @@ class Target:
 
     @property
     def loaded_table(self) -> LoadedTable:
-        """The table as pinned."""
+        """The table in its pinned state."""
         return self.write.loaded_table
 
     @property
     def io(self) -> FileIO:
-        """The store of its files."""
+        """The store of the table's files."""
         return self.write.io
 
     @property
     def metadata(self) -> TableMetadata:
-        """The table's metadata as pinned."""
+        """The table's metadata in the pinned state."""
         return self.loaded_table.metadata
 
     @property
@@ -127,27 +132,27 @@ class Target:
 
     @property
     def schema(self) -> Schema:
-        """The columns that rows have."""
+        """The schema of the rows."""
         return self.metadata.current_schema
 
     @property
     def snapshot_id(self) -> int | None:
-        """The snapshot to read; None for a table without snapshots."""
+        """The id of the snapshot to read; None for a table without snapshots."""
         return None if self.write.base is None else self.write.base.snapshot_id
 
     @property
     def size_in_bytes(self) -> int:
-        """The size of its files; `UNKNOWN_TOTAL` if the snapshot's summary lacks it."""
+        """The total size of the files; `UNKNOWN_TOTAL` if the snapshot's summary lacks it."""
         return self._total("total-files-size")
 
     @property
     def record_count(self) -> int:
-        """The number of rows in its files; `UNKNOWN_TOTAL` if the summary lacks it."""
+        """The number of rows in the files; `UNKNOWN_TOTAL` if the summary lacks it."""
         return self._total("total-records")
 
     @property
     def file_count(self) -> int:
-        """The number of its data files; `UNKNOWN_TOTAL` if the summary lacks it."""
+        """The number of data files; `UNKNOWN_TOTAL` if the summary lacks it."""
         return self._total("total-data-files")
 
     @property
@@ -171,15 +176,15 @@ class Target:
 
     @property
     def lineage(self) -> tuple[NestedField, ...]:
-        """The columns of row lineage, which version 3 has."""
+        """The columns of row lineage; empty before format version 3."""
         return LINEAGE if self.metadata.format_version >= 3 else ()
 
     def narrow(self, selection: FileSelection | None) -> Target:
-        """The same target, limited to files in which `selection` has rows."""
+        """Return the same target, limited to files in which `selection` has rows."""
         return replace(self, selection=selection)
 
     def rows(self, only_files: Collection[str] | None = None) -> DataFrame:
-        """The rows, of all files or of some, with place and lineage."""
+        """Return the rows of all files or of some files, with their positions and row lineage."""
         if only_files is None and self.selection is not None:
             only_files = self.selection.partial
         state = TableState(
@@ -206,11 +211,11 @@ class Target:
         return frame if self.statement_columns is not None else frame.alias(ALIAS)
 
     def scan(self) -> TableScan:
-        """A scan of what is read."""
+        """Return a scan of the table as the operation reads it."""
         return scan_table(self.name, self.metadata, self.io, selector=self._selector())
 
     def files(self, paths: Collection[str]) -> dict[str, ScanTask]:
-        """The scan tasks, by path, of data files of the last read."""
+        """Return the scan tasks, by path, of data files of the last read."""
         if not paths:
             return {}
         scan = self.scan().of_files(frozenset(paths)).pruned_by(self.reads.last_predicate())
@@ -221,14 +226,14 @@ class Target:
         }
 
     def read_predicate(self) -> Predicate:
-        """A bound predicate that all rows read so far match."""
+        """Return a bound predicate that all rows read so far match."""
         return self.reads.predicate() if self.selection is None else self.selection.predicate
 
     def _runtime_filter_columns(self) -> tuple[str, ...]:
-        """The columns for which Spark may skip files by the join keys of the other side.
+        """Return the columns by which Spark may skip files with the join keys of the other side.
 
-        Only with the rows that Spark has broadcast for the join: reading the source again for the
-        filter could give other rows, and takes time even where it skips no file.
+        This is done only with rows that Spark has broadcast for the join. To read the source again
+        for the filter could return other rows, and takes time even if the filter skips no file.
         """
         conf = self.session.spark.conf
         if conf.get(_LATE_FILTERS_OF_BROADCASTS, "true") != "true":
@@ -242,7 +247,7 @@ class Target:
 
     def _selector(self) -> SnapshotSelector:
         branch = self.write.settings.branch
-        # a branch that the commit creates starts from main
+        # A branch that the commit will create starts from main.
         reads_main = branch == MAIN or branch not in self.metadata.refs
         return SnapshotSelector() if reads_main else SnapshotSelector(branch=branch)
 
@@ -251,7 +256,7 @@ class Target:
 def pin_table(
     session: RowLevelSession, write: SessionWrite, statement_columns: Any = None
 ) -> Iterator[Target]:
-    """The table of a write as a target, until the end of the operation."""
+    """Yield the table of a write as a target, and release its reads at the end of the operation."""
     if write.loaded_table.plan_scan is not None:
         raise UnsupportedFeatureError(
             f"table {write.loaded_table.identifier} is planned by its catalog's server, which may "

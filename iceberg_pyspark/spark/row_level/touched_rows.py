@@ -19,7 +19,7 @@ from iceberg_pyspark.spec.manifests import DataFile
 
 @dataclass(frozen=True, kw_only=True)
 class TouchedRows:
-    """The new files and the rows that go, by data file, of a whole operation."""
+    """The new files and the removed rows, by data file path, of a whole operation."""
 
     data_files: tuple[DataFile, ...] = ()
     removed: Mapping[str, BitMap64] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class TouchedRows:
     counts: Mapping[Op, int] = field(default_factory=dict)
 
     def check_single_matches(self, table: str) -> None:
-        """Raise `InvalidRequestError` if one target row was met by several source rows."""
+        """Raise `InvalidRequestError` if several source rows match one target row."""
         if self.duplicate_match is not None:
             raise InvalidRequestError(
                 f"MERGE into {table}: several rows of the source match one row of the table (in "
@@ -37,7 +37,7 @@ class TouchedRows:
 
 
 def unite(tasks: Iterable[TaskChanges]) -> TouchedRows:
-    """The changes of all tasks; bitmaps are united one task at a time."""
+    """Return the merged changes of all tasks; bitmaps are merged one task at a time."""
     files: list[DataFile] = []
     removed: dict[str, BitMap64] = {}
     staying: dict[str, BitMap64] = {}
@@ -60,7 +60,7 @@ def unite(tasks: Iterable[TaskChanges]) -> TouchedRows:
 
 
 def _add(bitmaps: dict[str, BitMap64], path: str, data: bytes) -> str | None:
-    """Add a bitmap; the path if a position was there already."""
+    """Add a bitmap; return the path if a position was already in the earlier bitmap."""
     bitmap = BitMap64.deserialize(data)
     earlier = bitmaps.get(path)
     if earlier is None:

@@ -15,7 +15,7 @@ from iceberg_pyspark.spark.row_level.target import Target
 
 @dataclass(frozen=True, kw_only=True)
 class Update(ChangeWhere):
-    """Assign values in the rows for which the condition is true."""
+    """An `UPDATE` of the rows that fulfil the condition."""
 
     assignments: Assignments
     name: ClassVar[OperationName] = "update"
@@ -25,7 +25,7 @@ class Update(ChangeWhere):
         return Change(op=Op.UPDATE, values=self.assignments)
 
     def selection(self, target: Target) -> None:
-        """See `Operation`: which rows change is for Spark to tell."""
+        """See `Operation`: only a Spark job can determine the changed rows."""
         del target
 
     def writes_rows(self, mode: Mode) -> bool:

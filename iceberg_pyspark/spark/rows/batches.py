@@ -37,7 +37,7 @@ _SPARK_VARIANT = pa.struct(
 
 
 def compile_to_spark(schema: Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """A function from batches of `to_arrow_schema(schema)` to those Spark accepts."""
+    """Return a function that converts batches of `to_arrow_schema(schema)` to Spark's batches."""
     converts = [_compile(f.type) for f in schema.fields]
     if not any(converts):
         return lambda batch: batch
@@ -60,7 +60,7 @@ def compile_to_spark(schema: Schema) -> Callable[[pa.RecordBatch], pa.RecordBatc
 
 
 def _compile(type_: Type) -> Convert | None:
-    """How to convert arrays of a type; None where they are right as they are."""
+    """Return how to convert arrays of a type, or None if they need no conversion."""
     match type_:
         case UUIDType():
             return _uuid_text
@@ -156,12 +156,12 @@ def _spark_type(type_: Type, arrow: pa.DataType) -> pa.DataType:
 
 
 _HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
-# where the 32 hex digits of a uuid go among its 36 characters; the rest are dashes
+# The positions of a UUID's 32 hex digits among its 36 characters; the others are dashes.
 _DIGIT_AT = np.array([i for i in range(36) if i not in (8, 13, 18, 23)])
 
 
 def _uuid_text(array: pa.Array) -> pa.Array:
-    """The text of 16-byte uuids, made column-wise.
+    """Return the text of 16-byte UUIDs; the conversion is vectorized.
 
     >>> _uuid_text(pa.array([bytes(range(16)), None], pa.binary(16))).to_pylist()
     ['00010203-0405-0607-0809-0a0b0c0d0e0f', None]

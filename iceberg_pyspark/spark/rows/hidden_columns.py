@@ -1,4 +1,4 @@
-"""Hidden columns, which `*` does not select: the file of a row, its position, and others."""
+"""Hidden columns, which `*` does not select, such as the file of a row and its position."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _OF_EVERY_TABLE = (SPEC_ID, FILE, POS, DELETED)
 
 
 def hidden_columns(metadata: TableMetadata) -> Schema:
-    """The hidden columns of a table."""
+    """Return the hidden columns of a table."""
     lineage = LINEAGE if metadata.format_version >= 3 else ()
     partition = partition_of(metadata)
     return Schema(fields=(*_OF_EVERY_TABLE, *lineage, *([] if partition is None else [partition])))
 
 
 def project_with_hidden(schema: Schema, required: StructType, metadata: TableMetadata) -> Schema:
-    """The columns that Spark wants of a schema, hidden ones of the table too, in Spark's order."""
+    """Return the columns that Spark requires, including hidden columns, in Spark's order."""
     partition = partition_of(metadata)
     fields: list[NestedField] = []
     for f in required.fields:

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 
 if TYPE_CHECKING:
-    # executors import this module, and have no bridge
+    # Executors import this module and have no bridge.
     from iceberg_pyspark.spark.bridge.jvm import Bridge
 
 
@@ -26,7 +26,7 @@ def python_tasks(
     *,
     most_partitions: int | None = None,
 ) -> DataFrame:
-    """What `rows` gives for each task, of that schema; a partition per task unless bounded."""
+    """Return the rows that `rows` yields for each task; one partition per task unless bounded."""
     if not tasks:
         return bridge.spark.createDataFrame([], schema)
     partitions = min(len(tasks), most_partitions or len(tasks))

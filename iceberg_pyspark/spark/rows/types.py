@@ -202,11 +202,10 @@ class _FromSpark:
 
 
 def project_like(table_schema: Schema, required: spark_types.StructType) -> Schema:
-    """Return the table's columns that a user-given Spark schema names, in its order, also nested
-    ones.
+    """Return the table's columns that a user-given Spark schema names, in the order of that schema.
 
-    The types must be the types of the table's columns; a difference raises `InvalidRequestError`
-    naming the column.
+    Structs, lists and maps are projected too. The types must be the types of the table's columns; a
+    difference raises `InvalidRequestError` naming the column.
     """
     struct = _project_struct(table_schema.as_struct, required, "")
     return Schema(fields=struct.fields, schema_id=table_schema.schema_id)

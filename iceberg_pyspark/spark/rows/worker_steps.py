@@ -1,10 +1,10 @@
 """Runs a step in one of Spark's Python workers, with less overhead and with short errors.
 
 Before each step pyspark 4.1 invalidates Python's import caches. Python then lists every archive on
-the import path again: those of pyspark and of Spark's core have some 10,000 entries, which takes
-0.1 seconds. Newer pyspark does this only if the path has changed. The error of a failed step is
-sent to the driver as text: for errors of this package only the message, without the traceback,
-which would come first.
+the import path again; the archives of pyspark and of Spark's core have some 10,000 entries, which
+takes 0.1 seconds. Newer pyspark does this only if the path has changed. The error of a failed step
+is sent to the driver as text. For errors of this package only the message is sent, without the
+traceback, which would come first.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""A catalog for Spark SQL."""
+"""The catalog for Spark SQL."""

@@ -1,4 +1,4 @@
-"""ALTER TABLE: converts Spark's changes to changes of the table, in one commit."""
+"""ALTER TABLE: converts Spark's changes to changes of the table, made in one commit."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SHOWN_ONLY = {
 
 
 def alter_table(table: Table, changes: Sequence[TableChange]) -> None:
-    """Carry out the changes of one statement together, or none of them."""
+    """Carry out all changes of one statement together, or none of them."""
     with table.transaction() as transaction:
         _change_location(transaction, changes)
         _change_properties(transaction, changes, str(table.identifier))
@@ -49,7 +49,7 @@ def alter_table(table: Table, changes: Sequence[TableChange]) -> None:
 
 
 def _change_location(transaction: Transaction, changes: Sequence[TableChange]) -> None:
-    """SET LOCATION comes as a property."""
+    """Carry out SET LOCATION, which Spark passes as a property."""
     for c in changes:
         if isinstance(c, SetProperty) and c.key == _LOCATION:
             transaction.update_location().set_location(c.value).commit()
@@ -132,7 +132,7 @@ def _add_column(schema: UpdateSchema, c: AddColumn, column: str) -> None:
 
 
 def _move(schema: UpdateSchema, column: str, position: str) -> None:
-    """Put a column after the one named, first if none is."""
+    """Move a column after the named column, or to the first place if `position` is empty."""
     if not position:
         schema.move_first(column)
         return

@@ -1,14 +1,15 @@
-"""Tables that SQL has loaded from a remote catalog, for the statements that name them soon after.
+"""Caches tables that SQL has loaded from a remote catalog, for the statements that follow soon.
 
-Spark asks for a table several times in one statement, and every time would be a request to the
-catalog and a read of a metadata file. A catalog on this machine answers from where it is and is not
-cached unless asked. Properties, with Java's names and defaults: `cache-enabled` (true),
-`cache.expiration-interval-ms` (30,000; 0: nothing is cached, below 0: until it is invalidated),
-`cache.case-sensitive` (true). Unlike in Java the interval begins when a table is loaded, and not
-anew with every use: a table that is queried all the time shows the commits of others too.
+Spark asks for a table several times in one statement, and each time would be a request to the
+catalog and a read of a metadata file. A catalog on this machine is not cached unless configured.
+The properties have Java's names and defaults: `cache-enabled` (true),
+`cache.expiration-interval-ms` (30,000; 0: nothing is cached; negative: tables stay cached until
+they are invalidated), `cache.case-sensitive` (true). Unlike in Java the interval begins when a
+table is loaded and is not extended by use, so a table that is queried all the time also shows
+commits of others.
 
-What this session commits is visible to it at once, and so is everything after REFRESH TABLE. Only
-SQL reads from the cache: commits, retries and Python's own API load what there is.
+Commits of this session are visible to it at once, and so is everything after REFRESH TABLE. Only
+SQL reads from the cache: commits, retries and the Python API load the current state.
 """
 
 from __future__ import annotations
@@ -40,16 +41,19 @@ _WITHOUT_CHANGE = (
     *("list_tables", "table_exists", "default_table_location", "place_table"),
     *("list_views", "view_exists", "load_view", "default_view_location"),
 )
-"""Of a catalog, what changes no table."""
+"""The names of a catalog's attributes whose use changes no table."""
 
 
 def cached(catalog: Catalog, clock: Callable[[], float] = time.monotonic) -> Catalog:
-    """The catalog, with a cache of its tables where its properties say so; `clock` in seconds."""
+    """Return the catalog, with a cache of its tables if its properties enable it.
+
+    `clock` returns seconds.
+    """
     properties = catalog.properties
     interval_ms = _INTERVAL.of(properties)
     if interval_ms is None:
         interval_ms = _DEFAULT_INTERVAL_MS
-    # both are read, so that a wrong value is an error whatever the other is
+    # Both are read, so that an invalid value is always an error.
     enabled, case_sensitive = _ENABLED.of(properties), _CASE_SENSITIVE.of(properties)
     if (
         not enabled
@@ -62,20 +66,20 @@ def cached(catalog: Catalog, clock: Callable[[], float] = time.monotonic) -> Cat
 
 
 def load_for_query(catalog: Catalog, identifier: TableIdentifier) -> LoadedTable:
-    """The table, perhaps as it was a moment ago; raises `NoSuchTableError`."""
+    """Return the table, possibly in a recently cached state; raise `NoSuchTableError`."""
     if isinstance(catalog, CachedCatalog):
         return catalog.load_cached(identifier)
     return catalog.load_table(identifier)
 
 
 def forget_table(catalog: Catalog, identifier: TableIdentifier) -> None:
-    """REFRESH TABLE: the next query loads the table."""
+    """Drop a table from the cache (REFRESH TABLE), so that the next query loads it."""
     if isinstance(catalog, CachedCatalog):
         catalog.forget(identifier)
 
 
 def _is_remote(properties: Mapping[str, str]) -> bool:
-    """Whether loading a table leaves this machine: for a service, a database or a store."""
+    """Return whether loading a table leaves this machine: for a service, a database or a store."""
     kind = properties.get("type", properties.get("catalog-impl", "")).lower()
     if kind.endswith(("memory", "inmemorycatalog")):
         return False
@@ -88,23 +92,25 @@ def _is_remote(properties: Mapping[str, str]) -> bool:
 
 
 class CachedCatalog:
-    """A `Catalog`; what is not here is the catalog's below (`_class_over`)."""
+    """A catalog that caches loaded tables; `_class_over` adds the other methods of the wrapped
+    catalog.
+    """
 
     def __init__(self, catalog: Catalog, tables: _LoadedTables) -> None:
         self._catalog = catalog
         self._tables = tables
 
     def load_cached(self, identifier: TableIdentifier) -> LoadedTable:
-        """The table as it was loaded within the interval."""
+        """Return the table as it was loaded within the interval, or load it."""
         table = self._tables.get(identifier)
         return self.load_table(identifier) if table is None else table
 
     def forget(self, identifier: TableIdentifier) -> None:
-        """Load the table when it is next asked for."""
+        """Drop a table's cached entry."""
         self._tables.forget(identifier)
 
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
-        """The table as it is now."""
+        """Load the table's current state and cache it."""
         generation = self._tables.generation
         try:
             loaded = self._catalog.load_table(identifier)
@@ -115,7 +121,7 @@ class CachedCatalog:
         return loaded
 
     def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
-        """As the catalog."""
+        """Create the table in the wrapped catalog and drop its cached entry."""
         with self._changing(identifier):
             return self._catalog.create_table(identifier, metadata)
 
@@ -127,28 +133,28 @@ class CachedCatalog:
         *,
         base: LoadedTable | None = None,
     ) -> Outcome[LoadedTable]:
-        """As the catalog; whatever the outcome is, the next query loads the table."""
+        """Commit to the wrapped catalog and drop the cached entry of the table, even on failure."""
         with self._changing(identifier):
             return self._catalog.commit_table(identifier, requirements, updates, base=base)
 
     def drop_table(self, identifier: TableIdentifier) -> None:
-        """As the catalog."""
+        """Drop the table in the wrapped catalog and its cached entry."""
         with self._changing(identifier):
             self._catalog.drop_table(identifier)
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
-        """As the catalog."""
+        """Rename the table in the wrapped catalog and drop the cached entries of both names."""
         with self._changing(source), self._changing(target):
             self._catalog.rename_table(source, target)
 
     def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
-        """As the catalog."""
+        """Register the table in the wrapped catalog and drop its cached entry."""
         with self._changing(identifier):
             return self._catalog.register_table(identifier, metadata_location)
 
     @contextmanager
     def _changing(self, identifier: TableIdentifier) -> Iterator[None]:
-        """Forget the table after a change, also one that fails: it may have taken place."""
+        """Drop the cached entry after a change, even a failed one, which may have taken place."""
         try:
             yield
         finally:
@@ -157,9 +163,10 @@ class CachedCatalog:
 
 @cache
 def _class_over(below: type) -> type[CachedCatalog]:
-    """The class with all else that a catalog's class has: what a catalog can do is asked by names.
+    """Return a subclass that also has the other attributes of a catalog's class.
 
-    After whatever may have changed a table in another way than by `Catalog`, all are forgotten.
+    Callers look up a catalog's abilities by attribute name. After a call of a method that may
+    change tables in another way, the whole cache is dropped.
     """
     names = {name for name in dir(below) if not name.startswith("_")} - set(vars(CachedCatalog))
     return type(CachedCatalog.__name__, (CachedCatalog,), {name: _of_below(name) for name in names})
@@ -183,12 +190,12 @@ def _of_below(name: str) -> property:
 
 
 class _LoadedTables:
-    """Tables by identifier, each until it is too old; safe to use from several threads."""
+    """A cache of tables by identifier, each until it expires; safe to use from several threads."""
 
     def __init__(
         self, interval: float, clock: Callable[[], float], *, case_sensitive: bool
     ) -> None:
-        """`interval` in seconds; below 0: a table stays until it is forgotten."""
+        """`interval` is in seconds; if it is negative, a table stays until it is dropped."""
         self._interval = interval
         self._clock = clock
         self._case_sensitive = case_sensitive
@@ -198,12 +205,12 @@ class _LoadedTables:
 
     @property
     def generation(self) -> int:
-        """Changes when a table is forgotten: what was loaded before may be of before the change."""
+        """A number that changes when a table is dropped: an earlier load may be outdated."""
         with self._lock:
             return self._generation
 
     def get(self, identifier: TableIdentifier) -> LoadedTable | None:
-        """The table, if it is not too old."""
+        """Return the table if it has not expired, or None."""
         key = self._key(identifier)
         with self._lock:
             loaded_at, loaded = self._loaded.get(key, (0.0, None))
@@ -214,7 +221,7 @@ class _LoadedTables:
             return loaded
 
     def put(self, identifier: TableIdentifier, loaded: LoadedTable, generation: int) -> None:
-        """Keep a table that was loaded after `generation` was asked for."""
+        """Cache a table, unless a table was dropped after `generation` was read."""
         with self._lock:
             if generation != self._generation:
                 return
@@ -223,13 +230,13 @@ class _LoadedTables:
                 self._loaded.popitem(last=False)
 
     def forget(self, identifier: TableIdentifier) -> None:
-        """Drop a table."""
+        """Drop a table from the cache."""
         with self._lock:
             self._generation += 1
             self._loaded.pop(self._key(identifier), None)
 
     def forget_all(self) -> None:
-        """Drop all tables."""
+        """Drop all tables from the cache."""
         with self._lock:
             self._generation += 1
             self._loaded.clear()

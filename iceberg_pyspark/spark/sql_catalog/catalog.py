@@ -1,7 +1,7 @@
 """Answers Spark SQL's questions to a catalog: tables, namespaces, schemas, and their changes.
 
 Unsupported requests raise errors. The JVM refers to a loaded table by a handle, which contains
-everything needed to load the same state again.
+everything that is needed to load the same state again.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ _DONE = Acknowledgement()
 
 
 class CatalogCallbacks:
-    """The catalogs of one session, by handle, and the table states queries refer to."""
+    """The catalogs of one session, by handle, and the table states that queries refer to."""
 
     def __init__(self) -> None:
         self._catalogs: dict[str, Catalog] = {}
@@ -129,21 +129,21 @@ class CatalogCallbacks:
         return OpenedCatalog(handle=handle)
 
     def tables_list(self, q: TablesList) -> TableNames:
-        """The tables in a namespace."""
+        """Return the tables in a namespace."""
         tables = self.catalog(q.catalog).list_tables(q.namespace)
         return TableNames(names=tuple(t.name for t in tables))
 
     def table_exists(self, q: TableExists) -> Existence:
-        """Whether a table is there."""
+        """Return whether a table exists."""
         return Existence(exists=self.catalog(q.catalog).table_exists(_identifier(q)))
 
     def table_invalidate(self, q: TableInvalidate) -> Acknowledgement:
-        """REFRESH TABLE."""
+        """Carry out REFRESH TABLE."""
         forget_table(self.catalog(q.catalog), _identifier(q))
         return _DONE
 
     def table_load(self, q: TableLoad) -> TableFacts:
-        """A table, one of its metadata tables, or it at one of its references."""
+        """Return a table, one of its metadata tables, or the table at one of its refs."""
         catalog = self.catalog(q.catalog)
         selector = SnapshotSelector()
         if q.version is not None:
@@ -184,7 +184,9 @@ class CatalogCallbacks:
         )
 
     def table_select(self, q: TableSelect) -> TableFacts:
-        """A loaded table at other snapshots, by the same metadata; raises `InvalidRequestError`."""
+        """Return a loaded table at other snapshots of the same metadata; raise
+        `InvalidRequestError`.
+        """
         state = self.state(q.handle)
         return self._facts(
             TableState(
@@ -200,11 +202,11 @@ class CatalogCallbacks:
         return table_facts(self.states.cache(state), name, state)
 
     def state(self, handle: str) -> TableState:
-        """The state a query refers to."""
+        """Return the state that a query refers to."""
         return self.states.state(handle)
 
     def catalog(self, handle: str) -> Catalog:
-        """A catalog that Spark has opened; raises `InvalidRequestError`."""
+        """Return a catalog that Spark has opened; raise `InvalidRequestError`."""
         catalog = self._catalogs.get(handle)
         if catalog is None:
             raise InvalidRequestError(
@@ -214,43 +216,43 @@ class CatalogCallbacks:
         return catalog
 
     def view_load(self, q: ViewLoad) -> ViewDefinition:
-        """The view of a name that is not a table's."""
+        """Return the definition of a view, or the answer that it does not exist."""
         return view_definition(self.catalog(q.catalog), _identifier(q))
 
     def procedures_list(self, q: ProceduresList) -> ProcedureNames:
-        """The procedures in a namespace."""
+        """Return the procedures in a namespace."""
         return ProcedureNames(names=procedure_names(q.namespace))
 
     def procedure_load(self, q: ProcedureLoad) -> ProcedureDefinition:
-        """The parameters and result columns of a procedure."""
+        """Return the parameters and result columns of a procedure."""
         return procedure_definition(q.namespace, q.name)
 
     def procedure_call(
         self, spark: SparkSession, q: ProcedureCall, open_catalog: Callable[[str], Catalog]
     ) -> ProcedureRows:
-        """CALL in a session, which opens other catalogs by their names."""
+        """Run CALL in a session; `open_catalog` opens other catalogs of the session by name."""
         catalog = self.catalog(q.catalog)
         return call_procedure(
             spark, catalog, q.name, q.arguments, q.current_namespace, open_catalog
         )
 
     def views_list(self, q: ViewsList) -> ViewNames:
-        """The views in a namespace; none in a catalog without views."""
+        """Return the views in a namespace; none in a catalog without views."""
         return ViewNames(names=view_names(self.catalog(q.catalog), q.namespace))
 
     def view_change(self, q: ViewChange) -> Acknowledgement:
-        """CREATE, ALTER and DROP VIEW."""
+        """Carry out CREATE, ALTER or DROP VIEW."""
         change_view(self.catalog(q.catalog), q.namespace, q.statement, q.query)
         return _DONE
 
     def table_create(self, q: TableCreate) -> TableFacts:
-        """CREATE TABLE."""
+        """Carry out CREATE TABLE."""
         catalog = self.catalog(q.catalog)
         loaded_table = create_table(catalog, _identifier(q), _new_table(catalog, q))
         return self._facts(TableState(catalog=q.catalog, loaded_table=loaded_table))
 
     def table_stage(self, q: TableStage) -> TableFacts:
-        """CREATE TABLE AS SELECT and REPLACE TABLE; `mode` says which of them may be."""
+        """Stage CREATE TABLE AS SELECT or REPLACE TABLE; `mode` says which statement it is."""
         catalog = self.catalog(q.catalog)
         new = _new_table(catalog, q)
         identifier = _identifier(q)
@@ -271,21 +273,21 @@ class CatalogCallbacks:
         return facts_of_snapshot(key, catalog.name, staged_table.planned, selected_snapshot)
 
     def staged_commit(self, q: StagedCommit) -> Acknowledgement:
-        """Make a staged table."""
+        """Commit a staged table."""
         staged_table = self.staged.take(q.handle)
         if staged_table is not None:
             commit_staged(staged_table)
         return _DONE
 
     def staged_abort(self, q: StagedAbort) -> Acknowledgement:
-        """Leave nothing of a staged table."""
+        """Abandon a staged table and remove its files."""
         staged_table = self.staged.take(q.handle)
         if staged_table is not None:
             abort_staged(staged_table)
         return _DONE
 
     def table_alter(self, q: TableAlter) -> TableFacts:
-        """ALTER TABLE, and Iceberg's statements that come as one."""
+        """Carry out ALTER TABLE, or the Iceberg statement that is passed as an ALTER TABLE."""
         catalog = self.catalog(q.catalog)
         table = Table(catalog, catalog.load_table(_identifier(q)))
         statement = statement_in(q.changes)
@@ -297,7 +299,7 @@ class CatalogCallbacks:
         return self._facts(TableState(catalog=q.catalog, loaded_table=loaded_table))
 
     def table_drop(self, q: TableDrop) -> DropResult:
-        """DROP TABLE."""
+        """Carry out DROP TABLE."""
         catalog = self.catalog(q.catalog)
         try:
             if q.purge:
@@ -309,45 +311,46 @@ class CatalogCallbacks:
         return DropResult(existed=True)
 
     def table_rename(self, q: TableRename) -> Acknowledgement:
-        """ALTER TABLE ... RENAME TO."""
+        """Carry out ALTER TABLE ... RENAME TO."""
         target = TableIdentifier(namespace=q.to_namespace, name=q.to_name)
         self.catalog(q.catalog).rename_table(_identifier(q), target)
         return _DONE
 
     def namespaces_list(self, q: NamespacesList) -> Namespaces:
-        """The namespaces in a namespace."""
+        """Return the namespaces in a namespace."""
         return Namespaces(namespaces=tuple(self.catalog(q.catalog).list_namespaces(q.namespace)))
 
     def namespace_exists(self, q: NamespaceExists) -> Existence:
-        """Whether a namespace is there."""
+        """Return whether a namespace exists."""
         return Existence(exists=self.catalog(q.catalog).namespace_exists(q.namespace))
 
     def namespace_load(self, q: NamespaceLoad) -> NamespaceProperties:
-        """The properties of a namespace."""
+        """Return the properties of a namespace."""
         properties = self.catalog(q.catalog).load_namespace_properties(q.namespace)
         return NamespaceProperties(properties=properties)
 
     def namespace_create(self, q: NamespaceCreate) -> Acknowledgement:
-        """CREATE NAMESPACE."""
+        """Carry out CREATE NAMESPACE."""
         catalog = self.catalog(q.catalog)
         try:
             catalog.create_namespace(q.namespace, q.properties)
         except UnsupportedFeatureError:
-            # Spark names an owner, asked or not; where nothing is kept it is no more than that
+            # Spark always sets an owner; a catalog that keeps no namespace properties may ignore
+            # it.
             if q.properties.keys() != {"owner"}:
                 raise
             catalog.create_namespace(q.namespace)
         return _DONE
 
     def namespace_alter(self, q: NamespaceAlter) -> Acknowledgement:
-        """ALTER NAMESPACE."""
+        """Carry out ALTER NAMESPACE."""
         self.catalog(q.catalog).update_namespace_properties(
             q.namespace, removals=q.removals, updates=q.updates
         )
         return _DONE
 
     def namespace_drop(self, q: NamespaceDrop) -> Acknowledgement:
-        """DROP NAMESPACE."""
+        """Carry out DROP NAMESPACE."""
         catalog = self.catalog(q.catalog)
         if q.cascade:
             _check_can_be_emptied(catalog, q.namespace)
@@ -375,19 +378,19 @@ def _new_table(catalog: Catalog, q: TableCreate) -> NewTable:
 
 
 def _reads_branch(branch: str | None, metadata: TableMetadata) -> bool:
-    """Whether a session that writes to a branch to be audited (`spark.wap.branch`) reads it too."""
+    """Return whether a session that writes to an audit branch (`spark.wap.branch`) reads it too."""
     return branch in metadata.refs and WAP_ENABLED.of(metadata.properties)
 
 
 def _selected(state: TableState, options: Mapping[str, str]) -> SnapshotSelector:
-    """What a read of a loaded table with options sees."""
+    """Return the selector of a loaded table with the options of a read."""
     branch = options.get("branch")
     selector = state.selector if branch is None else _at_branch(state, branch)
     return replace(selector, **snapshot_bounds(options))
 
 
 def _at_branch(state: TableState, branch: str) -> SnapshotSelector:
-    """What a read of a loaded table with the option `branch` sees."""
+    """Return the selector of a loaded table with the read option `branch`."""
     metadata, selector = state.loaded_table.metadata, state.selector
     name = state.loaded_table.identifier
     by_name = selector != SnapshotSelector() and not state.by_session
@@ -397,7 +400,7 @@ def _at_branch(state: TableState, branch: str) -> SnapshotSelector:
             f"snapshot of {name} to be read; keep one of them"
         )
     if branch == MAIN:
-        # an empty table has none yet
+        # An empty table does not have the branch main yet.
         return SnapshotSelector()
     metadata.ref_snapshot(branch)
     if metadata.refs[branch].type != "branch":
@@ -410,7 +413,7 @@ def _at_branch(state: TableState, branch: str) -> SnapshotSelector:
 def _with_ref(
     catalog: Catalog, identifier: TableIdentifier
 ) -> tuple[LoadedTable, SnapshotSelector] | None:
-    """`db.t.branch_x` and `db.t.tag_x`: the table above, at that reference."""
+    """Return the table and ref of `db.t.branch_x` or `db.t.tag_x`, or None for other names."""
     if not identifier.namespace:
         return None
     parent = TableIdentifier(namespace=identifier.namespace[:-1], name=identifier.namespace[-1])
@@ -426,7 +429,7 @@ def _with_ref(
 
 
 def _stored_properties(catalog: Catalog, table_properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties of CREATE TABLE without those that say how it was written."""
+    """Return the properties of CREATE TABLE without those that describe the statement."""
     properties = dict(table_properties)
     provider = properties.pop("provider", "iceberg").lower()
     for key in ("external", "is_managed_location", "table_type"):
@@ -442,7 +445,7 @@ def _stored_properties(catalog: Catalog, table_properties: Mapping[str, str]) ->
 
 
 def _check_can_be_emptied(catalog: Catalog, namespace: tuple[str, ...]) -> None:
-    """Refuse what would end half done: a folder that keeps a dropped table's files stays."""
+    """Raise `NamespaceNotEmptyError` if dropping all tables would leave files in the folder."""
     if not isinstance(catalog, FilesystemCatalog):
         return
     if tables := _tables_below(catalog, namespace):

@@ -20,7 +20,7 @@ from iceberg_pyspark.spec.types import PrimitiveType, StringType, TimestamptzNsT
 
 
 def with_defaults(schema: Schema, defaults: Sequence[ColumnDefault | None]) -> Schema:
-    """The schema with a default for each of its columns; None: no default."""
+    """Return the schema with a default for each column; None in `defaults` means no default."""
     fields = []
     for f, default in zip(schema.fields, defaults, strict=True):
         value = default_value(f.name, f.type, default)
@@ -29,7 +29,7 @@ def with_defaults(schema: Schema, defaults: Sequence[ColumnDefault | None]) -> S
 
 
 def default_value(column: str, type_: object, default: ColumnDefault | None) -> Any:
-    """A default as a value of the column's type; raises `InvalidRequestError`."""
+    """Return a default as a value of the column's type; raise `InvalidRequestError`."""
     if default is None:
         return None
     if default.value is None:

@@ -40,7 +40,7 @@ from iceberg_pyspark.table.changes.written_files import WrittenFiles
 
 @dataclass(frozen=True, kw_only=True)
 class StagedRows:
-    """The rows of a statement's query, written for a staged table, and what commits them."""
+    """The rows of a statement's query, written for a staged table, and their commit action."""
 
     write: SessionWrite
     files: Sequence[DataFile]
@@ -49,10 +49,9 @@ class StagedRows:
 
 @dataclass(kw_only=True)
 class StagedTable:
-    """One such table; `changes` are those of a table there is, None for a new one.
+    """A staged table; `changes` replaces an existing table, and is None for a new table.
 
-    `planned` is the table as it will be but for the rows; `rows` are None where the statement has
-    no query.
+    `planned` is the resulting table without the rows. `rows` is None if the statement has no query.
     """
 
     catalog: Catalog
@@ -63,38 +62,38 @@ class StagedTable:
 
     @property
     def name(self) -> str:
-        """Its name in Spark."""
+        """The table's name in Spark."""
         return f"{self.catalog.name}.{self.planned.identifier}"
 
 
 class StagedTables:
-    """The staged tables of a session by handle."""
+    """The staged tables of a session, by handle."""
 
     def __init__(self) -> None:
         self._staged: dict[str, StagedTable] = {}
 
     def add(self, catalog_handle: str, staged_table: StagedTable) -> str:
-        """Keep one until it is committed or aborted; its handle."""
+        """Store a staged table until it is committed or aborted, and return its handle."""
         handle = new_handle(catalog_handle)
         self._staged[handle] = staged_table
         return handle
 
     def get(self, handle: str) -> StagedTable | None:
-        """The one of that handle."""
+        """Return the staged table of a handle, or None."""
         return self._staged.get(handle)
 
     def take(self, handle: str) -> StagedTable | None:
-        """The one of that handle, which is over now."""
+        """Remove and return the staged table of a handle, or None."""
         return self._staged.pop(handle, None)
 
 
 def stage_new(catalog: Catalog, planned: LoadedTable) -> StagedTable:
-    """A table that is not there yet."""
+    """Return a staged table that does not exist yet."""
     return StagedTable(catalog=catalog, planned=planned, existing=None, changes=None)
 
 
 def stage_replacement(catalog: Catalog, existing: LoadedTable, new: NewTable) -> StagedTable:
-    """A table in the place of one that is there, with its history."""
+    """Return a staged table that replaces an existing table and keeps its history."""
 
     def changes(metadata: TableMetadata) -> Changes:
         return replace_table(
@@ -108,7 +107,7 @@ def stage_replacement(catalog: Catalog, existing: LoadedTable, new: NewTable) ->
 
 
 def write_staged(bridge: Bridge, staged_table: StagedTable, command: WriteCommand) -> None:
-    """Write the rows of the statement's query; they wait for the commit."""
+    """Write the rows of the statement's query, to be committed later."""
     metadata = staged_table.planned.metadata
     settings = write_settings(command.options, command.environment.session, metadata.properties)
     if settings.wap_id is not None or settings.branch != MAIN:
@@ -118,14 +117,14 @@ def write_staged(bridge: Bridge, staged_table: StagedTable, command: WriteComman
         )
     write = session_write(staged_table.catalog, staged_table.planned, settings, command.environment)
     files = write_rows(bridge, command.frame, staged_table.name, metadata, write)
-    # Spark replaces a table by overwriting all of the new one
+    # Spark replaces a table with an overwrite of the whole new table.
     mode: OverwriteMode | None = "static" if command.kind == "overwrite" else None
     action = write_action(staged_table.planned, files, mode)
     staged_table.rows = StagedRows(write=write, files=files, action=action)
 
 
 def commit_staged(staged_table: StagedTable) -> None:
-    """Make the table, with its rows, in one commit."""
+    """Create or replace the table, with its rows, in one commit."""
     steps: list[CommitStep] = []
     written_files = None
     if staged_table.rows is not None:
@@ -154,13 +153,13 @@ def commit_staged(staged_table: StagedTable) -> None:
 
 
 def abort_staged(staged_table: StagedTable) -> None:
-    """Remove the files that were written; Spark aborts what it has not asked to commit."""
+    """Remove the written files of a staged table; nothing was sent to the catalog yet."""
     if staged_table.rows is not None:
         WrittenFiles(staged_table.rows.write.io, staged_table.rows.files).remove(NeverSent())
 
 
 def _same_ids(staged_table: StagedTable, metadata: TableMetadata) -> Changes:
-    """The replacement of what is there now, which gives columns the ids that the files have."""
+    """Return the replacement of the current table; its columns must have the ids in the files."""
     assert staged_table.changes is not None, "a table that is there is replaced by changes"
     changes = staged_table.changes(metadata)
     if not takes_files_of(with_changes(metadata, changes), staged_table.planned.metadata):

@@ -1,8 +1,8 @@
 """Passes Iceberg's ALTER TABLE statements through Spark.
 
-A parser in front of Spark's (`bridge/java/extensions/`) asks about each statement. A statement of
-Iceberg's becomes a change of a table property, so Spark resolves the table as in every ALTER TABLE,
-and returns it to the catalog's `table.alter`.
+A parser in front of Spark's parser (`bridge/java/extensions/`) asks about each statement. An
+Iceberg statement becomes a change of a table property, so Spark resolves the table as in every
+ALTER TABLE, and passes the change to the catalog's `table.alter`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from iceberg_pyspark.table.run_sql_extensions import run_clause
 from iceberg_pyspark.table.table import Table
 
 STATEMENT_PROPERTY = "iceberg_pyspark.statement"
-"""What a statement travels as; no table has such a property."""
+"""The property that carries a statement; no table has such a property."""
 
 
 def statement_read(q: StatementRead) -> ReadStatement:
-    """What the parser in front of Spark's needs of a text."""
+    """Return what the parser in front of Spark's needs to know about a text."""
     statement = extension_statement(q.text)
     if statement is None:
         return ReadStatement()
@@ -49,7 +49,7 @@ def statement_read(q: StatementRead) -> ReadStatement:
 
 
 def statement_in(changes: Sequence[TableChange]) -> str | None:
-    """The statement that travels as one of the changes of an ALTER TABLE."""
+    """Return the Iceberg statement that is carried by a change of an ALTER TABLE, or None."""
     for c in changes:
         if isinstance(c, SetProperty) and c.key == STATEMENT_PROPERTY:
             return c.value

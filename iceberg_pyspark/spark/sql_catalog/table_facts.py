@@ -1,6 +1,6 @@
 """A loaded table as Spark sees it: columns, partitioning, size, properties, sort order.
 
-Names and values are those of Iceberg's own catalog.
+The names and values are those of Iceberg's own catalog.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from iceberg_pyspark.table.table_storage import table_io
 
 
 def table_facts(handle: str, catalog: str, state: TableState) -> TableFacts:
-    """The facts of a table, or of one of its metadata tables, under a handle of the bridge's."""
+    """Return the facts of a table, or of one of its metadata tables, under a bridge handle."""
     loaded_table, name = state.loaded_table, state.metadata_table
     if name is None:
         selected_snapshot = select_snapshot(loaded_table.metadata, state.selector)
@@ -49,7 +49,7 @@ def table_facts(handle: str, catalog: str, state: TableState) -> TableFacts:
 def facts_of_snapshot(
     handle: str, catalog: str, loaded_table: LoadedTable, selected_snapshot: SelectedSnapshot
 ) -> TableFacts:
-    """The facts of a table at a snapshot."""
+    """Return the facts of a table at a snapshot."""
     metadata, snapshot = loaded_table.metadata, selected_snapshot.snapshot
     facts = relation_facts(
         handle,
@@ -75,7 +75,7 @@ def facts_of_snapshot(
 
 
 def _total(selected_snapshot: SelectedSnapshot, of: str) -> int | None:
-    """How much there is of what is read, by the summaries of snapshots; None: unknown."""
+    """Return a total of the rows or files to read, from snapshot summaries; None if unknown."""
     snapshot, appends = selected_snapshot.snapshot, selected_snapshot.appends
     if appends is None:
         return 0 if snapshot is None else snapshot.number(f"total-{of}")
@@ -84,7 +84,7 @@ def _total(selected_snapshot: SelectedSnapshot, of: str) -> int | None:
 
 
 def _shown_properties(metadata: TableMetadata) -> dict[str, str]:
-    """The table properties, and facts about the table under reserved names."""
+    """Return the table properties, and facts about the table under reserved names."""
     current = metadata.current_snapshot_id
     properties = {
         **metadata.properties,
@@ -114,7 +114,7 @@ def _sort_term(f: SortField, schema: Schema) -> str:
 def _partitioning_of_metadata_table(
     name: str, metadata: TableMetadata
 ) -> tuple[PartitionTransform, ...]:
-    """Java shows position deletes as partitioned like the table, by the struct `partition`."""
+    """Return a metadata table's partitioning; as in Java, only position deletes have one."""
     if name != "position_deletes":
         return ()
     return tuple(

@@ -1,9 +1,9 @@
 """CREATE, ALTER and DROP VIEW in a catalog of this package.
 
-A parser in front of Spark's (`bridge/java/extensions/`) passes a statement through Spark as a
-change of the view's namespace, so Spark finds the catalog; the catalog lets Spark analyse the
-query. The stored view is that of Iceberg's own extensions: the text of the query, the columns of
-the view, the query's own column names, and the engine that created it.
+A parser in front of Spark's parser (`bridge/java/extensions/`) passes a statement through Spark as
+a change of the view's namespace, so Spark finds the catalog; the catalog lets Spark analyse the
+query. The stored view is the same as with Iceberg's own extensions: the text of the query, the
+columns of the view, the query's own column names, and the engine that created it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CHANGED_BY = "engine_version"
 def change_view(
     catalog: Catalog, namespace: Namespace, statement: ViewStatement, query: AnalysedQuery | None
 ) -> None:
-    """Carry out a statement; `query` is that of the view where the statement has one."""
+    """Carry out a statement; `query` is the view's query, or None if the statement has none."""
     views = with_views(catalog)
     identifier = TableIdentifier(namespace=namespace, name=statement.name)
     if query is not None:
@@ -134,7 +134,7 @@ def _definition(
 def _shown_columns(
     identifier: TableIdentifier, columns: spark_types.StructType, statement: ViewStatement
 ) -> spark_types.StructType:
-    """The query's columns by the names and with the comments that the view has for them."""
+    """Return the query's columns with the names and comments that the view gives them."""
     display_columns = list(columns.fields)
     if statement.columns:
         column_names = _struct(statement.columns).fields

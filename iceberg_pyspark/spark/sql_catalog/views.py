@@ -1,4 +1,4 @@
-"""Loads views for Spark: those with a query in its dialect."""
+"""Loads views that have a query in Spark's dialect."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ DIALECT = "spark"
 
 
 def view_names(catalog: Catalog, namespace: Namespace) -> tuple[str, ...]:
-    """The views in a namespace; none in a catalog without views."""
+    """Return the names of the views in a namespace; none in a catalog without views."""
     if not isinstance(catalog, ViewCatalog):
         return ()
     return tuple(view.name for view in catalog.list_views(namespace))
 
 
 def view_definition(catalog: Catalog, identifier: TableIdentifier) -> ViewDefinition:
-    """The view of a name; raises `UnsupportedFeatureError` for another dialect's."""
+    """Return a view; raise `UnsupportedFeatureError` if it has only queries in other dialects."""
     if not isinstance(catalog, ViewCatalog):
         return ViewDefinition(exists=False)
     try:
@@ -38,7 +38,7 @@ def view_definition(catalog: Catalog, identifier: TableIdentifier) -> ViewDefini
             f"view {identifier} has no query in the dialect '{DIALECT}', only in: "
             f"{', '.join(dialects) or 'none'}; create it again in Spark, or read its tables"
         )
-    # its columns have the view's names, whatever the query calls them
+    # The view's column names apply, whatever names the query has.
     columns = ", ".join(quoted(f.name) for f in view.schema.fields)
     return ViewDefinition(
         exists=True,

@@ -39,9 +39,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class WriteCommand:
-    """What Spark analysed: the rows, what becomes of those there are, the options.
+    """A write that Spark has analysed: the rows, how they replace existing rows, the options.
 
-    `condition` is which rows an overwrite replaces, as the bridge describes conditions.
+    `condition` describes which rows an overwrite replaces, in the bridge's form.
     """
 
     kind: WriteKind
@@ -83,7 +83,7 @@ def run_truncate(catalog: Catalog, state: TableState, environment: WriteEnvironm
 def write_rows(
     bridge: Bridge, frame: DataFrame, table: str, metadata: TableMetadata, write: SessionWrite
 ) -> list[DataFile]:
-    """The rows as data files of a table with this metadata, committed by no one yet."""
+    """Return the rows as data files of a table with this metadata, not committed yet."""
     context, distribution = context_and_distribution(table, metadata, write.settings)
     check_write_schema(
         from_spark_schema(frame.schema), metadata.current_schema, table=table, case_sensitive=False
@@ -97,7 +97,7 @@ def _resolve(
     options: Mapping[str, str],
     environment: WriteEnvironment,
 ) -> tuple[SessionWrite, str]:
-    """The write, and the table's name in Spark."""
+    """Return the resolved write, and the table's name in Spark."""
     settings = write_settings(
         options,
         environment.session,
@@ -109,7 +109,7 @@ def _resolve(
 
 
 def _overwrite_mode(command: WriteCommand, write: SessionWrite) -> OverwriteMode | None:
-    """The overwrite mode of the write; None for an append."""
+    """Return the overwrite mode of the write; None for an append."""
     if command.kind == "append":
         return None
     if command.kind == "overwrite_partitions":
@@ -122,7 +122,11 @@ def _overwrite_mode(command: WriteCommand, write: SessionWrite) -> OverwriteMode
 
 
 def _as_the_table_has(frame: StructType, schema: Schema) -> Schema:
-    """The frame's columns; those that read like one of the table, a uuid as text, are that one."""
+    """Return the frame's columns; a column that reads like a table's column gets that column's
+    type.
+
+    An example is a uuid, which a frame has as a string.
+    """
     by_name = {f.name.lower(): f for f in schema.fields}
     fields = []
     for f in from_spark_schema(frame).fields:
@@ -139,7 +143,7 @@ def _as_the_table_has(frame: StructType, schema: Schema) -> Schema:
 def _with_schema_of(
     command: WriteCommand, write: SessionWrite, table: str
 ) -> tuple[Sequence[MetadataStep], TableMetadata]:
-    """The change that gives the table the frame's new columns, and the metadata with it."""
+    """Return the schema change that adds the frame's new columns, and the changed metadata."""
     metadata = write.metadata
     if not write.settings.options.merges_schema:
         return (), metadata

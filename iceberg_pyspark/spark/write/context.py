@@ -22,7 +22,7 @@ from iceberg_pyspark.table.changes.new_data import write_context_of
 def context_and_distribution(
     table: str, metadata: TableMetadata, settings: WriteSettings
 ) -> tuple[WriteContext, WriteDistribution]:
-    """By the table's partition spec and sort order, or those that the options name."""
+    """Return context and distribution for the options' spec and sort order, or the table's."""
     context = write_context_of(
         table,
         metadata,
@@ -40,7 +40,7 @@ def context_and_distribution(
 def with_distribution(
     context: WriteContext, order: SortOrder
 ) -> tuple[WriteContext, WriteDistribution]:
-    """Rows distributed and sorted as the context's properties ask, and the context of such rows."""
+    """Return the distribution that the context's properties require, and the context for it."""
     distribution = write_distribution(context.schema, context.spec, order, context.properties)
     return replace(context, sort_order_id=distribution.sort_order.order_id), distribution
 

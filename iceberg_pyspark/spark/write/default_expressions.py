@@ -27,7 +27,7 @@ _OF_ROWS_THERE = "EXISTS_DEFAULT"
 def with_shown_defaults(
     spark_schema: spark_types.StructType, schema: Schema
 ) -> spark_types.StructType:
-    """What Spark is shown of a schema, with the defaults of its columns."""
+    """Return the schema that Spark is shown, with the defaults of its columns."""
     pairs = zip(spark_schema.fields, schema.fields, strict=True)
     return spark_types.StructType([_with_default(column, f) for column, f in pairs])
 
@@ -38,14 +38,14 @@ def _with_default(column: spark_types.StructField, f: types.NestedField) -> spar
     metadata = {
         **column.metadata,
         _OF_ROWS_TO_COME: _default_sql(f, "write"),
-        # Spark heeds the one only where it finds both
+        # Spark uses CURRENT_DEFAULT only if it finds both keys.
         _OF_ROWS_THERE: _default_sql(f, "initial"),
     }
     return spark_types.StructField(column.name, column.dataType, column.nullable, metadata)
 
 
 def _is_shown_as_it_is(f: types.NestedField) -> bool:
-    """Not what Spark has no type for: it is shown as binary, and no row of it is written."""
+    """Return whether Spark has a type for the column; others are shown as binary, not written."""
     try:
         to_spark_schema(Schema(fields=(f,)))
     except UnsupportedFeatureError:
@@ -57,13 +57,13 @@ def _default_sql(f: types.NestedField, which: WhichDefault) -> str:
     text = sql_of(f.type, default_of(f, which))
     if not isinstance(f.type, types.StructType | types.ListType | types.MapType):
         return text
-    # nulls, and lists of nothing, get their types here
+    # The cast gives nulls and empty lists their types.
     type_ = to_spark_schema(Schema(fields=(f,))).fields[0].dataType
     return f"CAST({text} AS {type_.simpleString()})"
 
 
 def sql_of(type_: types.Type, value: Any) -> str:
-    """A value as an expression that means the same in every session."""
+    """Return a value as an SQL expression that means the same in every session."""
     if value is None:
         return "NULL"
     match type_:
@@ -93,6 +93,6 @@ def sql_of(type_: types.Type, value: Any) -> str:
 
 
 def _shortest(timestamp: str) -> str:
-    """As Spark writes it."""
+    """Return a timestamp as Spark writes it, without trailing zeros."""
     text = timestamp.replace("T", " ")
     return text.rstrip("0") if "." in text else text

@@ -1,8 +1,8 @@
 """The locations of files in object stores that Spark's own Parquet writer writes.
 
-Tasks write them directly to their final names, because a rename in an object store copies the file,
-and an incomplete file is invisible. The JVM names them (`IcebergPyDirectNames`) as
-`storage/locations.py` does.
+Tasks write the files directly to their final names, because a rename in an object store copies the
+file, and an incomplete file is invisible. The JVM names the files (`IcebergPyDirectNames`) in the
+same way as `storage/locations.py`.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _BY_TIME = {
 
 
 def reach_store(bridge: Bridge, folder: str, io: FileIO) -> tuple[str, Mapping[str, str]] | None:
-    """A folder of an object store as the JVM reaches it, and Hadoop's options for that.
+    """Return an object store's folder as the JVM addresses it, and the Hadoop options for it.
 
-    None where it does not; where a package is missing, one log line says which.
+    Return None if the JVM cannot reach the store; if a package is missing, one log line says which.
     """
     if not is_object(folder):
         return None
@@ -53,7 +53,7 @@ def reach_store(bridge: Bridge, folder: str, io: FileIO) -> tuple[str, Mapping[s
 
 
 def direct_files(context: WriteContext, locations: LocationProvider, folder: str) -> DirectFiles:
-    """What tasks must know to name files; `folder` is the data folder as the JVM reaches it."""
+    """Return what tasks need to name files; `folder` is the data folder as the JVM addresses it."""
     spec = context.spec
     fields = () if spec.is_unpartitioned else spec.fields
     return DirectFiles(
@@ -68,7 +68,7 @@ def direct_files(context: WriteContext, locations: LocationProvider, folder: str
 
 
 def _kind(field: PartitionField, schema: Schema) -> str:
-    """How a value is shown that `spark/write/native_columns.py` has put into a folder's name."""
+    """Return how to show a value that `spark/write/native_columns.py` has put into a folder."""
     if isinstance(field.transform, VoidTransform):
         return "void"
     if (kind := _BY_TIME.get(type(field.transform))) is not None:

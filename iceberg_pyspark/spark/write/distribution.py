@@ -1,8 +1,8 @@
 """Distributes rows to the tasks of a write, and sorts them.
 
 The modes and their defaults are the reference implementation's (`write.distribution-mode`): `range`
-for a sorted table, `hash` for a partitioned one, else `none`. Rows are rebalanced, not strictly
-distributed: Spark may merge small groups, and split one that would take a task too long.
+for a sorted table, `hash` for a partitioned table, else `none`. Rows are rebalanced, not strictly
+distributed: Spark may merge small groups, and split a group that would take a task too long.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ DistributionMode: TypeAlias = Literal["none", "hash", "range"]
 
 _SPARK_ADVISORY_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 _AIMED_FILE_SIZE = 134_217_728
-# how much larger rows are in a shuffle than in a file, by the file's codec
+# How much larger rows are in a shuffle than in a file, by the file's codec.
 _SHRINK_FACTOR = {"zstd": 3, "gzip": 3}
 _OTHER_SHRINK_FACTOR = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class WriteDistribution:
-    """`sort_order` is what the rows of a task will be in, `UNSORTED` if they need not be.
+    """How rows are distributed and sorted.
 
-    `ordering` begins with the partition, so that a task writes one partition after the other.
+    `sort_order` is the sort order of each task's rows, or `UNSORTED`. `ordering` begins with the
+    partition, so that a task writes one partition after the other.
     """
 
     mode: DistributionMode
@@ -71,13 +72,13 @@ def write_distribution(
     *,
     default_mode: DistributionMode | None = None,
 ) -> WriteDistribution:
-    """The distribution and order that a table's properties, a write's own laid over them, ask for.
+    """Return the distribution and order that the properties of a table and of a write require.
 
-    Rows are not sorted by an order that cannot be computed.
+    An order that cannot be computed is ignored.
     """
     if any(isinstance(f.transform, UnknownTransform) for f in sort_order.fields):
         sort_order = UNSORTED
-    # rows of any order are sorted by void
+    # Void fields are dropped: rows in any order are sorted by void.
     sorted_by = [f for f in sort_order.fields if not isinstance(f.transform, VoidTransform)]
     ordering = (*_partition_ordering(spec, sort_order), *sorted_by)
     fans_out = FANOUT.of(properties)
@@ -95,7 +96,7 @@ def write_distribution(
 
 
 def no_distribution(schema: Schema, spec: PartitionSpec) -> WriteDistribution:
-    """Rows stay in the tasks and the order they are in."""
+    """Return the distribution that keeps rows in their tasks and in their order."""
     return WriteDistribution(
         mode="none",
         schema=schema,
@@ -110,14 +111,14 @@ def no_distribution(schema: Schema, spec: PartitionSpec) -> WriteDistribution:
 def distribute_and_sort(
     bridge: Bridge, frame: DataFrame, distribution: WriteDistribution
 ) -> DataFrame:
-    """The rows, of whatever columns besides the table's, as `distribution` says."""
+    """Return the rows distributed and sorted; the frame may have more columns than the table."""
     return sort_within_tasks(bridge, distribute(bridge, frame, distribution), distribution)
 
 
 def distribute(
     bridge: Bridge, frame: DataFrame, distribution: WriteDistribution, hash_by: Sequence[str] = ()
 ) -> DataFrame:
-    """The rows in the tasks asked for; `hash_by` are columns of the partition's values."""
+    """Return the rows distributed to tasks; `hash_by` are columns with the partition values."""
     by = [_sort_column(bridge, f, distribution.schema) for f in distribution.ordering]
     if distribution.mode == "hash":
         by = [F.col(name) for name in hash_by] or [
@@ -134,7 +135,7 @@ def distribute(
 def sort_within_tasks(
     bridge: Bridge, frame: DataFrame, distribution: WriteDistribution, first: Sequence[str] = ()
 ) -> DataFrame:
-    """The rows of each task in the order asked for, by the columns of `first` before."""
+    """Return the rows sorted within each task, by the columns of `first` before all others."""
     if not distribution.sorts_rows:
         return frame
     sort_columns = [_sort_column(bridge, f, distribution.schema) for f in distribution.ordering]
@@ -157,7 +158,7 @@ def _mode(
 
 
 def _partition_ordering(spec: PartitionSpec, order: SortOrder) -> Sequence[SortField]:
-    """The partition fields that rows in that order are not grouped by already."""
+    """Return the partition fields by which rows in that order are not already grouped."""
     return [
         SortField(
             source_ids=f.source_ids,
@@ -178,7 +179,7 @@ _TIME = (YearTransform, MonthTransform, DayTransform, HourTransform)
 
 
 def _keeps_order_of(sorted_by: Transform, partitioned_by: Transform) -> bool:
-    """Whether rows sorted by one transform of a column are sorted by another of it.
+    """Return whether rows sorted by one transform of a column are also sorted by another.
 
     >>> _keeps_order_of(DayTransform(), MonthTransform())
     True
@@ -212,13 +213,13 @@ def _sort_column(bridge: Bridge, field: SortField, schema: Schema) -> Column:
 def transform_of_field(
     bridge: Bridge, source_id: int, transform: Transform, schema: Schema
 ) -> Column:
-    """The transform of a column of the table, for rows with its columns."""
+    """Return the transform of a table's column, for rows with the table's columns."""
     column = column_of(source_id, schema)
     return transform_expression(bridge, transform, column, schema.field_by_id[source_id].type)
 
 
 def column_of(field_id: int, schema: Schema) -> Column:
-    """The column of a field that is in no list or map."""
+    """Return the column of a field that is not inside a list or map."""
     path = [schema.field_by_id[field_id].name]
     parent = schema.parent_by_id.get(field_id)
     while parent is not None:

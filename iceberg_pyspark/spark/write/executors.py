@@ -39,26 +39,26 @@ from iceberg_pyspark.table.changes.written_files import remove_files
 from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
 
 Piece: TypeAlias = tuple[int, bytes]
-"""Rows of one range, as an Arrow stream."""
+"""The rows of one range: the range number, and an Arrow stream."""
 
 _COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class Executors:
-    """Spark's executors as a `GroupRunner` of `rewrite_data_files`."""
+    """A `GroupRunner` of `rewrite_data_files` that runs on Spark's executors."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
 
     @property
     def most_at_once(self) -> int:
-        """As many groups as tasks run at a time."""
+        """The number of groups that run at a time, equal to the number of parallel tasks."""
         return self._context.defaultParallelism
 
     def write(
         self, writer: GroupWriter, group: FileGroup, number: int, io: FileIO
     ) -> list[DataFile]:
-        """The new files of a group; if its job fails, those of its finished tasks are removed."""
+        """Write the new files of a group; remove the files of finished tasks if its job fails."""
         self._context.setJobDescription(
             f"rewrite_data_files {writer.writes.table}: group {number}, {len(group.tasks)} files, "
             f"{group.size:,} bytes"
@@ -86,20 +86,20 @@ class Executors:
                 raise _error_of(e, writer.writes.table) from e
             raise
         finally:
-            # Spark keeps the accumulator for as long as the process lives
+            # Spark keeps the accumulator until the process ends, so its list is emptied.
             paths.value = []
             self._context.setJobDescription(None)  # type: ignore[arg-type]
 
     def _pieces(
         self, writer: GroupWriter, ranges: Ranges, group: FileGroup, io: FileIO
     ) -> RDD[Piece]:
-        """The rows of a group's files, by range."""
+        """Return the rows of a group's files by range."""
         tasks = self._context.parallelize(group.tasks, min(len(group.tasks), 4 * self.most_at_once))
         return tasks.mapPartitions(partial(_split, writer, ranges, io))
 
 
 def _error_of(failure: Exception, table: str) -> IcebergError:
-    """What a task raised, if an error of ours ended the job."""
+    """Return the error of this package that ended the job, or else a `StorageError`."""
     name, message = iceberg_error_in(str(failure)) or (
         StorageError.__name__,
         f"rewrite_data_files of {table}: Spark's job failed: {failure}",
@@ -109,7 +109,7 @@ def _error_of(failure: Exception, table: str) -> IcebergError:
 
 
 def _part_of(number: int) -> int:
-    """The new file of a range: each bound is the first value of a file, and may be a range alone.
+    """Return the new file of a range: each bound begins a file, and may be a range of its own.
 
     >>> [_part_of(n) for n in range(5)]
     [0, 1, 1, 2, 2]
@@ -133,7 +133,7 @@ def _write_parts(
 def _split(
     writer: GroupWriter, ranges: Ranges, io: FileIO, tasks: Iterable[ScanTask]
 ) -> Iterator[Piece]:
-    """The rows of some files by range, joined as far as memory allows."""
+    """Yield the rows of some files by range, in pieces as large as memory allows."""
     waiting: dict[int, list[pa.RecordBatch]] = {}
     size = 0
     with worker_step():
@@ -187,7 +187,7 @@ def _written(
     number: int,
     paths: Accumulator[list[str]],
 ) -> bytes:
-    """The files of a task, of names that no other attempt has."""
+    """Write the files of a task under names that are unique to the attempt; return them pickled."""
     task = TaskContext.get()
     assert task is not None, "Spark runs this in a task"
     files = write_data_files(context, rows, io, partition_id=number, task_id=task.taskAttemptId())

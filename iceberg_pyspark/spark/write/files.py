@@ -38,9 +38,11 @@ def write_files(
     distribution: WriteDistribution,
     io: FileIO,
 ) -> list[DataFile]:
-    """Write the rows; where columns that the distribution needs are left out, without one."""
+    """Write the rows; without a distribution if the frame lacks columns that the distribution
+    needs.
+    """
     if not (bridge.has(WRITE_LAYOUT) and _has_columns_of(frame, distribution)):
-        # columns that are left out are null in every row
+        # Columns that the frame leaves out are null in every row.
         distribution = no_distribution(distribution.schema, distribution.spec)
         context = replace(context, sort_order_id=UNSORTED.order_id)
     if not distribution.sorts_rows and (rows := _local_rows(bridge, frame)) is not None:
@@ -54,7 +56,7 @@ def write_files(
 
 
 def _has_columns_of(frame: DataFrame, distribution: WriteDistribution) -> bool:
-    """Whether the frame has the columns that rows are distributed and sorted by."""
+    """Return whether the frame has the columns by which rows are distributed and sorted."""
     schema = distribution.schema
     sort_source_ids = {f.source_id for f in distribution.ordering}
     sort_source_ids |= {f.source_id for f in distribution.spec.fields}
@@ -65,7 +67,7 @@ def _has_columns_of(frame: DataFrame, distribution: WriteDistribution) -> bool:
 
 
 _MOST_ROWS = 1000
-# values that Python holds as Arrow does: not timestamps, which it would show in a time zone
+# Types whose Python values equal Arrow's; not timestamps, which Python shows in a time zone.
 _HELD_AS_ARROW = (
     spark_types.BooleanType,
     spark_types.IntegerType,
@@ -80,7 +82,9 @@ _HELD_AS_ARROW = (
 
 
 def _local_rows(bridge: Bridge, frame: DataFrame) -> pa.Table | None:
-    """Rows that the plan holds itself, `VALUES (...)` say; None where a job must make them."""
+    """Return the rows that the plan contains, as in `VALUES (...)`, or None if a job must compute
+    them.
+    """
     if not all(isinstance(f.dataType, _HELD_AS_ARROW) for f in frame.schema.fields):
         return None
     if not bridge.holds_rows(frame, _MOST_ROWS):

@@ -1,8 +1,8 @@
 """A Spark job whose tasks write data files, and the clean-up after a failure.
 
 Each task returns its result as a row, so failed, lost or speculative attempts never count. A failed
-job removes the files of its finished tasks; a failed task removes its own. The removal of orphan
-files deletes those of killed tasks.
+job removes the files of its finished tasks; a failed task removes its own files. The files of
+killed tasks are left to the removal of orphan files.
 """
 
 from __future__ import annotations
@@ -29,25 +29,27 @@ Result = TypeVar("Result")
 WritingTask: TypeAlias = Callable[
     [Iterable[pa.RecordBatch], int, int], tuple[Sequence[DataFile], Result]
 ]
-"""From the rows of a task, its partition id and its attempt id to its files and its result."""
+"""A function of a task's rows, partition id and attempt id; it returns its files and a result."""
 
 
 class WrittenPaths(AccumulatorParam[list[str]]):
-    """Paths of all finished tasks: Spark adds up those of one attempt of each."""
+    """An accumulator of the file paths of all finished tasks; Spark counts one attempt of each
+    task.
+    """
 
     def zero(self, value: list[str]) -> list[str]:
-        """None yet."""
+        """Return the empty list."""
         return []
 
     def addInPlace(self, value1: list[str], value2: list[str]) -> list[str]:
-        """Both."""
+        """Add the second list to the first and return it."""
         value1.extend(value2)
         return value1
 
 
 @dataclass(frozen=True)
 class _Task:
-    """The function of `mapInArrow`; one row comes out, the pickled result about the files."""
+    """The function of `mapInArrow`; it yields one row, which has the pickled result of the task."""
 
     write: WritingTask[Any]
     written_paths: Accumulator[list[str]]
@@ -62,14 +64,14 @@ class _Task:
 
 
 def write_frame(frame: DataFrame, context: WriteContext, io: FileIO) -> list[DataFile]:
-    """Write all rows in the tasks and the order that they are in; columns are found by name."""
+    """Write all rows in their tasks and in their order; columns are matched by name."""
     results = run_writing_job(frame, _WriteRows(context, io), io)
     return [f for files in results for f in files]
 
 
 @dataclass(frozen=True)
 class _WriteRows:
-    """A `WritingTask` whose result are its data files."""
+    """A `WritingTask` whose result is the list of its data files."""
 
     context: WriteContext
     io: FileIO
@@ -84,7 +86,7 @@ class _WriteRows:
 
 
 def run_writing_job(frame: DataFrame, write: WritingTask[Result], io: FileIO) -> Iterator[Result]:
-    """The result of every task, once all have written; files of a failed job are removed."""
+    """Return the results of all tasks, after all have written; remove the files of a failed job."""
     written_paths = frame.sparkSession.sparkContext.accumulator([], WrittenPaths())
     try:
         results = frame.mapInArrow(_Task(write, written_paths), "files binary").collect()
@@ -92,6 +94,6 @@ def run_writing_job(frame: DataFrame, write: WritingTask[Result], io: FileIO) ->
         remove_files(io, written_paths.value, NeverSent())
         raise
     finally:
-        # Spark keeps the accumulator for as long as the process lives
+        # Spark keeps the accumulator until the process ends, so its list is emptied.
         written_paths.value = []
     return (pickle.loads(r.files) for r in results)

@@ -59,11 +59,11 @@ _TRANSFORMS = (
     VoidTransform,
 )
 _LONGEST_TEXT = 64
-"""Bytes of a text that are put into a folder's name as they are, which may have 255."""
+"""The most bytes of a text that go into a folder name unhashed; a name may have 255 bytes."""
 
 
 def columns_to_write(frame: DataFrame, schema: Schema) -> list[WrittenColumn] | None:
-    """The table's columns of a frame, to be written alike; None where they would not be."""
+    """Return the frame's columns for Spark's writer, or None if it would write other files."""
     if not all(_is_written_alike(f) for f in schema.fields) or not _distinct(schema.as_struct):
         return None
     fields_by_name = _fields_by_name(frame)
@@ -74,7 +74,7 @@ def columns_to_write(frame: DataFrame, schema: Schema) -> list[WrittenColumn] | 
         has = fields_by_name[f.name.lower()]
         type_ = _stored_type(has.dataType, required.dataType)
         if type_ is None or (f.required and has.nullable):
-            # nulls and values that do not fit are refused in our own words
+            # This package's own writer refuses nulls and values that do not fit, in its own words.
             return None
         cast = type_ != has.dataType or isinstance(type_, spark_types.StructType)
         columns.append(
@@ -96,7 +96,7 @@ def _is_written_alike(f: ice.NestedField) -> bool:
 
 
 def _distinct(struct: ice.StructType) -> bool:
-    """Whether names differ by more than case, at every level: Spark refuses a file of others."""
+    """Return whether names differ by more than case, at every level; Spark refuses other files."""
     names = {f.name.lower() for f in struct.fields}
     inner = [f.type for f in struct.fields if isinstance(f.type, ice.StructType)]
     return len(names) == len(struct.fields) and all(map(_distinct, inner))
@@ -111,7 +111,7 @@ def _fields_by_name(frame: DataFrame) -> dict[str, spark_types.StructField] | No
 def _stored_type(
     has: spark_types.DataType, required: spark_types.DataType
 ) -> spark_types.DataType | None:
-    """The type to write values of `has` with; None where more than a lossless cast is needed."""
+    """Return the type to write values of `has` with, or None if a lossless cast is not enough."""
     if isinstance(has, spark_types.StructType) and isinstance(required, spark_types.StructType):
         if [f.name.lower() for f in has.fields] != [f.name.lower() for f in required.fields]:
             return None
@@ -155,7 +155,7 @@ def _with_ids(type_: spark_types.DataType, ours: ice.Type) -> spark_types.DataTy
 
 
 def are_numeric_transforms(spec: PartitionSpec) -> bool:
-    """Whether `partition_columns` are small, whatever they are made of."""
+    """Return whether all `partition_columns` are small numbers, whatever the source columns are."""
     return all(
         not isinstance(f.transform, IdentityTransform | TruncateTransform) for f in spec.fields
     )
@@ -164,7 +164,7 @@ def are_numeric_transforms(spec: PartitionSpec) -> bool:
 def partition_columns(
     bridge: Bridge, schema: Schema, spec: PartitionSpec
 ) -> dict[str, Column] | None:
-    """What Spark's writer parts rows of the table by, by name; None where it cannot."""
+    """Return the columns by which Spark's writer partitions rows, by name, or None if it cannot."""
     columns: dict[str, Column] = {}
     for f in spec.fields:
         if isinstance(f.transform, VoidTransform):
@@ -180,7 +180,9 @@ def partition_columns(
 
 
 def _folder_name(part: Column, source: Column, transform: Any, type_: ice.Type) -> Column:
-    """A transform's result as a number or text, different for different results, null for null."""
+    """Return a transform's result as a number or text: distinct for distinct results, null for
+    null.
+    """
     match transform:
         case BucketTransform() | YearTransform() | MonthTransform() | HourTransform():
             return part
@@ -188,7 +190,7 @@ def _folder_name(part: Column, source: Column, transform: Any, type_: ice.Type) 
             return F.unix_date(part)
     match type_:
         case ice.StringType() | ice.BinaryType():
-            # in letters that every file system tells apart, whatever its encoding
+            # Hexadecimal digits are distinct in every file system, whatever its encoding.
             short = F.concat(F.lit("x"), F.hex(part))
             long = F.concat(F.lit("h"), F.sha2(part.cast("binary"), 256))
             name = F.when(F.octet_length(part) > _LONGEST_TEXT, long).otherwise(short)
@@ -199,7 +201,7 @@ def _folder_name(part: Column, source: Column, transform: Any, type_: ice.Type) 
             return F.unix_micros(part)
     text = part.cast("string")
     if isinstance(transform, TruncateTransform):
-        # no result where it overflows, and that is one result
+        # The truncated value overflows only for the lowest values, and they share one result.
         return F.when(source.isNotNull(), F.coalesce(text, F.lit("least")))
     return text
 

@@ -28,7 +28,7 @@ from iceberg_pyspark.spec.types import (
     walk_fields,
 )
 
-# Spark's names for the codecs of `arrow/formats/parquet_writer.py`; for brotli it has no code
+# Spark's names for the codecs of `arrow/formats/parquet_writer.py`; Spark has no brotli codec.
 _CODECS = {"zstd": "zstd", "gzip": "gzip", "snappy": "snappy", "lz4": "lz4_raw", "none": "none"}
 _ZSTD_LEVEL = 3
 _GZIP_LEVELS = {
@@ -64,7 +64,7 @@ _SHRINKS_BY = 3
 
 
 def parquet_options(context: WriteContext) -> Mapping[str, str] | None:
-    """Options of Hadoop and of the format; None where another writer must serve."""
+    """Return the options of Hadoop and of the format, or None if another writer must be used."""
     properties = context.properties
     if (
         context.file_format != "parquet"
@@ -94,15 +94,15 @@ def parquet_options(context: WriteContext) -> Mapping[str, str] | None:
 
 
 def session_settings(open_files: int) -> Mapping[str, str]:
-    """Settings of the session; with no files open at once, rows are sorted by partition first."""
+    """Return the session settings; with 0 `open_files`, Spark first sorts the rows by partition."""
     return {**_SETTINGS, "spark.sql.maxConcurrentOutputFileWriters": str(open_files)}
 
 
 def most_rows_per_file(context: WriteContext) -> int:
-    """The rows that make a file of about the target size, for a writer that counts rows.
+    """Return the row count of a file of about the target size, for a writer that counts rows.
 
-    By what a row of the table takes on disk, where it has rows; else by a third of the width of its
-    columns, a text taken for 20 bytes.
+    The count is based on the bytes per row of the table's files. If the table has no rows, it is
+    based on a third of the width of the columns, with 20 bytes for a string.
     """
     width = context.bytes_per_row
     if width is None:

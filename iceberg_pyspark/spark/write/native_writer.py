@@ -1,8 +1,8 @@
 """Writes the rows of a DataFrame to data files with Spark's own Parquet writer.
 
 If its files are equivalent to those of `spark/write/job.py`, no rows need to go through Python. On
-a local file system Spark writes to a temporary folder beside the table's files, from which they are
-moved; in an object store it writes to their final names.
+a local file system Spark writes to a temporary folder beside the table's files, from which the
+files are moved; in an object store Spark writes to the final names.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def write_natively(
     distribution: WriteDistribution,
     io: FileIO,
 ) -> list[DataFile] | None:
-    """Write all rows; None where Spark's writer would not write the same files."""
+    """Write all rows, or return None if Spark's writer would not write equivalent files."""
     locations = location_provider(context.table_location, context.properties)
     data = locations.data_location
-    # a JVM that was started without a locale has no other letters for names
+    # A JVM that was started without a locale supports only ASCII file names.
     if not data.isascii():
         return None
     check_write(io, data)
@@ -74,13 +74,13 @@ def write_natively(
             return None
     rows = bridge.writes.written_columns(frame, columns)
     if parts and distribution.mode == "hash" and are_numeric_transforms(context.spec):
-        # computed once: a number more costs less in a shuffle than computing it again
+        # Computed once: an extra number costs less in a shuffle than computing it again.
         rows = distribute(bridge, rows.select("*", *parts.values()), distribution, list(parts))
     else:
         rows = distribute(bridge, rows, distribution).select("*", *parts.values())
     rows = sort_within_tasks(bridge, rows, distribution, list(parts))
-    # rows of a shuffle have no order to keep, and sorted by partition they are written in half the
-    # time that many open files take
+    # Shuffled rows have no order to keep. Sorted by partition they are written in half the time
+    # that many open files take.
     keeps_order = distribution.mode == "none" and not distribution.sorts_rows
     job = partial(
         bridge.writes.write_parquet,
@@ -108,7 +108,7 @@ def _write_and_move(
     job: Callable[..., None],
     options: Mapping[str, str],
 ) -> list[DataFile]:
-    """Write below a folder that no other write has: Spark removes what is in it when one fails."""
+    """Write below a folder that no other write uses, because a failed write empties its folder."""
     try:
         job(folder, options=options)
         locations = [
@@ -129,7 +129,7 @@ def _write_in_place(
     job: Callable[[], None],
     written: Callable[[], list[str]],
 ) -> list[DataFile]:
-    """Write where files stay; `written` are those of finished tasks, removed if the job fails."""
+    """Write to the final locations; if the job fails, remove the files that `written` returns."""
     try:
         job()
         locations = written()
@@ -139,7 +139,7 @@ def _write_in_place(
     except BaseException:
         remove_files(io, written(), NeverSent())
         raise
-    # a job without rows has a file all the same
+    # A job without rows writes an empty file, too.
     remove_files(io, [f.file_path for f in files if not f.record_count], NeverSent())
     return [f for f in files if f.record_count]
 
@@ -147,7 +147,7 @@ def _write_in_place(
 def _describe(
     spark: SparkSession, context: WriteContext, locations: Sequence[str], io: FileIO
 ) -> list[DataFile]:
-    """The data files that all tasks wrote, from their footers; many are read in a job."""
+    """Return the data files of all tasks, from their footers; many footers are read in a job."""
     describe = partial(written_file, context, io)
     if len(locations) > _MOST_BY_THREADS:
         tasks = min(len(locations) // _MOST_BY_THREADS, spark.sparkContext.defaultParallelism)
@@ -157,7 +157,7 @@ def _describe(
 
 
 def _publish(context: WriteContext, files: Sequence[DataFile], io: FileIO) -> list[DataFile]:
-    """Move files to where the table has its own, by the names that they get there."""
+    """Move files to the table's data folder under their final names, and return them."""
     locations = location_provider(context.table_location, context.properties)
     schemas = (context.schema, *context.schemas)
     count_by_task: Counter[int] = Counter()

@@ -1,4 +1,4 @@
-"""Options of writes, each declared once, with the kinds of writes that accept it.
+"""Options of writes, each declared once, with the kinds of writes that accept the option.
 
 Names and defaults are the reference implementation's (`SparkWriteOptions`). The portable kind is
 `df.write.format("iceberg-py")`; the catalog kind is every write to a table of a session's catalog,
@@ -33,7 +33,7 @@ from iceberg_pyspark.spec.properties import (
 from iceberg_pyspark.spec.property_types import TableProperty, check_settable
 
 if TYPE_CHECKING:
-    # executors import this module, and commit nothing
+    # Executors import this module and commit nothing.
     from iceberg_pyspark.commits.conflicts import IsolationLevel
 
 Way: TypeAlias = Literal["portable", "catalog"]
@@ -49,7 +49,7 @@ PROPERTY_BY_OPTION: Mapping[str, TableProperty] = {
 """Options that override a table property for one write."""
 
 OPTIONS_OF_THE_FORMAT = ("compression-codec", "compression-level", "compression-strategy")
-"""The same for properties of the format of data files: `write.<format>.<option>`."""
+"""The same for properties of the data file format: `write.<format>.<option>`."""
 
 _OVERWRITE_MODE = choice_option("overwrite-mode", "static", "dynamic")
 _SPEC_ID = number_option("output-spec-id")
@@ -92,7 +92,7 @@ PREFIXES: Mapping[Way, tuple[str, ...]] = {
 _WITHOUT_EFFECT_ON_ANY = {
     "check-ordering",  # columns are found by name
     "check-nullability",  # a null in a required column is always refused
-    # no delete files are made, no stream is written, no variant shredded
+    # Writes make no delete files and no streams, and do not shred variants.
     "delete-format",
     "delete-granularity",
     "target-delete-file-size-bytes",
@@ -100,7 +100,7 @@ _WITHOUT_EFFECT_ON_ANY = {
     "variant-inference-buffer-size",
 }
 WITHOUT_EFFECT: Mapping[Way, frozenset[str]] = {
-    # a portable task always fans out
+    # A portable task always fans out.
     "portable": frozenset({*_WITHOUT_EFFECT_ON_ANY, "fanout-enabled"}),
     "catalog": frozenset(_WITHOUT_EFFECT_ON_ANY),
 }
@@ -111,9 +111,9 @@ _SESSION = "spark.sql.iceberg."
 class WriteOptions:
     """The options of one write.
 
-    `overrides` are table properties by name, `of_format` options of the format of data files,
-    `transaction` is an application and its version. What a table that the write creates has,
-    `partitioned_by`, `location` and `table_properties`, and a filter are the portable way's alone.
+    `overrides` are table properties by name. `of_format` are options of the data file format.
+    `transaction` is an application and its version. Only portable writes have a filter, and the
+    layout of a table that the write creates: `partitioned_by`, `location` and `table_properties`.
     """
 
     branch: str | None
@@ -137,9 +137,10 @@ class WriteOptions:
 def write_options(
     options: Mapping[str, str], way: Way, session: Mapping[str, str] | None = None
 ) -> WriteOptions:
-    """The options that a way takes, read strictly; what else there is was refused or has no effect.
+    """Return the options that a kind of write accepts; raise `InvalidRequestError` for bad values.
 
-    `session` are the settings of a session, which only the catalog's way has.
+    All other options were refused before, or have no effect. `session` are the settings of the
+    session, which only catalog writes have.
     """
     values = {k: v for k, v in lower_names(options).items() if k in OPTIONS[way]}
     settings = session or {}

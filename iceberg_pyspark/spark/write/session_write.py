@@ -31,9 +31,9 @@ _TXN_VERSION = "txn-version"
 
 @dataclass(frozen=True, kw_only=True)
 class SessionWrite:
-    """`base` is the snapshot that the write builds on.
+    """A resolved write of a session to a table; `base` is the snapshot that the write builds on.
 
-    `write_id` stands in the summary of its own snapshot, of which `options` say the rest.
+    `write_id` is in the summary of the write's snapshot; `options` has the rest of the summary.
     """
 
     catalog: Catalog
@@ -46,12 +46,14 @@ class SessionWrite:
 
     @property
     def metadata(self) -> TableMetadata:
-        """The table as it was loaded."""
+        """The metadata of the table as it was loaded."""
         return self.loaded_table.metadata
 
     @property
     def is_committed(self) -> bool:
-        """Whether the table has a snapshot of the write's application and version, or a later."""
+        """Whether the table already has a snapshot of the write's application and version, or
+        later.
+        """
         if self.settings.options.transaction is None:
             return False
         app, version = self.settings.options.transaction
@@ -67,7 +69,7 @@ class SessionWrite:
         options: CommitOptions | None = None,
         before: Sequence[CommitStep] = (),
     ) -> LoadedTable:
-        """Commit the action as one snapshot; a refused commit leaves none of the files written."""
+        """Commit the action as one snapshot; if the commit is refused, remove the written files."""
         return commit_action(
             self.catalog,
             self.loaded_table,
@@ -85,13 +87,13 @@ def session_write(
     settings: WriteSettings,
     environment: WriteEnvironment,
 ) -> SessionWrite:
-    """Resolve a write; raises for a branch that is a tag, or is not there and is not to be made."""
+    """Resolve a write; raise an error for a tag, or for a missing branch that it may not create."""
     metadata = loaded_table.metadata
     base = snapshot_to_build_on(metadata, settings.branch, creates_branch=settings.creates_branch)
     write_id = str(uuid.uuid4())
     if settings.options.transaction is not None:
         app, version = settings.options.transaction
-        # the same for both of two writes racing: the second finds the first in the table
+        # Equal for two racing writes, so that the second finds the first in the table.
         write_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{metadata.table_uuid}/{app}/{version}"))
     return SessionWrite(
         catalog=catalog,

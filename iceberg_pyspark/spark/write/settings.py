@@ -1,7 +1,7 @@
 """The settings of one write, from its options, the session and the table's properties.
 
 An option takes precedence over the session's setting (`spark.sql.iceberg.<option>`, `spark.wap.*`),
-and that over the table's property. The options are in `spark/write/options.py`.
+and the session's setting over the table's property. The options are in `spark/write/options.py`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from iceberg_pyspark.table.changes.new_data import data_format
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSettings:
-    """Where a write goes and how; `properties` are the table's with the write's own over them.
+    """The settings of one write; `properties` are the table's, overridden by those of the write.
 
-    With a `wap_id` the snapshot is staged and no branch has it. `creates_branch`: the branch
-    begins at main's snapshot if there is none of that name.
+    With a `wap_id` the snapshot is staged and belongs to no branch. With `creates_branch` a missing
+    branch is created at main's snapshot.
     """
 
     options: WriteOptions
@@ -45,7 +45,7 @@ def write_settings(
     *,
     branch: str | None = None,
 ) -> WriteSettings:
-    """Settings of a catalog's write; `branch` is the one that the table was named with."""
+    """Return the settings of a catalog write; `branch` is the branch in the table's name."""
     accepted_names = OPTIONS["catalog"] | WITHOUT_EFFECT["catalog"]
     refuse_unknown(
         lower_names(options), "unknown write option", accepted_names, PREFIXES["catalog"]
@@ -61,7 +61,7 @@ def resolve_settings(
     *,
     branch: str | None = None,
 ) -> WriteSettings:
-    """The options laid over session and table."""
+    """Return the settings: options take precedence over the session, the session over the table."""
     properties = {**table_properties, **options.overrides}
     file_format = data_format(properties)
     of_format = {f"write.{file_format}.{o}": v for o, v in options.of_format.items()}

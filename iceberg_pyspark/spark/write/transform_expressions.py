@@ -1,9 +1,9 @@
 """Partition transforms as expressions of Spark's own functions, to group and order rows by.
 
-Equal partition values give equal columns and greater ones greater, which is all that distribution
-and sorting need. Numbers are the specification's, so that a hash of them spreads partitions over
-tasks as evenly as the reference implementation's. Specification, "Partition Transforms". What lies
-in which partition is decided by `arrow/write/column_transforms.py`.
+Equal partition values give equal columns, and greater values give greater columns, which is all
+that distribution and sorting need. The numbers are the specification's ("Partition Transforms"), so
+that a hash of them spreads partitions over tasks as evenly as the reference implementation does.
+The partition of each row is determined by `arrow/write/column_transforms.py`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MICROS_PER_HOUR = 3_600_000_000
 def transform_expression(
     bridge: Bridge, transform: Transform, column: Column, type_: types.Type
 ) -> Column:
-    """The transform of a column of that type."""
+    """Return the transform of a column of that type."""
     match transform:
         case IdentityTransform():
             return column
@@ -59,7 +59,7 @@ def transform_expression(
 
 
 def _date(column: Column, type_: types.Type) -> Column:
-    """The day in UTC, whatever the time zone of the session is."""
+    """Return the day in UTC, whatever the session's time zone is."""
     if isinstance(type_, types.TimestamptzType):
         days = _floor_div(F.unix_micros(column), _MICROS_PER_DAY)
         return F.date_from_unix_date(days.cast("int"))
@@ -76,7 +76,7 @@ def _truncate(column: Column, type_: types.Type, width: int) -> Column:
     step: int | Decimal = width
     if isinstance(type_, types.DecimalType):
         step = Decimal(width).scaleb(-type_.scale)
-    # the lowest values of all would overflow: they share a partition's worth of rows
+    # The lowest values would overflow; they become null and so share a group of rows.
     return F.try_subtract(column, F.pmod(column, F.lit(step)))
 
 

@@ -9,7 +9,7 @@ from iceberg_pyspark.spark.bridge.protocol.values import Expression
 
 
 class ColumnDefault(Message, frozen=True, kw_only=True):
-    """The DEFAULT of a column: its text and, where it is a literal, its value."""
+    """The DEFAULT of a column: its text and, if the text is a literal, the literal's value."""
 
     sql: str
     value: Expression | None = None
