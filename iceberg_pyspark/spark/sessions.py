@@ -1,8 +1,8 @@
 """The sessions with Iceberg in this process, by the handle in the JVM's questions.
 
 A handle identifies its JVM. Objects that a session has opened are kept until its JVM can no longer
-ask for them: the session was collected, or its context stopped. Only the sessions used last are
-referenced themselves, so an application may create one per request.
+ask for them: the session was collected, or its context stopped. Only the most recently used
+sessions are themselves kept alive, so an application may create one session per request.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class SelectedColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorPlaces:
-    """Where deletion vectors lie (`IcebergPyDeleteConditions.liveRows`)."""
+    """The locations of deletion vectors (`IcebergPyDeleteConditions.liveRows`)."""
 
     table: str
     store: str
@@ -143,7 +143,7 @@ class VectorPlaces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionPlaces:
-    """Where position delete files lie (`IcebergPyDeleteConditions.liveRows`)."""
+    """The locations of position delete files (`IcebergPyDeleteConditions.liveRows`)."""
 
     table: str
     store: str

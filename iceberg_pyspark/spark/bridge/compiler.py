@@ -49,7 +49,7 @@ _failures: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 
 class BridgeUnavailableError(Exception):
-    """The bridge cannot be installed in this JVM; the message says why."""
+    """The error if the bridge cannot be installed in this JVM; the message says why."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ _callbacks: WeakKeyDictionary[Any, tuple[CallbackPort, Any]] = WeakKeyDictionary
 """The port that the JVM's questions go to, and the JVM's client of the port, by gateway."""
 
 _of_gateways = threading.Lock()
-"""Guards what exists once for each gateway: classes, missing features, the port."""
+"""A lock for what exists once for each gateway: classes, missing features, the port."""
 
 
 class Bridge:

@@ -91,9 +91,7 @@ class RowChangePlans:
     def changed_rows(
         self, frame: DataFrame, rows: DataFrame, source: DataFrame | None, description: ChangedRows
     ) -> DataFrame:
-        """Return the changes of a frame's rows; the frame joins the table's `rows` with
-        a source.
-        """
+        """Return the changes of a frame's rows; the frame joins the table's `rows` and a source."""
         dataset = self._changes.change(*self._sides(frame, rows, source), to_json(description))
         return self._java.frame(dataset)
 

@@ -1,8 +1,8 @@
 """The metadata table `changes` as Spark plans.
 
 Spark's readers read files that a snapshot added or removed as a whole; the changes of a snapshot
-are constants of these files. Python reads files with deletes, whose rows must be compared with
-those of the previous snapshot.
+are constants of these files. Python reads files with deletes, because their rows must be compared
+with the rows of the previous snapshot.
 """
 
 from __future__ import annotations

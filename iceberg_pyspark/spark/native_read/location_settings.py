@@ -1,8 +1,8 @@
 """Session settings for the locations that tables may read.
 
-These are `spark.sql.iceberg.read.allow-outside-locations` and `spark.sql.iceberg.read.restrict-
-locations`. The session's setting takes precedence over the catalog's property, an option of a read
-over both.
+The settings are `spark.sql.iceberg.read.allow-outside-locations` and
+`spark.sql.iceberg.read.restrict-locations`. The session's setting takes precedence over the
+catalog's property, and an option of a read takes precedence over both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Replaces one of Spark's own tables by an Iceberg table with the same files.
 
-The source gets the name of the backup, and the Iceberg table the name of the source. Until that is
-committed, any failure restores the name of the source. No file is moved or deleted.
+The source gets the name of the backup, and the Iceberg table gets the name of the source. Until the
+new table is committed, any failure restores the name of the source. No file is moved or deleted.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The task of a row-level operation: writes new rows, and collects the positions of old rows.
 
-Runs on executors. A task returns only file names, bitmaps and counts (`TaskChanges`).
+The task runs on executors, and returns only file names, bitmaps and counts (`TaskChanges`).
 """
 
 from __future__ import annotations

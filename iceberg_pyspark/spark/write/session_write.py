@@ -1,7 +1,7 @@
 """A write of a session to a table, resolved before its first row: settings, store, snapshot.
 
-Writes through a catalog, staged tables, row-level changes and equality deletes use it. The portable
-kind has no session: `spark/data_source/write_job.py`.
+It is used by writes through a catalog, staged tables, row-level changes and equality deletes. The
+portable kind of write has no session: `spark/data_source/write_job.py`.
 """
 
 from __future__ import annotations
