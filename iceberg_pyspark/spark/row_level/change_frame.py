@@ -90,9 +90,7 @@ def _unchanged(f: NestedField) -> _Case:
 
 
 def _no_place(change: Change) -> _Case:
-    """Return no value for the position; a row of the source alone never has one, so any value will
-    do.
-    """
+    """Return null, or a placeholder for rows of the source alone, whose position is null anyway."""
     return Unused() if change.where == "source" else None
 
 

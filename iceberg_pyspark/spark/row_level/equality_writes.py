@@ -115,8 +115,8 @@ def _values(assignments: Sequence[StoreAssignment], values: Sequence[Value]) -> 
 
 
 def _specs_to_delete_from(write: SessionWrite) -> tuple[PartitionSpec, ...]:
-    """Return the specs that need delete files: an unpartitioned spec covers all files, else all
-    specs.
+    """Return the specs to delete from: an unpartitioned spec alone, as it covers all
+    files, or all.
     """
     manifests = [] if write.base is None else read_snapshot_manifests(write.io, write.base)
     with_rows = {
