@@ -50,7 +50,7 @@ _MODULES = {
 }
 
 if not TYPE_CHECKING:
-    # a checker that saw it would take every name for one of the package
+    # a type checker that saw `__getattr__` would accept every name as an attribute of the package
 
     def __getattr__(name: str) -> Any:
         if name not in _MODULES:

@@ -1,8 +1,8 @@
-"""`python -m iceberg_pyspark.doctor`: shows which features a new Spark session has, and why.
+"""`python -m iceberg_pyspark.doctor` shows which features a new Spark session has, and why.
 
-Run it with the Python, the environment and the settings of the application (also by `spark-submit
---conf ... doctor.py`): it creates a session with these settings, installs Iceberg and prints
-`IcebergSession.describe()`.
+Run the module with the Python, the environment and the settings of your application (also by
+`spark-submit --conf ... doctor.py`). The module creates a session with these settings, installs
+Iceberg and prints `IcebergSession.describe()`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 
 
 def main() -> int:
-    """Describe a session; 0 where everything is native, 1 where something is not, 2 without one."""
+    """Describe a new session; return 0 if no feature is missing, 1 if one is, 2 without Spark."""
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - it may not be there: that is said
     except ImportError as e:

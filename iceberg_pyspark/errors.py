@@ -118,7 +118,7 @@ class StorageError(IcebergError):
 
 
 class LocationRefusedError(StorageError):
-    """A table refers to a location outside of those it may use; a setting can allow it."""
+    """A table refers to a location outside its allowed locations; a setting may allow it."""
 
 
 class FileAlreadyExistsError(StorageError):
@@ -138,7 +138,7 @@ class CommitConflictError(CommitError):
 
 
 class ConcurrentChangeError(CommitError):
-    """Another commit changed what this operation read; run the whole operation again."""
+    """Another commit changed data that this operation read; run the whole operation again."""
 
 
 class CommitStateUnknownError(CommitError):

@@ -1,10 +1,10 @@
-"""Removes secrets from texts: the one list of secret keys and patterns.
+"""Removes secrets from texts; contains the only list of secret keys and patterns.
 
 A key is secret if it contains certain words (`s3.sse.key`, `adls.sas-token.<account>`). Texts are
-searched for such keys followed by a value, in all spellings that libraries and Spark print, and for
-URIs with a password. All errors of this package are redacted (`errors.py`), including texts of
-other libraries in them; log records by `storage/library_logs.py`, Spark's output by
-`spark/bridge/hidden_secrets.py`. Redaction is idempotent.
+searched for such keys followed by a value, in every spelling that libraries and Spark print, and
+for URIs with a password. `errors.py` redacts all errors of this package, including the texts of
+other libraries in the errors; `storage/library_logs.py` redacts log records, and
+`spark/bridge/hidden_secrets.py` Spark's output. Redaction is idempotent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KEY_WORDS = (
     "(?:en|de)cryption[-_]key",
     "connection[-_.]{0,2}string",
 )
-# databases, whose URIs have a user and a password before the host in one of several forms
+# URIs of these databases have a user and a password before the host, in one of several forms
 _DATABASES = (
     "postgres(?:ql)?",
     "mysql",
@@ -47,7 +47,7 @@ _DATABASES = (
     "trino",
 )
 
-# a look at the first letter before all words: most letters begin none
+# check the first letter before all words: most letters begin none of the words
 _KEY = f"(?=[a-ekpstxA-EKPSTX])(?i:{'|'.join(_KEY_WORDS)})" + r"[\w.\-]{0,48}"
 _SCHEME_OF_DATABASE = (
     rf"(?i:(?:jdbc:)?(?:{'|'.join(_DATABASES)})(?:\+\w{{1,30}})?:(?:(?:thin|oci\d?):)?)(?://)?"
@@ -58,9 +58,9 @@ _USER = r"[^\s/?#@:'\"]{0,200}:[^\s/@'\"]{1,400}"
 _USER_OF_DATABASE = r"(?!(?:thin|oci\d?):@)[^\s'\"?;@/][^\s'\"?;]{0,400}"
 _VALUE = _KIND + r"[^\s&;,)\]}'\"`]+"
 
-# what stays, what is hidden
+# each pair: the text that stays, and the text that is hidden
 _FORMS = (
-    # user and password of any URI, and whatever precedes the host in those of databases
+    # user and password of any URI; in URIs of databases, everything before the host
     (r"://", _USER + "@"),
     (_SCHEME_OF_DATABASE, _USER_OF_DATABASE + "@"),
     # "key": "value", 'key' = 'value', key='value', `key` 'value'
@@ -70,7 +70,7 @@ _FORMS = (
     # key=value, as in options, connection strings and queries; key -> value, (key,Some(value))
     (_KEY + r"(?:=|\s?->\s?|,Some\()", _VALUE),
     (r"(?i:\bsig=)", _VALUE),
-    # headers
+    # HTTP headers
     (
         rf"(?:(?i:authorization|cookie)|(?i:x-[a-z\-]{{0,40}}){_KEY})\s?:\s?",
         _KIND + r"[^\s,'\"]+",
@@ -78,15 +78,15 @@ _FORMS = (
     (r"(?i:\bbearer\s)", r"[\w.~+/=\-]{8,}"),
 )
 
-# Java may look behind for a key, and does so only where a cheaper look finds what ends one: the
-# text of a plan is long, and Spark searches it in each query
+# Java supports a lookbehind for a key, but each pattern first looks behind for the character that
+# ends a key, which is cheaper: the text of a plan is long, and Spark searches it in each query
 _SPARK_USERS = (
     rf"(?<=[:/])(?={_USER_OF_DATABASE}@)(?<={_SCHEME_OF_DATABASE}){_USER_OF_DATABASE}(?=@)"
     rf"|(?<=://){_USER}(?=@)"
 )
 
 SPARK_KEYS_REGEX = f"(?i:{'|'.join(_KEY_WORDS)}|sig=)|{_SPARK_USERS}"
-"""For Spark's `spark.redaction.regex`: a property's key, or a value that is secret by its form."""
+"""The pattern for Spark's `spark.redaction.regex`: matches secret keys and secret values."""
 
 SPARK_TEXT_REGEX = (
     r"(?<=[=:/('\"])(?:"
@@ -97,26 +97,26 @@ SPARK_TEXT_REGEX = (
     rf"|(?<=[sS]ig=){_VALUE})"
     rf"|(?<=-> )(?<={_KEY} -> ){_VALUE}"
 )
-"""For `spark.sql.redaction.string.regex`: each secret in the text of a plan."""
+"""The pattern for `spark.sql.redaction.string.regex`: matches each secret in the text of a plan."""
 
 _TEXT = re.compile("|".join(f"({kept})(?:{hidden})" for kept, hidden in _FORMS))
 _SECRET_KEY = re.compile("|".join(_KEY_WORDS), re.IGNORECASE)
 _URI_KEY = re.compile(r"(?:^|[-_.])(?:uri|url)$", re.IGNORECASE)
 _PATH_BEFORE = re.compile(r"/[\w.%\-]{0,80}\Z")
-# in whose URIs the name before the host is no user
+# URIs of these schemes have no user: in `abfss://container@account`, a container precedes the host
 _NO_USERS = ("sqlite", "file", "abfs", "abfss", "wasb", "wasbs")
 _URI = re.compile(
     r"((?:jdbc:)?([a-z][\w.\-]*)(?:\+\w+)?:(?:(?:thin|oci\d?):)?(?://)?)(.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _QUERY = re.compile(r"[?;&][^?;&=]*=")
-# without one of these there is nothing to search for
+# a text without any of these words contains no secret, so the search is skipped
 _HINTS = ("@", "key", "string", "pass", "pwd", "sec", "tok", "cred", "auth", "sig", "cook", "bear")
 _SHORTEST = 4
 
 
 def is_secret_key(key: str) -> bool:
-    """Whether a property's value must not be shown.
+    """Return whether a property's value must not be shown.
 
     >>> [is_secret_key(k) for k in ("adls.sas-token.acc", "header.Authorization", "s3.endpoint")]
     [True, True, False]
@@ -125,7 +125,7 @@ def is_secret_key(key: str) -> bool:
 
 
 def redact_text(text: str) -> str:
-    """Any text without the secrets that their form reveals; a part of a path is no secret.
+    """Return the text without the secrets that their form reveals; partition folders stay.
 
     >>> redact_text("cannot open ftp://me:pw@host/t: {'s3.sse.key': 'abc'}; AccountKey=x+y==;a=b")
     "cannot open ftp://***@host/t: {'s3.sse.key': '***'}; AccountKey=***;a=b"
@@ -137,7 +137,7 @@ def redact_text(text: str) -> str:
 def _replacement(match: re.Match[str]) -> str:
     prefix = next(g for g in match.groups() if g is not None)
     if prefix.endswith("=") and _PATH_BEFORE.search(match.string, 0, match.start()):
-        # a partition of a column of such a name, and not a property
+        # a partition folder of a column whose name looks like a secret key, not a property
         return match[0]
     return (
         f"{prefix}{HIDDEN}@" if match[0].endswith("@") and _is_uri(prefix) else f"{prefix}{HIDDEN}"
@@ -149,7 +149,7 @@ def _is_uri(prefix: str) -> bool:
 
 
 def redact_uri(uri: str) -> str:
-    """A URI without the user, password and secret parameters in it, in whichever form.
+    """Return the URI without its user, password and secret parameters, for every supported form.
 
     >>> redact_uri("postgresql://me:pw@host/db?password=pw&ssl=1")
     'postgresql://***@host/db?password=***&ssl=1'
@@ -165,13 +165,13 @@ def redact_uri(uri: str) -> str:
 
 
 def _end_of_user(rest: str) -> int:
-    """The place of the last @ that stands before a URI's parameters; -1 without one."""
+    """Return the index of the last @ before a URI's parameters, or -1 if there is none."""
     query = _QUERY.search(rest)
     return rest.rfind("@", 0, len(rest) if query is None else query.start())
 
 
 def redacted(properties: Mapping[str, str]) -> dict[str, str]:
-    """Properties as they may be shown."""
+    """Return the properties with secret values hidden, so that they can be shown or logged."""
     return {key: _redacted_value(key, value) for key, value in properties.items()}
 
 
@@ -182,7 +182,11 @@ def _redacted_value(key: str, value: str) -> str:
 
 
 def secret_values(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """The values that must never be shown, the longest first; what is too short to find is left."""
+    """Return the secret values of the properties, plain and URL-encoded, the longest first.
+
+    Values shorter than four characters, `true` and `false` are left out: ordinary texts contain
+    them.
+    """
     spellings = {
         spelling for value in _values(properties) for spelling in (value, quote(value, ""))
     }
@@ -213,7 +217,7 @@ def _passwords(uri: str) -> Iterator[str]:
 
 
 def without_secrets(text: str, secrets: Sequence[str] = ()) -> str:
-    """Text of another library without `secrets` and without those that their form reveals."""
+    """Return a text of another library without `secrets` and other recognizable secrets."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return redact_text(text)
@@ -222,7 +226,7 @@ def without_secrets(text: str, secrets: Sequence[str] = ()) -> str:
 def harmless_cause(
     error: BaseException | None, secrets: Sequence[str] = ()
 ) -> BaseException | None:
-    """The error if nothing in it or below it shows a secret, to be raised `from`; else None."""
+    """Return the error, for `raise ... from`, or None if any error in its chain shows a secret."""
     below = error
     while below is not None:
         texts = [str(below), *map(str, below.args), *map(str, getattr(below, "__notes__", ()))]

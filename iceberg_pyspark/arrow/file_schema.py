@@ -1,8 +1,8 @@
-"""The Arrow schema of a Parquet data file of an Iceberg schema.
+"""Builds the Arrow schema of a Parquet data file from an Iceberg schema.
 
-Rows on their way to a file have `stored_arrow_schema`: `to_arrow_schema` without the columns of
-type `unknown`, which are not stored. `file_schema` adds what only the file needs: field ids, and
-the annotation of `uuid`. Specification, Appendix A "Parquet".
+Rows to be written have `stored_arrow_schema`: `to_arrow_schema` without the columns of type
+`unknown`, which files do not store. `file_schema` adds what only the file needs: field ids, and the
+annotation of `uuid`. Specification, Appendix A "Parquet".
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from iceberg_pyspark.spec.types import (
 
 
 def stored_schema(schema: Schema) -> Schema:
-    """The schema without the `unknown` columns, which files do not hold."""
+    """Return the schema without the `unknown` columns, which files do not store."""
     return replace(schema, fields=_stored_fields(schema.fields, ""))
 
 
 def stored_arrow_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema of rows before they are written."""
+    """Return the Arrow schema of rows before they are written."""
     return to_arrow_schema(stored_schema(schema))
 
 
 def file_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema from which the file's own is made; rows cast to it without a copy."""
+    """Return the Parquet writer's schema; rows of `stored_arrow_schema` cast without a copy."""
     fields = stored_schema(schema).fields
     return pa.schema([_file_field(f, to_arrow_field(f, field_ids=True)) for f in fields])
 

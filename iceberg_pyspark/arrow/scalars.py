@@ -16,18 +16,18 @@ from iceberg_pyspark.spec.default_values import with_child_defaults
 
 
 def scalar_of(type_: types.Type, value: Any) -> pa.Scalar:
-    """The Arrow scalar of a value; a struct's missing children take their own initial default."""
+    """Return the Arrow scalar of a value; missing children of a struct get initial defaults."""
     return pa.scalar(
         _to_python(type_, with_child_defaults(type_, value, "initial")), type=arrow_type(type_)
     )
 
 
 def constant_array(scalar: pa.Scalar, length: int) -> pa.Array:
-    """An array of one value, of exactly the scalar's type."""
+    """Return an array that repeats one value, of exactly the scalar's type."""
     if not scalar.is_valid or not length:
         return pa.nulls(length, scalar.type)
     if pa.types.is_nested(scalar.type):
-        # pyarrow repeats lists one by one
+        # pyarrow's `repeat` copies nested values one by one; `take` is faster
         return pa.repeat(scalar, 1).take(pa.repeat(pa.scalar(0, pa.int32()), length))
     return pa.repeat(scalar, length)
 
@@ -49,7 +49,7 @@ def _to_python(type_: types.Type, value: Any) -> Any:
 
 
 def value_of(type_: types.Type, scalar: pa.Scalar) -> Any:
-    """The value of an Arrow scalar that has exactly `arrow_type(type_)`; None for null."""
+    """Return the Python value of an Arrow scalar of the type `arrow_type(type_)`; None for null."""
     if not scalar.is_valid:
         return None
     match type_:

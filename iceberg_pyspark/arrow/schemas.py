@@ -32,7 +32,7 @@ VARIANT = pa.struct(
         pa.field("value", pa.binary(), nullable=False),
     ]
 )
-"""A variant: its dictionary of names and its value, both as Parquet encodes them."""
+"""The Arrow type of a variant: the metadata (names) and the value, both in Parquet's encoding."""
 
 _ARROW_BY_CLASS: Mapping[type[types.PrimitiveType], pa.DataType] = {
     types.BooleanType: pa.bool_(),
@@ -55,9 +55,9 @@ _ARROW_BY_CLASS: Mapping[type[types.PrimitiveType], pa.DataType] = {
 
 
 def to_arrow_schema(schema: Schema, *, field_ids: bool = False) -> pa.Schema:
-    """The Arrow schema of an Iceberg schema; with `field_ids`, ids and docs at every level.
+    """Return the Arrow schema of an Iceberg schema; with `field_ids`, ids and docs at every level.
 
-    Raises `UnsupportedFeatureError` naming the column for geometry and geography.
+    Raises `UnsupportedFeatureError`, which names the column, for geometry and geography.
     """
     return pa.schema([to_arrow_field(f, field_ids=field_ids) for f in schema.fields])
 
@@ -65,7 +65,7 @@ def to_arrow_schema(schema: Schema, *, field_ids: bool = False) -> pa.Schema:
 def to_arrow_field(
     field: types.NestedField, *, field_ids: bool = False, path: str = ""
 ) -> pa.Field:
-    """One field with everything below it; `path` is what an error calls its parent."""
+    """Return the Arrow field of an Iceberg field and its children; `path` names its parent."""
     metadata: dict[bytes, bytes] | None = None
     if field_ids:
         metadata = {FIELD_ID_KEY: str(field.field_id).encode()}
@@ -75,14 +75,14 @@ def to_arrow_field(
     return pa.field(
         field.name,
         _arrow_type(field.type, name, field_ids),
-        # `unknown` holds nothing but nulls, whatever the schema claims
+        # `unknown` holds only nulls, even if the schema says that the column is required
         nullable=field.optional or isinstance(field.type, types.UnknownType),
         metadata=metadata,
     )
 
 
 def arrow_type(type_: types.Type) -> pa.DataType:
-    """The Arrow type of an Iceberg type, without field ids."""
+    """Return the Arrow type of an Iceberg type, without field ids."""
     return _arrow_type(type_, str(type_), field_ids=False)
 
 
@@ -112,7 +112,7 @@ def _arrow_type(type_: types.Type, name: str, field_ids: bool) -> pa.DataType:
 
 
 def field_id_of(field: pa.Field) -> int | None:
-    """The field id in an Arrow field's metadata, or None."""
+    """Return the field id in an Arrow field's metadata, or None."""
     text = (field.metadata or {}).get(FIELD_ID_KEY)
     if text is None:
         return None
@@ -120,16 +120,17 @@ def field_id_of(field: pa.Field) -> int | None:
         field_id = int(text)
     except ValueError as e:
         raise InvalidMetadataError(f"column '{field.name}' has the field id {text!r}") from e
-    # Parquet files without ids show -1 in some readers' schemas
+    # for Parquet files without ids, some readers report the id -1
     return field_id if field_id >= 0 else None
 
 
 def from_arrow_schema(arrow_schema: pa.Schema, *, schema_id: int = 0) -> Schema:
-    """The Iceberg schema of an Arrow schema.
+    """Return the Iceberg schema of an Arrow schema.
 
-    Ids come from the field metadata when every field has one, else all are fresh from 1: the fields
-    of a struct first, then what is nested in them, as Java assigns them. Types without an exact
-    Iceberg counterpart widen (int8 to int, uint32 to long) or are refused by name.
+    If every field has an id in its metadata, these ids are used; if no field has one, new ids start
+    at 1, with the fields of a struct before nested fields, as Java assigns them. Types without an
+    exact Iceberg counterpart are widened (int8 to int, uint32 to long). `InvalidRequestError` names
+    a column that has no Iceberg type.
     """
     ids = [field_id_of(f) for f in _walk(arrow_schema)]
     with_ids = bool(ids) and None not in ids
@@ -156,7 +157,7 @@ def _walk(fields: pa.Schema | list[pa.Field]) -> list[pa.Field]:
 
 
 def child_fields(type_: pa.DataType) -> list[pa.Field]:
-    """The fields directly below an Arrow type."""
+    """Return the fields directly below an Arrow type."""
     if pa.types.is_map(type_):
         return [type_.key_field, type_.item_field]
     if pa.types.is_struct(type_):
@@ -167,7 +168,7 @@ def child_fields(type_: pa.DataType) -> list[pa.Field]:
 
 
 def is_list_like(type_: pa.DataType) -> bool:
-    """Whether Arrow knows the type as any kind of list (maps excluded)."""
+    """Return whether the type is any Arrow list type (maps excluded)."""
     return bool(
         pa.types.is_list(type_)
         or pa.types.is_large_list(type_)
@@ -178,19 +179,19 @@ def is_list_like(type_: pa.DataType) -> bool:
 
 
 def is_text_like(type_: pa.DataType) -> bool:
-    """Whether Arrow knows the type as any kind of text."""
+    """Return whether the type is any Arrow text type."""
     t = pa.types
     return bool(t.is_string(type_) or t.is_large_string(type_) or t.is_string_view(type_))
 
 
 def is_binary_like(type_: pa.DataType) -> bool:
-    """Whether Arrow knows the type as any kind of bytes of any length."""
+    """Return whether the type is any Arrow binary type of variable length."""
     t = pa.types
     return bool(t.is_binary(type_) or t.is_large_binary(type_) or t.is_binary_view(type_))
 
 
 class _Ids:
-    """Walks an Arrow schema in Java's order of fresh ids."""
+    """A converter of Arrow fields that reads or assigns field ids in Java's order."""
 
     def __init__(self, *, with_ids: bool) -> None:
         self._fresh = None if with_ids else count(1)
@@ -244,7 +245,7 @@ def _doc(field: pa.Field) -> str | None:
 
 
 def primitive_of_arrow(type_: pa.DataType, name: str) -> types.PrimitiveType:
-    """The Iceberg type that holds all values of a primitive Arrow type; errors say `name`."""
+    """Return the Iceberg type for all values of a primitive Arrow type; errors say `name`."""
     t = pa.types
     if t.is_dictionary(type_):
         return primitive_of_arrow(type_.value_type, name)

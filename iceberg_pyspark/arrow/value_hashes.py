@@ -40,14 +40,14 @@ Integers = npt.NDArray[np.int64]
 
 
 def is_hashable(type_: types.Type) -> bool:
-    """Whether values of the type have hashes."""
+    """Return whether values of the type have hashes."""
     return isinstance(
         type_, (types.BooleanType, types.DecimalType, *_FOUR_BYTES, *_EIGHT_BYTES, *_BYTES)
     )
 
 
 def value_hashes(type_: types.Type, values: pa.Array) -> Hashes:
-    """The hashes of the values that are not null, of exactly `arrow_type(type_)`; some repeat."""
+    """Return the hashes of the non-null values of an `arrow_type(type_)` array, with duplicates."""
     values = values.drop_null()
     match type_:
         case types.BooleanType():
@@ -60,7 +60,7 @@ def value_hashes(type_: types.Type, values: pa.Array) -> Hashes:
         return _hashes_of_width(np.asarray(values.view(pa.int64())), 8)
     if isinstance(type_, _BYTES):
         storage = values.storage if isinstance(values, pa.ExtensionArray) else values
-        # equal ones are often many, and comparing them is less than hashing
+        # texts often repeat, and comparing texts is cheaper than hashing them
         return _bytes_hashes(pc.unique(storage).cast(pa.large_binary()))
     raise UnsupportedFeatureError(f"values of {type_} have no hash")
 
@@ -72,7 +72,7 @@ def _hashes_of_width(values: npt.NDArray[np.generic], width: int) -> Hashes:
 
 
 def _decimal_hashes(values: pa.Array) -> Hashes:
-    """Of the fewest bytes of two's complement, the greatest first."""
+    """Hash the shortest two's complement of each decimal, the most significant byte first."""
     values = pc.unique(values).cast(pa.decimal128(38, values.type.scale))
     size = 16
     buffer = values.buffers()[1]
@@ -83,7 +83,7 @@ def _decimal_hashes(values: pa.Array) -> Hashes:
     sign = np.where(ordered[:, 0] >> 7, 0xFF, 0).astype(np.uint8)
     differs = ordered != sign[:, None]
     first = np.where(differs.any(axis=1), differs.argmax(axis=1), size - 1)
-    # the bit before the magnitude is the sign
+    # the highest bit of the first byte must be the sign
     top = ordered[np.arange(len(ordered)), first] >> 7
     first = np.where(differs.any(axis=1) & (top != sign >> 7), first - 1, first).astype(np.int64)
     starts = np.arange(len(ordered), dtype=np.int64) * size + first
@@ -110,7 +110,7 @@ def _bytes_hashes(values: pa.Array) -> Hashes:
 
 
 def _hashes(data: Bytes, starts: Integers, lengths: Integers) -> Hashes:
-    """MurmurHash3_x64_128 of many values at once, block by block."""
+    """Return the hashes of many values at once, computed block by block."""
     h1 = np.full(len(starts), SEED, np.uint64)
     h2 = h1.copy()
     if not len(starts):
@@ -124,7 +124,7 @@ def _hashes(data: Bytes, starts: Integers, lengths: Integers) -> Hashes:
         b = b ^ _mixed2(k2)
         b = (_rotated(b, 31) + a) * np.uint64(5) + np.uint64(0x38495AB5)
         h1[at], h2[at] = a, b
-    # missing bytes are zeros, which change nothing
+    # missing bytes are zeros, and a zero word leaves the hash unchanged
     k1, k2 = _words(data, starts + blocks * _BLOCK, lengths % _BLOCK)
     h1 ^= _mixed1(k1)
     h2 ^= _mixed2(k2)
@@ -137,7 +137,7 @@ def _hashes(data: Bytes, starts: Integers, lengths: Integers) -> Hashes:
 
 
 def _words(data: Bytes, starts: Integers, lengths: Integers | None) -> tuple[Hashes, Hashes]:
-    """The two little-endian words of 16 bytes from each start; those after a length are zero."""
+    """Return two little-endian words of 16 bytes from each start; bytes after a length are zero."""
     places = starts[:, None] + np.arange(_BLOCK)
     if lengths is None:
         block = data[places]

@@ -25,7 +25,7 @@ from iceberg_pyspark.storage.avro import damaged, stream_records
 _BATCH_RECORDS = 8_192
 
 ToArrow: TypeAlias = Callable[[Any], Any]
-"""From a decoded value to what `pyarrow.array` takes."""
+"""A function from a decoded value to a value that `pyarrow.array` accepts."""
 
 _PRIMITIVES = {
     "boolean": pa.bool_(),
@@ -65,7 +65,7 @@ class AvroFileReader(DataFileReader):
     def batches(
         self, leaves: Collection[int], choice: RowGroupChoice = ALL_ROW_GROUPS
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """See `DataFileReader`."""
+        """Yield batches as `DataFileReader.batches` describes."""
         columns = self._columns_of(leaves)
         schema = pa.schema([self.schema.field(i) for i in columns])
         position = 0
@@ -99,18 +99,18 @@ class AvroFileReader(DataFileReader):
 
 
 _Column: TypeAlias = tuple[pa.Field, ToArrow | None, int]
-"""A field, how to convert its values (None: not at all), and how many leaves it has."""
+"""A field, the function that converts its values (None: none is needed), and its leaf count."""
 
 
 class _ArrowTypes:
-    """Arrow types of an Avro schema; a named type is written out once and then called by name."""
+    """A converter of Avro types to Arrow; a named type is defined once, then used by name."""
 
     def __init__(self, location: str) -> None:
         self._location = location
         self._named_types: dict[str, Any] = {}
 
     def fields(self, schema: Mapping[str, Any]) -> list[_Column]:
-        """The columns of a file's records."""
+        """Return the columns of a file's records."""
         try:
             return self._record(schema)
         except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as e:
@@ -119,7 +119,7 @@ class _ArrowTypes:
     def _record(self, schema: Mapping[str, Any]) -> list[_Column]:
         columns = []
         for i, f in enumerate(schema["fields"]):
-            # as `storage/avro.py` names them
+            # the same names as in `storage/avro.py`
             field_id = f.get("field-id") if isinstance(f.get("field-id"), int) else None
             name = f"x{i}" if field_id is None else f"_{field_id}"
             column = self._field(name, field_id, f["type"], f["name"])
@@ -128,7 +128,7 @@ class _ArrowTypes:
         return columns
 
     def _field(self, name: str, field_id: int | None, schema: Any, own_name: str) -> _Column | None:
-        """None for a field of type null, which has no values."""
+        """Return the column of a field, or None for a field of type null, which has no values."""
         column_type = self._type(schema)
         if column_type is None:
             return None
@@ -198,7 +198,7 @@ class _ArrowTypes:
         return pa.list_(field), _each(convert), leaves
 
     def _entries(self, items: Any) -> tuple[pa.DataType, ToArrow | None, int]:
-        """A map as an array of records of a key and a value."""
+        """Return the type of a map that is stored as an array of key-value records."""
         (key, to_key, key_leaves), (value, to_value, value_leaves) = self._record(items)
 
         def convert(entries: list[dict[str, Any]]) -> list[tuple[Any, Any]]:

@@ -19,13 +19,13 @@ from iceberg_pyspark.spec.avro_types import decimal_bytes
 from iceberg_pyspark.spec.schema import Schema
 
 ToValues: TypeAlias = Callable[[pa.Array], list[Any]]
-"""From an array to one value per row, None for nulls."""
+"""A function from an array to one value per row, None for nulls."""
 
 
 def compile_avro_records(
     schema: Schema, avro_schema: Mapping[str, Any]
 ) -> Callable[[pa.RecordBatch], list[dict[str, Any]]]:
-    """A function from batches to records under the names that the Avro schema has."""
+    """Return a function from batches to records, with the names of the Avro schema."""
     to_records = _struct(schema.as_struct, avro_schema)
 
     def records(batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -37,7 +37,8 @@ def compile_avro_records(
 def _struct(
     struct: types.StructType, avro_schema: Mapping[str, Any]
 ) -> Callable[[list[pa.Array], int], list[dict[str, Any]]]:
-    # by position: two names may become one in Avro, and one of them another
+    # match fields by position: Avro names are changed, so two fields may exchange names or share
+    # one
     names = [f["name"] for f in avro_schema["fields"]]
     converters = [
         _values(f.type, _branch(avro["type"]))
@@ -54,7 +55,7 @@ def _struct(
 
 
 def _branch(avro_type: Any) -> Any:
-    """The type beside null."""
+    """Return the type in a union with null."""
     if isinstance(avro_type, list):
         return next(branch for branch in avro_type if branch != "null")
     return avro_type
@@ -119,7 +120,7 @@ def _with_nulls(values: list[Any], array: pa.Array) -> list[Any]:
 
 
 def _reached(array: pa.Array, values: pa.Array) -> pa.Array:
-    """The values of a list or map array that its rows reach."""
+    """Return the values of a list or map array within the range of its offsets."""
     first, last = array.offsets[0].as_py(), array.offsets[len(array)].as_py()
     return values.slice(first, last - first)
 
@@ -133,7 +134,7 @@ def _sliced(array: pa.Array, values: list[Any]) -> list[Any]:
 
 
 def _big_endian(array: pa.Decimal128Array, size: int) -> list[bytes]:
-    """The last bytes of each decimal's two's complement, anything for nulls."""
+    """Return the last `size` bytes of each decimal's two's complement; any bytes for nulls."""
     little = np.frombuffer(array.buffers()[1], dtype=np.uint8).reshape(-1, 16)
     mine = little[array.offset : array.offset + len(array)]
     big = np.ascontiguousarray(mine[:, size - 1 :: -1] if size < 16 else mine[:, ::-1])

@@ -27,7 +27,7 @@ from iceberg_pyspark.spec.schema import Schema, schema_to_json
 from iceberg_pyspark.storage.file_io import FileIO
 
 BYTES_AT_ONCE = 8_388_608
-"""Rows are no smaller for being many: little of them is kept waiting."""
+"""More rows at once do not compress better, so few rows are kept waiting."""
 
 _ROWS_AT_ONCE = 8_192
 _BLOCK_BYTES = 65_536
@@ -40,19 +40,19 @@ _CODECS = {
     "uncompressed": "null",
 }
 _LEVELS = {"deflate": 9, "zstandard": 1}
-"""Levels that Java takes where the table names none."""
+"""Java's default levels."""
 
 
 @dataclass(frozen=True, slots=True)
 class AvroOptions:
-    """The compression of a write's files, from the table's properties."""
+    """The compression of the files of a write, from the table's properties."""
 
     codec: str
     level: int | None
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> AvroOptions:
-        """Options from table properties; gzip where the table names no codec, as in Java."""
+        """Return the options in table properties; the default codec is gzip, as in Java."""
         name = AVRO_COMPRESSION.of(properties)
         codec = _CODECS[name]
         if codec not in _LEVELS:
@@ -100,24 +100,24 @@ class AvroFileWriter:
 
     @property
     def bytes_written(self) -> int:
-        """The length of the file so far."""
+        """The length of the file so far, in bytes."""
         return self._stream.tell()
 
     def write(self, rows: pa.Table) -> None:
         """Write rows that have `stored_arrow_schema`."""
         self._metrics.observe(rows)
         for batch in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
-            # a file of its own, of which the blocks are taken
+            # fastavro encodes a whole file; only its blocks are taken
             self._stream.write(self._encoded(self._records(batch))[self._header_size :])
 
     def close(self) -> ClosedFile:
-        """Publish the file."""
+        """Publish the file and return its size and metrics."""
         size = self._stream.tell()
         self._stream.close()
         return ClosedFile(size, self._metrics.finish())
 
     def abort(self) -> None:
-        """Close the file unpublished and remove what exists of it."""
+        """Close the file without publishing it, and remove its remains."""
         discard_file(self._stream, self._io, self._location)
 
     def _encoded(self, records: list[dict[str, Any]]) -> memoryview:

@@ -15,10 +15,10 @@ from iceberg_pyspark.storage.file_io import FileIO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowGroupChoice:
-    """Which row groups of a Parquet file are read; files of other formats are read whole.
+    """The row groups of a Parquet file to read; files of other formats are read whole.
 
-    Those that begin in the byte range [start, start + length), but for those that have no row for
-    `predicate` as far as statistics of the columns in `leaf_by_id` show it.
+    A row group is read if it begins in the byte range [start, start + length) and the statistics of
+    the columns in `leaf_by_id` do not rule out `predicate`.
     """
 
     start: int = 0
@@ -32,10 +32,10 @@ Self = TypeVar("Self", bound="DataFileReader")
 
 
 class DataFileReader(ABC):
-    """A context manager that closes the file; `schema` has field ids as Parquet metadata."""
+    """An open data file, as a context manager; `schema` has the field ids as Parquet metadata."""
 
     reads_whole_columns: ClassVar[bool]
-    """Whether leaves come with all others of their top-level column."""
+    """Whether a selected leaf is read together with all leaves of its top-level column."""
 
     schema: pa.Schema
 
@@ -50,15 +50,15 @@ class DataFileReader(ABC):
 
     @abstractmethod
     def _open(self) -> None:
-        """Read what the file says of itself, `schema` above all."""
+        """Read the file's own metadata and set `schema`."""
 
     @abstractmethod
     def batches(
         self, leaves: Collection[int], choice: RowGroupChoice = ALL_ROW_GROUPS
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Batches of those leaves, each with the position of its first row in the file.
+        """Yield batches of the selected leaves, each with the file position of its first row.
 
-        No leaves at all still gives batches with the right number of rows.
+        Without leaves, the batches have no columns but the right number of rows.
         """
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from iceberg_pyspark.storage.object_streams import ObjectOutput
 
 @dataclass(frozen=True, slots=True)
 class ClosedFile:
-    """A written file: how long it is, and what its manifest entry says of its columns."""
+    """A written file: its size in bytes, and the column metrics for its manifest entry."""
 
     file_size_in_bytes: int
     metrics: FileMetrics
@@ -27,31 +27,31 @@ class DataFileWriter(Protocol):
 
     @property
     def bytes_written(self) -> int:
-        """The length of the file so far, exact or estimated."""
+        """The length of the file so far in bytes, exact or estimated."""
         ...
 
     def write(self, rows: pa.Table) -> None:
-        """Write rows that have `stored_arrow_schema`: in Parquet, one row group."""
+        """Write rows that have `stored_arrow_schema`; in Parquet, the rows become one row group."""
         ...
 
     def close(self) -> ClosedFile:
-        """Publish the file."""
+        """Publish the file and return its size and metrics."""
         ...
 
     def abort(self) -> None:
-        """Close the file unpublished and remove what exists of it."""
+        """Close the file without publishing it, and remove its remains."""
         ...
 
 
 def discard_file(stream: BinaryIO, io: FileIO, location: str) -> None:
-    """Close and remove an unfinished file; errors of that do not hide the error that led here."""
+    """Close and remove an unfinished file; new errors do not hide the original error."""
     if isinstance(stream, ObjectOutput):
-        # closing it would publish what there is
+        # closing the stream would publish the unfinished file
         with contextlib.suppress(StorageError):
             stream.discard()
         return
     with contextlib.suppress(StorageError, OSError, ValueError):
         stream.close()
     with contextlib.suppress(StorageError):
-        # a file left over is an orphan, not a fault
+        # a file that stays is an orphan, which does no harm
         io.delete(location)

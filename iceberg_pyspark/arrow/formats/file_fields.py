@@ -2,8 +2,8 @@
 
 The ids in the file take precedence; a file without ids is resolved by the table's name mapping
 (specification, "Column Projection"). For tables without a name mapping, which the specification
-leaves open, the rule is Java's: columns of a Parquet file have the ids 1, 2, ... in their order,
-columns of other formats the ids of the table's columns of the same name. List elements, map keys
+leaves open, the rule is Java's: the columns of a Parquet file get the ids 1, 2, ... in their order,
+the columns of other formats the ids of table columns with the same name. List elements, map keys
 and map values are matched by their position in the type, so they need no id. Columns without an id
 are ignored.
 """
@@ -21,14 +21,15 @@ from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping, find_fie
 from iceberg_pyspark.spec.schema import Schema
 
 NAME_KEY = b"name in the file"
-"""The metadata of a field that its reader calls otherwise than the file does."""
+"""The metadata key of a field's name in the file, if the reader uses another name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileField:
-    """A column or nested field of a file; `leaves` are the leaf columns below it, in file order.
+    """A column or nested field of a file.
 
-    `children`: a struct's fields, a list's element, or a map's key and value.
+    `leaves` are the leaf columns below it, in file order. `children` are a struct's fields, a
+    list's element, or a map's key and value.
     """
 
     field_id: int | None
@@ -38,7 +39,7 @@ class FileField:
     leaves: range
 
     def child_with_id(self, field_id: int) -> FileField | None:
-        """The direct child with that id, or None."""
+        """Return the direct child with that id, or None."""
         return next((c for c in self.children if c.field_id == field_id), None)
 
 
@@ -46,8 +47,8 @@ class FileField:
 class FileFields:
     """The top-level columns of a file.
 
-    `whole_columns`: the file's format is read by whole top-level columns, not by leaves.
-    `by_position`: only the order of its columns gives them ids, and none to fields inside of them.
+    `whole_columns`: the format's reader reads whole top-level columns, not single leaves.
+    `by_position`: the columns got their ids from their order, and nested fields have no ids.
     """
 
     columns: tuple[FileField, ...]
@@ -55,17 +56,17 @@ class FileFields:
     by_position: bool = False
 
     def column_with_id(self, field_id: int) -> FileField | None:
-        """The top-level column with that id, or None."""
+        """Return the top-level column with that id, or None."""
         return next((c for c in self.columns if c.field_id == field_id), None)
 
     def to_read(self, leaves: Collection[int]) -> frozenset[int]:
-        """The leaves to read to have those: with them, for some formats, their neighbours."""
+        """Return the leaves to read for the wanted `leaves`; some formats read whole columns."""
         if not self.whole_columns:
             return frozenset(leaves)
         return frozenset(leaf for c in self.read_columns(leaves) for leaf in c.leaves)
 
     def read_columns(self, leaves: Collection[int]) -> list[FileField]:
-        """The columns that a batch of those leaf columns has, in its order."""
+        """Return the columns of a batch that is read for these leaves, in order."""
         return [c for c in self.columns if any(leaf in leaves for leaf in c.leaves)]
 
 
@@ -76,9 +77,9 @@ def resolve_file_fields(
     *,
     whole_columns: bool = False,
 ) -> FileFields:
-    """The columns of a file with their field ids; duplicate ids among siblings are refused.
+    """Return the columns of a file with their field ids; duplicate ids among siblings raise.
 
-    Without a name mapping a file that has no ids gets them by position.
+    Without a name mapping, the columns of a file without ids are numbered by position.
     """
     if has_field_ids(schema):
         columns = _Resolver(by_name=False, location=location).siblings(list(schema), ())
@@ -95,14 +96,14 @@ def resolve_file_fields(
 def mapping_for(
     file_format: str, name_mapping: NameMapping | None, schema: Schema
 ) -> NameMapping | None:
-    """The name mapping for files without ids of a format; None where their columns are numbered."""
+    """Return the name mapping for files without ids, or None if their columns are numbered."""
     if name_mapping is not None or file_format == "parquet":
         return name_mapping
     return name_mapping_of(schema)
 
 
 def has_field_ids(schema: pa.Schema) -> bool:
-    """Whether any column of a file, at any depth, has a field id."""
+    """Return whether any column of a file, at any depth, has a field id."""
     return any(field_id_of(f) is not None for f in _walk(schema))
 
 
@@ -117,13 +118,13 @@ def _children(type_: pa.DataType) -> list[pa.Field]:
 
 
 def _name_of(field: pa.Field) -> str:
-    """The name of a field in the file, which may differ from the table's."""
+    """Return the name of a field in the file, which may differ from the reader's name."""
     name: bytes | None = (field.metadata or {}).get(NAME_KEY)
     return str(field.name) if name is None else name.decode()
 
 
 class _Resolver:
-    """Counts leaf columns while it descends."""
+    """A resolver of field ids that counts the leaf columns while it descends."""
 
     def __init__(self, by_name: bool, location: str) -> None:
         self._by_name = by_name
@@ -137,7 +138,7 @@ class _Resolver:
         *,
         part_names: Sequence[str] = (),
     ) -> tuple[FileField, ...]:
-        """Fields of one parent; `part_names`: what a mapping calls the parts of a list or map."""
+        """Return the fields of one parent; `part_names` are the mapping's names of its parts."""
         file_fields: list[FileField] = []
         name_by_id: dict[int, str] = {}
         for i, f in enumerate(fields):

@@ -24,10 +24,10 @@ from iceberg_pyspark.storage.file_io import FileIO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileWriters:
-    """Makes the files of one write.
+    """A factory of the files of one write.
 
-    Rows are best given to a file `bytes_at_once`; with more than `max_open_files` open at once the
-    format's own buffers would take too much memory.
+    Callers should write about `bytes_at_once` bytes of rows at a time. With more than
+    `max_open_files` open files, the buffers of the format would take too much memory.
     """
 
     create: Callable[[FileIO, str], DataFileWriter]
@@ -42,12 +42,12 @@ def file_writers(
     *,
     target_file_size_in_bytes: int,
 ) -> FileWriters:
-    """The writers of a format.
+    """Return the writers of a format.
 
-    Raises `InvalidRequestError` for a wrong property, `UnsupportedFeatureError` for a type that the
-    format cannot hold.
+    Raises `InvalidRequestError` for an invalid property, and `UnsupportedFeatureError` for a type
+    that the format cannot store.
     """
-    # every worker process imports this, and hardly any meets another format than Parquet
+    # every worker process imports this module, but hardly any uses a format other than Parquet
     match file_format:
         case "parquet":
             options = ParquetOptions.of(properties)
@@ -87,7 +87,7 @@ def file_writers(
 
 
 class _ParquetWriter:
-    """A Parquet file whose metrics come from its footer."""
+    """A Parquet file that is being written; its metrics come from its footer."""
 
     def __init__(self, file: ParquetFile, metrics: MetricsCollector) -> None:
         self._file = file

@@ -11,11 +11,11 @@ from iceberg_pyspark.storage.file_io import FileIO
 def open_data_file(
     io: FileIO, location: str, file_format: str, *, verify_checksums: bool = False
 ) -> DataFileReader:
-    """Open a data or delete file; `UnsupportedFeatureError` names a format that is not read.
+    """Open a data or delete file; raise `UnsupportedFeatureError` for an unknown format.
 
     With `verify_checksums`, pages of Parquet files are compared with their checksums, if any.
     """
-    # every worker process imports this, and hardly any meets another format than Parquet
+    # every worker process imports this module, but hardly any uses a format other than Parquet
     match file_format:
         case "parquet":
             return ParquetFileReader(io, location, verify_checksums=verify_checksums)

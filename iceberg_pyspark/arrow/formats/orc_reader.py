@@ -1,9 +1,9 @@
 """Reads ORC data files as record batches with row positions, one stripe at a time.
 
-Specification, Appendix A "ORC": field ids are the attribute `iceberg.id`. Arrow reads whole top-
-level columns and whole stripes, and does not report the offsets of stripes, so files are not split
-and nothing is skipped. Arrow holds timestamps as nanoseconds: times outside of the years 1677 to
-2262 are refused.
+Specification, Appendix A "ORC": field ids are the attribute `iceberg.id`. Arrow reads whole
+top-level columns and whole stripes, and does not report the offsets of stripes, so files are not
+split and nothing is skipped. Arrow holds timestamps as nanoseconds: times outside of the years 1677
+to 2262 are refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
 _ID_ATTRIBUTE = b"iceberg.id"
 _LONG_ATTRIBUTE = b"iceberg.long-type"
 _CHECKS_TIMESTAMPS = 26
-"""The Arrow release from which on a timestamp out of range is an error, not another time."""
+"""The first Arrow release that refuses a timestamp out of range instead of reading another time."""
 
 
 class OrcFileReader(DataFileReader):
@@ -46,7 +46,7 @@ class OrcFileReader(DataFileReader):
     def batches(
         self, leaves: Collection[int], choice: RowGroupChoice = ALL_ROW_GROUPS
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """See `DataFileReader`."""
+        """Yield batches as `DataFileReader.batches` describes."""
         columns = self._columns_of(leaves)
         position = 0
         if not columns:
@@ -54,7 +54,7 @@ class OrcFileReader(DataFileReader):
                 yield position, empty_batch(min(BATCH_ROWS, self._file.nrows - position))
             return
         names = [self.schema.field(i).name for i in columns]
-        # Arrow selects by dotted path: a name with a dot of its own may be a path to another column
+        # Arrow selects by dotted path, so a name that contains a dot may select another column
         selection = None if any("." in name for name in self.schema.names) else names
         for stripe in range(self._file.nstripes):
             whole = self._file.read_stripe(stripe, columns=selection)
@@ -100,7 +100,7 @@ def _leaf_count(type_: pa.DataType) -> int:
 
 
 def _with_field_ids(field: pa.Field) -> pa.Field:
-    """The field with its ORC attributes as a Parquet field id and its type, at every level."""
+    """Return the field with the Parquet field id and the type that its ORC attributes give."""
     type_ = field.type
     children = [_with_field_ids(f) for f in child_fields(type_)]
     if pa.types.is_map(type_):
@@ -111,7 +111,7 @@ def _with_field_ids(field: pa.Field) -> pa.Field:
         type_ = pa.list_(*children)
     attributes = field.metadata or {}
     if attributes.get(_LONG_ATTRIBUTE) == b"TIME":
-        # the numbers stay as they are until they are brought to the column's type
+        # the numbers stay unchanged until they are cast to the column's type
         type_ = pa.time64("us")
     field_id = attributes.get(_ID_ATTRIBUTE)
     metadata = None if field_id is None else {FIELD_ID_KEY: field_id}

@@ -42,14 +42,14 @@ _CODECS = {
 }
 _SMALLEST_STRIPE = 65_536
 _STRIPES_PER_FILE = 8
-"""A file holds about this many stripes at least: its length is known at the end of each only."""
+"""The least number of stripes per file: the length of a file is known only after each stripe."""
 _MOST_BUFFERED = 536_870_912
-"""Bytes of stripes in the making that all open files of a task may hold."""
+"""The most bytes of unfinished stripes in all open files of a task."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrcOptions:
-    """The layout of a write's files, from the table's properties."""
+    """The layout of the files of a write, from the table's properties."""
 
     codec: str
     strategy: str
@@ -59,7 +59,7 @@ class OrcOptions:
 
     @staticmethod
     def of(properties: Mapping[str, str], schema: Schema, target: int) -> OrcOptions:
-        """Options for files of about `target` bytes."""
+        """Return the options for files of about `target` bytes."""
         return OrcOptions(
             codec=_CODECS[ORC_COMPRESSION.of(properties)],
             strategy=ORC_STRATEGY.of(properties),
@@ -77,7 +77,7 @@ class OrcOptions:
 
 
 def _bloom_filter_columns(properties: Mapping[str, str], schema: Schema) -> frozenset[int]:
-    """ORC's own numbers of the columns named; a property may outlive its column."""
+    """Return ORC's numbers of the columns with Bloom filters; unknown column names are ignored."""
     names = {n.strip() for n in properties.get(ORC_BLOOM_COLUMNS, "").split(",")}
     field_ids = {schema.id_by_name[n] for n in names if n in schema.id_by_name}
     columns = enumerate(types.walk_fields(stored_schema(schema).as_struct), start=1)
@@ -126,7 +126,7 @@ class OrcFileWriter:
 
     @property
     def bytes_written(self) -> int:
-        """The length of the file so far, and an estimate for the stripe that is being written."""
+        """The length of the file so far, with an estimate for the unfinished stripe."""
         return self._flushed + self._waiting // 4
 
     def write(self, rows: pa.Table) -> None:
@@ -136,8 +136,8 @@ class OrcFileWriter:
             for chunk in column.chunks:
                 _check_times(chunk, field.type, field.name, self._location)
         if self._has_structs:
-            # Arrow's ORC writer takes the wrong nulls of a struct array that begins in another's
-            # middle; what is taken row by row begins with itself
+            # Arrow's ORC writer uses wrong nulls for a slice of a struct array, so the rows are
+            # copied to arrays that begin at offset 0
             rows = rows.take(np.arange(rows.num_rows))
         self._writer.write(rows.cast(self._schema))
         self._waiting += rows.nbytes
@@ -145,23 +145,24 @@ class OrcFileWriter:
             self._flushed, self._waiting = length, 0
 
     def close(self) -> ClosedFile:
-        """Write the footer and publish the file."""
+        """Write the footer, publish the file, and return its size and metrics."""
         self._writer.close()
         size = self._stream.tell()
         self._stream.close()
         return ClosedFile(size, self._metrics.finish())
 
     def abort(self) -> None:
-        """Close the file unpublished and remove what exists of it."""
+        """Close the file without publishing it, and remove its remains."""
         with contextlib.suppress(StorageError, OSError, ValueError, pa.ArrowException):
-            # else the writer's finaliser would write a footer to the closed stream
+            # otherwise the writer's finalizer would write a footer to the closed stream
             self._writer.close()
         discard_file(self._stream, self._io, self._location)
 
 
 def _check_times(array: pa.Array, type_: types.Type, path: str, location: str) -> None:
-    """Refuse times before 1970 with a fraction of a second: Arrow writes their nanoseconds below
-    zero, which Java then reads as a time one second earlier.
+    """Refuse times before 1970 with a fraction of a second.
+
+    Arrow writes negative nanoseconds for such times, and Java then reads a time one second earlier.
     """
     match type_:
         case types.StructType(fields=fields):
@@ -189,7 +190,7 @@ def _check_times(array: pa.Array, type_: types.Type, path: str, location: str) -
 
 
 def orc_schema(schema: Schema) -> pa.Schema:
-    """The Arrow schema from which an ORC file's own is made, its attributes as field metadata."""
+    """Return the Arrow schema for the ORC writer, with ORC type attributes as field metadata."""
     return pa.schema([_orc_field(f, f.name) for f in stored_schema(schema).fields])
 
 

@@ -43,13 +43,13 @@ from iceberg_pyspark.spec.types import (
 
 _WRITER_PARAMETERS = frozenset(inspect.signature(pq.ParquetWriter.__init__).parameters)
 WRITES_BLOOM_FILTERS = "bloom_filter_options" in _WRITER_PARAMETERS
-"""Older pyarrow does not; a Bloom filter is a hint, files are right without."""
+"""Whether this pyarrow writes Bloom filters; files without Bloom filters are valid."""
 LIMITS_PAGE_ROWS = "max_rows_per_page" in _WRITER_PARAMETERS
 
 
 @dataclass(frozen=True, slots=True)
 class BloomFilter:
-    """The size of a column's filter: distinct values, and the rate of false positives."""
+    """The size of a Bloom filter: number of distinct values, and rate of false positives."""
 
     ndv: int
     fpp: float
@@ -57,7 +57,7 @@ class BloomFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnOptions:
-    """Settings by a column's Parquet path; `paths` are all leaf columns, in file order."""
+    """The settings of columns by Parquet path; `paths` are all leaf columns, in file order."""
 
     paths: tuple[str, ...]
     bloom_filters: Mapping[str, BloomFilter]
@@ -65,7 +65,7 @@ class ColumnOptions:
     without_dictionary: frozenset[str]
 
     def writer_arguments(self) -> dict[str, Any]:
-        """As arguments of `pyarrow.parquet.ParquetWriter`."""
+        """Return the settings as keyword arguments of `pyarrow.parquet.ParquetWriter`."""
         options: dict[str, Any] = {}
         if self.without_statistics:
             options["write_statistics"] = [
@@ -81,7 +81,7 @@ class ColumnOptions:
 
 
 def sets_columns_apart(properties: Mapping[str, str]) -> bool:
-    """Whether any column has settings of its own."""
+    """Return whether any column has its own settings."""
     return any(
         k.startswith((PARQUET_BLOOM_ENABLED, PARQUET_STATISTICS, PARQUET_DICTIONARY))
         for k in properties
@@ -89,12 +89,12 @@ def sets_columns_apart(properties: Mapping[str, str]) -> bool:
 
 
 def column_options(schema: Schema, properties: Mapping[str, str]) -> ColumnOptions:
-    """The settings of a schema's columns; `InvalidRequestError` names a property."""
+    """Return the settings of a schema's columns; `InvalidRequestError` names a wrong property."""
     leaves = dict(_leaves(stored_schema(schema).as_struct, ""))
     path_by_id = {f.field_id: path for path, f in leaves.items()}
 
     def exceptions(prefix: str, *, default: bool) -> Iterator[tuple[str, str]]:
-        """Names and paths of the columns for which a setting is not its default."""
+        """Yield name and path of the columns whose setting is not the default."""
         for key in properties:
             if not key.startswith(prefix):
                 continue
@@ -108,7 +108,7 @@ def column_options(schema: Schema, properties: Mapping[str, str]) -> ColumnOptio
         bloom_filters={
             path: _bloom_filter(properties, name)
             for name, path in exceptions(PARQUET_BLOOM_ENABLED, default=False)
-            # there is nothing to gain with two values, and Arrow refuses it
+            # a Bloom filter of two values is useless, and Arrow refuses it
             if not isinstance(leaves[path].type, BooleanType)
         },
         without_statistics=frozenset(
@@ -128,7 +128,7 @@ def _bloom_filter(properties: Mapping[str, str], name: str) -> BloomFilter:
 
 
 def _values_in(size: int, fpp: float) -> int:
-    """The number of distinct values for a filter of that size; sizes are powers of two."""
+    """Return the number of distinct values for a filter of that size; sizes are powers of two."""
     bits = 8 << int(math.log2(size))
     return max(int(-bits * math.log(1 - fpp ** (1 / 8)) / 8), 1)
 

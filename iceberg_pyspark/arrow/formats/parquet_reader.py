@@ -3,7 +3,7 @@
 Only the projected leaf columns are decoded. A row group belongs to the byte range that contains its
 first byte. Row groups that a predicate rules out are skipped; the positions of other rows stay the
 same. Large row groups are read through small buffers instead of whole column chunks, and an object
-store gets the ranges in advance. Field ids are in the metadata of the schema.
+store is told the byte ranges in advance. Field ids are in the metadata of the schema.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STREAM_BUFFER_BYTES = 1024 * 1024
 
 
 def arrow_input(stream: BinaryIO) -> pa.NativeFile:
-    """An Arrow file over a stream; a local file is read without Python in between."""
+    """Return an Arrow file over a stream; Arrow reads a local file itself, without Python."""
     if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
         return pa.OSFile(stream.name)
     return pa.PythonFile(stream, mode="r")
@@ -62,7 +62,7 @@ class ParquetFileReader(DataFileReader):
     def batches(
         self, leaves: Collection[int], choice: RowGroupChoice = ALL_ROW_GROUPS
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """See `DataFileReader`."""
+        """Yield batches as `DataFileReader.batches` describes."""
         runs = list(self._runs(choice))
         if not leaves:
             for row_groups, position in runs:
@@ -89,7 +89,8 @@ class ParquetFileReader(DataFileReader):
             self._stream.will_read([[_bytes_of(g.column(c)) for c in columns] for g in groups])
         batch_rows = _batch_rows(groups, columns)
         for row_groups, position in runs:
-            # by column index: dotted names are ambiguous where a name has a dot of its own
+            # columns are selected by index, because a dotted path is ambiguous if a name contains a
+            # dot
             batches = file.reader.iter_batches(
                 batch_rows, row_groups=row_groups, column_indices=columns, use_threads=False
             )
@@ -110,7 +111,7 @@ class ParquetFileReader(DataFileReader):
             ) from e
 
     def _runs(self, choice: RowGroupChoice) -> Iterator[tuple[list[int], int]]:
-        """Neighbouring row groups to read, each run with the position of its first row."""
+        """Yield runs of neighbouring row groups to read, each with its first row's position."""
         start, length = choice.start, choice.length
         may_have_rows = compile_row_group_filter(choice.predicate, choice.leaf_by_id)
         run: list[int] = []
@@ -135,7 +136,7 @@ class ParquetFileReader(DataFileReader):
 
 
 def _bytes_of(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
-    """Where a column chunk starts and ends in its file."""
+    """Return the offsets of a column chunk's start and end in its file."""
     start = chunk.data_page_offset
     if chunk.has_dictionary_page and chunk.dictionary_page_offset:
         start = min(start, chunk.dictionary_page_offset)
@@ -143,7 +144,7 @@ def _bytes_of(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
 
 
 def _batch_rows(groups: list[pq.RowGroupMetaData], columns: list[int]) -> int:
-    """Rows per batch: fewer where rows are wide, judged by the widest row group."""
+    """Return the number of rows per batch: few for wide rows, judged by the widest row group."""
     row_bytes = max(
         sum(group.column(c).total_uncompressed_size for c in columns) / group.num_rows
         for group in groups
@@ -152,5 +153,5 @@ def _batch_rows(groups: list[pq.RowGroupMetaData], columns: list[int]) -> int:
 
 
 def empty_batch(rows: int) -> pa.RecordBatch:
-    """A batch without columns that still has rows."""
+    """Return a batch with rows but without columns."""
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

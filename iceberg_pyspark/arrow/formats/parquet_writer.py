@@ -42,12 +42,12 @@ _CODECS = {
 _PAGE_VERSIONS = {"v1": "1.0", "v2": "2.0"}
 
 _GZIP_LEVEL = 6
-"""What Java's codec takes; Arrow's own default of 9 costs several times the time for a percent."""
+"""Java's level; Arrow's default of 9 takes several times as long and saves about one percent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetOptions:
-    """The layout of a write's files, from the table's properties."""
+    """The layout of the files of a write, from the table's properties."""
 
     codec: str
     level: int | None
@@ -58,7 +58,7 @@ class ParquetOptions:
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> ParquetOptions:
-        """Options from table properties; zstd where the table names no codec, as new tables do."""
+        """Return the options in table properties; the default codec is zstd, as for new tables."""
         name = PARQUET_COMPRESSION_OF_NEW_TABLES
         if PARQUET_COMPRESSION.name in properties:
             name = PARQUET_COMPRESSION.of(properties)
@@ -78,7 +78,7 @@ class ParquetOptions:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A closed Parquet file: where it is, how long, and its footer."""
+    """A closed Parquet file: its location, size in bytes and footer."""
 
     location: str
     file_size_in_bytes: int
@@ -119,7 +119,7 @@ class ParquetFile:
                 **({} if columns is None else columns.writer_arguments()),
             )
             self._writer.add_key_value_metadata(
-                # as Java's files have it
+                # the same key as in Java's files
                 {"iceberg.schema": json.dumps(schema_to_json(schema), separators=(",", ":"))}
             )
         except BaseException:
@@ -128,7 +128,7 @@ class ParquetFile:
 
     @property
     def bytes_written(self) -> int:
-        """The length of the file so far."""
+        """The length of the file so far, in bytes."""
         return self._stream.tell()
 
     def write_row_group(self, rows: pa.Table) -> None:
@@ -143,7 +143,7 @@ class ParquetFile:
         return WrittenFile(self.location, size, self._footers[0])
 
     def abort(self) -> None:
-        """Close the file unpublished and remove what exists of it."""
-        # else the writer's finaliser would write a footer to the closed stream
+        """Close the file without publishing it, and remove its remains."""
+        # otherwise the writer's finalizer would write a footer to the closed stream
         self._writer.is_open = False
         discard_file(self._stream, self._io, self.location)

@@ -1,7 +1,7 @@
 """Skips row groups without matching rows, by their Parquet statistics.
 
-Inclusive: a row group is skipped only if its statistics prove that no row can match; missing or
-doubtful statistics keep it. Only columns that are stored in exactly the column's type are used,
+A row group is skipped only if its statistics prove that no row can match; missing or doubtful
+statistics keep the row group. Only columns that are stored in exactly the column's type are used,
 because their raw statistics compare as the specification orders values.
 """
 
@@ -31,7 +31,7 @@ _INTEGERS = (
 def compile_row_group_filter(
     predicate: predicates.Predicate, leaf_by_id: Mapping[int, int]
 ) -> Callable[[pq.RowGroupMetaData], bool]:
-    """A function that says whether a row group may hold a matching row.
+    """Return a function that tells whether a row group may hold a matching row.
 
     `leaf_by_id` has the leaf column of every predicate column whose statistics can be trusted.
     """
@@ -103,7 +103,7 @@ def _comparison_may_match(
         case "gt" | "gt_eq" if isinstance(
             predicate.column.type, types.FloatType | types.DoubleType
         ):
-            return True  # NaN is above everything and in no statistic
+            return True  # NaN is greater than all numbers and is in no statistics
         case "gt":
             return bool(upper > literal)
         case "gt_eq":
@@ -111,7 +111,7 @@ def _comparison_may_match(
         case "eq":
             return bool(lower <= literal <= upper)
         case "starts_with":
-            # truncated statistics are bounds still: cut both to the prefix's length
+            # truncated statistics are still bounds; cut both to the length of the prefix
             return bool(lower[: len(literal)] <= literal <= upper[: len(literal)])
         case _:
             return True
@@ -120,17 +120,17 @@ def _comparison_may_match(
 def _bounds(
     column: predicates.BoundColumn, chunk: pq.ColumnChunkMetaData
 ) -> tuple[Any, Any] | None:
-    """Lower and upper bound as raw values that compare like the column's values, or None."""
+    """Return the bounds as raw values that compare like the column's values, or None."""
     statistics = chunk.statistics
     if not statistics.has_min_max or chunk.physical_type == "INT96":
         return None
     lower, upper = statistics.min_raw, statistics.max_raw
     match column.type:
         case types.FloatType() | types.DoubleType():
-            # a NaN among the bounds says that the writer did not leave NaN out
+            # a NaN in the bounds shows that the writer did not exclude NaNs
             return None if lower != lower or upper != upper else (lower, upper)
         case types.DecimalType():
-            # decimals in bytes: old writers ordered them unsigned
+            # old writers ordered decimals in bytes as unsigned numbers
             return (lower, upper) if isinstance(lower, int) else None
         case types.StringType() | types.BinaryType():
             return (lower, upper) if isinstance(lower, bytes) else None

@@ -1,1 +1,1 @@
-"""Metrics of columns: counts and bounds."""
+"""Column metrics: counts and bounds."""

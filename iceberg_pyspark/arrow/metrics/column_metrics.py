@@ -1,4 +1,4 @@
-"""Metrics of a Parquet data file for its manifest entry.
+"""Computes the metrics of a Parquet data file for its manifest entry.
 
 Specification, "Data File Fields" and Appendix D "Binary single-value serialization". Most metrics
 come from the footer of the written file. Two come from the rows during the write: NaN counts, and
@@ -24,11 +24,11 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.values import decimal_of, may_bound_uuids, value_to_bytes
 
 _FOOTER_LIMIT = 4096
-"""Parquet's writer leaves out the statistics of a column chunk with a longer minimum or maximum."""
+"""Parquet's writer omits a column chunk's statistics if the minimum or maximum is this long."""
 
 
 _CUT = (types.StringType, types.BinaryType)
-"""Types whose bounds are cut to length; fixed values and uuids have one length."""
+"""Types whose bounds are truncated; fixed values and uuids have one length."""
 
 _LONG = (types.StringType, types.BinaryType, types.FixedType)
 """Types whose values may be longer than the limit."""
@@ -49,7 +49,7 @@ class FileMetrics(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A primitive column, at the position that Parquet gives it: depth first."""
+    """A primitive column with its position in the Parquet file, depth first."""
 
     index: int
     field_id: int
@@ -57,24 +57,24 @@ class Leaf:
     path: tuple[str, ...]
     mode: MetricsMode
     repeated: bool
-    """Inside a list or map: its values are no rows, so they are not counted and bound nothing."""
+    """Whether the column is in a list or map: its values are not rows, so nothing is counted."""
 
     @property
     def counts(self) -> bool:
-        """Whether its values are counted."""
+        """Whether the metrics include counts of the column."""
         return self.mode.counts and not self.repeated
 
     @property
     def bounds(self) -> bool:
-        """Whether it has bounds."""
+        """Whether the metrics include bounds of the column."""
         return self.mode.bounds and not self.repeated
 
 
 class MetricsCollector:
-    """Gathers the metrics of one file: row groups as they are written, then the footer.
+    """A collector of one file's metrics: from row groups as they are written, then from the footer.
 
-    `leaves` are the columns that have any. One that does not see rows knows of NaNs what the
-    footer's statistics tell.
+    `leaves` are the columns with metrics. With `sees_rows=False`, the collector learns about NaNs
+    only from the footer's statistics.
     """
 
     def __init__(self, leaves: Sequence[Leaf], *, sees_rows: bool = True) -> None:
@@ -91,13 +91,13 @@ class MetricsCollector:
         self.clear()
 
     def clear(self) -> None:
-        """Forget the rows seen: the next file begins."""
+        """Reset the collector for the next file."""
         self._row_groups = 0
         self._nan_counts = {leaf.field_id: 0 for leaf in self._floats}
         self._long_texts: dict[tuple[int, int], tuple[bytes, bytes]] = {}
 
     def observe(self, row_group: pa.Table) -> None:
-        """Take the rows of the row group that is written next."""
+        """Take NaN counts and bounds of long texts from the row group that is written next."""
         for leaf in self._floats:
             nans = pc.sum(pc.is_nan(leaf_column(row_group, leaf))).as_py()
             self._nan_counts[leaf.field_id] += nans or 0
@@ -109,7 +109,7 @@ class MetricsCollector:
         self._row_groups += 1
 
     def finish(self, footer: pq.FileMetaData) -> FileMetrics:
-        """The metrics of the file with that footer; the collector is then free for the next."""
+        """Return the metrics of the file with this footer, and reset the collector."""
         row_groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
         sizes: dict[int, int] = {}
         values: dict[int, int] = {}
@@ -150,7 +150,7 @@ class MetricsCollector:
         return metrics
 
     def _bounds(self, leaf: Leaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
-        """The least and greatest value, None if there is none or it is not known."""
+        """Return the least and greatest value, or None if there is no value or none is known."""
         lows, highs = [], []
         for i, chunk in enumerate(chunks):
             if (long := self._long_texts.get((i, leaf.index))) is not None:
@@ -160,7 +160,7 @@ class MetricsCollector:
             elif s is not None and s.has_null_count and s.null_count == chunk.num_values:
                 continue
             elif isinstance(leaf.type, types.FloatType | types.DoubleType):
-                # NaNs only: they are no part of any bound
+                # the chunk holds only NaNs, which are not part of any bound
                 continue
             else:
                 return None
@@ -170,7 +170,7 @@ class MetricsCollector:
 
 
 def metric_leaves(schema: Schema, properties: Mapping[str, str]) -> list[Leaf]:
-    """The primitive columns of a file of that schema, with what the properties ask for each."""
+    """Return the primitive columns of a file, each with the metrics mode from the properties."""
     modes = metrics_modes(schema, properties)
     return [
         Leaf(i, field_id, type_, path, modes[field_id], repeated)
@@ -200,22 +200,22 @@ def _leaves(
 
 
 def leaf_column(table: pa.Table, leaf: Leaf) -> pa.ChunkedArray:
-    """A column that is in no list or map; null where a struct around it is."""
+    """Return a column outside lists and maps; values are null where an enclosing struct is null."""
     column = table.column(leaf.path[0])
     return column if len(leaf.path) == 1 else pc.struct_field(column, list(leaf.path[1:]))
 
 
 def first_byte(row_group: pq.RowGroupMetaData) -> int:
-    """Where a row group begins in its file."""
+    """Return the offset of a row group's first byte in its file."""
     column = row_group.column(0)
     offset: int = column.data_page_offset
     dictionary = column.dictionary_page_offset
-    # some writers put 0 where there is no dictionary page
+    # some writers write 0 if there is no dictionary page
     return min(offset, dictionary) if dictionary else offset
 
 
 def _may_have_nan(chunk: pq.ColumnChunkMetaData) -> bool:
-    """Whether a chunk of floats may hold a NaN: its writer takes them for greater than the rest."""
+    """Return whether a chunk of floats may hold a NaN; its writer must sort NaN above numbers."""
     s = chunk.statistics
     if s is None:
         return True
@@ -225,7 +225,7 @@ def _may_have_nan(chunk: pq.ColumnChunkMetaData) -> bool:
 
 
 def _value(type_: types.Type, raw: Any, *, least: bool) -> Any:
-    """A value of `spec/values.py` from what Parquet stores; a zero bounds zeros of either sign."""
+    """Convert a raw statistic to a value of `spec/values.py`; a zero bounds zeros of both signs."""
     match type_:
         case types.FloatType() | types.DoubleType() if raw == 0:
             return -0.0 if least else 0.0
@@ -239,7 +239,7 @@ def _value(type_: types.Type, raw: Any, *, least: bool) -> Any:
 
 
 def bounds_to_bytes(leaf: Leaf, low: Any, high: Any) -> tuple[bytes | None, bytes | None]:
-    """A column's bounds from its least and greatest value; None where there is none."""
+    """Return a column's serialized bounds; None for a bound that does not exist."""
     if isinstance(leaf.type, types.UUIDType) and not may_bound_uuids(low, high):
         return None, None
     low, high = _cut(leaf, low, high)
@@ -253,7 +253,7 @@ def _cut(leaf: Leaf, low: Any, high: Any) -> tuple[Any, Any]:
 
 
 def high_cut(value: str | bytes, length: int) -> str | bytes | None:
-    """An upper bound of at most `length` code points or bytes, None if there is none.
+    """Return an upper bound of at most `length` code points or bytes, or None if there is none.
 
     >>> high_cut("abcdef", 3), high_cut("ab", 3), high_cut(b"\\xff\\xff\\x00", 2)
     ('abd', 'ab', None)
@@ -267,7 +267,7 @@ def _next_text(prefix: str) -> str | None:
     while prefix:
         code = ord(prefix[-1]) + 1
         if code == 0xD800:
-            code = 0xE000  # surrogates are no characters
+            code = 0xE000  # surrogates are not characters
         if code <= 0x10FFFF:
             return prefix[:-1] + chr(code)
         prefix = prefix[:-1]

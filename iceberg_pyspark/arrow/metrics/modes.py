@@ -1,4 +1,4 @@
-"""Chooses the metrics of each column, by the properties `write.metadata.metrics.*`.
+"""Chooses the metrics of each column by the properties `write.metadata.metrics.*`.
 
 The properties are Java's; the specification leaves the choice to the writer ("Data File Fields").
 """
@@ -19,7 +19,7 @@ _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class MetricsMode:
-    """`none`, `counts`, `full`, or `truncate` with the length of text and binary bounds."""
+    """A mode: `none`, `counts`, `full`, or `truncate` with the length of text and binary bounds."""
 
     kind: Literal["none", "counts", "truncate", "full"]
     length: int = 0
@@ -41,7 +41,7 @@ DEFAULT = MetricsMode("truncate", 16)
 
 
 def metrics_mode(text: str, otherwise: MetricsMode) -> MetricsMode:
-    """The mode that a property of a table says; what says none is ignored, as Java ignores it.
+    """Return the mode that a property's value names, or `otherwise` for an invalid value, as Java.
 
     >>> metrics_mode("truncate(4)", NONE)
     MetricsMode(kind='truncate', length=4)
@@ -55,10 +55,10 @@ def metrics_mode(text: str, otherwise: MetricsMode) -> MetricsMode:
 
 
 def metrics_modes(schema: Schema, properties: Mapping[str, str]) -> Mapping[int, MetricsMode]:
-    """The mode of every primitive column; what is inside a list or map has sizes at most.
+    """Return the mode of every primitive column; columns in lists and maps have sizes at most.
 
-    Where no default is set, only the first columns get one: those of a struct before what is
-    nested in it.
+    Without a default mode in the properties, only the first columns have metrics; the fields of a
+    struct precede nested fields.
     """
     columns = list(_columns_outer_first(schema.as_struct))
     if (text := properties.get(METRICS_DEFAULT.name)) is not None:

@@ -1,4 +1,4 @@
-"""Metrics of a data file from its rows, for formats without metrics in the footer.
+"""Computes the metrics of a data file from its rows, for formats without metrics in the footer.
 
 The metrics and rules are those of `arrow/metrics/column_metrics.py` for Parquet footers, except
 that column sizes and split offsets are unknown.
@@ -25,7 +25,7 @@ from iceberg_pyspark.spec.types import BinaryType, DoubleType, FloatType, String
 
 
 class RowMetrics:
-    """Gathers the metrics of one file."""
+    """A collector of one file's metrics from its rows."""
 
     def __init__(self, schema: Schema, properties: Mapping[str, str]) -> None:
         self._leaves = [leaf for leaf in metric_leaves(schema, properties) if leaf.counts]
@@ -35,7 +35,7 @@ class RowMetrics:
         self._bounds: dict[int, tuple[Any, Any]] = {}
 
     def observe(self, rows: pa.Table) -> None:
-        """Take rows that are written."""
+        """Add rows of the file to the metrics."""
         self._record_count += rows.num_rows
         for leaf in self._leaves:
             column = leaf_column(rows, leaf)
@@ -51,7 +51,7 @@ class RowMetrics:
                 self._bounds[leaf.field_id] = (min(low, bounds[0]), max(high, bounds[1]))
 
     def finish(self) -> FileMetrics:
-        """The metrics of the file, once all its rows were observed."""
+        """Return the metrics of the file; call this method after all rows were observed."""
         lower: dict[int, bytes] = {}
         upper: dict[int, bytes] = {}
         for leaf in self._leaves:
@@ -80,7 +80,7 @@ def _is_float(leaf: Leaf) -> bool:
 
 def _least_and_greatest(leaf: Leaf, column: pa.ChunkedArray) -> tuple[Any, Any] | None:
     if isinstance(leaf.type, StringType | BinaryType):
-        # texts may be longer together than 32-bit offsets reach
+        # the texts of a column may together exceed 32-bit offsets
         column = column.cast(pa.large_binary())
     extremes = pc.min_max(column)
     if not extremes["min"].is_valid:
@@ -92,6 +92,6 @@ def _least_and_greatest(leaf: Leaf, column: pa.ChunkedArray) -> tuple[Any, Any] 
     if isinstance(leaf.type, StringType):
         return low.decode(), high.decode()
     if _is_float(leaf):
-        # a bound holds for zeros of either sign
+        # the bounds of a zero cover zeros of both signs
         return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
     return low, high

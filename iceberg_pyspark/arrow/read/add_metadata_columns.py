@@ -37,17 +37,17 @@ from iceberg_pyspark.spec.transforms import untyped_text
 from iceberg_pyspark.spec.types import NestedField, StringType, StructType, Type, UnknownType
 
 STORED_METADATA_COLUMNS = {f.field_id: f for f in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
-"""Metadata columns that a data file may hold itself."""
+"""Metadata columns that a data file may store itself."""
 
 
 def is_metadata_column(field: NestedField) -> bool:
-    """Whether a projected field is a metadata column."""
+    """Return whether a projected field is a metadata column."""
     return field.field_id > MAX_USER_FIELD_ID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowFacts:
-    """Rows of a batch: their positions in the file, lineage in the file by id, and deletion."""
+    """The rows of a batch: file positions, stored lineage by field id, and deletion mask."""
 
     positions: pa.Array
     lineage: Mapping[int, pa.Array]
@@ -55,7 +55,7 @@ class RowFacts:
 
 
 class MetadataColumns:
-    """Makes the metadata columns of one task's batches."""
+    """The metadata columns of one task's batches."""
 
     def __init__(self, context: ScanContext, task: ScanTask) -> None:
         self._task = task
@@ -76,7 +76,7 @@ class MetadataColumns:
                 self._constants[PARTITION_ID] = _partition_scalar(field, context, task)
 
     def array(self, field: NestedField, facts: RowFacts) -> pa.Array:
-        """One metadata column of those rows."""
+        """Return one metadata column of the rows."""
         length = len(facts.positions)
         if field.field_id in self._constants:
             return constant_array(self._constants[field.field_id], length)
@@ -112,7 +112,7 @@ class MetadataColumns:
 
 
 def _partition_scalar(field: NestedField, context: ScanContext, task: ScanTask) -> pa.Scalar:
-    """The task's partition tuple as the scan's struct over all specs; fields it lacks are null."""
+    """Return the task's partition tuple as a struct over all specs; missing fields are null."""
     values: dict[int, Any] = {
         f.field_id: value
         for f, value in zip(context.specs[task.spec_id].fields, task.partition, strict=True)
@@ -125,7 +125,7 @@ def _partition_scalar(field: NestedField, context: ScanContext, task: ScanTask) 
 
 
 def _display_value(type_: Type, value: Any) -> Any:
-    """A partition value as the column shows one of which no type is known."""
+    """Return a partition value as the metadata column shows it, where its type may be unknown."""
     match type_:
         case UnknownType():
             return None

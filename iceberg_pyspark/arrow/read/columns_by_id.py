@@ -20,9 +20,9 @@ from iceberg_pyspark.spec.types import NestedField, StructType
 
 
 class ColumnsById:
-    """Columns of one file by field id, typed as the first schema of `schemas` that has them.
+    """The columns of one file by field id, typed by the first schema in `schemas` with the id.
 
-    Columns that only older schemas know take the type of the newest of those: types only widen.
+    Columns that exist only in older schemas take the type of the newest of them: types only widen.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ColumnsById:
         self.exact_leaves = self._projection.exact_leaves
 
     def missing_ids(self) -> list[int]:
-        """Ids of columns that the file does not hold."""
+        """Return the ids of columns that the file does not hold."""
         return [
             i
             for i, match in zip(self.field_ids, self._projection.matches, strict=True)
@@ -53,7 +53,7 @@ class ColumnsById:
         ]
 
     def compile(self, selected: Collection[int]) -> Callable[[pa.RecordBatch], dict[int, pa.Array]]:
-        """A function from a batch of the selected leaves to the columns by field id."""
+        """Return a function from a batch of the selected leaves to the columns by field id."""
         convert = self._projection.compile(selected)
         return lambda batch: {
             i: _innermost(array)
@@ -62,7 +62,7 @@ class ColumnsById:
 
 
 def _only(field_id: int, schemas: Sequence[Schema], location: str) -> NestedField:
-    """The top-level field that encloses the id, with nothing else in it and nothing required."""
+    """Return the top-level field around the id, with no other children and nothing required."""
     older = sorted(schemas[1:], key=lambda s: s.schema_id, reverse=True)
     for schema in (*schemas[:1], *older):
         if field_id in schema.field_by_id:
@@ -86,7 +86,7 @@ def _is_missing(match: Match) -> bool:
 
 
 def _innermost(array: pa.Array) -> pa.Array:
-    # a struct asked for itself has been left without fields
+    # a struct that was selected by its own id has no fields left
     while pa.types.is_struct(array.type) and array.type.num_fields:
         array = pc.struct_field(array, 0)
     return array

@@ -30,14 +30,14 @@ _KEY_SET_CACHE: DecodedCache[KeySet] = DecodedCache(_CACHE_BYTES, lambda keys: k
 
 
 class EqualityDeletes:
-    """Key sets by the field ids they compare."""
+    """The key sets of equality deletes, by the compared field ids."""
 
     def __init__(self, key_sets: Mapping[tuple[int, ...], KeySet]) -> None:
         self._key_sets = key_sets
         self.field_ids = tuple(dict.fromkeys(i for ids in key_sets for i in ids))
 
     def mask(self, columns: Mapping[int, pa.Array]) -> npt.NDArray[np.bool_] | None:
-        """True for each deleted row; None when none is."""
+        """Return True for each deleted row, or None if no row is deleted."""
         deleted_rows: npt.NDArray[np.bool_] | None = None
         for ids, keys in self._key_sets.items():
             matches = keys.contains([columns[i] for i in ids])
@@ -46,7 +46,7 @@ class EqualityDeletes:
 
 
 def read_equality_deletes(io: FileIO, context: ScanContext, task: ScanTask) -> EqualityDeletes:
-    """The keys of all the task's equality delete files."""
+    """Return the keys of all equality delete files of the task."""
     by_ids: dict[tuple[int, ...], list[DeleteFileRef]] = {}
     for ref in task.deletes:
         if ref.content is FileContent.EQUALITY_DELETES:
@@ -76,7 +76,7 @@ def _key_set(
 def read_equality_keys(
     io: FileIO, context: ScanContext, ids: tuple[int, ...], refs: Sequence[DeleteFileRef]
 ) -> list[pa.Array]:
-    """The keys in those delete files, a column for each field id; no column if there is none."""
+    """Return the keys in the delete files, one column per field id; an empty list without keys."""
     parts: list[list[pa.Array]] = [[] for _ in ids]
     for ref in refs:
         with open_data_file(

@@ -37,20 +37,20 @@ from iceberg_pyspark.spec.types import (
 
 Converter: TypeAlias = Callable[[pa.Array], pa.Array]
 ColumnsConverter: TypeAlias = Callable[[Sequence[pa.Array], int], list[pa.Array]]
-"""From the columns of a batch, and how many rows it has, to the arrays of the fields asked for."""
+"""A function from a batch's columns and number of rows to the arrays of the projected fields."""
 _Maker: TypeAlias = Callable[[Sequence[pa.Array], int], pa.Array]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConstantField:
-    """A field the file lacks, the same in every row."""
+    """A field that the file lacks; its value is the same in every row."""
 
     scalar: pa.Scalar
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileColumn:
-    """A field the file has; `children` match a struct's fields, or a list's or map's parts."""
+    """A field that the file has; `children` match a struct's fields, or list or map parts."""
 
     type: Type
     source: FileField
@@ -58,7 +58,7 @@ class FileColumn:
 
     @property
     def is_straight(self) -> bool:
-        """Whether the file has the same fields, in the same order, at every depth."""
+        """Whether the file has the same fields in the same order, at every depth."""
         columns = [c for c in self.children if isinstance(c, FileColumn)]
         return (
             len(columns) == len(self.children)
@@ -76,7 +76,7 @@ def match_field(
     partition_values: Mapping[int, Any],
     location: str,
 ) -> Match:
-    """How a field is read from a file; `partition_values` by source id of identity fields."""
+    """Match a field to a file; `partition_values` has the identity values by source id."""
     if source is None or isinstance(field.type, UnknownType):
         return ConstantField(_missing(field, partition_values, location))
     return _match_type(field.type, field.name, source, partition_values, location)
@@ -88,12 +88,12 @@ def match_columns(
     partition_values: Mapping[int, Any],
     location: str,
 ) -> tuple[Match, ...]:
-    """How each top-level field is read from a file."""
+    """Match each top-level field to the file."""
 
     def source(field: NestedField) -> FileField | None:
         if not file_fields.by_position:
             return file_fields.column_with_id(field.field_id)
-        # files of partition folders lack the column, and its place is that of the next
+        # files in partition folders lack the column, so the next column has its position
         if field.field_id in partition_values:
             return None
         column = file_fields.column_with_id(field.field_id)
@@ -177,7 +177,7 @@ def _wrong_shape(where: str, source: FileField, expected: str) -> InvalidMetadat
 
 
 def leaf_indices(match: Match) -> set[int]:
-    """The leaf columns to read for a field; one at least, to know where a struct is null."""
+    """Return the leaf columns to read for a field; at least one, to read a struct's nulls."""
     if isinstance(match, ConstantField):
         return set()
     if not match.source.children or isinstance(match.type, VariantType):
@@ -190,14 +190,14 @@ def leaf_indices(match: Match) -> set[int]:
 
 
 def compile_column(match: FileColumn, selected: Collection[int]) -> Converter:
-    """A function from the array read, pruned to the selected leaves, to the column's array."""
+    """Return a function from the read array (the selected leaves) to the column's array."""
     if isinstance(match.type, VariantType):
         return variant_array
     if isinstance(match.type, PrimitiveType):
         type_ = match.type
         return lambda array: promote(array, type_)
     target = arrow_type(match.type)
-    # equal Arrow types are not enough: names may have been swapped between two fields
+    # equal Arrow types are not enough: two fields may have exchanged names
     straight = match.is_straight
     rebuild = _compile_nested(match, target, selected)
 
@@ -244,7 +244,7 @@ def _compile_struct(match: FileColumn, target: pa.DataType, selected: Collection
         if not fields:
             return _empty_struct(array)
         children = [
-            # field() keeps the slice and leaves the parent's nulls alone, which the mask restores
+            # field() keeps the slice but not the parent's nulls, which the mask restores
             convert(array if position is None else array.field(position))
             for position, convert in zip(sources, converters, strict=True)
         ]
@@ -265,7 +265,7 @@ def _rebuild_list(array: pa.Array, target: pa.DataType, convert: Converter) -> p
     if pa.types.is_list(array.type):
         offsets, (values,) = _rebased(array, array.values)
     else:
-        # pyarrow's cast from list views makes invalid arrays
+        # pyarrow's cast of list views creates invalid arrays
         lengths = pc.list_value_length(array).fill_null(0).cast(pa.int32())
         offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
         values = array.flatten()
@@ -283,7 +283,7 @@ def _map_rebuilder(target: pa.DataType, key: Converter, value: Converter) -> Con
 
 
 def _rebased(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
-    """Offsets from 0 in a buffer of their own, and only the values they reach."""
+    """Return offsets that start at 0, and only the values within the offsets."""
     offsets = array.offsets
     first, last = offsets[0].as_py(), offsets[len(array)].as_py()
     if array.offset or first:
@@ -292,7 +292,7 @@ def _rebased(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Arra
 
 
 def exact_leaves(match: Match) -> dict[int, int]:
-    """Leaf columns by field id: primitives stored in the table's very type, in structs too."""
+    """Return the leaf columns, by field id, of primitives stored in exactly the table's type."""
     if isinstance(match, ConstantField):
         return {}
     if isinstance(match.type, StructType):
@@ -307,7 +307,7 @@ def exact_leaves(match: Match) -> dict[int, int]:
 
 
 class FileProjection:
-    """Top-level fields of a schema, read from one file."""
+    """The projection of one file to top-level fields of a schema."""
 
     def __init__(
         self,
@@ -324,14 +324,14 @@ class FileProjection:
 
     @property
     def exact_leaves(self) -> dict[int, int]:
-        """Leaf columns by field id whose statistics compare as the table's values."""
+        """The leaf columns, by field id, whose statistics compare like the table's values."""
         leaf_by_id: dict[int, int] = {}
         for match in self.matches:
             leaf_by_id |= exact_leaves(match)
         return leaf_by_id
 
     def compile(self, selected: Collection[int]) -> ColumnsConverter:
-        """A function from the columns of a batch of the selected leaves to the fields' arrays."""
+        """Return a function from the columns of a batch to the fields' arrays."""
         columns = self._file_fields.read_columns(selected)
         makers: list[_Maker] = []
         for match in self.matches:
@@ -343,7 +343,7 @@ class FileProjection:
         return lambda columns, rows: [make(columns, rows) for make in makers]
 
     def read_positions(self, selected: Collection[int]) -> set[int]:
-        """Which columns of a batch of the selected leaves `compile`'s function looks at."""
+        """Return the indices of the batch's columns that the function of `compile` reads."""
         columns = self._file_fields.read_columns(selected)
         return {i for i, c in enumerate(columns) if any(leaf in self.leaves for leaf in c.leaves)}
 
@@ -353,7 +353,7 @@ def _column_maker(position: int, convert: Converter) -> _Maker:
 
 
 def _constant_maker(scalar: pa.Scalar) -> _Maker:
-    """Makes the array once for the longest batch; shorter ones are slices of it."""
+    """Return a function that slices one cached array, which grows with the longest batch."""
     longest = constant_array(scalar, 0)
 
     def make(_: Sequence[pa.Array], rows: int) -> pa.Array:

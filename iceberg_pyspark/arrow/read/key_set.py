@@ -1,8 +1,8 @@
-"""A set of rows of one or more columns, probed by whole columns.
+"""Implements a set of rows of one or more columns, which is probed by whole columns.
 
-The equality of equality deletes (specification, "Equality Delete Files"): null equals null; floats
-are equal when their bits are, all NaNs being one (as partition values are, "Scan Planning" note 3).
-Every column becomes integer codes, and the codes of several columns combine to one.
+The equality is that of equality deletes (specification, "Equality Delete Files"): null equals null;
+floats are equal if their bits are, and all NaNs are equal (like partition values, "Scan Planning"
+note 3). Every column becomes integer codes, and the codes of several columns are combined to one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HASH_FACTOR = 0x9E3779B97F4A7C15
 
 
 class KeySet:
-    """Distinct rows of the given columns, which have one length; no columns are no rows."""
+    """A set of the distinct rows of columns of equal length; without columns, the set is empty."""
 
     def __init__(self, columns: Sequence[pa.Array]) -> None:
         self._lookups = [_lookup_of(column) for column in columns]
@@ -39,11 +39,11 @@ class KeySet:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """The memory of the set, in bytes."""
         return sum(k.nbytes for k in self._lookups) + sum(level.nbytes for level in self._levels)
 
     def contains(self, columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_]:
-        """For each row of the columns, whether it is in the set."""
+        """Return for each row of the columns whether the row is in the set."""
         if not self._lookups:
             return np.zeros(len(columns[0]), dtype=np.bool_)
         codes = self._lookups[0].codes(columns[0])
@@ -56,7 +56,7 @@ class KeySet:
 
 
 def _find(sorted_codes: Codes, values: Codes) -> Codes:
-    """Position of each value among the ordered ones, -1 for those not there."""
+    """Return the position of each value among the sorted codes, or -1 if the value is missing."""
     if not len(sorted_codes):
         return np.full(len(values), -1, dtype=np.int64)
     positions = np.searchsorted(sorted_codes, values)
@@ -82,7 +82,7 @@ def _is_octets(type_: pa.DataType) -> bool:
 
 
 class _Lookup(Protocol):
-    """Numbers the distinct keys of one column from 0 below `size`."""
+    """A numbering of one column's distinct keys, from 0 to `size - 1`."""
 
     size: int
 
@@ -90,12 +90,12 @@ class _Lookup(Protocol):
     def nbytes(self) -> int: ...
 
     def codes(self, column: pa.Array) -> Codes:
-        """Each value's number, -1 for those that are no key."""
+        """Return the number of each value, or -1 for a value that is not a key."""
         ...
 
 
 class _IntegerLookup:
-    """Codes of a column whose values are integers underneath; nothing is rebuilt per probe."""
+    """The codes of a column whose values are integers inside; probes build no hash table."""
 
     def __init__(self, keys: pa.Array) -> None:
         self._keys = np.unique(_to_numpy(keys.drop_null()))
@@ -115,9 +115,9 @@ class _IntegerLookup:
 
 
 class _HashedLookup:
-    """Codes of a column of texts or octets: hashes are looked up, then the values compared.
+    """The codes of a text or binary column: looks hashes up, then compares the values.
 
-    Only for keys whose hashes differ (`is_exact`).
+    Used only if all keys have different hashes (`is_exact`).
     """
 
     def __init__(self, keys: pa.Array) -> None:
@@ -145,7 +145,7 @@ class _HashedLookup:
 
 
 def _hashes(column: pa.Array) -> Codes:
-    """A 64-bit polynomial of each value's octets; anything for null."""
+    """Return a 64-bit polynomial of each value's bytes; any number for null."""
     if pa.types.is_fixed_size_binary(column.type):
         column = column.cast(pa.binary())
     parts = [
@@ -165,7 +165,7 @@ def _slice_hashes(column: pa.Array) -> Codes:
     octets = np.frombuffer(data, dtype=np.uint8)[first:last].astype(np.uint64)
     lengths = np.diff(offsets)
     starts = offsets[:-1] - first
-    # one more than the octet: a zero octet must count
+    # add one, so that a zero byte changes the hash
     octets += np.uint64(1)
     powers = np.full(int(lengths.max()), _HASH_FACTOR, dtype=np.uint64).cumprod()
     octets *= powers[np.arange(last - first) - np.repeat(starts, lengths)]
@@ -175,7 +175,7 @@ def _slice_hashes(column: pa.Array) -> Codes:
 
 
 class _ValueLookup:
-    """Codes of any other column, or of few keys; Arrow builds its hash table for each probe."""
+    """The codes of any other column, or of few keys; each probe builds Arrow's hash table."""
 
     def __init__(self, keys: pa.Array) -> None:
         self._keys = keys
@@ -197,7 +197,7 @@ def _to_numpy(integers: pa.Array) -> Codes:
 
 
 def _as_integers(column: pa.Array) -> pa.Array | None:
-    """The column as 32 or 64 bit integers with its nulls, or None where that is not its nature."""
+    """Return the column as 32-bit or 64-bit integers with its nulls, or None for other types."""
     type_ = column.type
     if pa.types.is_integer(type_):
         return column

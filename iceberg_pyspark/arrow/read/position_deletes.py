@@ -1,4 +1,4 @@
-"""The deleted row positions of one data file, from a deletion vector or position delete files.
+"""Reads the deleted positions of one data file from a deletion vector or position delete files.
 
 Specification, "Position Delete Files" and "Deletion Vectors". A deletion vector replaces all
 position delete files of its data file. Paths are compared as exact strings (`docs/conformance.md`,
@@ -37,10 +37,10 @@ Positions: TypeAlias = npt.NDArray[np.int64]
 
 _CACHE_BYTES = 64 * 1024 * 1024
 _WHOLE_FILE_RECORDS = 2_000_000
-"""A delete file of more records is decoded for one data file at a time."""
+"""A delete file with more records is decoded for one data file at a time."""
 
 _PATH_COLUMN = BoundColumn(DELETE_FILE_PATH.field_id, DELETE_FILE_PATH.name, StringType(), True)
-# the names are fixed by the specification, so files without ids can be read too
+# the specification fixes the names, so files without ids can be read too
 _NAMES = NameMapping(
     fields=tuple(
         MappedField(field_id=f.field_id, names=(f.name,))
@@ -57,7 +57,7 @@ _VECTORS_CACHE: DecodedCache[BitMap64] = DecodedCache(
 
 
 class DeletionVector(NamedTuple):
-    """Where the deletion vector of a data file lies, and how many rows it deletes."""
+    """The location of a data file's deletion vector, and its cardinality."""
 
     file_path: str
     content_offset: int
@@ -66,41 +66,41 @@ class DeletionVector(NamedTuple):
 
 
 class DeletedRows(Protocol):
-    """Which rows of one data file are deleted, by position."""
+    """The deleted rows of one data file, by position."""
 
     def mask(self, start: int, length: int) -> npt.NDArray[np.bool_] | None:
-        """True for each deleted row of the range; None when none is."""
+        """Return True for each deleted row of the range, or None if no row is deleted."""
         ...
 
     def bitmap(self) -> BitMap64:
-        """All deleted positions; shared, so not to be changed."""
+        """Return all deleted positions; the bitmap is shared, so callers must not change it."""
         ...
 
 
 class DeletionVectorRows:
-    """Rows deleted by a deletion vector."""
+    """The rows that a deletion vector deletes."""
 
     def __init__(self, bitmap: BitMap64) -> None:
         self._bitmap = bitmap
 
     def mask(self, start: int, length: int) -> npt.NDArray[np.bool_] | None:
-        """True for each deleted row of the range; None when none is."""
+        """Return True for each deleted row of the range, or None if no row is deleted."""
         mask = positions_mask(self._bitmap, start, length)
         return mask if mask.any() else None
 
     def bitmap(self) -> BitMap64:
-        """All deleted positions."""
+        """Return all deleted positions; the bitmap is shared, so callers must not change it."""
         return self._bitmap
 
 
 class PositionRows:
-    """Rows deleted by ordered, distinct positions."""
+    """The deleted rows, from sorted distinct positions."""
 
     def __init__(self, positions: Positions) -> None:
         self._positions = positions
 
     def mask(self, start: int, length: int) -> npt.NDArray[np.bool_] | None:
-        """True for each deleted row of the range; None when none is."""
+        """Return True for each deleted row of the range, or None if no row is deleted."""
         first, last = np.searchsorted(self._positions, [start, start + length])
         if first == last:
             return None
@@ -109,14 +109,14 @@ class PositionRows:
         return mask
 
     def bitmap(self) -> BitMap64:
-        """All deleted positions."""
+        """Return all deleted positions as a new bitmap."""
         return BitMap64(self._positions)
 
 
 def read_deleted_rows(
     io: FileIO, task: ScanTask, table: str, *, verify_checksums: bool = False
 ) -> DeletedRows | None:
-    """The rows that the task's position deletes remove from its data file; None without any."""
+    """Return the rows that the task's position deletes remove, or None without position deletes."""
     vector = deletion_vector_of(task, table)
     if vector is not None:
         return DeletionVectorRows(_read_vector(io, vector, table))
@@ -132,7 +132,7 @@ def read_deleted_rows(
 
 
 def deletion_vector_of(task: ScanTask, table: str) -> DeletionVector | None:
-    """The one deletion vector of a task's data file, which has all that its entry must have."""
+    """Return the deletion vector of a task's data file, or None; raise if its entry is invalid."""
     vectors = [d for d in task.deletes if d.is_deletion_vector]
     if not vectors:
         return None
@@ -160,7 +160,7 @@ def deletion_vector_of(task: ScanTask, table: str) -> DeletionVector | None:
 def is_only_of(
     io: FileIO, ref: DeleteFileRef, data_file: str, *, verify_checksums: bool = False
 ) -> bool:
-    """Whether a position delete file has rows of that data file and of no other."""
+    """Return whether a position delete file refers to that data file and to no other."""
     if ref.referenced_data_file is not None:
         return ref.referenced_data_file == data_file
     return len(_positions_of(io, ref, data_file, verify_checksums)) == ref.record_count
@@ -176,7 +176,7 @@ def _read_vector(io: FileIO, vector: DeletionVector, table: str) -> BitMap64:
 def _positions_of(
     io: FileIO, ref: DeleteFileRef, data_file: str, verify_checksums: bool = False
 ) -> Positions:
-    """Ordered, distinct positions of one data file in one delete file."""
+    """Return the sorted distinct positions of one data file in one delete file."""
     only = data_file if ref.record_count > _WHOLE_FILE_RECORDS else None
     by_path = _POSITIONS_CACHE.get_or_read(
         io,
@@ -210,10 +210,10 @@ def stored_positions(
     only: str | None = None,
     verify_checksums: bool = False,
 ) -> Iterator[tuple[pa.Array, pa.Array]]:
-    """Paths and positions of a position delete file as they are stored, some rows at a time.
+    """Yield the paths and positions of a position delete file in file order, batch by batch.
 
-    With `only`, row groups without that data file are left out. Raises `InvalidMetadataError` for
-    what no data file has.
+    With `only`, row groups without that data file are skipped. Raises `InvalidMetadataError` for a
+    null or a negative position.
     """
     predicate: Predicate = AlwaysTrue() if only is None else BoundLiteral("eq", _PATH_COLUMN, only)
     with open_data_file(io, location, file_format, verify_checksums=verify_checksums) as file:
@@ -232,7 +232,7 @@ def stored_positions(
 
 
 def _check(paths: pa.Array, positions: pa.Array, location: str) -> None:
-    """Raise for what no data file has: no wrong delete may become none, or another row's."""
+    """Raise for a null or negative position: no wrong delete may be lost or misapplied."""
     for name, array in ((DELETE_FILE_PATH.name, paths), (DELETE_FILE_POS.name, positions)):
         if array.null_count:
             raise InvalidMetadataError(

@@ -15,7 +15,7 @@ from iceberg_pyspark.spec import types
 
 
 def check_readable(physical: pa.DataType, type_: types.PrimitiveType, where: str) -> None:
-    """Raise `InvalidMetadataError` unless every value of the file's type is one of the column's."""
+    """Raise `InvalidMetadataError` unless the column can hold every value of the file's type."""
     if not _is_readable(_plain(physical), type_):
         raise InvalidMetadataError(
             f"{where} is stored as {physical}, which cannot be read as {type_}"
@@ -72,7 +72,7 @@ def _is_fixed(physical: pa.DataType, length: int) -> bool:
 
 
 def promote(array: pa.Array, type_: types.PrimitiveType) -> pa.Array:
-    """The array in the column's Arrow type; `pa.ArrowInvalid` when a value does not fit."""
+    """Return the array in the column's Arrow type; raise `pa.ArrowInvalid` for an unfit value."""
     target = arrow_type(type_)
     if array.type == target:
         return array
@@ -84,6 +84,6 @@ def promote(array: pa.Array, type_: types.PrimitiveType) -> pa.Array:
         array = array.dictionary_decode()
         return promote(array, type_)
     if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
-        # units first: a cast between zones of different units would have to know both
+        # cast the unit first: Arrow cannot cast between zones and units at once
         return array.cast(pa.timestamp(target.unit, array.type.tz)).cast(target)
     return array.cast(target)

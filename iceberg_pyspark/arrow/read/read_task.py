@@ -44,16 +44,16 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 def read_group(context: ScanContext, group: ScanTaskGroup, io: FileIO) -> Iterator[pa.RecordBatch]:
-    """The rows of a group's tasks, in order."""
+    """Yield the rows of a group's tasks, in order."""
     for task in group.tasks:
         yield from read_task(context, task, io)
 
 
 def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.RecordBatch]:
-    """The task's live rows that match the scan's predicate, in file order.
+    """Yield the task's live rows that match the scan's predicate, in file order.
 
-    Batches have exactly `to_arrow_schema(context.projection)` and at most some 64k rows. With
-    `_deleted` projected, deleted rows are returned too, marked, as in Java.
+    Batches have exactly `to_arrow_schema(context.projection)` and at most about 64k rows. If
+    `_deleted` is projected, deleted rows are also returned, with `_deleted` set, as in Java.
     """
     with _errors_named(context, task):
         deleted_rows = read_deleted_rows(
@@ -85,7 +85,8 @@ def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.R
                 if converted is not None:
                     yield converted
             if task.file_format == "avro" and 0 <= task.record_count != end:
-                # an Avro file that was cut between two blocks looks like a shorter one
+                # an Avro file that was truncated between two blocks looks like a valid, shorter
+                # file
                 raise StorageError(
                     f"table {context.table}: {task.file_path} is damaged: it has {end} rows, "
                     f"its manifest entry says {task.record_count}"
@@ -96,7 +97,7 @@ _FARTHEST = 2**63
 
 
 def _length(task: ScanTask) -> int:
-    """The number of bytes to read; the last task of a file reads to its end."""
+    """Return the number of bytes to read; the last task of a file reads to the end of the file."""
     is_last = task.start + task.length >= task.file_size_in_bytes
     return _FARTHEST - task.start if is_last else task.length
 
@@ -113,7 +114,7 @@ def _errors_named(context: ScanContext, task: ScanTask) -> Iterator[None]:
 
 
 class _TaskReader:
-    """One task: its deletes, its filter and its projection, compiled before the first batch."""
+    """The reader of one task: deletes, filter and projection, compiled before the first batch."""
 
     def __init__(
         self,
@@ -171,7 +172,7 @@ class _TaskReader:
         )
 
     def convert(self, position: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        """The live, matching rows of a batch that starts at that file position, or None."""
+        """Return the live matching rows of a batch that starts at that file position, or None."""
         deleted_rows = self._deleted(position, batch)
         keep = self._rows_to_return(batch, deleted_rows)
         if keep is None:
@@ -201,11 +202,11 @@ class _TaskReader:
         return deleted_rows
 
     def _rows_to_return(self, batch: pa.RecordBatch, deleted_rows: Mask | None) -> Mask | None:
-        """True for each row to return; None for all rows."""
+        """Return True for each row to return, or None for all rows."""
         keep = None if deleted_rows is None or self._returns_deleted else ~deleted_rows
         if not isinstance(self.predicate, AlwaysTrue) and (keep is None or keep.any()):
             columns = self._to_filtered(batch)
-            # unknown selects no row
+            # null (unknown) selects no row
             matching = self._row_mask(batch.num_rows, columns.__getitem__).fill_null(False)
             selection: Mask = matching.to_numpy(zero_copy_only=False)
             keep = selection if keep is None else keep & selection

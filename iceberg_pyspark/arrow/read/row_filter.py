@@ -1,6 +1,6 @@
 """Evaluates a bound predicate on Arrow columns.
 
-The mask equals `expressions/partition_values.py` on every row. Columns are first converted to the
+The result equals `expressions/partition_values.py` on every row. Columns are first converted to the
 values that `spec/values.py` describes (a timestamp is an integer, a uuid bytes). Arrow compares NaN
 as unequal to everything; here NaN is greater than all other values, as in Spark. 0.0 and -0.0 are
 equal in sets.
@@ -49,10 +49,10 @@ _COMPARE = {
 
 
 def compile_row_mask(predicate: Predicate) -> RowMask:
-    """A function of a batch's length and columns: true, false or, for unknown, null for each row.
+    """Return a function of a batch's length and columns that returns true, false or null per row.
 
-    `column_of` gives the column with a field id; a field of a struct must be null where the struct
-    is.
+    Null means unknown. `column_of` returns the column with a field id; a field of a struct must be
+    null where the struct is null.
     """
     match predicate:
         case AlwaysTrue():
@@ -151,7 +151,7 @@ def _is_floating(type_: Type) -> bool:
 
 
 def _values(type_: Type, column: pa.Array) -> pa.Array:
-    """The column as such values, also one of a file written before a promotion."""
+    """Convert the column to the physical values, even if the file precedes a promotion."""
     target = physical_type(type_)
     if column.type in (target, pa.large_string(), pa.large_binary()):
         return column

@@ -1,8 +1,8 @@
 """Reads variant columns of Parquet and Avro files as structs of metadata and value.
 
-Parquet's "Variant Encoding" and "Variant Shredding". A shredded column stores parts of its values
-in typed columns. These are merged here, value by value, so the result always has whole values. The
-field names of a value stay those of its metadata.
+Parquet specification, "Variant Encoding" and "Variant Shredding". A shredded column stores parts of
+its values in typed columns. This module merges the parts value by value, so the result always has
+whole values. The field names of a value stay those of its metadata.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EXACT = Context(prec=76)
 
 
 def check_variant(stored_type: pa.DataType, where: str) -> None:
-    """Raise unless a file's column holds variants; `where` begins the message."""
+    """Raise unless a file's column holds variants; `where` is the start of the message."""
     if isinstance(stored_type, pa.BaseExtensionType):
         stored_type = stored_type.storage_type
     names = {f.name for f in stored_type} if pa.types.is_struct(stored_type) else set()
@@ -39,7 +39,7 @@ def check_variant(stored_type: pa.DataType, where: str) -> None:
 
 
 def variant_array(array: pa.Array) -> pa.Array:
-    """A column of a file, whose type `check_variant` has passed, as `VARIANT`."""
+    """Return a file's column as `VARIANT`; `check_variant` must have accepted its type."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     metadata = array.field("metadata")
@@ -76,7 +76,7 @@ def _whole_values(array: pa.StructArray) -> pa.Array:
         name_list = names.get(metadata)
         if name_list is None:
             name_list = names[metadata] = _Names.of(metadata)
-        # a required variant is never missing as a whole
+        # the spec does not allow a missing value for a required variant, so it is read as null
         values.append(shredded.whole(row, name_list) or _NULL)
     return pa.array(values, pa.binary())
 
@@ -100,7 +100,7 @@ class _Names:
 
 @dataclass(frozen=True, slots=True)
 class _Shredded:
-    """Merges the group `value`, `typed_value` to one value; a missing value is None."""
+    """A merger of a group's `value` and `typed_value` to one value; None for a missing value."""
 
     typed: Callable[[Any, bytes | None, _Names], bytes] | None
 
@@ -117,7 +117,7 @@ class _Shredded:
         return _Shredded(lambda value, _rest, _names: encode(value))
 
     def whole(self, group: Mapping[str, Any], names: _Names) -> bytes | None:
-        """The value of a group, None where it has none."""
+        """Return the merged value of a group, or None if the group has no value."""
         rest = group.get("value")
         typed = group.get("typed_value")
         if self.typed is None or typed is None:
@@ -151,7 +151,7 @@ def _uint(data: bytes, at: int, size: int) -> int:
 
 
 def _fields(value: bytes, names: _Names) -> Iterator[tuple[bytes, bytes]]:
-    """The fields of an encoded object, with their values as they are encoded."""
+    """Yield the names and encoded values of an encoded object."""
     header = value[0] >> 2
     if value[0] & 3 != 2:
         raise InvalidMetadataError("a shredded variant has a value beside its fields: no object")
@@ -162,7 +162,7 @@ def _fields(value: bytes, names: _Names) -> Iterator[tuple[bytes, bytes]]:
     offsets = ids + count * id_size
     start = offsets + (count + 1) * offset_size
     begins = [_uint(value, offsets + i * offset_size, offset_size) for i in range(count + 1)]
-    # values may be stored in another order than fields: each ends where the next one begins
+    # values may be stored in another order than fields: each value ends where the next one begins
     ends = dict(itertools.pairwise(sorted(begins)))
     for i in range(count):
         name = names.texts[_uint(value, ids + i * id_size, id_size)]
@@ -232,7 +232,7 @@ def _decimal_of(precision: int, scale: int) -> Encode:
 
 
 def _primitive_of(type_: pa.DataType, where: str) -> Encode:
-    """The encoding of a value of a typed column."""
+    """Return the encoder of a typed column's values."""
     t = pa.types
     for matches, type_id, layout in (
         (t.is_int8, 3, "<b"),

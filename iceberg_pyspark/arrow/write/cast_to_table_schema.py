@@ -1,9 +1,9 @@
-"""Checks rows of callers and casts them to the table's schema, by column name.
+"""Checks the rows of callers and casts them to the table's schema, by column name.
 
-Accepted are columns in any order, missing optional columns (filled with the write-default or null;
-specification, "Default Values"), types that widen without loss, and all Arrow representations of a
-type. Everything else is refused before a file is opened. The result has the schema of rows to write
-(`arrow/file_schema.py`).
+Columns may come in any order; missing optional columns are filled with the write-default or null
+(specification, "Default Values"); types may widen without loss; and every Arrow representation of a
+type is accepted. Everything else is refused before a file is opened. The result has the schema of
+rows to write (`arrow/file_schema.py`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def check_write_schema(
 ) -> None:
     """Raise `InvalidRequestError` with every reason why rows of `source` cannot be written.
 
-    Nullability is not compared: rows are refused for the nulls they hold, not for those they might.
+    Nullability is not compared: only actual nulls in required columns are refused, during the cast.
     """
     arrow = to_arrow_schema(source) if isinstance(source, Schema) else source
     compile_cast_to_table_schema(arrow, schema, table=table, case_sensitive=case_sensitive)
@@ -47,10 +47,10 @@ def check_write_schema(
 def compile_cast_to_table_schema(
     source: pa.Schema, schema: Schema, *, table: str, case_sensitive: bool = True
 ) -> BatchFunction:
-    """A function that brings batches of schema `source` to `stored_arrow_schema(schema)`.
+    """Return a function that converts batches of schema `source` to `stored_arrow_schema(schema)`.
 
-    Raises `InvalidRequestError` for a schema that does not fit; the function raises it for a value
-    that does not: a null in a required column, a number or text that the type cannot hold.
+    Raises `InvalidRequestError` for a schema that does not fit. The function raises it for a value
+    that does not fit: a null in a required column, or a number or text that the type cannot hold.
     """
     target = stored_arrow_schema(schema)
     file_columns = stored_schema(schema)
@@ -86,7 +86,7 @@ def _describe(schema: pa.Schema) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """Where a column of the result comes from: a column of the rows, or a constant."""
+    """The origin of a column of the result: a column of the rows, or a constant."""
 
     index: int | None
     convert: ArrayFunction
@@ -101,7 +101,7 @@ class _Column:
 
 @dataclass(slots=True)
 class _Plan:
-    """Compiles the conversion of a schema and gathers all that is wrong with it."""
+    """A compiler of column conversions that collects all problems of a schema."""
 
     case_sensitive: bool
     problems: list[str] = field(default_factory=list)
@@ -113,7 +113,7 @@ class _Plan:
         target: Sequence[pa.Field],
         path: str,
     ) -> list[_Column]:
-        """One column per target field; `target` holds the stored ones of `fields`, in order."""
+        """Return one column per field of `target`, which omits the `unknown` fields of `fields`."""
         by_name: dict[str, int] = {}
         for i, f in enumerate(source):
             if by_name.setdefault(self._key(f.name), i) != i:
@@ -158,7 +158,7 @@ class _Plan:
     def convert(
         self, source: pa.DataType, type_: types.Type, target: pa.DataType, path: str
     ) -> ArrayFunction:
-        """How arrays of type `source` become `target`, which holds Iceberg's `type_`."""
+        """Return a function from arrays of type `source` to `target`, the Arrow type of `type_`."""
         if isinstance(source, pa.DictionaryType):
             inner = self.convert(source.value_type, type_, target, path)
             return lambda a: inner(a.dictionary_decode())
@@ -243,7 +243,8 @@ def _default(f: types.NestedField, target: pa.DataType) -> Callable[[int], pa.Ar
     if f.write_default is None:
         return lambda rows: pa.nulls(rows, target)
     if isinstance(f.type, types.StructType):
-        # a struct's default is {}: its fields take their own (specification, "Default Values")
+        # a struct's default is {}: each child takes its own default (specification, "Default
+        # Values")
         fields = [target.field(i) for i in range(target.num_fields)]
         stored_children = [c for c in f.type.fields if not isinstance(c.type, types.UnknownType)]
         children = [_default(c, t.type) for c, t in zip(stored_children, fields, strict=True)]
@@ -257,7 +258,7 @@ def _is_bytes(source: pa.DataType) -> bool:
 
 
 def _widens(source: pa.DataType, type_: types.Type) -> bool:
-    """Whether every value of the Arrow type fits, or a checked cast tells which does not."""
+    """Return whether every value of the Arrow type fits, or a checked cast finds the exceptions."""
     t = pa.types
     match type_:
         case types.BooleanType():
@@ -344,7 +345,7 @@ def _check_nulls(array: pa.Array, f: types.NestedField, path: str, table: str) -
         )
     if not len(array) or not _has_required_below(f.type):
         return
-    # what is below a null is not there, whatever the child array holds
+    # values below a null do not exist, whatever the child array holds
     present = array.drop_null() if array.null_count else array
     match f.type:
         case types.StructType(fields=fields):

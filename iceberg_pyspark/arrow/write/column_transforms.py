@@ -43,7 +43,7 @@ _MICROS_PER_HOUR = 3_600_000_000
 
 
 def transform_array(transform: Transform, source: types.Type, column: pa.Array) -> pa.Array:
-    """The transform of a column of type `arrow_type(source)`, as `arrow_type(result_type(...))`."""
+    """Transform a column of type `arrow_type(source)` to `arrow_type(result_type(...))`."""
     if isinstance(transform, VoidTransform):
         result = result_type(transform, source)
         return pa.nulls(len(column), arrow_type(result))
@@ -63,8 +63,8 @@ def transform_array(transform: Transform, source: types.Type, column: pa.Array) 
 
 
 def _longs(column: pa.Array) -> Longs:
-    """The integers of a column of numbers, dates or times; 0 for null."""
-    # 64-bit temporal types do not cast to integers everywhere; their bits are the integers
+    """Return the values of a number, date or time column as 64-bit integers; 0 for null."""
+    # pyarrow cannot cast every 64-bit temporal type to integers, but its bits are the integers
     plain = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
     if plain.null_count:
         plain = plain.fill_null(0)
@@ -105,7 +105,7 @@ def _per_distinct(column: pa.Array, function: Callable[[Any], Any], type_: pa.Da
 
 
 def murmur3_of_longs(values: Longs) -> NDArray[np.uint32]:
-    """Murmur3 x86 32-bit, seed 0, of the 8 little-endian bytes of every value.
+    """Return the Murmur3 hash (x86, 32 bits, seed 0) of the 8 little-endian bytes of each value.
 
     >>> murmur3_of_longs(np.array([34])).astype(np.int32).item()
     2017239379
@@ -135,7 +135,7 @@ def _truncate(
 ) -> pa.Array:
     match source:
         case types.StringType():
-            # its "code units" are code points, as the specification asks
+            # pyarrow's "code units" are code points, which the specification requires
             return pc.utf8_slice_codeunits(column, 0, width)
         case types.BinaryType():
             return pc.binary_slice(column, 0, width)
@@ -167,7 +167,7 @@ def _time(transform: TimeTransform, source: types.Type, column: pa.Array) -> pa.
         days = hours // 24
     match transform:
         case DayTransform():
-            # int32 days reach beyond what a timestamp can hold
+            # int32 days reach beyond the range of timestamps
             return _with_nulls_of(column, days.astype(np.int32), pa.int32()).view(pa.date32())
         case MonthTransform():
             unit = "datetime64[M]"

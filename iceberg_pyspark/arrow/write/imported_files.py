@@ -1,9 +1,9 @@
 """Creates the manifest entry of an existing file that is added to a table.
 
-The file has its own columns in its own order, matched by field id, or by name if it has no ids
-(specification, "Column Projection"). A file that cannot be read with the table's schema is refused.
-Metrics come from Parquet footers, for columns that are stored in exactly the table's type; not for
-floating-point columns, because not every writer records NaNs.
+The file has its own columns in its own order, matched by field id, or by name if the file has no
+ids (specification, "Column Projection"). A file that cannot be read with the table's schema is
+refused. Metrics come from Parquet footers, for columns that are stored in exactly the table's type.
+Floating-point columns get no bounds and no NaN counts, because not every writer records NaNs.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ def imported_file(
     spec: PartitionSpec,
     partition: tuple[object, ...],
 ) -> DataFile:
-    """The entry of a file in a partition; raises `InvalidRequestError` where it does not fit.
+    """Return the manifest entry of a file in a partition.
 
-    `StorageError`: it cannot be read.
+    Raises `InvalidRequestError` if the file does not fit the table, and `StorageError` if the file
+    cannot be read.
     """
     try:
         return _imported_file(io, file, file_format, metadata, name_mapping, spec, partition)
@@ -108,10 +109,10 @@ def _check_spelling(
     values: Collection[int],
     location: str,
 ) -> None:
-    """Refuse a column that only capital letters keep from being one of the table's.
+    """Raise `InvalidRequestError` if a column differs from a table column only in capital letters.
 
-    Spark reads such files by either spelling, and an Iceberg table, which tells them apart, would
-    have nulls. `values` has the ids of the columns that folders give.
+    Spark reads such files by either spelling, but an Iceberg table distinguishes the spellings and
+    would read nulls. `values` has the ids of the columns whose values come from folder names.
     """
     columns = tuple(columns)
     column_by_id = {c.field_id: c for c in columns if c.field_id is not None}
@@ -130,9 +131,9 @@ def _check_spelling(
 
 
 def _check_zones(columns: Iterable[FileField], schema: Schema, location: str) -> None:
-    """Refuse ORC's times of clocks as moments: they are those of the zone of who wrote them.
+    """Refuse ORC timestamps without a zone for `timestamptz`: the file does not tell their zone.
 
-    Specification, Appendix A "ORC": `timestamptz` is `timestamp_instant`; Java reads no others.
+    Specification, Appendix A "ORC": `timestamptz` is `timestamp_instant`; Java reads nothing else.
     """
     for column in columns:
         field = None if column.field_id is None else schema.field_by_id.get(column.field_id)
@@ -151,7 +152,7 @@ def _check_zones(columns: Iterable[FileField], schema: Schema, location: str) ->
 
 
 def _leaves(leaf_by_id: dict[int, int], metadata: TableMetadata) -> list[Leaf]:
-    """The columns with metrics, where they are in the file."""
+    """Return the columns with metrics, with their positions in the file."""
     leaves = []
     for leaf in metric_leaves(metadata.current_schema, metadata.properties):
         if leaf.field_id in leaf_by_id:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from iceberg_pyspark.errors import InvalidRequestError
 
 Bytes: TypeAlias = NDArray[np.uint8]
-"""Rows of bytes, of shape (values, bytes of one)."""
+"""An array with one row of bytes per value; its shape is (values, bytes per value)."""
 
 _SIGN = np.uint64(1 << 63)
 
@@ -26,7 +26,7 @@ _SIGN = np.uint64(1 << 63)
 def order_bytes(
     column: pa.Array, *, is_descending: bool, nulls_first: bool, text_bytes: int
 ) -> Bytes:
-    """The bytes of each value, after one that tells nulls; of texts the first `text_bytes`."""
+    """Return a null flag and the bytes of each value; at most `text_bytes` bytes of a text."""
     parts = _value_bytes(column, text_bytes)
     if is_descending:
         parts = ~parts
@@ -39,20 +39,20 @@ def order_bytes(
 
 
 def is_whole(type_: pa.DataType, text_bytes: int) -> bool:
-    """Whether values of a type with the same bytes are equal."""
+    """Return whether two values of the type with the same bytes are always equal."""
     if pa.types.is_fixed_size_binary(type_):
         return bool(type_.byte_width <= text_bytes)
     return not _is_text(type_)
 
 
 def as_texts(rows: Bytes) -> NDArray[np.bytes_]:
-    """The rows as numpy's texts of bytes, which compare as they do."""
+    """Return each row as a numpy byte string; byte strings compare in the order of the rows."""
     texts: NDArray[np.bytes_] = np.ascontiguousarray(rows).view(f"S{rows.shape[1]}").reshape(-1)
     return texts
 
 
 def ordered_floats(column: pa.Array) -> pa.Array:
-    """Whole numbers in the order of the numbers of a column; null stays null."""
+    """Return integers in the order of a column's floating-point numbers; null stays null."""
     mask = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
     bits = _float_bits(column)
     return pa.array((bits ^ _SIGN).view(np.int64), mask=mask)
@@ -91,7 +91,7 @@ def _big_endian(numbers: NDArray[np.uint64]) -> Bytes:
 
 def _float_bits(column: pa.Array) -> NDArray[np.uint64]:
     numbers = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
-    # all NaNs are one value
+    # all NaNs become one value
     numbers = np.where(np.isnan(numbers), np.nan, numbers)
     bits = numbers.view(np.uint64)
     ordered_bits: NDArray[np.uint64] = np.where(bits & _SIGN, ~bits, bits | _SIGN)

@@ -31,11 +31,11 @@ _LARGEST_CODE = 2**62
 def partition_batch(
     batch: pa.RecordBatch, spec: PartitionSpec, schemas: Sequence[Schema]
 ) -> list[tuple[PartitionTuple, pa.RecordBatch]]:
-    """The batch cut into one piece per partition tuple, rows in their order; none if it is empty.
+    """Split the batch into one piece per partition tuple; rows keep their order within a piece.
 
-    The batch has the columns of `schemas[0]`, older schemas follow it. The pieces share the memory
-    of one batch. Tuples hold values as `spec/values.py` does; all NaNs are one value, -0.0 and 0.0
-    are two.
+    An empty batch has no pieces. The batch has the columns of `schemas[0]`; older schemas follow.
+    All pieces are slices of one batch. Tuples hold values as in `spec/values.py`; all NaNs are one
+    value, -0.0 and 0.0 are two.
     """
     if not batch.num_rows:
         return []
@@ -78,7 +78,7 @@ def _sources(
 def source_column(
     batch: pa.RecordBatch, schema: Schema, source_id: int, needed_by: str
 ) -> pa.Array:
-    """The column of a field of the schema that the batch has; `needed_by` is for the error."""
+    """Return the batch's column for a field id of its schema; errors name `needed_by`."""
     path: list[str] = []
     current: int | None = source_id
     while current is not None:
@@ -93,13 +93,13 @@ def source_column(
         path.insert(0, field.name)
     column = batch.column(path[0])
     if len(path) > 1:
-        # also null where a struct around it is
+        # the values are also null where an enclosing struct is null
         column = pc.struct_field(column, path[1:])
     return column
 
 
 def _codes(columns: Sequence[pa.Array]) -> NDArray[np.int64] | None:
-    """One number per row, equal for rows of one partition; None if all rows are."""
+    """Return one number per row, equal within a partition, or None for a single partition."""
     combined: NDArray[np.int64] | None = None
     size = 1
     for column in columns:
@@ -126,7 +126,7 @@ def _codes(columns: Sequence[pa.Array]) -> NDArray[np.int64] | None:
 
 
 def _by_bits(column: pa.Array) -> pa.Array:
-    """Floats as their bits with one NaN, so that -0.0 and 0.0 differ; other columns as they are."""
+    """Return floats as bits with one NaN, so that -0.0 and 0.0 differ; other columns unchanged."""
     if not pa.types.is_floating(column.type):
         return column
     one_nan = pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), column)
@@ -134,7 +134,10 @@ def _by_bits(column: pa.Array) -> pa.Array:
 
 
 def _groups(codes: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64] | None]:
-    """Where each group starts, and the row order that makes groups contiguous; None if they are."""
+    """Return the start of each group, and the row order that makes groups contiguous.
+
+    The order is None if the groups already are contiguous.
+    """
     steps = np.diff(codes)
     order = None
     if (steps < 0).any():

@@ -41,7 +41,7 @@ def write_position_deletes(
     file_format: FileFormat = "parquet",
     properties: Mapping[str, str],
 ) -> DataFile:
-    """Write the positions by data file, all of one partition, and describe the file."""
+    """Write the positions by data file, all of one partition, and return the manifest entry."""
     closed_file = _write(io, location, _row_groups(positions), file_format, properties)
     return DataFile(
         content=FileContent.POSITION_DELETES,
@@ -64,9 +64,9 @@ def copy_position_deletes(
     moved: Callable[[str], str],
     properties: Mapping[str, str],
 ) -> ClosedFile:
-    """Rewrite a position delete file row by row with other paths of data files.
+    """Copy a position delete file row by row, with other paths of data files.
 
-    The column `row`, if there is one, is left out: nothing needs it.
+    The optional column `row` is left out, because readers do not need it.
     """
 
     def tables() -> Iterator[pa.Table]:
@@ -103,7 +103,7 @@ def _write(
 
 
 def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Small tables as larger ones, each of which becomes a row group."""
+    """Combine small tables into larger ones; each yielded table becomes a row group."""
     waiting: list[pa.Table] = []
     count = 0
     for table in tables:
@@ -117,7 +117,7 @@ def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _row_groups(positions: Mapping[str, BitMap64]) -> Iterator[pa.Table]:
-    """Tables of rows, files of few rows together."""
+    """Yield the positions as sorted tables; data files with few rows share a table."""
 
     def tables() -> Iterator[pa.Table]:
         for path in sorted(positions, key=str.encode):
@@ -137,12 +137,12 @@ def _row_groups(positions: Mapping[str, BitMap64]) -> Iterator[pa.Table]:
 
 
 def _without_metrics(properties: Mapping[str, str]) -> dict[str, str]:
-    """Properties of metrics name columns of the table, one of which may be called `pos`."""
+    """Return the properties without metrics modes: a column of the table may be called `pos`."""
     return {k: v for k, v in properties.items() if not k.startswith("write.metadata.metrics.")}
 
 
 def delete_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Table properties for delete files: those of delete files, else those of data files."""
+    """Return the table properties with `write.delete.<format>.*` in place of `write.<format>.*`."""
     of_deletes = {
         _DATA + key.removeprefix(_DELETES): value
         for key, value in properties.items()

@@ -24,7 +24,7 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.write.row_order import Ranges, RowOrder
 
 Source: TypeAlias = Callable[[], Iterable[pa.RecordBatch]]
-"""Reads rows anew each time."""
+"""A function that reads the same rows anew at each call."""
 
 _SAMPLED_ROWS = 100_000
 SHORT_TEXTS = 16
@@ -36,17 +36,17 @@ _COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
 
 @dataclass(frozen=True, kw_only=True)
 class SortMemory:
-    """`in_memory`: bytes of rows that are sorted at once; `buffered`: of rows on their way out."""
+    """The memory of a sort, in bytes: rows sorted at once, and rows buffered before a spill."""
 
     in_memory: int = 256 * 1024 * 1024
     buffered: int = 64 * 1024 * 1024
 
 
 class RangeSort:
-    """The rows of several sources in one order, as consecutive parts.
+    """A sort of the rows of several sources into consecutive parts.
 
-    A context manager: the parts can be read until it is left, each of them once, by several
-    threads at a time.
+    Use this context manager's parts before leaving it. Each part can be read once; several threads
+    may read different parts at a time.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class RangeSort:
         count: int,
         memory: SortMemory,
     ) -> None:
-        """`sample` gives rows, or what decides of them; `count` is how many parts there should be.
+        """Create a sort into `count` ranges; `sample` gives some rows, at least their sort columns.
 
-        Ranges are smaller than parts where parts of that size would not fit into memory.
+        A range that does not fit into memory is split again when it is read.
         """
         self._memory = memory
         self._folder = tempfile.TemporaryDirectory(prefix="iceberg-sort-")
@@ -85,7 +85,7 @@ class RangeSort:
         self._folder.cleanup()
 
     def read(self, sources: Sequence[Source], threads: int) -> None:
-        """Read all rows, several sources at a time, into their ranges."""
+        """Read all rows into their ranges, several sources at a time."""
         with ThreadPoolExecutor(threads, thread_name_prefix="range-sort") as pool:
             for _ in pool.map(self._read, sources):
                 pass
@@ -98,13 +98,13 @@ class RangeSort:
             self._spill.add(list(pieces_by_range(self._ranges, batch)))
 
     def parts(self, count: int) -> list[Source]:
-        """At most so many parts of about one size, in order."""
+        """Return at most `count` parts of about equal size, in order."""
         sizes = self._spill.sizes()
         numbers = sorted(sizes)
         total, so_far = sum(sizes.values()), 0
         parts: list[list[int]] = [[] for _ in range(count)]
         for number in numbers:
-            # the part in which the middle of the range lies
+            # a range belongs to the part that contains its middle
             middle = so_far + sizes[number] / 2
             parts[min(int(middle * count / max(total, 1)), count - 1)].append(number)
             so_far += sizes[number]
@@ -118,7 +118,7 @@ class RangeSort:
 def sorted_rows(
     source: Source, order: RowOrder, memory: SortMemory, text_bytes: int = SHORT_TEXTS
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a source in order, by a temporary folder if they do not fit into memory."""
+    """Yield the rows of a source in order, through a temporary folder if memory is too small."""
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in source():
@@ -155,14 +155,14 @@ def sorted_rows(
     elif text_bytes < _LONGEST_TEXTS:
         yield from sorted_rows(source, rest, memory, text_bytes * _LONGER)
     else:
-        # texts that have so much in common are not worth more
+        # texts with so long a common prefix are not worth more effort: sort all rows in memory
         yield from order.sort(pa.Table.from_batches(source())).to_batches()
 
 
 def sampled(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch | None:
-    """Some rows of all of them, evenly; None if there are none.
+    """Return an even sample of all rows, or None if there are no rows.
 
-    Of each batch every n-th row, with an n that doubles whenever there are too many.
+    Every n-th row of each batch is taken; n doubles whenever the sample becomes too large.
     """
     step, count = 1, 0
     sample: list[pa.RecordBatch] = []
@@ -182,7 +182,7 @@ def sampled(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch | None:
 
 
 class Spill:
-    """Rows by range: in memory until there are many, then in a file of each range."""
+    """A store of rows by range: in memory up to a limit, then in one file per range."""
 
     def __init__(self, folder: Path, buffered: int) -> None:
         self._folder = folder
@@ -194,7 +194,7 @@ class Spill:
         self._writers: dict[int, tuple[pa.NativeFile, pa.ipc.RecordBatchStreamWriter]] = {}
 
     def add(self, pieces: Iterable[tuple[int, pa.RecordBatch]]) -> None:
-        """Add rows of several ranges, from any thread."""
+        """Add rows of several ranges; thread-safe."""
         with self._lock:
             for number, rows in pieces:
                 self._waiting.setdefault(number, []).append(rows)
@@ -204,13 +204,13 @@ class Spill:
                 self._flush()
 
     def sizes(self) -> dict[int, int]:
-        """The bytes of the rows of each range that has some."""
+        """Return the size in bytes of each range that has rows."""
         return self._bytes
 
     def sorted(
         self, number: int, order: RowOrder, memory: SortMemory, text_bytes: int = SHORT_TEXTS
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a range in order, which then are gone; `close` was called before."""
+        """Yield the rows of a range in order and delete its file; `close` must have been called."""
         path = self._path(number)
         yield from sorted_rows(partial(_read_spilled, path), order, memory, text_bytes)
         path.unlink()
@@ -219,7 +219,7 @@ class Spill:
         return self._folder / f"{number}.arrows"
 
     def close(self) -> None:
-        """Write what waits; may be called again."""
+        """Write the waiting rows and close the files; may be called again."""
         self._flush()
         for file, writer in self._writers.values():
             writer.close()
@@ -238,7 +238,7 @@ class Spill:
 
 
 def pieces_by_range(ranges: Ranges, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each range that has some of a batch; the pieces share the memory of one copy."""
+    """Yield the rows of each range in the batch; the pieces share the memory of one copy."""
     numbers = ranges.of(batch)
     if not len(numbers):
         return

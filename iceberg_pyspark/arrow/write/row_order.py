@@ -1,7 +1,7 @@
-"""The order of rows in new files: by sort columns, or along a space-filling curve.
+"""Orders the rows of new files by sort columns, or along a space-filling curve.
 
 Specification, "Sorting". Ordering has two steps, so that more rows than fit into memory can be
-ordered: `Ranges` assigns each row to a range of the order, `sort` orders the rows of one range.
+ordered: `Ranges` assigns each row to a range of the order, and `sort` orders the rows of one range.
 """
 
 from __future__ import annotations
@@ -23,69 +23,69 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import SortField
 
 Keys: TypeAlias = NDArray[Any]
-"""Texts of bytes, or unsigned numbers: what numpy compares."""
+"""Sort keys that numpy can compare: byte strings or unsigned numbers."""
 
 _TEXT_BYTES = 64
 
 
 class Ranges(Protocol):
-    """Parts of an order, numbered from 0; values that look alike are in one part."""
+    """Consecutive ranges of an order, numbered from 0; rows with equal keys are in one range."""
 
     def of(self, batch: pa.RecordBatch) -> NDArray[np.intp]:
-        """The part of each row."""
+        """Return the range of each row."""
         ...
 
 
 class RowOrder(Protocol):
     """An order of rows.
 
-    `source_ids` are the fields it needs. `text_bytes` is how much of a text `ranges` looks at.
+    `source_ids` are the needed fields. `text_bytes` is how many bytes of a text `ranges` compares.
     """
 
     @property
     def source_ids(self) -> Sequence[int]:
-        """The ids of the fields whose values decide."""
+        """The ids of the fields whose values determine the order."""
         ...
 
     def fitted(self, sample: pa.RecordBatch) -> RowOrder:
-        """The order for rows like those of a sample."""
+        """Return the order adapted to rows like those of the sample."""
         ...
 
     def ranges(self, sample: pa.RecordBatch, count: int, text_bytes: int) -> Ranges:
-        """At most `count` parts, of about as many rows of the sample each."""
+        """Return at most `count` ranges, each with about as many rows of the sample."""
         ...
 
     def without_constants(self, batches: Iterable[pa.RecordBatch]) -> RowOrder | None:
-        """The order of rows that `ranges` cannot tell apart; None if any order of them is right."""
+        """Return the order of rows in one range, or None if any order is right."""
         ...
 
     def sort(self, rows: pa.Table) -> pa.Table:
-        """The rows in order."""
+        """Return the rows in order."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class SortedBy:
-    """Rows sorted by fields of a sort order of a schema."""
+    """An order by the fields of a sort order of a schema."""
 
     schema: Schema
     fields: tuple[SortField, ...]
 
     @property
     def source_ids(self) -> Sequence[int]:
-        """The ids of the fields whose values decide."""
+        """The ids of the fields whose values determine the order."""
         return [f.source_id for f in self.fields]
 
     def fitted(self, sample: pa.RecordBatch) -> RowOrder:
-        """This order: it is the same for all rows."""
+        """Return this order: it does not depend on a sample."""
         return self
 
     def ranges(self, sample: pa.RecordBatch, count: int, text_bytes: int) -> Ranges:
-        """At most `count` parts, of about as many rows of the sample each."""
+        """Return at most `count` ranges, each with about as many rows of the sample."""
         return _RangesOfKeys(_SortKeys(self, text_bytes), sample, count)
 
     def without_constants(self, batches: Iterable[pa.RecordBatch]) -> RowOrder | None:
-        """The order by the fields that are not the same in all rows."""
+        """Return the order by the fields that differ between rows, or None if no field does."""
         firsts: list[pa.Scalar | None] = [None] * len(self.fields)
         differs = [False] * len(self.fields)
         for batch in batches:
@@ -102,7 +102,7 @@ class SortedBy:
         return SortedBy(schema=self.schema, fields=fields) if fields else None
 
     def sort(self, rows: pa.Table) -> pa.Table:
-        """The rows in order."""
+        """Return the rows in order."""
         batch = _one_batch(rows)
         columns: list[pa.Array] = []
         directions: list[str] = []
@@ -131,9 +131,10 @@ class SortedBy:
         return ordered_floats(values) if pa.types.is_floating(values.type) else values
 
     def key_bytes(self, batch: pa.RecordBatch, text_bytes: int) -> NDArray[np.bytes_]:
-        """Bytes of each row in the order of rows, as far as `order_bytes` tells values apart.
+        """Return byte strings in the order of the rows, as far as `order_bytes` tells values apart.
 
-        Fields behind the first that is not told apart whole have no part in them.
+        The first field whose bytes do not determine the value is the last field in the byte
+        strings.
         """
         parts = []
         for f in self.fields:
@@ -162,10 +163,10 @@ class _SortKeys:
 
 @dataclass(frozen=True, kw_only=True)
 class AlongCurve:
-    """Rows by their place on a curve through the values of several columns.
+    """An order by the position on a curve through the values of several columns.
 
-    A column's axis is its quantiles in a sample (`fitted`), so that columns of whatever range and
-    distribution weigh the same. `marks` are the bounds of the quantiles, by column.
+    The axis of a column is its quantiles in a sample (`fitted`), so that columns of any range and
+    distribution have the same weight. `marks` are the bounds of the quantiles, by column.
     """
 
     schema: Schema
@@ -175,7 +176,7 @@ class AlongCurve:
     marks: tuple[NDArray[np.bytes_], ...] = ()
 
     def fitted(self, sample: pa.RecordBatch) -> RowOrder:
-        """The order for rows like those of a sample; itself if it was fitted before."""
+        """Return the order with the sample's quantiles, or this order if it has quantiles."""
         if self.marks:
             return self
         count = 1 << bits_of_column(len(self.source_ids))
@@ -185,21 +186,21 @@ class AlongCurve:
         )
 
     def ranges(self, sample: pa.RecordBatch, count: int, text_bytes: int) -> Ranges:
-        """At most `count` parts, of about as many rows of the sample each."""
+        """Return at most `count` ranges, each with about as many rows of the sample."""
         return _RangesOfKeys(self, sample, count)
 
     def without_constants(self, batches: Iterable[pa.RecordBatch]) -> RowOrder | None:
-        """None: rows of one place on the curve have no order."""
+        """Return None: rows at one position on the curve have no order."""
         return None
 
     def sort(self, rows: pa.Table) -> pa.Table:
-        """The rows in order."""
+        """Return the rows in order."""
         batch = _one_batch(rows)
         order = pa.array(np.argsort(self.of(batch), kind="stable"))
         return pa.Table.from_batches([batch.take(order)])
 
     def of(self, batch: pa.RecordBatch) -> NDArray[np.uint64]:
-        """The place of each row on the curve."""
+        """Return the position of each row on the curve."""
         axes = [
             np.searchsorted(marks, self._bytes(i, batch), side="right").astype(np.uint64)
             for i, marks in zip(self.source_ids, self.marks, strict=True)
@@ -221,7 +222,7 @@ class _Keys(Protocol):
 
 
 class _RangesOfKeys:
-    """Ranges between keys of a sample; a key that many rows of it have is a range of its own."""
+    """Ranges between keys of a sample; a key of many sampled rows has its own range."""
 
     def __init__(self, keys: _Keys, sample: pa.RecordBatch, count: int) -> None:
         self._keys = keys
@@ -238,9 +239,9 @@ class _RangesOfKeys:
 
 
 def _boundaries(keys: Keys, count: int) -> tuple[Keys, NDArray[np.intp]]:
-    """At most `count - 1` different keys that cut the sorted keys into parts of one size.
+    """Return at most `count - 1` distinct keys that split the sorted keys into parts of equal size.
 
-    With them how often each of them would cut.
+    The second array tells how often each key is a boundary.
     """
     ordered = np.sort(keys)
     places = np.arange(1, max(count, 2)) * len(ordered) // max(count, 2)

@@ -1,9 +1,9 @@
 """Maps rows to positions on a space-filling curve over several columns.
 
 Rows that are close on the curve are close in each column, so a file of neighbouring rows has a
-narrow range of each column, and filters on any of them skip files. The z-order curve interleaves
-the bits of all columns. The Hilbert curve (by Skilling's transformation) has no jumps, and takes
-more time.
+narrow range of each column, and filters on any of the columns skip files. The z-order curve
+interleaves the bits of all columns. The Hilbert curve (by Skilling's transformation) has no jumps,
+but takes more time.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ _ONE = np.uint64(1)
 
 
 def bits_of_column(columns: int) -> int:
-    """The number of bits per column that fit a number of 63 bits; at most 12."""
+    """Return the number of bits per column, so that all columns fit 63 bits; at most 12."""
     return min(12, 63 // columns)
 
 
 def z_order(columns: Sequence[Places], bits: int) -> Places:
-    """The places on the z-order curve of places of `bits` bits; the first column weighs most.
+    """Return the rows' positions on the z-order curve; the first column weighs most.
+
+    Each column has numbers of `bits` bits.
 
     >>> z_order([np.array([0, 1], np.uint64), np.array([1, 0], np.uint64)], 1).tolist()
     [1, 2]
@@ -39,7 +41,7 @@ def z_order(columns: Sequence[Places], bits: int) -> Places:
 
 
 def hilbert(columns: Sequence[Places], bits: int) -> Places:
-    """The places on Hilbert's curve of places of `bits` bits.
+    """Return the positions of rows on the Hilbert curve from columns of `bits` bits.
 
     >>> x, y = np.array([0, 1, 1, 0], np.uint64), np.array([0, 0, 1, 1], np.uint64)
     >>> hilbert([x, y], 1).tolist()
@@ -50,7 +52,8 @@ def hilbert(columns: Sequence[Places], bits: int) -> Places:
         high, low = np.uint64(1 << bit), np.uint64((1 << bit) - 1)
         for axis in axes:
             is_set = (axis & high) != 0
-            # where the bit is set the first axis is turned round, else the two change places
+            # if the bit is set, the first axis is inverted, else the low bits of both axes are
+            # exchanged
             mixed = np.where(is_set, np.uint64(0), (axes[0] ^ axis) & low)
             axes[0] ^= np.where(is_set, low, mixed)
             if axis is not axes[0]:

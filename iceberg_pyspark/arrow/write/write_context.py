@@ -1,6 +1,7 @@
-"""The context of writing tasks, fixed on the driver before the first task runs.
+"""Holds the context of write tasks, which is fixed on the driver before the first task runs.
 
-Plain data that is small when pickled: the counterpart of `planning/scan_tasks.py` for writes.
+The context is plain data that is small when pickled. `planning/scan_tasks.py` is the counterpart
+for reads.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from iceberg_pyspark.spec.sorting import UNSORTED
 
 @dataclass(frozen=True, kw_only=True)
 class WriteContext:
-    """One write: the table's schema and spec it follows, and where and how files are written.
+    """The context of one write: the table's schema and spec, and where and how files are written.
 
-    `schemas` are the table's other schemas, which type partition sources. `properties` are the
-    table's, with the write's options already laid over them. `write_id` is in every file name.
-    Each task keeps at most `max_open_files` files open and buffers about `buffer_bytes` of
-    rows. `bytes_per_row` is the size of a row on disk by the table's newest snapshot, None if its
-    summary has no sizes. `sort_order_id` is the order by which the rows are sorted.
+    `schemas` are the table's other schemas, which give partition sources their type. `properties`
+    are the table's properties, overridden by the options of the write. `write_id` is in every file
+    name. Each task keeps at most `max_open_files` files open and buffers about `buffer_bytes` of
+    rows. `bytes_per_row` is the size of a row on disk according to the table's newest snapshot, or
+    None if its summary has no sizes. `sort_order_id` is the sort order of the rows.
     """
 
     table: str

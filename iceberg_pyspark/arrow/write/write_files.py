@@ -28,19 +28,19 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import data_file_name, location_provider
 
 _LARGEST_PIECE = 131_072
-"""Rows of an incoming batch that are taken at once, so that a huge one is not copied whole."""
+"""The most rows of a batch that are processed at once, so that a huge batch is not copied."""
 
 _FEWEST_ROWS = 1000
-"""Rows a file gets at least where there are more, as in Java, however small its target size."""
+"""The least rows of a file if there are more rows, as in Java, however small its target size."""
 
 _PIECE_COST = 400
-"""Bytes that a column of a piece takes besides its values, however few rows it has."""
+"""Bytes that a column of a piece takes in addition to its values, however few rows it has."""
 
 _MOST_SHRUNK = 0.001
-"""The least that rows are taken to shrink to: a file of constants would never be full."""
+"""The least assumed ratio of encoded to Arrow bytes: a file of constants would never be full."""
 
 _CLOSE_ENOUGH = 0.95
-"""Part of the target size at which a file is full: what is left would make a poor row group."""
+"""The fraction of the target size at which a file is full: the rest would be a poor row group."""
 
 
 def write_data_files(
@@ -51,10 +51,10 @@ def write_data_files(
     partition_id: int,
     task_id: int,
 ) -> list[DataFile]:
-    """Write all rows of one task; no rows, no files.
+    """Write all rows of one task; without rows, no file is created.
 
-    Whatever fails, all files of this call are removed: they were never reported, so no commit can
-    name them.
+    After any failure all files of this call are removed: the files were never reported, so no
+    commit can refer to them.
     """
     writer = _TaskWriter(context, io, partition_id=partition_id, task_id=task_id)
     try:
@@ -85,7 +85,7 @@ def _conformed(
 
 @dataclass(slots=True)
 class _Partition:
-    """The rows of one partition that wait for their row group, and its file if one is open."""
+    """The waiting rows of one partition, and the partition's open file, if any."""
 
     values: PartitionTuple
     waiting: list[pa.RecordBatch] = field(default_factory=list)
@@ -95,7 +95,7 @@ class _Partition:
 
 
 class _TaskWriter:
-    """The partitions of one task, their waiting rows and open files."""
+    """The writer of one task: its partitions, their waiting rows and open files."""
 
     def __init__(
         self, context: WriteContext, io: FileIO, *, partition_id: int, task_id: int
@@ -117,16 +117,16 @@ class _TaskWriter:
         )
         self._locations = location_provider(context.table_location, context.properties)
         self._partitions: dict[Hashable, _Partition] = {}
-        # partitions with an open file, the one written to least recently first
+        # partitions with an open file, ordered by their last write, the oldest first
         self._open: dict[Hashable, _Partition] = {}
         self._finished_files: list[DataFile] = []
         self._file_count = 0
-        # rows not split yet: split many at once, else pieces of a few rows cost more than the rows
+        # rows not split yet: small pieces cost more than their rows, so many rows are split at once
         self._arrived: list[pa.RecordBatch] = []
         self._arrived_bytes = 0
-        # memory that waiting rows keep alive: pieces of a batch keep all of it
+        # memory held by waiting rows: a piece of a batch keeps the whole batch alive
         self._held_bytes = 0
-        # splitting takes the rest: rows that arrived, joined, and in the order of their partitions
+        # splitting needs the rest: once for the joined rows, once for rows in partition order
         self._most_held = context.buffer_bytes * (3 if context.spec.fields else 4) // 4
         self._arrow_bytes_flushed = 0
         self._file_bytes_flushed = 0
@@ -171,7 +171,7 @@ class _TaskWriter:
             if partition.file is not None:
                 partition.file.abort()
         for file in self._finished_files:
-            # the failure that led here is the one to report; what stays is an orphan
+            # the first failure is the one to report; a file that stays is an orphan
             with contextlib.suppress(StorageError):
                 self._io.delete(file.file_path)
 
@@ -183,7 +183,7 @@ class _TaskWriter:
             room = size - partition.waiting_bytes
             piece = rows.slice(start, max(math.ceil(room / bytes_per_row), 1))
             start += piece.num_rows
-            # a file that was closed full took its partition along
+            # closing a full file may have removed its partition
             self._partitions[key] = partition
             partition.waiting.append(piece)
             partition.waiting_bytes += math.ceil(piece.num_rows * bytes_per_row)
@@ -191,10 +191,10 @@ class _TaskWriter:
                 self._flush(key, partition)
 
     def _row_group_size(self, partition: _Partition) -> float:
-        """Bytes of waiting rows that make a row group: a full one, or what still fits the file."""
+        """Return the bytes of waiting rows that make a row group, or that fill the file up."""
         target = self._context.target_file_size_in_bytes
         bytes_so_far = 0 if partition.file is None else partition.file.bytes_written
-        # rows shrink when encoded; how much shows after the first row group
+        # rows shrink when encoded; the ratio is known after the first row group
         shrinks_to = (
             self._file_bytes_flushed / self._arrow_bytes_flushed
             if self._arrow_bytes_flushed
@@ -217,9 +217,9 @@ class _TaskWriter:
             self._close_file(key, partition)
 
     def _make_room(self) -> None:
-        """Write the largest waiting row groups until most of the buffer is free, copy the rest.
+        """Write the largest waiting row groups until most of the buffer is free, and copy the rest.
 
-        The copies let go of the batches that they were pieces of.
+        The copies release the batches of which the waiting rows were slices.
         """
         waiting = sorted(
             ((k, p) for k, p in self._partitions.items() if p.waiting),
@@ -280,5 +280,5 @@ class _TaskWriter:
 
 
 def _key(values: PartitionTuple) -> Hashable:
-    """A key that tells -0.0 from 0.0 and knows NaN again, as partition equality asks."""
+    """Return a key that distinguishes -0.0 from 0.0 and equates NaNs, like partition equality."""
     return tuple(struct.pack("<d", v) if isinstance(v, float) else v for v in values)

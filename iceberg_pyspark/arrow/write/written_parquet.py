@@ -1,6 +1,6 @@
 """Creates the manifest entry of a Parquet file of table rows that another writer has written.
 
-Its metrics come from the footer, which does not count NaNs: if the statistics rule NaNs out, the
+The metrics come from the footer, which does not count NaNs: if the statistics rule NaNs out, the
 count is 0, else count and bounds are unknown. The partition tuple is computed from the first row,
 not from the name of the folder.
 """
@@ -31,7 +31,10 @@ _BUFFER_BYTES = 65_536
 
 
 def written_file(context: WriteContext, io: FileIO, location: str) -> DataFile:
-    """A file where it lies, a local one synced to disk; one without rows is in no partition."""
+    """Return the manifest entry of a file; a local file is synced to disk.
+
+    A file without rows gets no partition tuple.
+    """
     with ExitStack() as opened:
         if is_local(location):
             size = sync_file(location)
@@ -58,18 +61,18 @@ def written_file(context: WriteContext, io: FileIO, location: str) -> DataFile:
 
 
 def written_metrics(context: WriteContext, footer: pq.FileMetaData) -> FileMetrics:
-    """The metrics of a file with the columns of the table's current schema, in its order."""
+    """Return the metrics of a file with the columns of the table's current schema, in its order."""
     leaves = metric_leaves(context.schema, context.properties)
     return MetricsCollector(leaves, sees_rows=False).finish(footer)
 
 
 def written_partition(context: WriteContext, file: pq.ParquetFile) -> PartitionTuple:
-    """The partition tuple of a file that has rows, all of one partition."""
+    """Return the partition tuple of a file with rows, all of one partition."""
     names = _source_columns(context)
     if names:
         batch = next(file.iter_batches(batch_size=1, columns=names))
     else:
-        # nothing but void fields
+        # the spec has only void fields
         batch = pa.RecordBatch.from_pydict({"": [None]})
     file_columns = stored_arrow_schema(context.schema)
     rows = pa.RecordBatch.from_arrays(
@@ -82,7 +85,7 @@ def written_partition(context: WriteContext, file: pq.ParquetFile) -> PartitionT
 
 
 def _source_columns(context: WriteContext) -> list[str]:
-    """The top columns that partition values are made from."""
+    """Return the names of the top-level columns with partition sources."""
     schema = context.schema
     top = {_top(f.source_id, schema) for f in context.spec.fields}
     return [f.name for f in schema.fields if f.field_id in top]
