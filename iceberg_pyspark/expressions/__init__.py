@@ -1,1 +1,1 @@
-"""Predicates: built, bound, rewritten, projected and evaluated; standard library only."""
+"""Builds, binds, rewrites, projects and evaluates predicates; uses only the standard library."""

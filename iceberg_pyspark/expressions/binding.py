@@ -1,12 +1,12 @@
-"""Binding: names become column ids, plain literals become values of the column's type.
+"""Binds predicates: names become column ids, plain literals become values of the column's type.
 
-What cannot be decided for a column, a wrong type or an unknown name, is refused; what can be
-decided without looking at a row is folded (a literal outside the column's range, null, `is_null` of
-a required column). How literals of other types compare is in `literals.py`.
+An unknown name or a literal of a wrong type is refused. Conditions that can be decided without
+looking at a row are folded (a literal outside the column's range, null, `is_null` of a required
+column). `literals.py` describes how literals of other types compare.
 
-Negation goes first: the result has no `Not`, and selects exactly the rows the given predicate
-selects. It need not tell false from unknown in the same rows, so negate a predicate before binding
-it, not after.
+Negation is removed first: the result has no `Not`, and selects exactly the rows that the original
+predicate selects. The result may be false where the original is unknown, so negate a predicate
+before binding it, not after.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NOT_COMPARABLE = (types.VariantType, types.GeometryType, types.GeographyType)
 def bind(
     predicate: predicates.Predicate, schema: Schema, *, case_sensitive: bool = True
 ) -> predicates.Predicate:
-    """The predicate bound to a schema; it selects the same rows. Bound parts stay as they are.
+    """Return the predicate bound to a schema; bound parts stay unchanged.
 
     >>> from iceberg_pyspark.spec.schema import Schema
     >>> from iceberg_pyspark.spec.types import IntegerType, NestedField
@@ -62,7 +62,7 @@ def _bind(
 def bind_column(
     name: str, schema: Schema, *, case_sensitive: bool = True
 ) -> predicates.BoundColumn:
-    """The column of that full dotted name; one inside a list or map is refused."""
+    """Return the column with that full dotted name; a column inside a list or map is refused."""
     field = schema.find(name, case_sensitive=case_sensitive)
     required = field.required
     field_id = field.field_id
@@ -131,7 +131,7 @@ def _comparison(
         case "after":
             return predicates.BoundLiteral("lt_eq" if less else "gt", column, bound_value.value)
         case "nan":
-            # the greatest value: everything but itself is less
+            # NaN is the greatest value: all values except NaN are less
             if op == "lt":
                 return _different_from(column, bound_value)
             if op == "gt_eq":
@@ -155,7 +155,7 @@ def _different_from(
     column: predicates.BoundColumn, *places: BoundLiteralValue
 ) -> predicates.Predicate:
     nan = any(p.where == "nan" for p in places)
-    # not_nan selects null, none_of does not: together they are exact
+    # not_nan selects null but none_of does not, so the conjunction is exact
     return and_(
         none_of(column, [p.value for p in places if p.where == "at"]),
         predicates.BoundUnary("not_nan", column) if nan else predicates.AlwaysTrue(),

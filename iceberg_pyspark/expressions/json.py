@@ -1,7 +1,7 @@
-"""Predicates in the JSON form of the REST catalog (`Expression` in its OpenAPI document).
+"""Converts predicates to and from JSON as in the REST catalog (`Expression` in its OpenAPI).
 
-`true` and `false` are written as plain JSON booleans, as PyIceberg does; the objects
-`{"type": "true"}` are read too. Terms are column names; a term that is a transform is refused.
+`true` and `false` are written as plain JSON booleans, as PyIceberg does; the objects `{"type":
+"true"}` are also read. Terms are column names; a transform as a term is refused.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _MEMBERSHIPS = {
 }
 
 _MAX_DEPTH = 200
-"""A chain of ANDs of two is as deep as it is long."""
+"""The maximum nesting; a chain of binary ANDs nests once per AND."""
 
 
 def predicate_to_json(predicate: Predicate) -> Any:
-    """A bound predicate as JSON; literals are single values of their column's type."""
+    """Return a bound predicate as JSON; literals are single values of their column's type."""
     match predicate:
         case AlwaysTrue():
             return True
@@ -75,7 +75,7 @@ def _junction(name: str, left: Predicate, right: Predicate) -> dict[str, Any]:
 
 
 def predicate_from_json(data: Any, schema: Schema, *, case_sensitive: bool = True) -> Predicate:
-    """The predicate, bound to the schema that gives its columns their types."""
+    """Return the predicate, bound to the schema."""
     return bind(
         _from_json(data, schema, case_sensitive, "expression"),
         schema,

@@ -1,12 +1,12 @@
-"""Where a plain Python literal lies among the values of an Iceberg type.
+"""Places a plain Python literal among the values of an Iceberg type.
 
 `id < 1.5` on an int column is decided by arithmetic, not by rounding the literal: a literal is
-either a value of the type, or lies between two of them, or beyond them all. `binding.py` turns each
-case into a predicate that is exact. A wrong kind of literal raises `TypeError`, an unreadable one
-`ValueError`.
+either a value of the type, or lies between two values, or outside all of them. `binding.py` turns
+each case into an exact predicate. A literal of a wrong kind raises `TypeError`, an unreadable
+literal `ValueError`.
 
-Zones: a text or datetime without a zone means UTC wherever a zone is needed, and a datetime with
-one is compared with a column without zone by its UTC clock, which is Spark's rule for the session
+Time zones: a text or datetime without a zone means UTC if a zone is needed. A datetime with a zone
+is compared with a column without zone by its UTC clock, which is Spark's rule for the session time
 zone UTC.
 """
 
@@ -40,10 +40,10 @@ _TEXT_TIMESTAMP = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class BoundLiteralValue:
-    """A literal's place: at a value, just after the `value` and before the next, or outside.
+    """The place of a literal: at `value`, between `value` and the next value, or outside.
 
-    `below` and `above` mean less or greater than every value of the type; `nan` only with float and
-    double, where it is the greatest value.
+    `below` and `above` mean less or greater than every value of the type. `nan` occurs only with
+    float and double, where NaN is the greatest value.
     """
 
     where: Literal["at", "after", "below", "above", "nan"]
@@ -55,7 +55,7 @@ _ABOVE = BoundLiteralValue("above")
 
 
 def place_literal(type_: types.Type, literal: Any) -> BoundLiteralValue:
-    """Find a non-null literal's place among the values of a primitive type.
+    """Return a non-null literal's place among the values of a primitive type.
 
     >>> place_literal(IntegerType(), 1.5)
     BoundLiteralValue(where='after', value=1)
@@ -106,7 +106,7 @@ def place_literal(type_: types.Type, literal: Any) -> BoundLiteralValue:
 
 
 def integer_range(type_: types.Type) -> tuple[int, int]:
-    """The smallest and the largest value of int (and date) or long (and time, timestamps)."""
+    """Return the least and greatest value of int (and date) or long (and time, timestamps)."""
     return _INT_RANGE if isinstance(type_, types.IntegerType | types.DateType) else _LONG_RANGE
 
 
@@ -132,20 +132,20 @@ def _decimal(literal: Any) -> int | float | Decimal:
             raise ValueError(f"{literal!r} is not a decimal number")
         return parsed
     number = _number(literal)
-    # 0.1 means one tenth, as Spark has it when it compares a decimal with a double
+    # 0.1 means one tenth, as in Spark's comparison of a decimal with a double
     return Decimal(repr(number)) if isinstance(number, float) and math.isfinite(number) else number
 
 
 def _place_number(
     number: int | float | Decimal, per_unit: int, limits: tuple[int, int]
 ) -> BoundLiteralValue:
-    """Place a number on the grid of multiples of 1/per_unit; `at` is the multiple."""
+    """Place a number among the multiples of 1/per_unit; the result's `value` is the multiple."""
     if number != number or number == math.inf:
-        return _ABOVE  # Spark compares with NaN as double, where it is the greatest
+        return _ABOVE  # Spark compares with NaN as double, and NaN is the greatest double
     if number == -math.inf:
         return _BELOW
     if isinstance(number, Decimal) and number and abs(number.adjusted()) > 100:
-        # far outside, or far smaller than the grid: do not build the enormous fraction
+        # far outside the range, or far below the resolution: do not build the enormous fraction
         sign = -1 if number.is_signed() else 1
         number = Decimal(sign * 10**100) if number.adjusted() > 0 else Decimal(sign).scaleb(-100)
     exact = Fraction(number) * per_unit
@@ -159,7 +159,7 @@ def _place_number(
 
 
 def _place_double(number: int | float | Decimal) -> BoundLiteralValue:
-    """Place a number among doubles as Spark casts it: to the nearest one."""
+    """Place a number among doubles as Spark casts it, at the nearest double."""
     try:
         value = float(number)
     except OverflowError:
@@ -168,7 +168,7 @@ def _place_double(number: int | float | Decimal) -> BoundLiteralValue:
 
 
 def _place_float(double: BoundLiteralValue) -> BoundLiteralValue:
-    """Place a double among floats; Spark compares the two as doubles, so nothing is rounded."""
+    """Place a double among floats; Spark compares both as doubles, so nothing is rounded."""
     if double.where == "nan":
         return double
     value: float = double.value
@@ -182,7 +182,7 @@ def _place_float(double: BoundLiteralValue) -> BoundLiteralValue:
 
 
 def _float_before(value: float) -> float:
-    """The largest 32-bit float less than one that is not -infinity."""
+    """Return the largest 32-bit float less than `value`, which must not be -infinity."""
     bits: int = struct.unpack("<i", struct.pack("<f", value))[0]
     if value == 0:
         bits = -0x80000000 + 1  # the smallest negative subnormal
@@ -198,7 +198,7 @@ _ANY_ZONE = "a timestamp, as in '2026-01-31T10:00:00+00:00'"
 
 
 def _nanos(literal: Any, *, text: str) -> int:
-    """Nanoseconds from 1970 of a date, datetime or text; `text` says which texts are allowed."""
+    """Return nanoseconds since 1970; `text` tells which texts are allowed."""
     match literal:
         case datetime():
             aware = literal if literal.tzinfo else literal.replace(tzinfo=timezone.utc)
@@ -216,7 +216,7 @@ def _nanos(literal: Any, *, text: str) -> int:
 
 
 def parse_timestamp(text: str) -> tuple[int, bool, bool]:
-    """Nanoseconds from 1970 in UTC of an ISO text, whether it has a time of day, whether a zone.
+    """Return an ISO text's nanoseconds since 1970 in UTC, and whether it has a time and a zone.
 
     >>> parse_timestamp("1970-01-01T01:00:00.000000001+01:00")
     (1, True, True)

@@ -1,8 +1,8 @@
-"""Filtering data and delete files by the metrics their manifest entries carry.
+"""Filters data and delete files by the metrics in their manifest entries.
 
-Specification, "Scan Planning" and "Data File Fields". The rule itself is in `value_ranges.py`; here
-is what counts and bounds say about a column. The planner filters whole columns of entries at once
-(`planning/`) and is tested to agree with this.
+Specification, "Scan Planning" and "Data File Fields". `value_ranges.py` contains the rule; this
+module converts counts and bounds to ranges. The planner filters whole columns of entries at once
+(`planning/`); tests check that both agree.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _V = TypeVar("_V")
 def compile_metrics_filter(
     predicate: Predicate, *, strict: bool = False
 ) -> Callable[[DataFile], bool]:
-    """A function of a file: whether some row may match; if `strict`, whether every row does."""
+    """Return a function that tells whether some (or `strict`: every) row of a file matches."""
     matches = compile_range_filter(predicate, strict=strict)
 
     def file_matches(file: DataFile) -> bool:
-        # imported files of old writers have a negative record count: unknown
+        # files that old writers imported have a negative record count, which means unknown
         if file.record_count == 0:
             return strict
         return matches(lambda column: column_range(file, column))
@@ -34,14 +34,14 @@ def compile_metrics_filter(
 
 
 def column_range(file: DataFile, column: BoundColumn) -> ValueRange:
-    """The metrics of a column in a file; a missing map or entry is unknown."""
+    """Return the metrics of a column in a file; a missing map or entry means unknown."""
     field_id = column.field_id
     values = _get(file.value_counts, field_id)
     nulls = _get(file.null_value_counts, field_id)
     nans = _get(file.nan_value_counts, field_id)
     if not isinstance(column.type, FloatType | DoubleType):
         nans = 0
-    # value_counts include nulls and NaNs; a row that no count speaks of has a null somewhere above
+    # value_counts include nulls and NaNs; for an uncounted row, a field above the column is null
     uncounted = values is not None and values < file.record_count
     return ValueRange(
         lower=decode_bound(column.type, _get(file.lower_bounds, field_id)),

@@ -1,8 +1,8 @@
-"""Evaluating a bound predicate on one tuple of concrete values.
+"""Evaluates a bound predicate on one tuple of concrete values.
 
-Used for partition tuples and, in tests, as the plain model of what a predicate means on a row;
-columns of rows are masked in `arrow/read/row_filter.py`. The semantics are those `predicates.py`
-states.
+Used for partition tuples and, in tests, as the plain model of a predicate's meaning on a row.
+`arrow/read/row_filter.py` evaluates predicates on columns of rows. `predicates.py` defines the
+semantics.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from iceberg_pyspark.expressions.rewriting import not_bound
 
 
 def evaluate(predicate: predicates.Predicate, values: Mapping[int, Any]) -> bool | None:
-    """True, false, or None for unknown; `values` has each column's value or None by field id."""
+    """Return True, False or None (unknown); `values` has a value or None by field id."""
     match predicate:
         case predicates.AlwaysTrue():
             return True
@@ -43,7 +43,7 @@ def evaluate(predicate: predicates.Predicate, values: Mapping[int, Any]) -> bool
 
 
 def evaluate_leaf(leaf: predicates.BoundLeaf, value: Any) -> bool | None:
-    """The leaf on one value of its column."""
+    """Return the result of the leaf for one value of its column; None for unknown."""
     is_nan = isinstance(value, float) and value != value
     match leaf:
         case predicates.BoundUnary(op="is_null"):
@@ -57,7 +57,7 @@ def evaluate_leaf(leaf: predicates.BoundLeaf, value: Any) -> bool | None:
     if value is None:
         return None
     if is_nan:
-        # greater than every literal, which is never NaN
+        # NaN is greater than every literal, because a literal is never NaN
         return leaf.op in ("gt", "gt_eq", "not_eq", "not_in")
     if isinstance(leaf, predicates.BoundSet):
         return (value in leaf.literals) == (leaf.op == "in")

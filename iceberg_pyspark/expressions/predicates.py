@@ -1,9 +1,8 @@
-"""The predicate tree: a small closed union, unbound (names) or bound (field ids and typed values).
+"""Defines predicates: a closed union, unbound (names) or bound (field ids and typed values).
 
 Unbound predicates come from users (`sql_text/filters.py`, Spark expressions) with plain Python
-literals; `binding.py` turns them into bound ones, whose literals are values of the column's type
-as `spec/values.py` represents them. Three-valued logic: a predicate selects a row only when it is
-true.
+literals. `binding.py` binds them: the literals become values of the column's type as in
+`spec/values.py`. Three-valued logic: a predicate selects a row only when it is true.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ Membership = Literal["in", "not_in"]
 
 @dataclass(frozen=True, slots=True)
 class AlwaysTrue:
-    """Selects every row."""
+    """A predicate that selects every row."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlwaysFalse:
-    """Selects no row."""
+    """A predicate that selects no row."""
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """True where both predicates are."""
+    """A predicate that is true if both predicates are true."""
 
     left: Predicate
     right: Predicate
@@ -38,7 +37,7 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """True where one of the predicates is."""
+    """A predicate that is true if one of the predicates is true."""
 
     left: Predicate
     right: Predicate
@@ -46,7 +45,7 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The negation; unknown stays unknown."""
+    """The negation of a predicate; unknown stays unknown."""
 
     child: Predicate
 
@@ -70,7 +69,7 @@ class LiteralPredicate:
 
 @dataclass(frozen=True, slots=True)
 class SetPredicate:
-    """Membership of an unbound column; literals keep the order given."""
+    """A membership test of an unbound column; the literals keep their order."""
 
     op: Membership
     column: str
@@ -79,11 +78,11 @@ class SetPredicate:
 
 @dataclass(frozen=True, slots=True)
 class BoundColumn:
-    """A column by id: what predicates are evaluated on.
+    """A column by id, on which predicates are evaluated.
 
-    `name` is the full dotted name in the schema it was bound to. `required` is true only when the
-    column and everything that encloses it is. Only `is_null` and `not_null` meet a column whose
-    type is not primitive.
+    `name` is the full dotted name in the schema that the column was bound to. `required` is true
+    only if the column and all enclosing fields are required. Only `is_null` and `not_null` accept a
+    column of a type that is not primitive.
     """
 
     field_id: int
@@ -102,7 +101,7 @@ class BoundUnary:
 
 @dataclass(frozen=True, slots=True)
 class BoundLiteral:
-    """A comparison of a bound column; the literal is a non-null, non-NaN value of its type."""
+    """A comparison of a bound column with a value of its type, which is not null and not NaN."""
 
     op: Comparison
     column: BoundColumn
@@ -111,7 +110,7 @@ class BoundLiteral:
 
 @dataclass(frozen=True, slots=True)
 class BoundSet:
-    """Membership of a bound column in at least two distinct values of its type."""
+    """A membership test of a bound column with at least two distinct values of its type."""
 
     op: Membership
     column: BoundColumn

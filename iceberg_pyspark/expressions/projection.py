@@ -1,16 +1,16 @@
-"""Projecting a row predicate through a partition spec.
+"""Projects a row predicate through a partition spec.
 
 Specification, "Scan Planning". The inclusive projection is true for every partition that may hold a
-matching row, the strict one only for partitions in which every row matches. Every manifest is
-filtered with the projection for its own spec.
+matching row, the strict projection only for partitions in which every row matches. Every manifest
+is filtered with the projection for its own spec.
 
-The result looks at partition fields: column id = partition field id, type = the transform's result
-type. Unknown and void transforms, and those over several columns, say nothing: true, strictly
-false.
+The result refers to partition fields: the column id is the partition field id, the type is the
+transform's result type. Unknown and void transforms and transforms of several columns prove
+nothing: their inclusive projection is true, their strict projection false.
 
-Some old writers cut times before 1970 towards zero and so wrote hours, days, months and years one
-too high (`docs/conformance.md`, 55). The stored value of a time transform is therefore taken as t
-or, for t < 0, t + 1.
+Some old writers rounded times before 1970 towards zero, and so wrote hours, days, months and years
+that are one too high (`docs/conformance.md`, 55). The stored value of a time transform is therefore
+assumed to be t or, for t < 0, t + 1.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _ProjectLeaf: TypeAlias = Callable[[predicates.BoundLeaf], predicates.Predicate]
 def project_inclusive(
     predicate: predicates.Predicate, spec: PartitionSpec, partition_type: StructType
 ) -> predicates.Predicate:
-    """The predicate over partition fields that no partition with a matching row fails."""
+    """Return a predicate that is true for every partition with a matching row."""
 
     def project(leaf: predicates.BoundLeaf) -> predicates.Predicate:
         return and_(*(_inclusive(f, leaf, c) for f, c in _fields_of(leaf, spec, partition_type)))
@@ -73,7 +73,7 @@ def project_inclusive(
 def project_strict(
     predicate: predicates.Predicate, spec: PartitionSpec, partition_type: StructType
 ) -> predicates.Predicate:
-    """The predicate over partition fields that holds only where every row matches."""
+    """Return a predicate that is true only for partitions in which every row matches."""
 
     def project(leaf: predicates.BoundLeaf) -> predicates.Predicate:
         return or_(*(_strict(f, leaf, c) for f, c in _fields_of(leaf, spec, partition_type)))
@@ -100,7 +100,7 @@ def _project(predicate: predicates.Predicate, project_leaf: _ProjectLeaf) -> pre
 def _fields_of(
     leaf: predicates.BoundLeaf, spec: PartitionSpec, partition_type: StructType
 ) -> list[tuple[Transform, predicates.BoundColumn]]:
-    """The transforms of the leaf's column that say something, and the fields they fill."""
+    """Return the usable transforms of the leaf's column, with their partition fields."""
     return [
         (f.transform, _partition_column(f, partition_type))
         for f in spec.fields
@@ -126,7 +126,7 @@ def _inclusive(
     if exact is not None:
         return exact
     projected = _inclusive_values(transform, leaf, target)
-    # whatever a comparison selects is not null, and only null has the partition value null
+    # a comparison selects no null, and only null has the partition value null
     return not_null(target) if projected is None else projected
 
 
@@ -147,7 +147,7 @@ def _exact(
     leaf: predicates.BoundLiteral | predicates.BoundSet,
     target: predicates.BoundColumn,
 ) -> predicates.Predicate | None:
-    """The projection that is inclusive and strict at once, where there is one."""
+    """Return the projection that is both inclusive and strict, or None if there is none."""
     if isinstance(transform, IdentityTransform):
         return replace(leaf, column=target)
     if isinstance(transform, DayTransform) and isinstance(leaf.column.type, DateType):
@@ -164,10 +164,10 @@ def _exact(
 def _exact_prefix(
     width: int, leaf: predicates.BoundLiteral, target: predicates.BoundColumn
 ) -> predicates.Predicate | None:
-    """The predicate on the first `width` characters, if they decide.
+    """Return the predicate on the first `width` characters, or None if they do not decide.
 
-    A value and its prefix lie on the same side of any text that is shorter, and `<` and `>=` cannot
-    tell them apart by one as long as the prefix either.
+    A value and its prefix lie on the same side of any shorter text. A text of the prefix's length
+    also cannot separate the two with `<` and `>=`.
     """
     length = len(leaf.literal)
     if length < width or (length == width and leaf.op in ("lt", "gt_eq")):
@@ -244,7 +244,7 @@ def _strict_values(
 
 
 def _alone(values: Collection[Any], source: Type, apply: Callable[[Any], Any]) -> set[Any]:
-    """Partition values of those values that have a partition to themselves."""
+    """Return the partition values of those `values` that are alone in their partition."""
     if isinstance(source, StringType | BinaryType):
         return set()
     return {
@@ -255,14 +255,14 @@ def _alone(values: Collection[Any], source: Type, apply: Callable[[Any], Any]) -
 
 
 def _partition_values(transform: Transform, source: Type, value: Any) -> set[Any]:
-    """The partition values that files of old and new writers give to rows of a value."""
+    """Return the partition values that old and new writers store for a row's value."""
     t = apply_transform(transform, source, value)
     is_time = not isinstance(transform, BucketTransform | TruncateTransform)
     return {t, t + 1} if is_time and t < 0 else {t}
 
 
 def _neighbour(source: Type, value: Any, step: int) -> Any:
-    """The next value of the type in that direction; of text and bytes, the value itself."""
+    """Return the next value in the direction of `step`; for text and bytes, the same value."""
     if isinstance(source, DecimalType):
         return decimal_of(unscaled_value(value) + step, source.scale)
     return value if isinstance(source, StringType | BinaryType) else value + step
@@ -283,7 +283,7 @@ def _checked_bound(
 
 
 def _fits(type_: Type, value: Any) -> bool:
-    """Whether a partition field can hold the value: truncating next to the smallest int cannot."""
+    """Return whether a partition field can hold the value; truncation may leave its range."""
     match type_:
         case IntegerType() | LongType() | DateType():
             low, high = integer_range(type_)

@@ -1,4 +1,4 @@
-"""The residual of a predicate for the rows of one partition.
+"""Computes the residual of a predicate for the rows of one partition.
 
 Specification, "Scan Planning", note 1: parts that the strict projection proves for the partition
 are true, parts that the inclusive projection rules out are false, and the rest is evaluated for
@@ -23,7 +23,7 @@ _Simplify: TypeAlias = Callable[[Mapping[int, Any]], Predicate]
 def compile_residual(
     predicate: Predicate, spec: PartitionSpec, partition_type: StructType
 ) -> Callable[[Sequence[Any]], Predicate]:
-    """A function of partition values: the simplest predicate found that selects the same rows.
+    """Return a function from partition values to a simpler predicate that selects the same rows.
 
     The predicate is projected once for all partitions of the spec.
     """

@@ -1,8 +1,8 @@
-"""Building and rewriting predicate trees without changing what they mean.
+"""Builds and rewrites predicate trees without changing their meaning.
 
-Constants are folded where a tree is built (`and_`, `or_`, `not_`, `one_of`, `none_of`), so that no
-evaluator has to; `push_not` moves negation into the leaves, so that the evaluators that err to one
-side (projections, metrics) never meet a `Not`. All of it is exact in three-valued logic.
+Constants are folded when a tree is built (`and_`, `or_`, `not_`, `one_of`, `none_of`), so that
+evaluators need not do it. `push_not` moves negation into the leaves, so that inexact evaluators
+(projections, metrics) never meet a `Not`. All rules are exact in three-valued logic.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _OPPOSITE_MEMBERSHIP: dict[Membership, Membership] = {"in": "not_in", "not_in": 
 
 
 def and_(*predicates: Predicate) -> Predicate:
-    """The conjunction; constants are folded, without predicates it is true.
+    """Return the conjunction; constants are folded, and no predicates give true.
 
     >>> and_(AlwaysTrue(), AlwaysFalse())
     AlwaysFalse()
@@ -65,7 +65,7 @@ def and_(*predicates: Predicate) -> Predicate:
 
 
 def or_(*predicates: Predicate) -> Predicate:
-    """The disjunction; constants are folded, without predicates it is false."""
+    """Return the disjunction; constants are folded, and no predicates give false."""
     if any(isinstance(p, AlwaysTrue) for p in predicates):
         return AlwaysTrue()
     operands = [p for p in predicates if not isinstance(p, AlwaysFalse)]
@@ -75,7 +75,7 @@ def or_(*predicates: Predicate) -> Predicate:
 def _balanced(
     join: Callable[[Predicate, Predicate], Predicate], predicates: Sequence[Predicate]
 ) -> Predicate:
-    # a balanced tree keeps the recursion of every evaluator shallow, however many there are
+    # a balanced tree keeps the recursion of every evaluator shallow
     if len(predicates) == 1:
         return predicates[0]
     middle = len(predicates) // 2
@@ -83,7 +83,7 @@ def _balanced(
 
 
 def not_(predicate: Predicate) -> Predicate:
-    """The negation; constants and double negation are folded."""
+    """Return the negation; constants and double negation are folded."""
     match predicate:
         case AlwaysTrue():
             return AlwaysFalse()
@@ -96,12 +96,12 @@ def not_(predicate: Predicate) -> Predicate:
 
 
 def not_null(column: BoundColumn) -> Predicate:
-    """`not_null` of a column; true if the column is required."""
+    """Return `not_null` of a column, or true if the column is required."""
     return AlwaysTrue() if column.required else BoundUnary("not_null", column)
 
 
 def one_of(column: BoundColumn, values: Collection[Any]) -> Predicate:
-    """Membership in any number of values of the column's type, none of them null or NaN."""
+    """Return a membership test for any number of values, none of them null or NaN."""
     distinct = frozenset(values)
     if len(distinct) > 1:
         return BoundSet("in", column, distinct)
@@ -109,7 +109,7 @@ def one_of(column: BoundColumn, values: Collection[Any]) -> Predicate:
 
 
 def none_of(column: BoundColumn, values: Collection[Any]) -> Predicate:
-    """The opposite of `one_of`: null is never selected."""
+    """Return the opposite of `one_of`; null is never selected."""
     distinct = frozenset(values)
     if len(distinct) > 1:
         return BoundSet("not_in", column, distinct)
@@ -117,9 +117,10 @@ def none_of(column: BoundColumn, values: Collection[Any]) -> Predicate:
 
 
 def push_not(predicate: Predicate) -> Predicate:
-    """The same predicate without any `Not`: negation moves into the leaves, constants are folded.
+    """Return the predicate without `Not`: negation moves into the leaves, and constants are folded.
 
-    Exact because NaN takes part in the order: what is not less than 5 is at least 5, NaN included.
+    The result is exact because NaN is ordered: a value that is not less than 5 is at least 5, and
+    this includes NaN.
 
     >>> push_not(Not(LiteralPredicate("lt", "x", 5)))
     LiteralPredicate(op='gt_eq', column='x', literal=5)
@@ -156,7 +157,7 @@ def _negated(predicate: Predicate) -> Predicate:
 
 
 def leaves_of(predicate: Predicate) -> Iterator[BoundLeaf]:
-    """The leaves of a bound predicate."""
+    """Yield the leaves of a bound predicate."""
     match predicate:
         case And(left, right) | Or(left, right):
             yield from leaves_of(left)
@@ -172,12 +173,12 @@ def leaves_of(predicate: Predicate) -> Iterator[BoundLeaf]:
 
 
 def columns_of(predicate: Predicate) -> set[int]:
-    """Field ids of the columns a bound predicate looks at."""
+    """Return the field ids of the columns of a bound predicate."""
     return {leaf.column.field_id for leaf in leaves_of(predicate)}
 
 
 def not_bound(leaf: UnboundLeaf) -> InvalidRequestError:
-    """The error of an evaluator that meets an unbound predicate, which has no column ids."""
+    """Return the error of an evaluator for an unbound predicate, which has no column ids."""
     return InvalidRequestError(
         f"the predicate on '{leaf.column}' is not bound to a schema; call binding.bind first"
     )

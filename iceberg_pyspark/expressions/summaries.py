@@ -17,9 +17,9 @@ from iceberg_pyspark.spec.types import DoubleType, FloatType, StructType
 def compile_manifest_filter(
     predicate: Predicate, partition_type: StructType
 ) -> Callable[[tuple[PartitionFieldSummary, ...] | None], bool]:
-    """A function of a manifest's summaries: whether it may hold a matching partition.
+    """Return a function that tells from a manifest's summaries whether a partition may match.
 
-    Summaries are None in manifest lists of some old writers; such a manifest is kept.
+    In manifest lists of some old writers, summaries are None; such a manifest is kept.
     """
     may_match = compile_range_filter(predicate)
     position_by_id = {f.field_id: i for i, f in enumerate(partition_type.fields)}
@@ -35,11 +35,11 @@ def compile_manifest_filter(
 
 
 def summary_range(summary: PartitionFieldSummary, column: BoundColumn) -> ValueRange:
-    """The range of a partition field in a summary."""
+    """Return the range of a partition field in a summary."""
     no_bounds = summary.lower_bound is None and summary.upper_bound is None
     has_nan = isinstance(column.type, FloatType | DoubleType)
     if no_bounds and not summary.contains_null and not (has_nan and summary.contains_nan):
-        # no bounds mean that all is null or NaN; a summary that denies both is not to be trusted
+        # no bounds mean that all values are null or NaN; a summary that denies both is not trusted
         return ValueRange()
     return ValueRange(
         lower=decode_bound(column.type, summary.lower_bound),

@@ -1,13 +1,13 @@
-"""Evaluating a bound predicate on what is known of many values: their range, nulls and NaNs.
+"""Evaluates a bound predicate on a summary of many values: their range, nulls and NaNs.
 
 One rule serves data files (`expressions/metrics_filter.py`), manifests (`summaries.py`) and row
-groups: the values of a column are split into nulls, NaNs and the rest, and each part is asked
-whether some, or all, of it is selected. What is not known counts as possible, so a filter built
-here errs to one side only: an inclusive one is false only when no row can match, a strict one is
-true only when every row does.
+groups: the values of a column are split into nulls, NaNs and the rest, and the rule decides for
+each part whether some, or all, of its values are selected. Unknown facts count as possible, so a
+filter errs to one side only: an inclusive filter is false only if no row can match, a strict filter
+is true only if every row matches.
 
-Bounds of uuids are taken in both orders there are: unsigned bytes, and Java's, which writes what
-its class for them calls least and greatest (apache/iceberg #14216).
+Bounds of uuids are interpreted in both existing orders: as unsigned bytes, and in Java's order of
+its UUID class, which Java's writer uses (apache/iceberg #14216).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from iceberg_pyspark.spec.values import value_from_bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueRange:
-    """The known range, nulls and NaNs of a column in some set of rows.
+    """The known range, nulls and NaNs of a column in a set of rows.
 
-    `may_be_value` speaks of values that are neither null nor NaN; `lower` and `upper` bound those,
-    and need not be reached; None is unknown.
+    `lower` and `upper` bound the values that are neither null nor NaN; the bounds need not be
+    actual values, and None is unknown. `may_be_value` tells whether such values may exist.
     """
 
     lower: Any = None
@@ -44,7 +44,7 @@ RangeFilter: TypeAlias = Callable[[RangeOf], bool]
 
 
 def compile_range_filter(predicate: predicates.Predicate, *, strict: bool = False) -> RangeFilter:
-    """A function from ranges to "may some row match", or strictly "does every row match"."""
+    """Return a function from ranges to "may some row match" or, if strict, "does every row"."""
     match predicate:
         case predicates.AlwaysTrue():
             return lambda range_of: True
@@ -67,10 +67,10 @@ def compile_range_filter(predicate: predicates.Predicate, *, strict: bool = Fals
 
 
 def decode_bound(type_: Type, data: bytes | None) -> Any:
-    """A stored bound as a value of the type, whatever width it has after a promotion.
+    """Return a stored bound as a value of the type, whatever its width after a promotion.
 
-    None, for unknown, also when it reads as NaN, which some writers stored, or cannot be read at
-    all.
+    None means unknown; it is also returned for NaN, which some writers stored, and for unreadable
+    bytes.
     """
     if data is None:
         return None
@@ -121,7 +121,7 @@ def _strict_leaf(leaf: predicates.BoundLeaf) -> RangeFilter:
 def _readings(
     leaf: predicates.BoundLeaf, range_: ValueRange
 ) -> Iterator[tuple[predicates.BoundLeaf, Any, Any]]:
-    """The leaf and the bounds in every order that the bounds may have been found in."""
+    """Yield the leaf and the bounds in every order that a writer may have used."""
     yield leaf, range_.lower, range_.upper
     if isinstance(leaf.column.type, UUIDType):
         lower, upper = (
@@ -131,7 +131,7 @@ def _readings(
 
 
 def in_java_uuid_order(leaf: predicates.BoundLeaf) -> predicates.BoundLeaf:
-    """The leaf with its literals as keys of Java's order of uuids."""
+    """Return the leaf with its literals as keys of Java's uuid order."""
     match leaf:
         case predicates.BoundLiteral():
             return replace(leaf, literal=java_uuid_key(leaf.literal))
@@ -142,12 +142,12 @@ def in_java_uuid_order(leaf: predicates.BoundLeaf) -> predicates.BoundLeaf:
 
 
 def java_uuid_key(uuid: bytes) -> bytes:
-    """Bytes that compare as Java compares uuids: by two halves, each a signed number."""
+    """Return bytes that compare in Java's uuid order: by two halves, each a signed number."""
     return bytes((uuid[0] ^ 0x80, *uuid[1:8], uuid[8] ^ 0x80, *uuid[9:]))
 
 
 def _special_matches(leaf: predicates.BoundLeaf) -> tuple[bool, bool]:
-    """Whether the leaf selects null, and NaN where the column can hold it."""
+    """Return whether the leaf selects null, and NaN if the column can hold NaN."""
     has_nan = isinstance(leaf.column.type, FloatType | DoubleType)
     return (
         evaluate_leaf(leaf, None) is True,
@@ -172,14 +172,14 @@ def _some_value_may_match(leaf: predicates.BoundLeaf, lower: Any, upper: Any) ->
         case predicates.BoundLiteral(op="eq", literal=literal):
             return _contains(lower, upper, literal)
         case predicates.BoundLiteral(op="starts_with", literal=prefix):
-            # texts with the prefix are contiguous, and the prefix itself is the first of them
+            # texts with the prefix are contiguous, and the prefix itself comes first
             return (lower is None or lower[: len(prefix)] <= prefix) and (
                 upper is None or upper >= prefix
             )
         case predicates.BoundLiteral(op="not_starts_with", literal=prefix):
             return not _all_start_with(lower, upper, prefix)
         case _:
-            # bounds need not be values, so they never rule out != and NOT IN
+            # bounds need not be actual values, so bounds never rule out != and NOT IN
             return True
 
 

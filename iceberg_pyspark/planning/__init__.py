@@ -1,1 +1,1 @@
-"""Plans scans: prunes manifests and files, matches deletes, splits and packs tasks."""
+"""Plans scans: prunes manifests and files, matches deletes with files, splits and packs tasks."""

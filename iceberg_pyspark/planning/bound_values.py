@@ -1,8 +1,9 @@
-"""Bounds of many files at once: columns of binary single values decoded to typed Arrow arrays.
+"""Decodes the bounds of many files at once: binary single values become typed Arrow arrays.
 
-Appendix D, "Binary single-value serialization", with the widths that type promotion leaves behind.
-The counterpart for one value is `expressions/value_ranges.decode_bound`, which this is tested to
-agree with: what cannot be read, and NaN, is null, and null is unknown.
+Specification, Appendix D "Binary single-value serialization", including the widths of values
+written before a type promotion. `expressions/value_ranges.decode_bound` is the counterpart for one
+value; tests check that both agree. A bound that cannot be read or is NaN becomes null, and null
+means unknown.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _DECIMAL_BYTES = 16
 
 
 def decode_bounds(bounds: pa.Array, type_: types.Type) -> pa.Array:
-    """The bounds as values of a type, in an Arrow type that compares as the type is ordered."""
+    """Decode the bounds of a column to an Arrow type that compares in the order of `type_`."""
     match type_:
         case types.IntegerType() | types.DateType():
             return _numbers(bounds, {4: "<i4"}, np.int64)
@@ -54,12 +55,13 @@ def decode_bounds(bounds: pa.Array, type_: types.Type) -> pa.Array:
         case types.BooleanType():
             return _one_by_one(bounds, type_, pa.bool_())
         case _:
-            # a variant's bounds are of its shredded fields, a geometry's are corners of a box
+            # bounds of a variant belong to its shredded fields, bounds of a geometry are corners of
+            # a box
             return pa.nulls(len(bounds), pa.bool_())
 
 
 def arrow_literal(type_: types.Type, value: Any) -> pa.Scalar:
-    """A literal in the Arrow type that `decode_bounds` gives bounds of its type."""
+    """Return a literal in the Arrow type that `decode_bounds` returns for its type."""
     match type_:
         case types.DecimalType(scale=scale):
             return pa.scalar(value, pa.decimal128(38, scale))
@@ -72,7 +74,7 @@ def arrow_literal(type_: types.Type, value: Any) -> pa.Scalar:
 
 
 def java_uuid_keys(bounds: pa.Array) -> pa.Array:
-    """Bounds of uuids as `expressions/value_ranges.java_uuid_key` makes them."""
+    """Return the `expressions/value_ranges.java_uuid_key` of each uuid bound."""
     return pa.array(
         [None if b is None else java_uuid_key(b) for b in bounds.to_pylist()], pa.binary()
     )
@@ -83,7 +85,7 @@ def _one_by_one(bounds: pa.Array, type_: types.Type, arrow_type: pa.DataType) ->
 
 
 def _layout(bounds: pa.Array) -> tuple[Numbers, Numbers, Numbers]:
-    """Where each value begins, how long it is (-1 for null), and all bytes."""
+    """Return the start of each value, its length (-1 for null), and all bytes."""
     _, offsets_buffer, data_buffer = bounds.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int32)[
         bounds.offset : bounds.offset + len(bounds) + 1
@@ -96,7 +98,7 @@ def _layout(bounds: pa.Array) -> tuple[Numbers, Numbers, Numbers]:
 
 
 def _bytes_of(starts: Numbers, width: int, data: Numbers) -> Numbers:
-    """A matrix with the `width` bytes from each start on."""
+    """Return a matrix whose rows are the `width` bytes from each start."""
     return np.ascontiguousarray(data[starts[:, None] + np.arange(width)])
 
 
@@ -114,23 +116,23 @@ def _numbers(bounds: pa.Array, formats: dict[int, str], dtype: Any) -> pa.Array:
 
 
 def _times(bounds: pa.Array, per_day: int) -> pa.Array:
-    """Timestamps, some of them dates that were promoted."""
+    """Decode timestamps; a value of 4 bytes is a date that was promoted."""
     _, lengths, _ = _layout(bounds)
     out = _numbers(bounds, {4: "<i4", 8: "<i8"}, np.int64)
     promoted = lengths == 4
     if not promoted.any():
         return out
     numbers = out.fill_null(0).to_numpy()
-    # days beyond the type's range are unknown rather than wrapped around
+    # days beyond the range of timestamps become unknown instead of wrapping around
     fits = ~promoted | (np.abs(numbers) <= np.iinfo(np.int64).max // per_day)
     values = np.where(promoted & fits, numbers * np.where(promoted & fits, per_day, 1), numbers)
     return pa.array(values, mask=_bools(pc.is_null(out)) | ~fits)
 
 
 def _decimals(bounds: pa.Array, precision: int, scale: int) -> pa.Array:
-    """Two's complement of any width, most significant byte first, as 16 bytes, least first.
+    """Decode two's complement of any width, most significant byte first.
 
-    Null for more digits than the type has: such a bound says nothing of the type's values.
+    A bound with more digits than the type is null, because the bound says nothing about its values.
     """
     starts, lengths, data = _layout(bounds)
     out = np.zeros((len(bounds), _DECIMAL_BYTES), np.uint8)

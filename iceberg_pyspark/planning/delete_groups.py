@@ -1,7 +1,8 @@
 """Matches deletes of one kind with data files, by a key and by data sequence numbers.
 
 The key is the scope of the kind: a path, a partition, or nothing. The deletes of a key are sorted
-by data sequence number, so those that apply to a data file are a range, found by binary search.
+by data sequence number, so the deletes that apply to a data file are a range, which binary search
+finds.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ import numpy as np
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Pairs: TypeAlias = tuple[Numbers, Numbers]
-"""Rows of data files, and of the deletes that go with them."""
+"""Rows of data files, and for each the row of a delete that applies."""
 
 MOST_PAIRS = 1_000_000
-"""The most pairs in memory before `keep` has filtered them."""
+"""The most pairs in memory at once, before `keep` filters the pairs."""
 
 
 @dataclass(frozen=True)
 class DeleteGroup:
-    """Rows of deletes, sorted by key and then by data sequence number."""
+    """The rows of some deletes, sorted by key and then by data sequence number."""
 
     keys: Numbers
     sequence_numbers: Numbers
@@ -36,13 +37,14 @@ class DeleteGroup:
         strictly_older: bool,
         keep: Callable[[Numbers, Numbers], Pairs],
     ) -> Pairs:
-        """What `keep` leaves of all pairs with equal keys whose data is not younger.
+        """Return those pairs with equal keys and sequence numbers in scope that `keep` keeps.
 
-        A negative key matches nothing. `strictly_older` asks for data older than the delete.
+        A delete applies to data with the same or a lower sequence number; with `strictly_older`,
+        only to data with a lower one. A negative key matches nothing.
         """
         if not len(self.rows):
             return join_pairs()
-        # ranks instead of numbers, so that key and rank fit in one integer
+        # ranks replace sequence numbers, so that key and rank fit in one integer
         ranked, ranks = np.unique(self.sequence_numbers, return_inverse=True)
         first_rank = np.searchsorted(
             ranked, sequence_numbers, side="right" if strictly_older else "left"
@@ -55,7 +57,7 @@ class DeleteGroup:
         return join_pairs(*(keep(*some) for some in self._in_steps(start, counts)))
 
     def _in_steps(self, start: Numbers, counts: Numbers) -> Iterator[Pairs]:
-        """The pairs of a few data files after another: every file may go with every delete."""
+        """Yield the pairs of a few data files at a time: every file may match every delete."""
         data_rows = np.flatnonzero(counts)
         totals = np.cumsum(counts[data_rows])
         first = 0
@@ -70,14 +72,14 @@ class DeleteGroup:
 
 
 def group_deletes(rows: Numbers, keys: Numbers, sequence_numbers: Numbers) -> DeleteGroup:
-    """The group of those rows, given the key and sequence number of every row."""
+    """Return the group of the deletes in `rows`; the other arrays cover every delete."""
     keys, sequence_numbers = keys[rows], sequence_numbers[rows]
     order = np.lexsort((sequence_numbers, keys))
     return DeleteGroup(keys[order], sequence_numbers[order], rows[order])
 
 
 def join_pairs(*pairs: Pairs) -> Pairs:
-    """All the pairs, one after another."""
+    """Concatenate the pairs."""
     none = np.zeros(0, np.int64)
     return np.concatenate([none, *(p[0] for p in pairs)]), np.concatenate(
         [none, *(p[1] for p in pairs)]

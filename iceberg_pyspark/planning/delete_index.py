@@ -1,13 +1,13 @@
-"""Which deletes apply to which data files: a join of entry tables.
+"""Determines which deletes apply to which data files, by joining entry tables.
 
-Specification, "Scan Planning" (scope rules) and "Delete Formats". Each delete falls into one of
-five groups (`delete_groups.py`) by what it is matched on:
+Specification, "Scan Planning" (scope rules) and "Delete Formats". Each delete belongs to one of
+five groups (`delete_groups.py`), according to the key that is compared:
 
     deletion vectors            the data file's path
-    position deletes            the data file's path, where the file says it has only one
+    position deletes            the data file's path, if the delete file has only one
     position deletes            spec and partition tuple
     equality deletes            spec and partition tuple
-    equality deletes            nothing: those of an unpartitioned spec are global
+    equality deletes            nothing: deletes of an unpartitioned spec are global
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 
 DELETE_METRICS = (DELETE_FILE_PATH.field_id,)
-"""Fields whose metrics the entries of delete manifests must be read with."""
+"""Fields whose metrics must be read with the entries of delete manifests."""
 
 _LOWER = metric_column("lower_bounds", DELETE_FILE_PATH.field_id)
 _UPPER = metric_column("upper_bounds", DELETE_FILE_PATH.field_id)
@@ -53,7 +53,7 @@ _COLUMNS = (
 
 
 class DeleteIndex:
-    """The live deletes of a snapshot, to be matched with its data files a manifest at a time."""
+    """An index of a snapshot's live deletes, which matches data files one manifest at a time."""
 
     def __init__(
         self,
@@ -62,15 +62,15 @@ class DeleteIndex:
     ) -> None:
         """Index the entries of delete manifests, each with the spec of its manifest.
 
-        `compared` are equality columns by whose metrics an equality delete may be left out; both
-        delete and data entries must then have those metrics.
+        `compared` are equality columns whose metrics may exclude an equality delete; both delete
+        entries and data entries must have these metrics.
         """
         entries = [(spec, table) for spec, table in entries if table.num_rows]
         entries.sort(key=lambda e: e[0].spec_id)
         self.count = sum(table.num_rows for _, table in entries)
         if not entries:
             return
-        # metrics of equality columns were read only where there are equality deletes
+        # entries have metrics of equality columns only in manifests with equality deletes
         tables = [table.drop_columns("partition") for _, table in entries]
         self._table = pa.concat_tables(tables, promote_options="default").combine_chunks()
         self._codes_by_spec, self._codes = _number_partitions(entries)
@@ -114,9 +114,10 @@ class DeleteIndex:
         self._global = group(np.flatnonzero(is_global), np.zeros(self.count, np.int64))
 
     def match(self, data: pa.Table, spec_id: int) -> Mapping[int, tuple[DeleteFileRef, ...]]:
-        """The deletes to apply, by row of a table of data entries of one spec; most rows have none.
+        """Return the deletes that apply, by row of a table of data entries of one spec.
 
-        Raises `InvalidMetadataError` where a delete names a data file of another partition.
+        Rows without deletes are missing from the result. Raises `InvalidMetadataError` if a delete
+        names a data file of another partition.
         """
         if not self.count or not data.num_rows:
             return {}
@@ -125,7 +126,7 @@ class DeleteIndex:
         paths = _find(data["file_path"].combine_chunks(), self._paths)
         in_scope = partial(self._in_scope, data, partitions)
         vectors = self._vectors.pairs(paths, ages, strictly_older=False, keep=in_scope)
-        # a vector holds all that older position deletes of its data file say
+        # a deletion vector includes all older position deletes of its data file
         has_vector = np.zeros(data.num_rows, np.bool_)
         has_vector[vectors[0]] = True
         partitions_without = np.where(has_vector, -1, partitions)
@@ -151,7 +152,7 @@ class DeleteIndex:
         )
 
     def _partitions_of(self, data: pa.Table, spec_id: int) -> Numbers:
-        """The number of each data file's partition among those of deletes, else -1."""
+        """Return the number of each data file's partition among the deletes' partitions, or -1."""
         by_spec = self._codes_by_spec.get(spec_id)
         if by_spec is None:
             return np.full(data.num_rows, -1, np.int64)
@@ -165,7 +166,7 @@ class DeleteIndex:
             raise InvalidMetadataError(f"{self._table['file_path'][row].as_py()}: {rule}")
 
     def _only_path(self) -> pa.Array:
-        """The one path a position delete file speaks of by its bounds, else null."""
+        """Return the only path in each position delete file, according to its bounds, or null."""
         lower = self._table[_LOWER].combine_chunks()
         upper = self._table[_UPPER].combine_chunks()
         same = pc.fill_null(pc.equal(lower, upper), False)
@@ -196,7 +197,7 @@ class DeleteIndex:
     def _in_scope(
         self, data: pa.Table, partitions: Numbers, data_rows: Numbers, delete_rows: Numbers
     ) -> Pairs:
-        """The pairs of one partition; one across partitions that a delete *names* is corrupt."""
+        """Keep the pairs of one partition; raise if a delete names a file in another partition."""
         if not len(data_rows):
             return data_rows, delete_rows
         same = self._codes[delete_rows] == partitions[data_rows]
@@ -210,7 +211,7 @@ class DeleteIndex:
         return data_rows[same], delete_rows[same]
 
     def _may_hold_path(self, paths: pa.Array, data_rows: Numbers, delete_rows: Numbers) -> Pairs:
-        """The pairs whose data path lies within the delete file's bounds of paths."""
+        """Keep the pairs whose data path lies within the delete file's path bounds."""
         path = paths.cast(pa.binary()).take(pa.array(data_rows))
         lower = self._table[_LOWER].combine_chunks().take(pa.array(delete_rows))
         upper = self._table[_UPPER].combine_chunks().take(pa.array(delete_rows))
@@ -220,7 +221,7 @@ class DeleteIndex:
     def _references(
         self, data_rows: Numbers, delete_rows: Numbers
     ) -> dict[int, tuple[DeleteFileRef, ...]]:
-        """The deletes of each data row, in the order of the index."""
+        """Return the deletes of each data row, in the order of the index."""
         if not len(data_rows):
             return {}
         order = np.lexsort((delete_rows, data_rows))
@@ -235,7 +236,7 @@ class DeleteIndex:
         }
 
     def _references_of(self, rows: tuple[int, ...]) -> tuple[DeleteFileRef, ...]:
-        """The deletes of those rows; data files with the same deletes share the tuple."""
+        """Return the deletes of the rows; data files with the same deletes share one tuple."""
         refs = self._tuples.get(rows)
         if refs is None:
             refs = tuple(self._refs[row] for row in rows)
@@ -280,9 +281,9 @@ class DeleteIndex:
 def _number_partitions(
     entries: Sequence[tuple[PartitionSpec, pa.Table]],
 ) -> tuple[dict[int, tuple[int, PartitionCodes]], Numbers]:
-    """A number for each delete's partition, no two specs sharing one.
+    """Return each spec's first number and codes, and a number for each delete's partition.
 
-    Per spec: its first number, and the codes to add to it.
+    No two specs share a number; a partition's number is its code plus the first number of its spec.
     """
     by_spec: dict[int, list[pa.Table]] = {}
     for spec, table in entries:
@@ -304,9 +305,10 @@ def _may_share_rows(
     data_rows: Numbers,
     delete_rows: Numbers,
 ) -> Pairs:
-    """The pairs for which no compared column proves that the files share no value of it.
+    """Drop the pairs for which a compared column proves that the files share no value.
 
-    `ranges` has for each column which deletes compare it, and the ranges of deletes and data.
+    Each item of `ranges` tells which deletes compare the column, and has the ranges of deletes and
+    data.
     """
     for is_compared, delete_ranges, data_ranges in ranges:
         nulls = delete_ranges.may_be_null[delete_rows] & data_ranges.may_be_null[data_rows]
@@ -323,7 +325,7 @@ def _may_share_rows(
 
 
 def _lists_with(lists: pa.ListArray, value: int) -> Mask:
-    """Which lists hold the value."""
+    """Return for each list whether the list contains the value."""
     has_id = np.zeros(len(lists), np.bool_)
     holding = pc.list_parent_indices(lists).filter(pc.equal(lists.flatten(), value))
     has_id[np.asarray(holding)] = True
@@ -331,14 +333,14 @@ def _lists_with(lists: pa.ListArray, value: int) -> Mask:
 
 
 def equality_field_ids(table: pa.Table) -> set[int]:
-    """Ids of the columns that the equality deletes among delete entries compare."""
+    """Return the ids of the columns that the equality deletes in the table compare."""
     equality = pc.equal(table["content"], int(FileContent.EQUALITY_DELETES))
     lists = table["equality_ids"].filter(equality).combine_chunks()
     return set(pc.unique(lists.flatten()).to_pylist())
 
 
 def _find(paths: pa.Array, value_set: pa.Array) -> Numbers:
-    """Where each path stands among the known ones; -1 where it does not."""
+    """Return the position of each path in `value_set`, or -1 for a missing path."""
     positions = pc.fill_null(pc.index_in(paths, value_set=value_set), -1)
     return np.asarray(positions.to_numpy(zero_copy_only=False), np.int64)
 

@@ -1,6 +1,6 @@
 """Filters the entries of a manifest by partition tuple and by metrics, as columns.
 
-Specification, "Scan Planning". Tests compare it with `expressions/partition_values.py` and
+Specification, "Scan Planning". Tests compare this module with `expressions/partition_values.py` and
 `expressions/metrics_filter.py`, which evaluate single entries. An entry is dropped only if no row
 of its file can match.
 """
@@ -25,11 +25,11 @@ Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 _MOST_LITERALS = 200
-"""An IN of more values is evaluated as the range from its least to its greatest."""
+"""An IN of more values is evaluated as the range from its least to its greatest value."""
 
 
 def matching_partitions(table: pa.Table, predicate: predicates.Predicate) -> Mask:
-    """Of which entries the partition tuple makes a predicate over partition fields true."""
+    """Return for each entry whether the partition tuple makes the predicate true."""
     rows = table.num_rows
     if isinstance(predicate, predicates.AlwaysTrue | predicates.AlwaysFalse):
         return np.full(rows, isinstance(predicate, predicates.AlwaysTrue))
@@ -40,7 +40,7 @@ def matching_partitions(table: pa.Table, predicate: predicates.Predicate) -> Mas
 
 
 def _evaluate(predicate: predicates.Predicate, columns: dict[int, pa.Array], rows: int) -> pa.Array:
-    """True, false or null for unknown, per entry."""
+    """Return true, false or null (unknown) for each entry."""
     match predicate:
         case predicates.AlwaysTrue() | predicates.AlwaysFalse():
             return pa.repeat(isinstance(predicate, predicates.AlwaysTrue), rows)
@@ -49,7 +49,7 @@ def _evaluate(predicate: predicates.Predicate, columns: dict[int, pa.Array], row
         case predicates.Or(left, right):
             return pc.or_kleene(_evaluate(left, columns, rows), _evaluate(right, columns, rows))
         case predicates.BoundUnary() | predicates.BoundLiteral() | predicates.BoundSet():
-            # partition values repeat: each distinct one is evaluated once
+            # partition values repeat, so each distinct value is evaluated once
             dictionary = columns[predicate.column.field_id].dictionary_encode(
                 null_encoding="encode"
             )
@@ -63,7 +63,7 @@ def _evaluate(predicate: predicates.Predicate, columns: dict[int, pa.Array], row
 
 
 def matching_metrics(table: pa.Table, predicate: predicates.Predicate) -> Mask:
-    """Which files may hold a row for which a bound row predicate is true.
+    """Return for each file whether a row may make the bound row predicate true.
 
     The table must have been read with the metrics of the predicate's columns.
     """
@@ -71,9 +71,9 @@ def matching_metrics(table: pa.Table, predicate: predicates.Predicate) -> Mask:
 
 
 class MetricsFilter:
-    """Asks the metric columns of a table; each bound column is decoded once.
+    """A filter on the metric columns of a table; the bounds of each column are decoded once.
 
-    The table must have been read with the metrics of the columns of what it is asked.
+    The table must have been read with the metrics of the columns of all evaluated predicates.
     """
 
     def __init__(self, table: pa.Table) -> None:
@@ -81,13 +81,13 @@ class MetricsFilter:
         self._ranges: dict[int, ColumnRanges] = {}
 
     def matching(self, predicate: predicates.Predicate) -> Mask:
-        """Which files may hold a row for which a bound row predicate is true."""
-        # a negative count, of old writers' imported files, is unknown
+        """Return for each file whether a row may make the bound row predicate true."""
+        # files that old writers imported have a record count of -1, which means unknown
         not_empty = _mask(pc.not_equal(self._table["record_count"], 0))
         return not_empty & self._matches(push_not(predicate))
 
     def proven(self, predicate: predicates.Predicate) -> Mask:
-        """Of which files every row makes a bound row predicate true: none false or unknown."""
+        """Return for each file whether every row makes the bound row predicate true."""
         columns: dict[int, predicates.BoundColumn] = {}
         for leaf in leaves_of(predicate):
             columns[leaf.column.field_id] = leaf.column
@@ -129,10 +129,10 @@ class MetricsFilter:
 
 
 class ColumnRanges:
-    """What metrics say of a column, per file; as `expressions/metrics.column_range` for one.
+    """The metrics of a column, per file; `expressions/metrics_filter.column_range` does one file.
 
-    `lower` and `upper` bound the values that are neither null nor NaN, null is unknown; the masks
-    say whether such values, nulls and NaNs may be there.
+    `lower` and `upper` bound the values that are neither null nor NaN; a null bound is unknown. The
+    masks tell whether a file may have such values, nulls and NaNs.
     """
 
     def __init__(self, table: pa.Table, column: predicates.BoundColumn) -> None:
@@ -143,7 +143,8 @@ class ColumnRanges:
         nulls, nulls_known = _counts(metric("null_value_counts"))
         self.lower = decode_bounds(metric("lower_bounds"), column.type)
         self.upper = decode_bounds(metric("upper_bounds"), column.type)
-        # value_counts include nulls and NaNs; a row no count speaks of has a null above the column
+        # value_counts include nulls and NaNs; for an uncounted row, a field above the column is
+        # null
         records, _ = _counts(table["record_count"].combine_chunks())
         self.may_be_null = ~nulls_known | (nulls != 0) | (values_known & (values < records))
         if _has_nan(column):
@@ -157,10 +158,10 @@ class ColumnRanges:
 
 
 def _counts(metric: pa.Array) -> tuple[Counts, Mask]:
-    """Counts, 0 for unknown ones, and which are known.
+    """Return the counts, 0 for an unknown count, and a mask of the known counts.
 
-    As numpy arrays: for the few entries of most manifests a call of Arrow's takes longer than the
-    comparison itself.
+    The arrays are numpy's: most manifests have few entries, so that a call of Arrow takes longer
+    than the comparison itself.
     """
     if metric.null_count:
         return pc.fill_null(metric, 0).to_numpy(), _mask(pc.is_valid(metric))
@@ -172,7 +173,7 @@ def _has_nan(column: predicates.BoundColumn) -> bool:
 
 
 def _some_value_may_match(leaf: predicates.BoundLeaf, lower: pa.Array, upper: pa.Array) -> Mask:
-    """Whether a value that is neither null nor NaN and lies between the bounds may match."""
+    """Return whether a value between the bounds, neither null nor NaN, may match."""
     rows = len(lower)
     type_ = leaf.column.type
     match leaf:
@@ -189,7 +190,7 @@ def _some_value_may_match(leaf: predicates.BoundLeaf, lower: pa.Array, upper: pa
                 may_match |= _at_most(lower, literal) & _at_least(upper, literal)
             return may_match
         case predicates.BoundSet():
-            # bounds need not be values, so they never rule out != and NOT IN
+            # bounds need not be actual values, so bounds never rule out != and NOT IN
             return np.ones(rows, np.bool_)
     literal = arrow_literal(type_, leaf.literal)
     match leaf.op:
@@ -206,7 +207,7 @@ def _some_value_may_match(leaf: predicates.BoundLeaf, lower: pa.Array, upper: pa
         case "not_eq":
             return np.ones(rows, np.bool_)
         case "starts_with":
-            # texts with the prefix are contiguous, and the prefix itself is the first of them
+            # texts with the prefix are contiguous, and the prefix itself comes first
             start = _first(lower, len(leaf.literal), binary=isinstance(type_, BinaryType))
             return _at_most(start, literal) & _at_least(upper, literal)
         case "not_starts_with":
@@ -232,12 +233,12 @@ def _at_least(bound: pa.Array, literal: pa.Scalar) -> Mask:
 
 
 def possible(condition: pa.Array) -> Mask:
-    """True where the condition holds or is unknown."""
+    """Return True where the condition is true or unknown."""
     return _mask(_filled(condition, True))
 
 
 def _is_true(condition: pa.Array) -> Mask:
-    """True where the condition holds, false where it is unknown."""
+    """Return True where the condition is true, False where the condition is unknown."""
     return _mask(_filled(condition, False))
 
 

@@ -1,7 +1,7 @@
 """Prunes manifests by their partition summaries.
 
 Specification, "Scan Planning": the row predicate is projected through the partition spec of each
-manifest, not through the current one. Leaves of root manifests are also pruned by their column
+manifest, not through the current spec. Leaves of root manifests are also pruned by their column
 statistics, with the rules for files.
 """
 
@@ -30,8 +30,8 @@ from iceberg_pyspark.spec.types import StructType
 class SpecFilter:
     """A predicate projected through one spec.
 
-    `inclusive` fails only for partitions without a matching row, `strict` holds only where every
-    row matches; `may_match` asks a manifest's summaries.
+    `inclusive` is false only for partitions without a matching row; `strict` is true only for
+    partitions in which every row matches; `may_match` evaluates a manifest's summaries.
     """
 
     spec: PartitionSpec
@@ -42,7 +42,7 @@ class SpecFilter:
 
 
 class SpecFilters:
-    """The filters of a table's specs, made as manifests ask for them."""
+    """The filters of a table's specs, created on first use."""
 
     def __init__(self, metadata: TableMetadata, predicate: Predicate) -> None:
         self._metadata = metadata
@@ -50,11 +50,11 @@ class SpecFilters:
         self._filters: dict[int, SpecFilter] = {}
 
     def of(self, manifest: ManifestFile) -> SpecFilter:
-        """The filter for a manifest's spec; an unknown spec is refused, never guessed."""
+        """Return the filter for a manifest's spec; an unknown spec raises."""
         return self.of_spec(manifest.partition_spec_id, manifest.manifest_path)
 
     def of_spec(self, spec_id: int, where: str) -> SpecFilter:
-        """The filter for a spec by its id; `where` begins the message of the error without it."""
+        """Return the filter for a spec id; an error for an unknown spec begins with `where`."""
         if spec_id not in self._filters:
             spec = self._metadata.spec_by_id.get(spec_id)
             if spec is None:
@@ -79,7 +79,7 @@ class SpecFilters:
 
 
 def prune_manifests(manifests: list[ManifestFile], filters: SpecFilters) -> list[ManifestFile]:
-    """The manifests that may hold a live file with a matching row."""
+    """Return the manifests that may contain a live file with a matching row."""
     kept = [m for m in manifests if m.has_live_files and filters.of(m).may_match(m.partitions)]
     asked = [m for m in kept if m.columns]
     if not asked or isinstance(filters.predicate, AlwaysTrue):
@@ -90,7 +90,7 @@ def prune_manifests(manifests: list[ManifestFile], filters: SpecFilters) -> list
 
 
 def _as_files(manifests: Sequence[ManifestFile], predicate: Predicate) -> pa.Table:
-    """Manifests as an entry table of files that have all their rows, with the metrics asked for."""
+    """Return the manifests as an entry table of files, with the predicate's metrics."""
     known = [{c.field_id: c for c in m.columns} for m in manifests]
     columns: dict[str, list[Any]] = {"record_count": [_row_count(m) for m in manifests]}
     types = {"record_count": pa.int64()}
@@ -106,6 +106,6 @@ def _as_files(manifests: Sequence[ManifestFile], predicate: Predicate) -> pa.Tab
 
 
 def _row_count(m: ManifestFile) -> int:
-    """Negative where that is unknown."""
+    """Return the number of rows in the manifest's files, or -1 if it is unknown."""
     counts = (m.added_rows_count, m.existing_rows_count, m.deleted_rows_count)
     return -1 if None in counts else sum(c or 0 for c in counts)

@@ -1,7 +1,7 @@
-"""Encodes partition tuples as integers, equal for equal tuples.
+"""Encodes partition tuples as integers, which are equal for equal tuples.
 
-Specification, "Scan Planning", notes 3 and 4: nulls are equal, NaNs are equal, -0.0 and 0.0 are
-not, and values of unknown transforms are compared like any others.
+Specification, "Scan Planning", notes 3 and 4: nulls are equal, NaNs are equal, -0.0 and 0.0 differ,
+and values of unknown transforms are compared like other values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Codes: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class PartitionCodes:
-    """Numbers the distinct tuples of one spec, and finds the number of others."""
+    """A numbering of the distinct tuples of one spec."""
 
     def __init__(self, partitions: pa.StructArray) -> None:
         self._levels: list[tuple[pa.DataType, pa.Array, Codes]] = []
@@ -27,21 +27,21 @@ class PartitionCodes:
         for column in partitions.flatten():
             comparable = _comparable(column)
             values = pc.unique(comparable)
-            # numbered anew at each field, so that the product of many fields cannot overflow
+            # codes are renumbered at each field, so that the product of many fields cannot overflow
             combined = codes * len(values) + _positions(comparable, values)
             distinct, codes = np.unique(combined, return_inverse=True)
             self._levels.append((column.type, values, distinct))
         self.codes = codes
 
     def find(self, partitions: pa.StructArray) -> Codes:
-        """The number of each tuple; -1 for a tuple that has none."""
+        """Return the number of each tuple, or -1 for a tuple without a number."""
         codes = np.zeros(len(partitions), np.int64)
         for column, level in zip(partitions.flatten(), self._levels, strict=True):
             type_, values, distinct = level
             if column.type == type_:
                 position = _positions(_comparable(column), values)
             else:
-                # only values of no known type come in several
+                # only a field of an unknown transform can have several types
                 position = _positions(as_texts(column), as_texts(values))
             combined = codes * len(values) + position
             at = np.minimum(np.searchsorted(distinct, combined), len(distinct) - 1)
@@ -51,7 +51,7 @@ class PartitionCodes:
 
 
 def concat_partitions(parts: Sequence[pa.StructArray]) -> pa.StructArray:
-    """The partitions of several manifests of one spec, which may store one field as two types."""
+    """Concatenate the partitions of manifests of one spec; a field may have several types."""
     if all(part.type == parts[0].type for part in parts):
         return pa.concat_arrays(parts)
     names = [field.name for field in parts[0].type]
@@ -63,7 +63,7 @@ def concat_partitions(parts: Sequence[pa.StructArray]) -> pa.StructArray:
 
 
 def as_texts(values: pa.Array) -> pa.Array:
-    """Values of no known type as texts, equal where the values are."""
+    """Return values of unknown type as texts; equal values have equal texts."""
     if pa.types.is_string(values.type):
         return values
     texts = [None if v is None else untyped_text(v) for v in values.to_pylist()]
@@ -76,7 +76,7 @@ def _positions(column: pa.Array, values: pa.Array) -> Codes:
 
 
 def _comparable(column: pa.Array) -> pa.Array:
-    """Floating point numbers by their bits, with one NaN; anything else as it is."""
+    """Return floats as their bits, with one NaN; other columns are unchanged."""
     if not pa.types.is_floating(column.type):
         return column
     numbers = np.asarray(pc.fill_null(column, 0).to_numpy(zero_copy_only=False), np.float64)

@@ -1,6 +1,6 @@
 """Finds conditions that hold for every row of the planned files, by partitions or column bounds.
 
-The strict counterpart of pruning. Such conditions need not be evaluated per row.
+This is the strict counterpart of pruning: such conditions need not be evaluated per row.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from iceberg_pyspark.planning.scan_plan import PlannedFiles
 
 
 def proven_conditions(files: Iterable[PlannedFiles], conditions: Sequence[Predicate]) -> set[int]:
-    """Which of the conditions, by position, every row of all the files fulfils.
+    """Return the positions of the conditions that every row of all files fulfils.
 
-    They are bound row predicates; the entries have the metrics of their columns.
+    The conditions are bound row predicates; the entries have the metrics of their columns.
     """
     unproven = dict(enumerate(conditions))
     for manifest_files in files:
@@ -34,7 +34,7 @@ def proven_conditions(files: Iterable[PlannedFiles], conditions: Sequence[Predic
 
 
 def never_null(proven: Iterable[Predicate]) -> frozenset[int]:
-    """The ids of columns that have no null in a row that fulfils all of the conditions."""
+    """Return the ids of columns that are never null in a row that fulfils all conditions."""
     return frozenset(
         leaf.column.field_id
         for leaf in proven

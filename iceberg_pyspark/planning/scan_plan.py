@@ -1,8 +1,8 @@
 """Plans a scan: from the manifests of a snapshot to the files to read.
 
 Specification, "Scan Planning". Manifests are pruned and read a few at a time; their entries are
-filtered as columns and matched with deletes, and only the remaining ones become objects. The caller
-supplies `read_entries`, which reads a manifest.
+filtered as columns and matched with deletes, and only the remaining entries become objects. The
+caller supplies `read_entries`, which reads a manifest.
 """
 
 from __future__ import annotations
@@ -41,20 +41,21 @@ from iceberg_pyspark.spec.types import DoubleType, FloatType, PrimitiveType, Str
 
 
 class ReadEntries(Protocol):
-    """Reads the live entries of a manifest as a table of `spec/entry_columns.py`."""
+    """A function that reads a manifest's live entries as a table of `spec/entry_columns.py`."""
 
     def __call__(
         self, manifest: ManifestFile, partition_type: StructType, *, metrics: Collection[int]
     ) -> pa.Table:
-        """Read with the metrics of those fields."""
+        """Read the entries with the metrics of these field ids."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStatistics:
-    """How much of a snapshot a plan looked at and kept; complete once its files are exhausted.
+    """How much of a snapshot a plan read and kept; complete when all files were iterated.
 
-    `data_files` counts those of all manifests where the list has counts, else the entries read.
+    `data_files` is the sum of the counts in the manifest list; for a manifest without counts, the
+    entries that were read.
     """
 
     manifests: int = 0
@@ -69,8 +70,8 @@ class PlanStatistics:
 class PlannedFiles:
     """The files of one manifest that must be read.
 
-    `entries` has the columns of `spec/entry_columns.py`; `deletes` says what applies to which row,
-    `filter_satisfied` for which rows the partition alone proves the predicate.
+    `entries` has the columns of `spec/entry_columns.py`. `deletes` has the deletes by row, and
+    `filter_satisfied` tells for each row whether the partition alone proves the predicate.
     """
 
     spec: PartitionSpec
@@ -79,20 +80,20 @@ class PlannedFiles:
     deletes: Mapping[int, tuple[DeleteFileRef, ...]]
     filter_satisfied: Mask
     residuals: Mapping[int, Predicate] = field(default_factory=dict)
-    """What rows must fulfil besides the predicate of the scan, by row, as `ScanTask.residual`."""
+    """A condition, by row, that rows must fulfil besides the scan's: `ScanTask.residual`."""
 
     change: RowChange | None = None
-    """What a snapshot did with all rows of the files, where a changelog is planned."""
+    """In a changelog, the change of all rows of the files; otherwise None."""
 
     def least_live_rows(self) -> Numbers:
-        """How many rows each file has at least after its deletes."""
+        """Return the least number of rows of each file after its deletes and residuals."""
         rows: Numbers = np.maximum(self.entries["record_count"].to_numpy(), 0)
         rows[list(self.deletes)] = 0
         rows[list(self.residuals)] = 0
         return rows
 
     def first(self, count: int) -> PlannedFiles:
-        """The first files alone."""
+        """Return only the first `count` files."""
         return replace(
             self,
             entries=self.entries.slice(0, count),
@@ -101,24 +102,24 @@ class PlannedFiles:
 
 
 class Plan(Protocol):
-    """The files that one scan must read, worked out while it is iterated, once."""
+    """The files that one scan must read; computed during iteration, which is possible once."""
 
     @property
     def statistics(self) -> PlanStatistics:
-        """What was looked at and kept so far."""
+        """The counts so far."""
         ...
 
     def files(self) -> Iterator[PlannedFiles]:
-        """The files, in groups of one spec."""
+        """Yield the files, in groups of one spec."""
         ...
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
-        """The files as tasks, large ones cut; without split options none is."""
+        """Yield the files as tasks; large files are split, unless `split` is None."""
         ...
 
 
 class ScanPlan:
-    """The plan of one scan over manifests, worked out while it is iterated, once."""
+    """The plan of one scan over manifests; computed during iteration, which is possible once."""
 
     def __init__(
         self,
@@ -132,12 +133,12 @@ class ScanPlan:
         metrics: Collection[int] = (),
         on_end: Callable[[PlanStatistics, int], None] | None = None,
     ) -> None:
-        """`predicate` is a row predicate bound to the scan's schema.
+        """Create a plan; `predicate` is a row predicate bound to the scan's schema.
 
         `only_files` are the locations of the data files to plan; None for all. `only_added_by` are
-        the snapshots whose added data files are planned; None for all. `metrics` are ids of
-        columns whose metrics the entries of data files are to have, besides the predicate's.
-        `on_end` is told the statistics and the nanoseconds that planning took, once it is complete.
+        the snapshots whose added data files are planned; None for all. `metrics` are additional
+        column ids whose metrics the entries of data files must have. `on_end` receives the
+        statistics and the planning time in nanoseconds when planning is complete.
         """
         self._on_end = on_end
         self._metadata = metadata
@@ -151,7 +152,7 @@ class ScanPlan:
         self.statistics = PlanStatistics(manifests=len(self._manifests))
 
     def files(self) -> Iterator[PlannedFiles]:
-        """The surviving files, manifest by manifest in the order of the manifest list."""
+        """Yield the remaining files, one manifest at a time, in the order of the manifest list."""
         if self._on_end is None:
             yield from self._files()
             return
@@ -194,7 +195,7 @@ class ScanPlan:
                 yield self._planned_files(table, spec_filter, index)
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
-        """The surviving files as tasks, large ones cut; without split options none is."""
+        """Yield the remaining files as tasks; large files are split, unless `split` is None."""
         splitter = None if split is None else Splitter(split.target_size)
         for planned_files in self.files():
             yield from tasks_of(planned_files, splitter)
@@ -205,13 +206,13 @@ class ScanPlan:
     def _index(
         self, manifests: Sequence[ManifestFile]
     ) -> tuple[DeleteIndex, Sequence[BoundColumn]]:
-        """The deletes, and the equality columns whose metrics it compares."""
+        """Return the index of deletes, and the equality columns whose metrics it compares."""
         metrics = self._filter_columns().union(DELETE_METRICS)
         tables = {m.part: table for m, (table, _) in self._read(manifests, metrics)}
         ids = {path: equality_field_ids(table) for path, table in tables.items()}
         compared = self._comparable(set().union(*ids.values()))
         if compared:
-            # only now is it known which metrics are needed
+            # the equality columns are known only now, so their metrics are read in a second pass
             more = metrics.union(c.field_id for c in compared)
             again = [m for m in manifests if ids[m.part]]
             tables |= {m.part: table for m, (table, _) in self._read(again, more)}
@@ -219,9 +220,9 @@ class ScanPlan:
         return DeleteIndex(entries, compared), compared
 
     def _comparable(self, field_ids: Collection[int]) -> list[BoundColumn]:
-        """The columns whose bounds say which values can be equal.
+        """Return the columns whose bounds tell which values can be equal.
 
-        NaN is outside of bounds, and bounds of uuids come in two orders.
+        Bounds exclude NaN, and the bounds of uuids have two possible orders.
         """
         predicates = []
         for field_id in sorted(field_ids):
@@ -244,7 +245,7 @@ class ScanPlan:
     def _read(
         self, manifests: Sequence[ManifestFile], metrics: frozenset[int]
     ) -> Iterator[tuple[ManifestFile, tuple[pa.Table, int]]]:
-        """Each manifest with its entries that may match, and how many live ones it has."""
+        """Yield each manifest with its entries that may match, and its number of live entries."""
 
         def read(manifest: ManifestFile) -> tuple[pa.Table, int]:
             spec_filter = self._filters.of(manifest)
@@ -263,7 +264,7 @@ class ScanPlan:
     def _planned_files(
         self, table: pa.Table, spec_filter: SpecFilter, index: DeleteIndex
     ) -> PlannedFiles:
-        # as floats: sizes that are wrong must not run over
+        # as floats, because wrong sizes must not overflow
         sizes = table["file_size_in_bytes"].cast(pa.float64(), safe=False)
         self._count(data_files_kept=table.num_rows, bytes_kept=int(pc.sum(sizes).as_py()))
         return PlannedFiles(
@@ -290,13 +291,13 @@ def _live_files(manifest: ManifestFile) -> int:
     added, existing = manifest.added_files_count, manifest.existing_files_count
     if added is None or existing is None:
         return 0
-    # of dead positions some may be of entries that were DELETED before
+    # some dead positions may belong to entries that were already DELETED
     return max(0, added + existing - manifest.dead_count)
 
 
 @without_collection
 def tasks_of(planned_files: PlannedFiles, splitter: Splitter | None = None) -> list[ScanTask]:
-    """Planned files as tasks; without a splitter each is one."""
+    """Return planned files as tasks; without a splitter, each file is one task."""
     table = planned_files.entries
     satisfied = planned_files.filter_satisfied
     rows: Sequence[int] = range(table.num_rows)
@@ -335,7 +336,7 @@ def tasks_of(planned_files: PlannedFiles, splitter: Splitter | None = None) -> l
 
 
 def _split_offsets(table: pa.Table) -> list[list[int] | None]:
-    """The split offsets of each file, unless they are more than it may be cut at."""
+    """Return the split offsets of each file, or None for a file with too many offsets."""
     offsets = table["split_offsets"]
     many = pc.fill_null(pc.greater(pc.list_value_length(offsets), MAX_RANGES_OF_A_FILE), False)
     if pc.any(many).as_py():
@@ -346,23 +347,23 @@ def _split_offsets(table: pa.Table) -> list[list[int] | None]:
 
 
 def _partition_tuples(table: pa.Table) -> Iterable[tuple[object, ...]]:
-    """The partition of each file; files of one partition share its tuple, which saves memory."""
+    """Return the partition tuple of each file; equal tuples are one object, which saves memory."""
     columns = table["partition"].combine_chunks().flatten()
     parts = [column.to_pylist() for column in columns]
     if not parts:
         return repeat(())
     if any(pa.types.is_floating(column.type) for column in columns):
-        # 0.0 and -0.0 are equal and not the same
+        # 0.0 and -0.0 are equal, but different partition values
         return zip(*parts, strict=True)
     tuples: dict[tuple[object, ...], tuple[object, ...]] = {}
     return [tuples.setdefault(p, p) for p in zip(*parts, strict=True)]
 
 
 def _tasks_from_columns(count: int, columns: Mapping[str, Iterable[object]]) -> list[ScanTask]:
-    """Tasks whose every field is a column of `columns`.
+    """Create tasks from one column of values per field.
 
-    Filled column by column without a Python frame per task: calling the constructor of a frozen
-    class takes three times as long, which was half the time of planning a large table.
+    The fields are set column by column, without a Python frame per task: the constructor of a
+    frozen class takes three times as long, which was half the time of planning a large table.
     """
     tasks = list(map(ScanTask.__new__, repeat(ScanTask, count)))
     for f in fields(ScanTask):

@@ -1,6 +1,6 @@
-"""The data that the planner sends to readers: one context, and many small tasks.
+"""Defines the data that the planner sends to readers: one context, and many small tasks.
 
-The context is complete before planning starts and is sent once; tasks carry no metrics. All of it
+The context is complete before planning starts and is sent once; tasks carry no metrics. All of this
 is plain data that is small when pickled.
 """
 
@@ -17,16 +17,16 @@ from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 
 UNKNOWN_SEQUENCE_NUMBER = -1
-"""Of files that a catalog's server planned, which says what applies to them, and not their ages."""
+"""The sequence number of files planned by a catalog's server, which sends deletes but no ages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteFileRef:
     """A delete file or deletion vector that applies to a task's data file.
 
-    A deletion vector is POSITION_DELETES in format `puffin` with offset and size of its blob.
-    `is_of_one_file`: it has rows of one data file alone, which older position delete files say by
-    their bounds.
+    A deletion vector has the content POSITION_DELETES, the format `puffin`, and the offset and size
+    of its blob. `is_of_one_file`: the delete file has rows of one data file only, which older
+    position delete files show by their bounds.
     """
 
     content: FileContent
@@ -43,13 +43,13 @@ class DeleteFileRef:
 
     @property
     def is_deletion_vector(self) -> bool:
-        """Whether this is a blob of a Puffin file."""
+        """Whether this is a deletion vector: a blob in a Puffin file."""
         return self.content is FileContent.POSITION_DELETES and self.file_format == "puffin"
 
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """What a snapshot did with rows, as a changelog says it; `ordinal` counts snapshots from 0."""
+    """A snapshot's change of rows, for a changelog; `ordinal` counts snapshots from 0."""
 
     type: Literal["INSERT", "DELETE"]
     ordinal: int
@@ -58,14 +58,13 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanTask:
-    """Rows of one data file in the byte range [start, start + length).
+    """The rows of one data file in the byte range [start, start + length).
 
-    A row group belongs to the range that holds its first byte. `partition` is the file's tuple
-    under spec `spec_id`. `first_row_id` None means row ids are null. `filter_satisfied` says that
-    the partition values alone prove the scan's predicate for every row, so no row filter is
-    needed. `residual` is a bound predicate that rows must fulfil besides the scan's, where a
-    catalog's server asks for more than the scan did. `change` is what the columns of a changelog
-    say of the rows.
+    A row group belongs to the range that contains its first byte. `partition` is the file's tuple
+    under spec `spec_id`. If `first_row_id` is None, row ids are null. `filter_satisfied`: the
+    partition values alone prove the scan's predicate for every row, so no row filter is needed.
+    `residual` is an additional bound predicate that rows must fulfil, if a catalog's server asks
+    for more than the scan does. `change` has the values of changelog columns.
     """
 
     file_path: str
@@ -86,19 +85,19 @@ class ScanTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanTaskGroup:
-    """Tasks one reader works through in order: a Spark partition."""
+    """The tasks that one reader processes in order: a Spark partition."""
 
     tasks: tuple[ScanTask, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScanContext:
-    """All that a reader must know besides its tasks.
+    """The information that a reader needs besides its tasks.
 
-    `projection` is what the scan returns, in order, metadata columns included. `schemas` are
-    all table schemas, the one the scan resolves names in first: older ones type dropped equality
-    columns and partition sources. `predicate` is bound to `schemas[0]`.
-    `verify_checksums` is of the pages of Parquet files that have them.
+    `projection` is the returned schema, in order, including metadata columns. `schemas` are all
+    table schemas; the first resolves the names of the scan, and older schemas give dropped equality
+    columns and partition sources their type. `predicate` is bound to `schemas[0]`.
+    `verify_checksums` applies to the pages of Parquet files that have checksums.
     """
 
     table: str

@@ -21,14 +21,14 @@ _FEW_GROUPS = 64
 
 MAX_RANGES_OF_A_FILE = 10_000
 MAX_CUTS = 500_000
-"""How often the files of one scan are cut; after that they stay whole."""
+"""The most cuts through the files of one scan; further files stay whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitOptions:
     """The sizes of tasks and groups, in bytes.
 
-    `open_file_cost` is the least a file counts for; `lookback` is how many groups are kept open.
+    `open_file_cost` is the least weight of a file; `lookback` is the number of groups kept open.
     """
 
     target_size: int = SPLIT_TARGET_SIZE.default
@@ -47,7 +47,7 @@ DEFAULT_SPLIT = SplitOptions()
 
 
 def split_options(properties: Mapping[str, str]) -> SplitOptions:
-    """The options that table properties `read.split.*` ask for."""
+    """Return the options in the table properties `read.split.*`."""
     return SplitOptions(
         target_size=SPLIT_TARGET_SIZE.of(properties),
         lookback=SPLIT_LOOKBACK.of(properties),
@@ -56,7 +56,7 @@ def split_options(properties: Mapping[str, str]) -> SplitOptions:
 
 
 class Splitter:
-    """Cuts the files of one scan, as long as there are cuts left."""
+    """A splitter of the files of one scan, up to a maximum number of cuts."""
 
     def __init__(self, target_size: int) -> None:
         self.target_size = target_size
@@ -69,7 +69,7 @@ class Splitter:
         record_count: int,
         split_offsets: Sequence[int] | None,
     ) -> list[tuple[int, int]]:
-        """As `split_file`."""
+        """Return the ranges of `split_file`, or the whole file if too few cuts are left."""
         ranges = split_file(file_size, file_format, record_count, split_offsets, self.target_size)
         if len(ranges) - 1 > self._cuts_left:
             return [(0, file_size)]
@@ -84,21 +84,21 @@ def split_file(
     split_offsets: Sequence[int] | None,
     target_size: int,
 ) -> list[tuple[int, int]]:
-    """The (start, length) ranges to read a file in; together they are the whole file.
+    """Return the (start, length) ranges to read a file in; together they cover the file.
 
-    They are no more than its rows, or than `MAX_RANGES_OF_A_FILE`.
+    There are at most as many ranges as rows, and at most `MAX_RANGES_OF_A_FILE`.
     """
-    # a row group has a row at least; old writers' imported files have a count of -1
+    # a row group has at least one row; files that old writers imported have a record count of -1
     most = min(record_count, MAX_RANGES_OF_A_FILE) if record_count > 0 else MAX_RANGES_OF_A_FILE
     target_size = max(target_size, -(-file_size // most))
     if file_size <= target_size or file_format != "parquet":
-        # no reader of another format finds its way into the midst of a file
+        # readers of other formats cannot start in the middle of a file
         return [(0, file_size)]
     if split_offsets and _are_usable(split_offsets, file_size, most):
-        # what stands before the first row group is read with it
+        # bytes before the first row group belong to its range
         starts = [0]
         for offset, end in pairwise([*split_offsets[1:], file_size]):
-            # a row group joins the range before it as long as that stays within the target
+            # a row group joins the previous range if the range stays within the target size
             if end - starts[-1] > target_size:
                 starts.append(offset)
     else:
@@ -117,9 +117,9 @@ def _are_usable(offsets: Sequence[int], file_size: int, most: int) -> bool:
 def pack_tasks(
     tasks: Iterable[ScanTask], options: SplitOptions = DEFAULT_SPLIT
 ) -> list[ScanTaskGroup]:
-    """Groups of about the target size, in the order of tasks as far as the lookback allows.
+    """Return groups of about the target size; tasks keep their order as far as `lookback` allows.
 
-    A few groups are evened out: all wait for the largest.
+    If there are few groups, their sizes are balanced, because a scan waits for its largest group.
     """
     bins = list(_pack(tasks, options))
     if 1 < len(bins) <= _FEW_GROUPS:
@@ -144,7 +144,7 @@ def _pack(tasks: Iterable[ScanTask], options: SplitOptions) -> Iterator[list[Sca
             continue
         bins.append(_Bin([task], weight))
         if len(bins) > options.lookback:
-            # the fullest bin has the least room for what comes
+            # the fullest bin has the least room for further tasks
             largest = max(range(len(bins)), key=lambda i: bins[i].weight)
             yield bins.pop(largest).tasks
     for remaining in bins:
@@ -152,7 +152,7 @@ def _pack(tasks: Iterable[ScanTask], options: SplitOptions) -> Iterator[list[Sca
 
 
 def _balance(bins: list[list[ScanTask]], options: SplitOptions) -> list[list[ScanTask]]:
-    """The tasks of as many bins, the heaviest first to the lightest bin, where that is better."""
+    """Distribute the tasks to as many bins, heaviest first, if that lowers the maximum."""
     tasks = list(chain.from_iterable(bins))
     weights = [_weight(task, options) for task in tasks]
     lightest = [(0, i) for i in range(len(bins))]
@@ -176,7 +176,7 @@ def _weight(task: ScanTask, options: SplitOptions) -> int:
 
 
 def _merged(tasks: Sequence[ScanTask]) -> Iterator[ScanTask]:
-    """The tasks with neighbouring ranges of one file made one."""
+    """Yield the tasks; neighbouring ranges of one file become one task."""
     last: ScanTask | None = None
     for task in tasks:
         if (

@@ -1,4 +1,4 @@
-"""A map over threads that keeps the order of results, for reads that wait for a store."""
+"""Maps a function over items in threads and keeps the order, for reads that wait for a store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ READERS = 8
 
 
 def threaded_map(function: Callable[[_T], _R], items: Sequence[_T]) -> Iterator[_R]:
-    """`map` in threads; at most `READERS` results wait for the caller."""
+    """Yield the results of `map`, computed in threads; at most `READERS` results wait."""
     if len(items) < 2:
         yield from map(function, items)
         return

@@ -12,9 +12,10 @@ _R = TypeVar("_R")
 
 
 def without_collection(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """No cycle is among the new objects, so the collector would look at all of them in vain.
+    """Disable the cyclic garbage collector while the function runs.
 
-    That took a fifth of the time of a first plan of 100,000 files.
+    The new objects form no cycles, so the collector would examine all of them in vain, which took a
+    fifth of the time of a first plan of 100,000 files.
     """
 
     @wraps(function)
