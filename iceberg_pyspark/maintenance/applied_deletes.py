@@ -1,4 +1,4 @@
-"""The delete files of a snapshot, and the data files to which each applies.
+"""Finds the delete files of a snapshot, and the data files to which each applies.
 
 Specification, "Scan Planning". A delete file that applies to no data file deletes nothing: its data
 files were removed, or have deletion vectors, which include its positions.
@@ -27,8 +27,9 @@ from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
 class AppliedDeletes:
     """The delete files of a snapshot, by identity, and the tasks of the files they apply to.
 
-    A task is of a whole data file, and has all the deletes that apply to it. `tasks` is by the
-    location of the data file, `paths` has the locations for each delete file that applies to any.
+    A task covers a whole data file and has all deletes that apply to the file. `tasks` is keyed by
+    the location of the data file. `paths` has the locations for each delete file that applies to
+    any.
     """
 
     files: Mapping[DeleteFileId, DataFile]
@@ -41,14 +42,14 @@ class AppliedDeletes:
         return frozenset(self.files.keys() - self.paths.keys())
 
     def paths_of(self, delete_file: DeleteFileId) -> frozenset[str]:
-        """The data files to which a delete file applies."""
+        """Return the data files to which a delete file applies."""
         return self.paths.get(delete_file, frozenset())
 
 
 def applied_deletes(
     io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile]
 ) -> AppliedDeletes:
-    """The deletes of a snapshot's manifests."""
+    """Return the deletes in a snapshot's manifests."""
     files: dict[DeleteFileId, DataFile] = {}
     for manifest in manifests:
         if manifest.content is ManifestContent.DELETES:
@@ -79,7 +80,7 @@ def applied_deletes(
 def data_files_that_may_match(
     io: FileIO, metadata: TableMetadata, manifests: Sequence[ManifestFile], predicate: Predicate
 ) -> frozenset[str]:
-    """The data files that may hold rows for a bound predicate."""
+    """Return the data files that may have rows for a bound predicate."""
     plan = _plan(io, metadata, manifests, predicate)
     return frozenset(
         path for files in plan.files() for path in files.entries["file_path"].to_pylist()

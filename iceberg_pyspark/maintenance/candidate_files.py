@@ -1,9 +1,9 @@
-"""Files that may be deleted unless something needs them.
+"""Stores files that may be deleted unless something needs them.
 
 The paths of a table with a million files take hundreds of megabytes, so they are stored in an
 unnamed temporary SQLite database: in memory up to a fixed size, on disk beyond it, removed with the
-process. Files are identified by a digest of the path, in which `file:/x` and `/x`, or `s3a` and
-`s3`, are equal.
+process. Files are identified by a digest of the path; `file:/x` and `/x`, or `s3a` and `s3`, have
+the same digest.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ _CREATE = (
 
 
 class CandidateFiles(TemporaryDatabase):
-    """Locations by what kind of file each is; a context manager that drops them.
+    """A store of locations and their kind of file; as a context manager, it drops them at the end.
 
-    Of one path, in whatever store, only one candidate is held.
+    For each path, whatever its store, only one candidate is kept.
     """
 
     def __init__(self) -> None:
         super().__init__(_CREATE)
 
     def add(self, locations: Iterable[str], kind: int = 0) -> None:
-        """Take in files; one that is known stays what it is."""
+        """Add files; a file that was added before keeps its kind."""
         self._db.executemany(
             "INSERT OR IGNORE INTO file VALUES (?, ?, ?, NULL)",
             ((path, _encoded(location), kind) for path, location in _paths_of(locations)),
         )
 
     def need(self, locations: Iterable[str]) -> None:
-        """Take out files that something needs, whatever the spelling and the store."""
+        """Remove the files that something needs, whatever their spelling and store."""
         self._db.executemany(
             "DELETE FROM file WHERE path = ?", ((path,) for path, _ in _paths_of(locations))
         )
 
     def need_in_store(self, locations: Iterable[str], is_here: Callable[[str], bool]) -> None:
-        """The same, of candidates that are all in one store, which `is_here` knows.
+        """Remove the needed files from candidates in one store, which `is_here` recognizes.
 
-        One of the same path that is needed in another store stays, marked with that location.
+        If another store needs the same path, the candidate stays and is marked with that location.
         """
         here: list[tuple[bytes]] = []
         there: list[tuple[bytes, bytes]] = []
@@ -66,27 +66,27 @@ class CandidateFiles(TemporaryDatabase):
         self._db.executemany("UPDATE file SET elsewhere = ? WHERE path = ?", there)
 
     def drop_below(self, folder: str) -> None:
-        """Take out everything below a folder, spelled as the candidates are."""
+        """Remove all files below a folder, which must be spelled like the candidates."""
         start = _encoded(folder.rstrip("/") + "/")
         self._db.execute("DELETE FROM file WHERE substr(location, 1, ?) = ?", (len(start), start))
 
     def elsewhere(self) -> Iterator[tuple[str, str]]:
-        """Candidates of which the path is needed in another store, and the location there."""
+        """Yield the candidates whose path another store needs, with the location in that store."""
         cursor = self._db.execute("SELECT location, elsewhere FROM file WHERE elsewhere NOT NULL")
         for location, other in cursor:
             yield _decoded(location), _decoded(other)
 
     def drop_elsewhere(self) -> None:
-        """Take those out."""
+        """Remove the candidates whose path another store needs."""
         self._db.execute("DELETE FROM file WHERE elsewhere NOT NULL")
 
     def counts(self) -> Counter[int]:
-        """The number of files of each kind."""
+        """Return the number of files of each kind."""
         cursor = self._db.execute("SELECT kind, count(*) FROM file GROUP BY kind")
         return Counter(dict(cursor.fetchall()))
 
     def batches(self) -> Iterator[tuple[int, list[str]]]:
-        """All of them, some of one kind at a time, in an order of no meaning."""
+        """Yield all files, some of one kind at a time, in no particular order."""
         for kind in sorted(self.counts()):
             cursor = self._db.execute("SELECT location FROM file WHERE kind = ?", (kind,))
             while rows := cursor.fetchmany(_AT_ONCE):
@@ -94,7 +94,7 @@ class CandidateFiles(TemporaryDatabase):
 
 
 def _paths_of(locations: Iterable[str]) -> Iterator[tuple[bytes, str]]:
-    """The digest of each location's path; what is no location is no file's and left out."""
+    """Yield the digest of each location's path; a text that is not a location is left out."""
     for location in locations:
         try:
             path = _path(location)
@@ -104,24 +104,24 @@ def _paths_of(locations: Iterable[str]) -> Iterator[tuple[bytes, str]]:
 
 
 def _path(location: str) -> str:
-    """The path of a location in its store, with links to local folders followed."""
+    """Return the path of a location in its store; links to local folders are resolved."""
     folder, _, name = location.rpartition("/")
     if name in ("", ".", ".."):
-        # no file's
+        # the location is a folder, not a file
         return _folder_path(location)
     return f"{_folder_path(folder)}/{name}"
 
 
 @lru_cache(maxsize=16_384)
 def _folder_path(folder: str) -> str:
-    """The path of a folder; many files have the same."""
+    """Return the path of a folder; the cache helps because many files share a folder."""
     _, _, rest = normalized_location(f"{folder}/x", keep_empty=False).partition("://")
     path = posixpath.dirname(f"/{rest.partition('/')[2]}")
     return os.path.realpath(path) if is_local(folder) else path
 
 
 def _encoded(text: str) -> bytes:
-    # names of local files may be no text
+    # names of local files may not be valid text
     return text.encode("utf-8", "surrogatepass")
 
 

@@ -33,13 +33,13 @@ from iceberg_pyspark.storage.manifest_reader import entries_of
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 _BATCH_BYTES = 16 * 1024 * 1024
-"""Small manifests wait together, so that a new one is put together from few parts."""
+"""Small manifests are stored together, so that a new manifest comes from few batches."""
 
 
 class ClusteredEntries:
     """The live entries of manifests of one spec, in the order of some partition fields.
 
-    A context manager: the entries can be read until it is left. Nulls come first; entries of equal
+    Use this context manager's entries before leaving it. Nulls come first; entries with equal
     values keep their order.
     """
 
@@ -51,7 +51,7 @@ class ClusteredEntries:
         sort_field_ids: Sequence[int],
         progress: Progress = no_progress,
     ) -> None:
-        """Read the manifests, and order their entries by partition fields, all if none is named."""
+        """Read the manifests and sort their entries by the named partition fields, or by all."""
         self._progress = progress
         self._folder = tempfile.TemporaryDirectory(prefix="iceberg-entries-")
         try:
@@ -75,12 +75,12 @@ class ClusteredEntries:
         return len(self._order)
 
     def part(self, start: int, end: int) -> Collection[ManifestEntry]:
-        """The entries from `start` to `end` in the new order; read each time they are iterated."""
+        """Return the entries from `start` to `end` in the new order; each iteration reads them."""
         return _Part(self, start, end) if start < end else ()
 
     @property
     def is_clustered(self) -> bool:
-        """Whether the manifests have the order already: the values of no two overlap."""
+        """Whether the manifests already have the order: the values of no two overlap."""
         counts = self._counts[self._counts > 0]
         if not len(counts):
             return True
@@ -137,7 +137,7 @@ class ClusteredEntries:
         self._order, self._ranks = _ordered(keys, int(self._counts.sum()))
 
     def table(self, start: int, end: int) -> pa.Table:
-        """The entries from `start` to `end` in the new order, as columns."""
+        """Return the entries from `start` to `end` in the new order, as columns."""
         rows = self._order[start:end]
         in_file = np.argsort(rows, kind="stable")
         ascending = rows[in_file]
@@ -177,7 +177,7 @@ def _as_existing(table: pa.Table) -> pa.Table:
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables as one, in one piece; values of no known type may be all null in one of them."""
+    """Concatenate tables to one chunk; a field of unknown type may be all null in one table."""
     try:
         partitions = _table_of([t["partition"].combine_chunks() for t in tables])
         others = pa.concat_tables([t.drop_columns("partition") for t in tables]).combine_chunks()
@@ -204,7 +204,7 @@ def _table_of(partitions: Sequence[pa.StructArray]) -> pa.Table:
 
 
 def _ordered(keys: Sequence[pa.Table], count: int) -> tuple[Numbers, Numbers]:
-    """The numbers of the entries in order, and the rank of each entry: equal for equal values."""
+    """Return the sorted entry numbers, and each entry's rank, which is equal for equal values."""
     if not keys or not keys[0].num_columns:
         return np.arange(count), np.zeros(count, np.int64)
     table = pa.concat_tables(keys, promote_options="default").combine_chunks()
@@ -212,7 +212,7 @@ def _ordered(keys: Sequence[pa.Table], count: int) -> tuple[Numbers, Numbers]:
     if not columns:
         return np.arange(count), np.zeros(count, np.int64)
     values = dict(columns)
-    # a null comes before every value
+    # a null sorts before every value
     validity = {f"{name}?": column.is_valid() for name, column in columns}
     sort_keys = [(n, "ascending") for name in values for n in (f"{name}?", name)]
     order = np.asarray(pc.sort_indices(pa.table(values | validity), sort_keys=sort_keys), np.int64)

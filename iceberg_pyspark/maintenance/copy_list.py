@@ -1,4 +1,4 @@
-"""The list of files to copy and their targets, in bounded memory.
+"""Stores the list of files to copy and their targets, in bounded memory.
 
 The paths of a table with a million files take hundreds of megabytes, and a file may be in many
 manifests, so the pairs are stored in a temporary SQLite database, which is removed with the
@@ -15,13 +15,13 @@ _CREATE = "CREATE TABLE copy (target TEXT PRIMARY KEY, source TEXT NOT NULL) WIT
 
 
 class CopyList(TemporaryDatabase):
-    """Pairs of a source and a target, one for each target; a context manager that drops them."""
+    """A store of source and target, one pair per target; a context manager that drops the pairs."""
 
     def __init__(self) -> None:
         super().__init__(_CREATE)
 
     def add(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Take in pairs of a source and a target; what is known stays."""
+        """Add pairs of source and target; a known target keeps its source."""
         self._db.executemany("INSERT OR IGNORE INTO copy (source, target) VALUES (?, ?)", pairs)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:

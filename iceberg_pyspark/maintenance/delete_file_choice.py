@@ -27,7 +27,7 @@ WITHOUT_EFFECT = (
     "partial-progress.max-commits",
     "rewrite-job-order",
 )
-"""Options of how Java divides the work, which is done in one commit here."""
+"""Options for how Java divides the work; here, the work is done in one commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class DeleteFileOptions:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> DeleteFileOptions:
-        """Parse them; raises `InvalidRequestError` for one that is unknown or no good value."""
+        """Parse the options; raise `InvalidRequestError` for an unknown option or a wrong value."""
         check_options(_PROCEDURE, options, SHARED_OPTIONS, WITHOUT_EFFECT)
         return DeleteFileOptions(
             sizes=WantedSizes.of(_PROCEDURE, options, _TARGET_SIZE),
@@ -50,7 +50,7 @@ class DeleteFileOptions:
 def chosen_groups(
     files: Iterable[DataFile], options: DeleteFileOptions
 ) -> list[tuple[DataFile, ...]]:
-    """The position delete files to rewrite, by partition."""
+    """Return the position delete files to rewrite, grouped by partition."""
     groups: dict[tuple[int, PartitionKey], list[DataFile]] = {}
     for f in files:
         if options.rewrite_all or not options.sizes.has(f.file_size_in_bytes):

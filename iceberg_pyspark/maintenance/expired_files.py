@@ -1,9 +1,9 @@
-"""The files that only expired snapshots name.
+"""Finds the files that only expired snapshots reference.
 
-A file is one of them if an expired snapshot reaches it and none that stays does. Manifests are
-compared first: one that a remaining snapshot lists as well need not be opened for what it holds.
-Data and delete files of the others are candidates, from which everything is taken out that is live
-in any manifest that stays; a deleted entry needs no file.
+A file is expired if an expired snapshot reaches it and no remaining snapshot does. Manifests are
+compared first: a manifest that a remaining snapshot also lists need not be opened. Data and delete
+files of the other manifests are candidates; candidates that are live in a remaining manifest are
+then removed. A deleted entry needs no file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 class FileKind(IntEnum):
-    """What an expired file was, in the order in which files go: what names a file outlives it."""
+    """The kind of an expired file, in the order of deletion: referenced files come first."""
 
     DATA = 0
     POSITION_DELETES = 1
@@ -45,7 +45,7 @@ class FileKind(IntEnum):
 
 
 _CONTENT = (FileKind.DATA, FileKind.POSITION_DELETES, FileKind.EQUALITY_DELETES)
-"""The kinds of data files, in the order of the specification's numbers."""
+"""The kinds of files in manifests, indexed by the specification's content number."""
 
 
 def add_expired_files(
@@ -55,15 +55,16 @@ def add_expired_files(
     after: TableMetadata,
     progress: Progress = no_progress,
 ) -> None:
-    """Find the files that snapshots of `before` need and no snapshot of `after`.
+    """Add the files that snapshots of `before` need and no snapshot of `after` needs.
 
-    Raises an `IcebergError` where it cannot be read what remaining snapshots need. What only an
-    unreadable file of an expired snapshot names is left for the removal of orphan files.
+    Raises an `IcebergError` if the needs of remaining snapshots cannot be read. Files that only an
+    unreadable file of an expired snapshot references are left for the removal of orphan files.
     """
     expired_snapshots = [s for s in before.snapshots if s.snapshot_id not in after.snapshot_by_id]
     if expired_snapshots:
         manifests = _manifests_of(io, expired_snapshots, strict=False)
-        # of those that stay, what is read with them; a list may hold as many as there are files
+        # remaining manifests are read for their live entries; a list may have as many manifests as
+        # files
         staying = _manifests_of(io, list(after.snapshots), strict=True)
         expired = [m for part, m in manifests.items() if not _stays(m, staying.get(part))]
         for content, paths in _content_of(io, expired, progress):
@@ -89,26 +90,26 @@ def add_expired_files(
 
 
 def statistics_paths(metadata: TableMetadata) -> Iterator[str]:
-    """The statistics files, of tables and of partitions."""
+    """Yield the locations of the statistics files, of tables and of partitions."""
     yield from (s.statistics_path for s in metadata.statistics)
     yield from (s.statistics_path for s in metadata.partition_statistics)
 
 
 def live_paths(io: FileIO, manifests: Sequence[ManifestFile]) -> Iterator[list[str]]:
-    """The files that manifests have live, those of one at a time."""
+    """Yield the live files of the manifests, one manifest at a time."""
     for entries in threaded_map(partial(_live_entries, io), manifests):
         yield entries["file_path"].to_pylist()
 
 
 def files_of_snapshots(io: FileIO, snapshots: Sequence[Snapshot]) -> Iterator[frozenset[str]]:
-    """The manifest lists, or root manifests and what belongs to them, of one snapshot at a time."""
+    """Yield the manifest list, or the root manifest with its files, of one snapshot at a time."""
     yield from threaded_map(partial(_read_files, io, True), snapshots)
 
 
 def manifests_of(io: FileIO, snapshots: Iterable[Snapshot]) -> dict[ManifestPart, ManifestFile]:
-    """The manifests of snapshots by what they are, without the summaries of their partitions.
+    """Return the manifests of snapshots by identity, without the summaries of their partitions.
 
-    One of several snapshots has the entries that are in any of them.
+    A manifest of several snapshots has the entries that are in any of them.
     """
     return _manifests_of(io, list(snapshots), strict=True)
 
@@ -117,7 +118,7 @@ def _manifests_of(
     io: FileIO, snapshots: Sequence[Snapshot], *, strict: bool
 ) -> dict[ManifestPart, ManifestFile]:
     manifest_by_part: dict[ManifestPart, ManifestFile] = {}
-    # threads look at what is known while it grows
+    # the threads read this dict while it grows
     for manifests in threaded_map(partial(_read_list, io, strict, manifest_by_part), snapshots):
         for manifest in manifests:
             other = manifest_by_part.get(manifest.part)
@@ -129,7 +130,7 @@ def _manifests_of(
 
 
 def _stays(expired: ManifestFile, staying: ManifestFile | None) -> bool:
-    """Whether all entries of a manifest stay that an expired snapshot has of it."""
+    """Return whether all entries that an expired snapshot has of a manifest remain."""
     return staying is not None and staying.dead_positions in (None, expired.dead_positions)
 
 
@@ -139,7 +140,7 @@ def _read_files(io: FileIO, strict: bool, snapshot: Snapshot) -> frozenset[str]:
     except IcebergError:
         if strict:
             raise
-        # the list is gone or damaged, and is told of where its manifests are read
+        # the list is missing or damaged, and a warning is logged where its manifests are read
         manifest_locations = (snapshot.root_manifest, snapshot.manifest_list)
         return frozenset(n for n in manifest_locations if n is not None)
 

@@ -1,4 +1,4 @@
-"""Chooses the data files to rewrite, and groups those that are written together.
+"""Chooses the data files to rewrite, and groups files that are rewritten together.
 
 The rules, names and defaults are those of the JVM connector's bin-pack rewrite: a file is a
 candidate if its size is far from the target or if many of its rows are deleted; a group of
@@ -58,7 +58,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteOptions:
-    """The options of a rewrite of data files; sizes in bytes."""
+    """The options of a rewrite of data files; sizes are in bytes."""
 
     sizes: WantedSizes
     max_group_size: int
@@ -81,7 +81,7 @@ class RewriteOptions:
         properties: Mapping[str, str],
         without_effect: Collection[str] = (),
     ) -> RewriteOptions:
-        """From a rewrite's options and the table's properties; raises `InvalidRequestError`."""
+        """Parse a rewrite's options and the table's properties; raise `InvalidRequestError`."""
         check_options(_PROCEDURE, options, _OPTIONS, without_effect)
         commits = _MAX_COMMITS.of(options)
         return RewriteOptions(
@@ -106,12 +106,10 @@ class RewriteOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileGroup:
-    """Files whose rows are written anew together, into files of at most `output_file_size` bytes.
+    """Files that are rewritten together, into files of at most `output_file_size` bytes.
 
-    `output_file_count` is about how many new files there will be in one partition.
-
-    `spec_id` and `partition` are those of the files, None for files of other specs than the new
-    files will have.
+    `output_file_count` is the approximate number of new files in one partition. `spec_id` and
+    `partition` are those of the files, or None if the new files will have another spec.
     """
 
     spec_id: int | None
@@ -122,11 +120,11 @@ class FileGroup:
 
     @property
     def size(self) -> int:
-        """The bytes of the files."""
+        """The total size of the files, in bytes."""
         return _size(self.tasks)
 
     def parts(self) -> list[tuple[ScanTask, ...]]:
-        """The files, in order, in lists that may be written apart: for a new file or more each."""
+        """Split the files, in order, into lists that may be written to separate new files."""
         parts: list[list[ScanTask]] = [[] for _ in range(self.output_file_count)]
         total, so_far = self.size, 0
         for task in self.tasks:
@@ -137,7 +135,7 @@ class FileGroup:
 
     @property
     def own_deletes(self) -> frozenset[DeleteFileId]:
-        """The deletes of one of the files alone, which go with it."""
+        """The deletes that apply to only one of the files, and are removed with the file."""
         return frozenset(
             (d.file_path, d.content_offset)
             for t in self.tasks
@@ -149,7 +147,7 @@ class FileGroup:
 def plan_groups(
     tasks: Iterable[ScanTask], options: RewriteOptions, output_spec_id: int
 ) -> list[FileGroup]:
-    """The groups that a rewrite of these whole files would write, in its job order."""
+    """Return the groups that a rewrite of these whole files writes, in its job order."""
     partitions: dict[PartitionKey | None, list[ScanTask]] = {}
     for task in tasks:
         if options.rewrite_all or _is_candidate(task, options):
@@ -178,7 +176,7 @@ def plan_groups(
 def _group(tasks: list[ScanTask], sizes: WantedSizes, spec_id: int | None) -> FileGroup:
     size = _size(tasks)
     count = output_file_count(size, sizes)
-    # what is written may be a little larger than what was read
+    # the output may be a little larger than the input
     largest = sizes.greatest if count == 1 else min(int(size / count * _ROOM), sizes.greatest)
     return FileGroup(
         spec_id=spec_id,
@@ -200,10 +198,10 @@ def _task_has_many_deletes(task: ScanTask, options: RewriteOptions) -> bool:
 def has_many_deletes(
     deletes: Sequence[DeleteFileRef], record_count: int, options: RewriteOptions
 ) -> bool:
-    """Whether a file of so many rows is worth a rewrite for its deletes alone."""
+    """Return whether a file of `record_count` rows should be rewritten only for its deletes."""
     if len(deletes) >= options.delete_file_threshold:
         return True
-    # of deletes for several files nobody knows how many are this file's
+    # for deletes of several files, this file's share is unknown
     own = sum(d.record_count for d in deletes if d.is_of_one_file)
     deleted = min(own, record_count)
     return own > 0 and deleted / max(record_count, 1) >= options.delete_ratio_threshold
@@ -216,7 +214,7 @@ def _gains(tasks: list[ScanTask], options: RewriteOptions) -> bool:
 
 
 def _packed(tasks: list[ScanTask], max_size: int) -> Iterable[list[ScanTask]]:
-    """Neighbours, as many as are not too large together; one that is too large is alone."""
+    """Yield consecutive tasks up to the maximum size; a task that is too large is alone."""
     group: list[ScanTask] = []
     size = 0
     for task in tasks:
@@ -230,9 +228,9 @@ def _packed(tasks: list[ScanTask], max_size: int) -> Iterable[list[ScanTask]]:
 
 
 def output_file_count(size: int, target_sizes: WantedSizes) -> int:
-    """The number of new files of about the target size, none of them small.
+    """Return the number of new files of about the target size, none of which is small.
 
-    Java makes two files of a little more than the target, which it then takes for small.
+    Java would make two files for slightly more than the target, and then consider both small.
     """
     count = max(round(size / target_sizes.target), 1)
     if (

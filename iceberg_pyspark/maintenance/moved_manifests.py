@@ -1,8 +1,9 @@
 """Rewrites manifest lists and manifests with the paths of a copied table.
 
-All fields are kept, including unknown ones, except paths and values that depend on them: the sizes
-and metrics of position delete files, which contain paths, and the lengths of manifests. Sequence
-numbers, row ids and key metadata do not change. Specification, "Manifests" and "Manifest Lists".
+All fields are kept, including unknown fields, except paths and values that depend on paths: the
+sizes and metrics of position delete files, which contain paths, and the lengths of manifests.
+Sequence numbers, row ids and key metadata do not change. Specification, "Manifests" and "Manifest
+Lists".
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ Kind = Literal["as it is", "positions", "vectors"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedDeletes:
-    """A delete file with other paths in it: its size, and for a file of rows its record's metrics.
+    """A delete file with other paths: its size, and the metrics of a position delete file.
 
-    `metrics` are keyed as manifest records are, by `_<field id>`.
+    `metrics` has the keys of manifest records, `_<field id>`.
     """
 
     file_size_in_bytes: int
@@ -33,7 +34,7 @@ class MovedDeletes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveFile:
-    """A file that a manifest has live; `is_new`: a copy of the start version does not have it."""
+    """A live file of a manifest; `is_new`: a copy of the start version does not have the file."""
 
     path: str
     kind: Kind
@@ -45,7 +46,7 @@ class LiveFile:
 def live_files(
     io: FileIO, manifest: ManifestFile, known_snapshot_ids: Collection[int]
 ) -> Iterator[LiveFile]:
-    """The live files of a manifest; new are those that none of the known snapshots added."""
+    """Yield the live files of a manifest; a file is new if no known snapshot added it."""
     for record in read_avro(io, manifest.manifest_path).records():
         with _names(manifest.manifest_path):
             if record["_0"] == EntryStatus.DELETED:
@@ -65,7 +66,7 @@ def live_files(
 def moved_manifest(
     io: FileIO, location: str, paths: MovedPaths, deletes: Mapping[str, MovedDeletes]
 ) -> bytes:
-    """The bytes of a manifest with other paths."""
+    """Return the bytes of a manifest with other paths."""
     avro = read_avro(io, location)
 
     def records() -> Iterator[dict[str, Any]]:
@@ -79,7 +80,7 @@ def moved_manifest(
 def moved_manifest_list(
     io: FileIO, location: str, paths: MovedPaths, length_of: Callable[[str], int]
 ) -> bytes:
-    """The bytes of a manifest list with other paths, and the lengths of the moved manifests."""
+    """Return the bytes of a manifest list with other paths and the moved manifests' lengths."""
     avro = read_avro(io, location)
 
     def records() -> Iterator[dict[str, Any]]:
@@ -108,13 +109,13 @@ def _moved_file(
         move_bounds(moved, paths)
         if path in deletes:
             moved["_104"] = deletes[path].file_size_in_bytes
-            # fields that this manifest has
+            # only fields that this manifest has
             moved.update({k: v for k, v in deletes[path].metrics.items() if k in file})
     return moved
 
 
 class _names:  # noqa: N801 - reads as a statement
-    """Says which file a wrong record is in."""
+    """A context manager whose errors name the file with the wrong record."""
 
     def __init__(self, location: str) -> None:
         self._location = location

@@ -1,8 +1,8 @@
-"""Maps the paths of a table to those of its copy: one prefix replaces another.
+"""Maps the paths of a table to the paths of its copy: one prefix replaces another.
 
 Table metadata, manifest lists, manifests, position delete files and deletion vectors contain
-absolute paths. Each must begin with the source prefix, because otherwise the copy would depend on
-the original.
+absolute paths. Each path must begin with the source prefix, because otherwise the copy would depend
+on the original.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STEPS = (".", "..")
 
 @dataclass(frozen=True, slots=True)
 class MovedPaths:
-    """Two prefixes, which are folders.
+    """A source folder and a target folder, between which paths are moved.
 
     >>> MovedPaths("/a/t", "s3://b/t").moved("/a/t/data/f"), MovedPaths("/a/", "/b").moved("/a")
     ('s3://b/t/data/f', '/b')
@@ -36,7 +36,7 @@ class MovedPaths:
     target_prefix: str
 
     def __post_init__(self) -> None:
-        """Raise `InvalidRequestError` for prefixes that nothing can be moved between."""
+        """Raise `InvalidRequestError` for empty or equal prefixes."""
         for name in ("source_prefix", "target_prefix"):
             if not getattr(self, name).strip():
                 raise InvalidRequestError(f"{name} must not be empty; name a folder")
@@ -47,12 +47,12 @@ class MovedPaths:
             )
 
     def moved(self, path: str) -> str:
-        """The path below the target; raises `InvalidRequestError`: it is not below the source."""
+        """Return the path below the target; raise `InvalidRequestError` for a foreign path."""
         below = self.below(path)
         return _folder(self.target_prefix) + below if below else self.target_prefix.rstrip("/")
 
     def below(self, path: str) -> str:
-        """The part of a path after the source prefix."""
+        """Return the part of a path after the source prefix."""
         source = _folder(self.source_prefix)
         if f"{path}/" == source:
             return ""
@@ -73,8 +73,7 @@ def _folder(prefix: str) -> str:
 def move_metadata(data: dict[str, Any], paths: MovedPaths, location: str) -> None:
     """Replace the paths in the JSON of table metadata.
 
-    Raises `UnsupportedFeatureError` where a key that is not known holds one. Specification,
-    Appendix C.
+    Raises `UnsupportedFeatureError` if an unknown key contains a path. Specification, Appendix C.
     """
     for key, values in unknown_keys(data).by_object.items():
         if _mentions(values, _folder(paths.source_prefix)):
@@ -114,7 +113,7 @@ def _mentions(value: Any, prefix: str) -> bool:
 def move_bounds(file: dict[str, Any], paths: MovedPaths) -> None:
     """Replace the bounds of `file_path` in the record of a position delete file.
 
-    A bound that was cut short of the prefix goes: without one, no reader is misled.
+    A bound that was truncated within the prefix is removed: without the bound, no reader is misled.
     """
     for metric, key, value in (("_125", "_126", "_127"), ("_128", "_129", "_130")):
         if file.get(metric) is None:

@@ -1,9 +1,9 @@
-"""The files of a folder that a table does not need: which may be orphans, and what it does need.
+"""Finds the files in a folder that may be orphans, and the files that a table needs.
 
-A file that nothing references yet may be one that a writer is about to commit, so only old files
-are candidates, and what is referenced is looked up after the listing. Hidden files and folders,
-those that begin with `_` or `.`, are other programs', but for what a killed write of ours leaves;
-links are nobody's to follow.
+A file without references may belong to a writer that is about to commit, so only old files are
+candidates, and references are read after the listing. Hidden files and folders, whose names begin
+with `_` or `.`, belong to other programs, except the remains of a killed write of this package.
+Links are not followed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from iceberg_pyspark.storage.places import is_below, store_of
 from iceberg_pyspark.storage.temporary_names import without_temporary
 
 Inventory: TypeAlias = Callable[[], Iterable[tuple[str, int | None]]]
-"""Gives locations of files and when each was last changed, in milliseconds from 1970."""
+"""A function that yields locations and modification times (ms since 1970; None if unknown)."""
 
 _HIDDEN = ("_", ".")
 _METADATA = "metadata"
@@ -38,14 +38,14 @@ _HINT = "version-hint.text"
 
 @dataclass
 class FolderListing:
-    """The files below a folder that are older than a time (ms from 1970), and not hidden.
+    """The files below a folder that are older than a time (ms since 1970) and not hidden.
 
-    The store is asked for them, unless an `inventory` has them already: locations, and when each
-    file was last changed, None if that is not known.
+    The store lists the files, unless an `inventory` has them: locations, and each file's
+    modification time, None if unknown.
 
-    A folder in it may be another table's: one that has metadata files in `metadata`, or that has
-    them anywhere but where this table has its own. Once all files were asked for, `foreign_folders`
-    has these folders, nothing of which is this table's.
+    A subfolder may belong to another table: it has metadata files in `metadata`, or anywhere but in
+    this table's own metadata folders. When all files were iterated, `foreign_folders` has these
+    folders, whose files do not belong to this table.
     """
 
     io: FileIO
@@ -56,7 +56,7 @@ class FolderListing:
     foreign_folders: set[str] = field(default_factory=set)
 
     def files(self) -> Iterator[str]:
-        """Their locations, spelled as the folder is."""
+        """Yield the locations of the files, spelled like the folder."""
         folder = self.folder.rstrip("/")
         examples = tuple(
             f"{f.name}="
@@ -77,7 +77,7 @@ class FolderListing:
             if is_metadata_file(location) and not any(_same(parent, o) for o in own):
                 above, _, name = parent.rpartition("/")
                 self.foreign_folders.add(above if name == _METADATA else parent)
-            # where a store does not say how old a file is, it may be new
+            # if a store does not tell a file's age, the file may be new
             if modified_ms is None or modified_ms >= self.older_than_ms:
                 continue
             if not _is_link(location):
@@ -88,7 +88,7 @@ class FolderListing:
             yield from ((f.location, f.modified_ms) for f in self.io.list_files(prefix[:-1]))
             return
         for location, modified_ms in self.inventory():
-            # what goes up again is no location that a store has listed
+            # a store never lists a location with `..`
             if location.startswith(prefix) and ".." not in location.split("/"):
                 yield location, modified_ms
 
@@ -96,10 +96,10 @@ class FolderListing:
 def referenced_files(
     io: FileIO, table: LoadedTable, seen_manifests: set[Hashable]
 ) -> Iterator[list[str]]:
-    """Everything that a table needs, some at a time: of metadata, its log and all snapshots.
+    """Yield all files that a table needs, some at a time: metadata, its log and all snapshots.
 
-    Manifests in `seen_manifests` are not opened; those that were are added. Raises an
-    `IcebergError` where a file of the table cannot be read.
+    Manifests in `seen_manifests` are not opened; opened manifests are added to it. Raises an
+    `IcebergError` if a file of the table cannot be read.
     """
     metadata = table.metadata
     files = [table.metadata_location, *_older_metadata(io, metadata)]
@@ -116,7 +116,7 @@ def referenced_files(
 
 
 def _older_metadata(io: FileIO, metadata: TableMetadata) -> Iterator[str]:
-    """The metadata log, and what only older metadata files still name."""
+    """Yield the files of the metadata log, also those that only older metadata files name."""
     seen: set[str] = set()
     while True:
         older = [e.metadata_file for e in metadata.metadata_log if e.metadata_file not in seen]
@@ -127,15 +127,15 @@ def _older_metadata(io: FileIO, metadata: TableMetadata) -> Iterator[str]:
         try:
             metadata = read_table_metadata(io, older[0])
         except IcebergError:
-            # removed long ago, and with it what it named
+            # removed long ago, together with the files that it named
             return
 
 
 @dataclass(frozen=True, slots=True)
 class StoreNames:
-    """Which schemes and authorities are other names for one.
+    """The schemes and authorities that are other names for one store.
 
-    Keys may name several with commas between, as Java's do; an authority that is not said is any.
+    A key may have several names, separated by commas, as in Java; an empty authority equals any.
 
     >>> names = StoreNames({"s3a,s3n": "s3"}, {"b1,b2": "b"})
     >>> names.is_same("s3n://b2/x", "s3://b/wh"), names.is_same("s3://c/x", "s3://b/wh")
@@ -146,7 +146,7 @@ class StoreNames:
     equal_authorities: Mapping[str, str] = field(default_factory=dict)
 
     def is_same(self, location: str, folder: str) -> bool:
-        """Whether a location is in the store of a folder."""
+        """Return whether a location is in the same store as a folder."""
         scheme, authority = self._names(location)
         folder_scheme, folder_authority = self._names(folder)
         return scheme == folder_scheme and authority in ("", folder_authority)

@@ -22,7 +22,7 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def partition_texts(location: str, root: str) -> dict[str, str | None]:
-    """The partition values in the folders between a root and a file, by column name."""
+    """Return the partition values in the folders between a root and a file, by column name."""
     folders = location[len(root.rstrip("/")) :].split("/")[:-1]
     texts: dict[str, str | None] = {}
     for folder in folders:
@@ -34,7 +34,7 @@ def partition_texts(location: str, root: str) -> dict[str, str | None]:
 
 
 def spelled_as(texts: Mapping[str, str | None], columns: Collection[str]) -> dict[str, str | None]:
-    """The texts by the names of the columns, of which Hive makes small letters in folders.
+    """Return the texts by column names; Hive writes names in lower case into folders.
 
     >>> spelled_as({"day": "x", "n": "1"}, ["Day", "n", "N"])
     {'Day': 'x', 'n': '1'}
@@ -51,13 +51,13 @@ def spelled_as(texts: Mapping[str, str | None], columns: Collection[str]) -> dic
 
 
 def names_partitions(location: str, root: str) -> bool:
-    """Whether every folder between a root and a file names a partition."""
+    """Return whether every folder between a root and a file names a partition."""
     folders = location[len(root.rstrip("/")) :].split("/")[1:-1]
     return all("=" in folder for folder in folders)
 
 
 def is_hidden(location: str, root: str) -> bool:
-    """Whether a file, or a folder it is in, begins with `_` or `.` and names no partition."""
+    """Return whether a path segment begins with `.`, or with `_` and names no partition."""
     parts = [p for p in location[len(root.rstrip("/")) :].split("/") if p]
     return any(p[0] == "." or (p[0] == "_" and "=" not in p) for p in parts)
 
@@ -65,7 +65,7 @@ def is_hidden(location: str, root: str) -> bool:
 def spec_of_folders(
     names: Iterable[str], specs: Sequence[PartitionSpec], schema: Schema, source: str
 ) -> PartitionSpec:
-    """The first spec that partitions by the values of just those columns."""
+    """Return the first spec with identity transforms of exactly these columns."""
     columns_wanted = set(names)
     for spec in specs:
         if all(isinstance(f.transform, IdentityTransform) for f in spec.fields):
@@ -84,7 +84,7 @@ def spec_of_folders(
 def partition_of_texts(
     texts: Mapping[str, str | None], spec: PartitionSpec, schema: Schema, location: str
 ) -> tuple[Any, ...]:
-    """The partition tuple of a file; raises `InvalidRequestError`: a text is no such value."""
+    """Return the partition tuple of a file; raise `InvalidRequestError` for an invalid text."""
     values = []
     for field in spec.fields:
         name = schema.name_by_id[field.source_id]

@@ -19,7 +19,7 @@ Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class PartitionNumbers:
-    """Numbers the partitions of all specs as they come, from 0."""
+    """A numbering of the partitions of all specs, from 0 in the order of their appearance."""
 
     def __init__(self) -> None:
         self._number_by_digest: dict[int, int] = {}
@@ -28,7 +28,7 @@ class PartitionNumbers:
         return len(self._number_by_digest)
 
     def of(self, spec_id: int, partitions: pa.StructArray) -> Numbers:
-        """The number of each tuple of a spec."""
+        """Return the number of each tuple of a spec."""
         codes = PartitionCodes(partitions).codes
         distinct, first, codes = np.unique(codes, return_index=True, return_inverse=True)
         numbers = np.fromiter(
@@ -43,13 +43,13 @@ class PartitionNumbers:
 
 
 class Counter64:
-    """A count for each number, from 0; grows as numbers come."""
+    """A count for each number from 0; the array grows when larger numbers are added."""
 
     def __init__(self) -> None:
         self._counts: Numbers = np.zeros(64, np.int64)
 
     def add(self, numbers: Numbers, amounts: Numbers | int = 1) -> None:
-        """Add an amount to the count of each number, which may come several times."""
+        """Add an amount to the count of each number; a number may occur several times."""
         if not len(numbers):
             return
         greatest = int(numbers.max())
@@ -60,19 +60,19 @@ class Counter64:
         np.add.at(self._counts, numbers, amounts)
 
     def first(self, count: int) -> Numbers:
-        """The counts of the first numbers."""
+        """Return the counts of the numbers below `count`."""
         if count > len(self._counts):
             self.add(np.array([count - 1]), 0)
         return self._counts[:count]
 
 
 def partition_values(partitions: pa.StructArray) -> list[tuple[Any, ...]]:
-    """The physical values of each tuple."""
+    """Return the physical values of each tuple."""
     columns = [column.to_pylist() for column in partitions.flatten()]
     return list(zip(*columns, strict=True)) if columns else [()] * len(partitions)
 
 
 def _digest(spec_id: int, values: tuple[Any, ...]) -> int:
-    # Python's own hash is the same for -1 and -2
+    # Python's hash is the same for -1 and -2
     text = repr((spec_id, partition_key(values))).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")

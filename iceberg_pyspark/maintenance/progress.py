@@ -1,7 +1,7 @@
-"""The progress callback of long procedures.
+"""Defines the progress callback of long procedures.
 
-It is called after every step with the work done so far. The receiver decides how often it shows
-something; procedures behave the same with or without a receiver.
+The callback is called after every step with the work done so far. The receiver decides how often to
+show progress; procedures behave the same with or without a receiver.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ _T = TypeVar("_T")
 
 
 class Progress(Protocol):
-    """Called as `progress(what, done, total)`: done steps of that many; `total` None: not known."""
+    """A callback `progress(what, done, total)`: steps done and total steps, None if unknown."""
 
     def __call__(self, what: str, done: int, total: int | None) -> None:
-        """Take notice; must not raise."""
+        """Receive the progress; must not raise."""
         ...
 
 
 def no_progress(what: str, done: int, total: int | None) -> None:
-    """For nobody."""
+    """Ignore the progress."""
 
 
 def with_progress(
     progress: Progress, what: str, items: Iterable[_T], total: int | None
 ) -> Iterator[_T]:
-    """The items; progress is reported after each.
+    """Yield the items, and report progress before the first item and after each.
 
     >>> said = []
     >>> list(with_progress(lambda *step: said.append(step), "reading", "ab", 2)), said

@@ -1,6 +1,6 @@
 """Counts the data files that a rewrite would take, on columns, without an object per file.
 
-Rules and counts are those of `file_groups.py`; this serves tables with millions of files if only
+The rules are those of `file_groups.py`; this module serves tables with millions of files if only
 the numbers are needed.
 """
 
@@ -30,7 +30,10 @@ class _Group:
 
 
 class RewriteCount:
-    """Counts the groups that `plan_groups` would make of the files it is told, in their order."""
+    """A count of the groups that `plan_groups` would make of the added files, in their order.
+
+    Unlike `plan_groups`, this count ignores `max-files-to-rewrite`.
+    """
 
     def __init__(self, options: RewriteOptions, output_spec_id: int) -> None:
         self._options = options
@@ -40,10 +43,10 @@ class RewriteCount:
         self.files = 0
         self.bytes = 0
         self.new_files = 0
-        """How many files of about the target size the groups become."""
+        """The number of files of about the target size that the groups become."""
 
     def add(self, planned_files: PlannedFiles, partitions: Numbers) -> None:
-        """Files of one manifest, with the number of the partition of each."""
+        """Add the files of one manifest, with the partition number of each file."""
         options = self._options
         entries = planned_files.entries
         sizes: Numbers = entries["file_size_in_bytes"].to_numpy()
@@ -67,7 +70,7 @@ class RewriteCount:
             self._add(int(partitions[part[0]]), sizes[part], has_many[part])
 
     def finish(self) -> None:
-        """Count the groups that are still open; to be called once, after all files."""
+        """Count the groups that are still open; call this method once, after all files."""
         for group in self._open.values():
             self._close(group)
         self._open.clear()

@@ -1,4 +1,4 @@
-"""Options that rewrites of data files and of delete files share; names and defaults are Java's."""
+"""Defines options shared by rewrites of data files and of delete files, with Java's defaults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_options(
     known: Collection[TableProperty],
     without_effect: Collection[str] = (),
 ) -> None:
-    """Raise `InvalidRequestError` for an option that is not known or has a wrong value."""
+    """Raise `InvalidRequestError` for an unknown option or a wrong value."""
     by_name = {option.name: option for option in known}
     for name, text in options.items():
         if name in without_effect:
@@ -39,7 +39,7 @@ def check_options(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedSizes:
-    """The sizes that files should have, in bytes, and how many others are worth a rewrite."""
+    """The wanted file sizes in bytes, and the number of other files that is worth a rewrite."""
 
     target: int
     least: int
@@ -48,7 +48,7 @@ class WantedSizes:
 
     @staticmethod
     def of(procedure: str, options: Mapping[str, str], default_target: int) -> WantedSizes:
-        """From checked options; what is not given follows from the target."""
+        """Return the sizes in checked options; missing sizes follow from the target."""
         target = _TARGET.of({_TARGET.name: str(default_target), **options})
         sizes = WantedSizes(
             target=target,
@@ -64,10 +64,10 @@ class WantedSizes:
         return sizes
 
     def has(self, size: int) -> bool:
-        """Whether a file of that size is as it should be."""
+        """Return whether a file of that size need not be rewritten."""
         return self.least <= size <= self.greatest
 
     def gain(self, count: int, size: int) -> bool:
-        """Whether that many files, of that size together, are worth a rewrite."""
+        """Return whether `count` files of `size` bytes in total are worth a rewrite."""
         several = count > 1 and (count >= self.min_input_files or size > self.target)
         return several or size > self.greatest

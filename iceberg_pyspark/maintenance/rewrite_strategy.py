@@ -1,4 +1,4 @@
-"""The order of rows that a rewrite of data files writes: unchanged, sorted, or along a curve.
+"""Determines the order of rows in a rewrite of data files: unchanged, sorted, or along a curve.
 
 `strategy` and `sort_order` are those of the JVM connector's procedure; `hilbert(...)` is an
 addition.
@@ -23,15 +23,15 @@ from iceberg_pyspark.sql_text.on_demand import ClauseToken, term_tokens
 _PROCEDURE = "rewrite_data_files"
 _MOST_COLUMNS = 16
 SORT_OPTIONS = ("compression-factor", "shuffle-partitions-per-file")
-"""Options of the JVM connector's that say how Spark sorts; here they have no effect."""
+"""Options of the JVM connector for Spark's sort; here they have no effect."""
 CURVE_OPTIONS = (*SORT_OPTIONS, "max-output-size", "var-length-contribution")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RewriteStrategy:
-    """The order of the rows, None as they are; `sort_order` is the one that new files then have.
+    """The order of the rows, None if unchanged; `sort_order` is the sort order of the new files.
 
-    `options_without_effect`: what Java takes with this strategy and need not be heeded.
+    `options_without_effect` are options that Java accepts with this strategy and that are ignored.
     """
 
     order: RowOrder | None = None
@@ -42,7 +42,7 @@ class RewriteStrategy:
     def of(
         strategy: str | None, sort_order: str | None, metadata: TableMetadata, table: str
     ) -> RewriteStrategy:
-        """From a procedure's arguments; raises `InvalidRequestError`."""
+        """Return the strategy in a procedure's arguments; raise `InvalidRequestError`."""
         name = (strategy or ("binpack" if sort_order is None else "sort")).lower()
         if name not in ("binpack", "sort"):
             raise InvalidRequestError(
@@ -95,7 +95,7 @@ def _along(curve: Curve, columns: Sequence[str], metadata: TableMetadata) -> Rew
     for text, f in zip(columns, order.fields, strict=True):
         if not isinstance(f.transform, IdentityTransform) or f.direction == "desc":
             raise InvalidRequestError(f"{_PROCEDURE}: {curve} takes columns, not '{text}'")
-    # a column that has one value in each partition tells no two of its rows apart
+    # an identity partition column is constant in each partition, so it does not order rows
     constant = {
         f.source_id
         for f in metadata.default_spec.fields
@@ -116,7 +116,7 @@ def _along(curve: Curve, columns: Sequence[str], metadata: TableMetadata) -> Rew
 
 
 def partition_first(order: RowOrder, spec: PartitionSpec) -> RowOrder:
-    """The order for rows of several partitions, which are then written one after the other."""
+    """Return the order for rows of several partitions, which are written one after the other."""
     if not isinstance(order, SortedBy):
         return order
     fields = tuple(
@@ -133,12 +133,12 @@ def partition_first(order: RowOrder, spec: PartitionSpec) -> RowOrder:
 
 
 def _terms(text: str) -> list[list[ClauseToken]]:
-    """The tokens of each term of a list."""
+    """Return the tokens of each term of a list."""
     return _split(term_tokens(text))
 
 
 def _split(tokens: Sequence[ClauseToken]) -> list[list[ClauseToken]]:
-    """Lists of tokens between commas that are in no brackets."""
+    """Split tokens at the commas outside brackets."""
     terms: list[list[ClauseToken]] = [[]]
     depth = 0
     for token in tokens:

@@ -1,4 +1,4 @@
-"""A table of paths in a temporary SQLite database, for more paths than fit into memory.
+"""Stores paths in a temporary SQLite database, for more paths than fit into memory.
 
 The database has no name: SQLite keeps it in memory up to a fixed size, on disk beyond it, and
 removes it with the process.
@@ -16,10 +16,10 @@ _CACHE_KIB = 64 * 1024
 
 
 class TemporaryDatabase:
-    """A context manager that drops the table."""
+    """A temporary database with one table; as a context manager, it drops the table at the end."""
 
     def __init__(self, create: str) -> None:
-        """`create` is the statement that creates the table."""
+        """Create the database with one table; `create` is its CREATE TABLE statement."""
         self._db = sqlite3.connect("", isolation_level=None)
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")

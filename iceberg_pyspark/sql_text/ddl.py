@@ -1,6 +1,6 @@
 """Parses partitioning and sort orders: `days(ts)`, `v DESC`.
 
-Terms are those of Spark DDL; unknown ones are refused. `sql_text/schemas.py` parses schemas.
+Terms are those of Spark DDL; unknown terms are refused. `sql_text/schemas.py` parses schemas.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from iceberg_pyspark.sql_text.on_demand import ClauseToken, term_tokens
 
 _INT32_DIGITS = len(str(MAX_INT32))
 
-# each with what it adds to the column's name in that of its partition field
+# each transform with the suffix that follows the column's name in the partition field's name
 _TRANSFORMS: Mapping[str, tuple[Transform, str]] = {
     "identity": (IdentityTransform(), ""),
     "year": (YearTransform(), "_year"),
@@ -52,9 +52,9 @@ _TRANSFORMS: Mapping[str, tuple[Transform, str]] = {
 
 
 def parse_partitioning(terms: Sequence[str], schema: Schema) -> PartitionSpec:
-    """The partition spec of terms such as `days(ts)`, `bucket(16, id)` and `country`.
+    """Return the partition spec of terms such as `days(ts)`, `bucket(16, id)` and `country`.
 
-    Fields are named as Iceberg names them (`ts_day`, `id_bucket`); `AS name` renames one. Raises
+    Fields have Iceberg's names (`ts_day`, `id_bucket`), unless `AS name` gives another name. Raises
     `InvalidRequestError`.
     """
     fields: list[PartitionField] = []
@@ -83,9 +83,10 @@ def parse_partitioning(terms: Sequence[str], schema: Schema) -> PartitionSpec:
 
 
 def parse_sort_order(terms: Sequence[str], schema: Schema) -> SortOrder:
-    """The sort order of terms such as `ts DESC NULLS LAST`; raises `InvalidRequestError`.
+    """Return the sort order of terms such as `ts DESC NULLS LAST`; raise `InvalidRequestError`.
 
-    As in Spark, ascending puts nulls first and descending puts them last unless told otherwise.
+    As in Spark, ascending puts nulls first and descending puts nulls last, unless NULLS FIRST or
+    NULLS LAST follows.
     """
     fields: list[SortField] = []
     for term in terms:
@@ -117,7 +118,10 @@ def parse_sort_order(terms: Sequence[str], schema: Schema) -> SortOrder:
 
 
 def _last_words(tokens: Sequence[ClauseToken], number: int) -> list[str]:
-    """The words at the end of a term, in capitals; none unless each follows a token and a space."""
+    """Return the last words of a term, in capitals.
+
+    The list is empty unless a token and a space precede each word.
+    """
     last = tokens[-number - 1 :]
     if len(last) <= number or any(one.end == next_.start for one, next_ in pairwise(last)):
         return []
@@ -130,7 +134,7 @@ def _shortened(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A transform of a column, and the name its partition field has in a new table."""
+    """A transform of a column, and the name of its partition field in a new table."""
 
     source_id: int
     column: str
@@ -139,12 +143,12 @@ class Term:
 
 
 def parse_term(text: str, schema: Schema) -> Term:
-    """The column, or transform of one, that a term names; raises `InvalidRequestError`."""
+    """Return the column or transform of a column in a text; raise `InvalidRequestError`."""
     return _term(text, term_tokens(text), schema)
 
 
 def _term(text: str, tokens: Sequence[ClauseToken], schema: Schema) -> Term:
-    """The column, or transform of one, that some tokens of a text name."""
+    """Return the column or transform of a column that the tokens of a text name."""
     term_text = text[tokens[0].start : tokens[-1].end] if tokens else ""
     match [token.text for token in tokens]:
         case [function, "(", *_, ")"] if tokens[0].is_word:
@@ -158,7 +162,7 @@ def _term(text: str, tokens: Sequence[ClauseToken], schema: Schema) -> Term:
 
 
 def _arguments(text: str, tokens: Sequence[ClauseToken]) -> list[str]:
-    """The tokens between commas."""
+    """Return the texts between the commas."""
     if not tokens:
         return []
     commas = [token for token in tokens if token.text == ","]
@@ -168,7 +172,7 @@ def _arguments(text: str, tokens: Sequence[ClauseToken]) -> list[str]:
 
 
 def _transform(function: str, arguments: Sequence[str], term_text: str, schema: Schema) -> Term:
-    # thousands of digits are no number for Python
+    # Python's int() refuses numbers of thousands of digits
     numbers = [
         int(a) if len(a) <= _INT32_DIGITS else MAX_INT32 + 1 for a in arguments if a.isdecimal()
     ]
@@ -201,7 +205,7 @@ def _transform(function: str, arguments: Sequence[str], term_text: str, schema: 
 
 
 def _column(text: str, schema: Schema) -> tuple[str, int]:
-    """Full name and id of the column a term names, in its exact case or any other."""
+    """Return full name and id of the column that a term names, in its exact case or any other."""
     name = ".".join(parse_levels(text))
     column = schema.find(name, case_sensitive=name in schema.id_by_name)
     return schema.name_by_id[column.field_id], column.field_id

@@ -1,4 +1,4 @@
-"""The statements that Iceberg adds to Spark SQL's ALTER TABLE, parsed.
+"""Parses the statements that Iceberg adds to Spark SQL's ALTER TABLE.
 
     ADD PARTITION FIELD transform [AS name]
     DROP PARTITION FIELD transform | name
@@ -9,10 +9,11 @@
     SET | DROP IDENTIFIER FIELDS column, ...
     CREATE [OR REPLACE] BRANCH | TAG [IF NOT EXISTS] name [AS OF VERSION n] [RETAIN n DAYS] ...
     REPLACE BRANCH | TAG name ...
-        of branches besides: [WITH SNAPSHOT RETENTION [n SNAPSHOTS] [n DAYS]]
+        for a branch also: [WITH SNAPSHOT RETENTION [n SNAPSHOTS] [n DAYS]]
     DROP BRANCH | TAG [IF EXISTS] name
 
-The grammar is that of Iceberg's own extensions; `table/run_sql_extensions.py` does what they say.
+The grammar is that of Iceberg's own extensions. `table/run_sql_extensions.py` runs the parsed
+statements.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _MAX_CHARACTERS = 1_000_000
 _MAX_INT32 = 2**31 - 1
 _MAX_INT64 = 2**63 - 1
 _MS_OF_UNIT = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
-# one of these at least is in each of the statements
+# each of the statements contains at least one of these words
 _OWN_WORDS = ("WRITE", "CREATE", "FIELD", "IDENTIFIER", "BRANCH", "TAG")
-# the first words of nearly all statements are among so many characters
+# the first words of nearly all statements are within this many characters
 _HEAD_CHARACTERS = 80
-# to look for words in more characters takes longer than the tokens of the first ones
+# in a longer text, searching for words takes longer than tokenizing the beginning
 _SEARCHED_CHARACTERS = 10_000
 _CLAUSE_WORDS = 3
 
@@ -43,7 +44,7 @@ DistributionMode: TypeAlias = Literal["none", "hash", "range"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddPartitionField:
-    """`name` None: Iceberg's name for such a field."""
+    """ADD PARTITION FIELD; `name` None: Iceberg's default name for such a field."""
 
     term: str
     name: str | None
@@ -51,14 +52,14 @@ class AddPartitionField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropPartitionField:
-    """`term` is a transform or the name of a field."""
+    """DROP PARTITION FIELD; `term` is a transform or the name of a field."""
 
     term: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacePartitionField:
-    """Drop a field and add another."""
+    """REPLACE PARTITION FIELD: drop a field and add another one."""
 
     term: str
     with_term: str
@@ -76,7 +77,7 @@ class OrderTerm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetWriteLayout:
-    """Distribution and sort order of later writes; `distribution` None: unchanged."""
+    """WRITE: distribution and sort order of later writes; `distribution` None: unchanged."""
 
     distribution: DistributionMode | None
     ordered_by: tuple[OrderTerm, ...]
@@ -84,21 +85,21 @@ class SetWriteLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetIdentifierFields:
-    """Columns, as SQL writes their names."""
+    """SET IDENTIFIER FIELDS; the column names are as in the SQL text."""
 
     columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropIdentifierFields:
-    """Columns, as SQL writes their names."""
+    """DROP IDENTIFIER FIELDS; the column names are as in the SQL text."""
 
     columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateRef:
-    """Create a branch or tag, replace it, or either; None: the default."""
+    """CREATE or REPLACE BRANCH or TAG; None means the default."""
 
     type: RefType
     name: str
@@ -113,7 +114,7 @@ class CreateRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropRef:
-    """Drop a branch or tag."""
+    """DROP BRANCH or TAG."""
 
     type: RefType
     name: str
@@ -134,16 +135,16 @@ Clause: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtensionStatement:
-    """A statement: the levels of its table's name, and where in the text its clause begins."""
+    """A statement: the levels of its table's name, and the offset of its clause in the text."""
 
     table: tuple[str, ...]
     offset: int
 
 
 class ExtensionSyntaxError(Exception):
-    """A statement that begins as one of Iceberg's and breaks its grammar.
+    """A statement that begins like one of Iceberg's statements, but breaks the grammar.
 
-    `position` counts the characters before what is wrong in its line, `line` from 1.
+    `line` counts from 1; `position` is the number of characters before the error in its line.
     """
 
     def __init__(self, text: str, offset: int, near: str, expected: str) -> None:
@@ -157,15 +158,15 @@ class ExtensionSyntaxError(Exception):
 
 
 def extension_statement(text: str) -> ExtensionStatement | None:
-    """The statement of Iceberg's that a text begins as; None for a text that Spark parses.
+    """Return the Iceberg statement that a text begins with, or None for a text that Spark parses.
 
-    Only the first words are looked at: `parse_clause` checks the rest.
+    Only the first words are examined; `parse_clause` checks the rest.
     """
     if len(text) > _MAX_CHARACTERS or not _may_be_one(text):
         return None
     characters = _HEAD_CHARACTERS
     while characters < len(text):
-        # the last token may be cut
+        # the last token may be incomplete
         parser = _Parser(text, statement_tokens(text[:characters])[:-1])
         statement = parser.statement()
         if parser.has(_CLAUSE_WORDS):
@@ -175,7 +176,7 @@ def extension_statement(text: str) -> ExtensionStatement | None:
 
 
 def _may_be_one(text: str) -> bool:
-    """Whether a text is worth its tokens, which take longer than this look at its words."""
+    """Return whether a text must be tokenized; this check of its words is cheaper than tokens."""
     start = text[:_HEAD_CHARACTERS].lstrip().upper()
     if start and not start.startswith(("ALTER", "--", "/*")):
         return False
@@ -186,7 +187,7 @@ def _may_be_one(text: str) -> bool:
 
 
 def parse_clause(text: str, offset: int = 0) -> Clause:
-    """The clause that begins at an offset of a text; raises `ExtensionSyntaxError`."""
+    """Return the clause at an offset of a text; raise `ExtensionSyntaxError`."""
     tokens = statement_tokens(text[offset:])
     parser = _Parser(text, [ClauseToken(t.text, t.start + offset) for t in tokens])
     clause = parser.clause()
@@ -198,12 +199,12 @@ def parse_clause(text: str, offset: int = 0) -> Clause:
 
 
 class _Parser:
-    """Takes tokens one after another; it never goes back."""
+    """A parser that consumes tokens from left to right, without backtracking."""
 
     def __init__(self, text: str, tokens: Sequence[ClauseToken]) -> None:
         self._text = text
         self._tokens = tokens
-        # a mark that no grammar has
+        # an empty token, which no grammar expects
         self._end = ClauseToken("", len(text))
         self._at = 0
 
@@ -212,16 +213,16 @@ class _Parser:
         return self._tokens[self._at] if self.has(1) else self._end
 
     def has(self, number: int) -> bool:
-        """Whether so many tokens are still to come."""
+        """Return whether at least `number` tokens remain."""
         return self._at + number <= len(self._tokens)
 
     def error(self, expected: str) -> ExtensionSyntaxError:
-        """The error that something else than the next token was expected."""
+        """Return an error: something other than the next token was expected."""
         near = f"'{self._next.text[:50]}'" if self.has(1) else "the end of the statement"
         return ExtensionSyntaxError(self._text, self._next.start, near, expected)
 
     def takes(self, word: str) -> bool:
-        """Whether the next token is that word or mark; if so it is taken."""
+        """Consume the next token if it is that word or mark, and return whether it is."""
         is_next = self._next.word == word
         self._at += is_next
         return is_next
@@ -232,7 +233,7 @@ class _Parser:
                 raise self.error(word)
 
     def _name(self, what: str) -> str:
-        """A name as it is written."""
+        """Consume a name and return it as written."""
         token = self._next
         if not token.is_name:
             raise self.error(what)
@@ -250,7 +251,7 @@ class _Parser:
         return number
 
     def statement(self) -> ExtensionStatement | None:
-        """The statement of Iceberg's that the text begins as, or None."""
+        """Return the Iceberg statement that the text begins with, or None."""
         if not (self.takes("ALTER") and self.takes("TABLE")):
             return None
         levels = []
@@ -263,7 +264,7 @@ class _Parser:
         return None
 
     def _begins_a_clause(self) -> bool:
-        """Whether the next tokens begin a clause of Iceberg's; takes none of them."""
+        """Return whether the next tokens begin one of Iceberg's clauses; consume no token."""
         match [t.word for t in self._tokens[self._at : self._at + _CLAUSE_WORDS]]:
             case ["WRITE" | "CREATE", *_]:
                 return True
@@ -277,7 +278,7 @@ class _Parser:
                 return False
 
     def clause(self) -> Clause:
-        """The clause."""
+        """Consume and return the clause."""
         if self.takes("WRITE"):
             return self._write_layout()
         if self.takes("SET"):
@@ -361,7 +362,7 @@ class _Parser:
         return OrderTerm(term=term, direction=direction, null_order=null_order)
 
     def _term(self) -> str:
-        """A column, or a transform of one, as `sql_text/ddl.py` takes it."""
+        """Consume a column or a transform of one, in the form that `sql_text/ddl.py` parses."""
         name = self._name("a column or a transform of one")
         if not self.takes("("):
             return self._rest_of_column(name)

@@ -34,7 +34,7 @@ _ALLOWED = (
     "a boolean column, true, false, AND, OR, NOT and parentheses"
 )
 _COMPARISONS: Mapping[type[exp.Expression], tuple[Comparison, Comparison]] = {
-    # the operator, and what it becomes when its sides change places
+    # the operator, and its counterpart for exchanged sides
     exp.EQ: ("eq", "eq"),
     exp.NEQ: ("not_eq", "not_eq"),
     exp.LT: ("lt", "gt"),
@@ -50,7 +50,7 @@ _MOST_DIGITS = 1000
 
 
 def parse_filter(text: str) -> Predicate:
-    """The unbound predicate of a text; `InvalidRequestError` names the part not understood.
+    """Return the unbound predicate of a text; `InvalidRequestError` names an unsupported part.
 
     >>> parse_filter("5 <= id AND name LIKE 'ab%'").left
     LiteralPredicate(op='gt_eq', column='id', literal=5)
@@ -71,7 +71,7 @@ def parse_filter(text: str) -> Predicate:
 
 
 class _NotUnderstoodError(Exception):
-    """A part that no predicate can say."""
+    """A part of a filter that cannot be translated to a predicate."""
 
 
 def _not_understood(node: exp.Expression, why: str = "is not understood") -> _NotUnderstoodError:
@@ -133,14 +133,14 @@ def _predicate(node: exp.Expression) -> Predicate:
 
 
 def _only(node: exp.Expression, *understood: str) -> exp.Expression:
-    """The node; refused if the parser found anything in it besides the parts understood."""
+    """Return the node; raise if the parser found anything besides the supported parts."""
     if any(value for name, value in node.args.items() if name not in understood):
         raise _not_understood(node)
     return node
 
 
 def _operands(node: exp.Expression) -> list[exp.Expression]:
-    """The operands of a chain of AND or OR, without recursion for long chains."""
+    """Return the operands of a chain of AND or OR, without recursion for long chains."""
     _only(node, "this", "expression")
     return [
         operand for operand in node.flatten(unnest=False) if isinstance(operand, exp.Expression)
@@ -156,12 +156,12 @@ def _null_safe_equal(node: exp.Expression) -> Predicate:
     column, literal, _ = _sides(node)
     if literal is None:
         return UnaryPredicate("is_null", column)
-    # false, not unknown, where the column is null
+    # `<=>` is false, not unknown, if the column is null
     return and_(UnaryPredicate("not_null", column), LiteralPredicate("eq", column, literal))
 
 
 def _sides(node: exp.Expression) -> tuple[str, Any, bool]:
-    """Column, literal, and whether they stand the other way round."""
+    """Return the column, the literal, and whether the sides are exchanged."""
     _only(node, "this", "expression")
     left, right = _bare(node.this), _bare(node.expression)
     if isinstance(left, exp.Column | exp.Dot):
@@ -194,7 +194,7 @@ def _bare(node: exp.Expression) -> exp.Expression:
 
 
 def _column(node: exp.Expression) -> str:
-    """The full dotted name; quoted parts are taken as they are."""
+    """Return the full dotted name; quoted parts stay unchanged."""
     match _bare(node):
         case exp.Column() as column if all(isinstance(p, exp.Identifier) for p in column.parts):
             _only(column, "this", "table", "db", "catalog")
@@ -239,25 +239,25 @@ def _literal(node: exp.Expression) -> Any:
             except (ValueError, InvalidOperation, OverflowError) as e:
                 raise _not_understood(node, f"has no value: {e}") from e
         case exp.Concat():
-            # adjacent strings, or a quote written twice: Spark versions differ on the latter
+            # adjacent strings, or a doubled quote: Spark versions differ on the latter
             raise _not_understood(node, "is not one literal; write a quote in a string as \\'")
         case _:
             raise _not_understood(node, "is not a literal")
 
 
 def _number(text: str) -> int | float | Decimal:
-    """The number of a literal; one of so many digits that it is past every column is a decimal."""
+    """Return the number of a literal; a number with very many digits becomes a decimal."""
     if text.isdecimal() and len(text) <= _MOST_DIGITS:
         return int(text)
     return float(text) if "e" in text.lower() else Decimal(text)
 
 
 def _cast(node: exp.Expression, literal: exp.Literal) -> Any:
-    """A typed literal: DATE'..', CAST('..' AS DATE), 5L, 1.5D, 1.5BD."""
+    """Return the value of a typed literal: DATE'..', CAST('..' AS DATE), 5L, 1.5D, 1.5BD."""
     text = str(literal.this)
     target = node.args["to"]
     if not isinstance(target.this, exp.DType):
-        # a type that is a name of its own, or nested in a way of its own
+        # a user-defined type name, or an unsupported nested type
         raise _not_understood(node)
     name = target.this.value
     if name in _BITS_BY_INTEGER_TYPE:

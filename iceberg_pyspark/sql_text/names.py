@@ -14,7 +14,7 @@ MAX_LEVEL_LENGTH = 255
 
 
 def is_path(name: str) -> bool:
-    """Whether a name is a path (it holds a slash outside backticks) and not an identifier.
+    """Return whether a name is a path (with a slash outside backticks) and not an identifier.
 
     >>> is_path("/warehouse/db/events"), is_path("db.events"), is_path("db.`a/b`")
     (True, False, False)
@@ -23,7 +23,7 @@ def is_path(name: str) -> bool:
 
 
 def parse_levels(text: str) -> tuple[str, ...]:
-    """The levels of a dotted name; raises `InvalidRequestError` for what is no name.
+    """Return the levels of a dotted name; raise `InvalidRequestError` for an invalid name.
 
     >>> parse_levels("db.events"), parse_levels("`a.b`.`c``d`")
     (('db', 'events'), ('a.b', 'c`d'))
@@ -35,7 +35,7 @@ def parse_levels(text: str) -> tuple[str, ...]:
 
 
 def _levels_in_backticks(text: str) -> list[str]:
-    """The levels of a name, one of which at least is in backticks."""
+    """Return the levels of a name that has at least one level in backticks."""
     levels: list[str] = []
     start, in_backticks = 0, None
     for token in (*term_tokens(text), ClauseToken(".", len(text))):
@@ -48,7 +48,7 @@ def _levels_in_backticks(text: str) -> list[str]:
 
 
 def _level(text: str, start: int, end: int, in_backticks: ClauseToken | None) -> str:
-    """The level between two dots; the first of its tokens in backticks must be all of it."""
+    """Return the level between two dots; a name in backticks must be the whole level."""
     if in_backticks is None:
         return text[start:end]
     begins = in_backticks.start == start
@@ -61,7 +61,7 @@ def _level(text: str, start: int, end: int, in_backticks: ClauseToken | None) ->
 
 
 def quoted(level: str) -> str:
-    """One level, a column's name for instance, as SQL takes it whatever it holds.
+    """Return a level (for example a column's name) in backticks, so that SQL accepts any name.
 
     >>> quoted("a`b")
     '`a``b`'
@@ -70,12 +70,12 @@ def quoted(level: str) -> str:
 
 
 def unquoted(name: str) -> str:
-    """A level or word of SQL without its backticks, if it has any."""
+    """Return a level or word without its backticks, if it has any."""
     return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 
 def quoted_name(levels: Sequence[str]) -> str:
-    """A dotted name as SQL takes it, whatever its levels hold.
+    """Return a dotted name with all levels in backticks, so that SQL accepts any levels.
 
     >>> quoted_name(("db", "a`b"))
     '`db`.`a``b`'
@@ -84,7 +84,7 @@ def quoted_name(levels: Sequence[str]) -> str:
 
 
 def readable_name(levels: Sequence[str]) -> str:
-    """The shortest text that `parse_levels` takes for these levels.
+    """Return the shortest text that `parse_levels` parses to these levels.
 
     >>> readable_name(("db", "a.b"))
     'db.`a.b`'

@@ -1,7 +1,7 @@
-"""Imports the parser of SQL text when it is first needed.
+"""Imports the parser of SQL text on first use.
 
-Importing sqlglot takes 0.2 seconds, which Spark's worker processes, and sessions with simple names
-only, save.
+Importing sqlglot takes 0.2 seconds. Spark's worker processes, and sessions that use only simple
+names, save this time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from iceberg_pyspark.expressions.predicates import Predicate
 
 
 def as_predicate(filter: str | Predicate) -> Predicate:
-    """The unbound predicate; raises `InvalidRequestError` for text that is none."""
+    """Return the unbound predicate; raise `InvalidRequestError` for an invalid text."""
     if not isinstance(filter, str):
         return filter
     from iceberg_pyspark.sql_text.filters import parse_filter  # noqa: PLC0415
@@ -23,39 +23,39 @@ def as_predicate(filter: str | Predicate) -> Predicate:
 
 @dataclass(frozen=True, slots=True)
 class ClauseToken:
-    """A word, a name in backticks or a mark, as the text has it from character `start` on."""
+    """A word, a name in backticks or a mark, with its character offset in the text."""
 
     text: str
     start: int
 
     @property
     def end(self) -> int:
-        """The character behind it."""
+        """The offset of the first character after the token."""
         return self.start + len(self.text)
 
     @property
     def word(self) -> str:
-        """Itself in capitals; a name in backticks equals no keyword."""
+        """The token in capitals; a name in backticks never equals a keyword."""
         return self.text.upper()
 
     @property
     def is_quoted(self) -> bool:
-        """Whether it is a name in backticks."""
+        """Whether the token is a name in backticks."""
         return len(self.text) > 1 and self.text.startswith("`")
 
     @property
     def is_word(self) -> bool:
-        """Whether it is a word: letters, digits and underscores."""
+        """Whether the token is a word: letters, digits and underscores."""
         return self.text.replace("_", "a").isalnum()
 
     @property
     def is_name(self) -> bool:
-        """Whether it is a word or in backticks."""
+        """Whether the token is a word or a name in backticks."""
         return self.is_word or self.is_quoted
 
 
 def term_tokens(text: str) -> list[ClauseToken]:
-    """The tokens of a dotted name, or of a term such as `bucket(16, id) DESC`.
+    """Return the tokens of a dotted name, or of a term such as `bucket(16, id) DESC`.
 
     Raises `InvalidRequestError` for a backtick that is not closed.
     """
@@ -68,9 +68,9 @@ def term_tokens(text: str) -> list[ClauseToken]:
 
 
 def statement_tokens(text: str) -> list[ClauseToken]:
-    """The tokens of one of Iceberg's statements, without its comments.
+    """Return the tokens of one of Iceberg's statements, without comments.
 
-    What is not closed is a token of its own, the last: `/*` or a backtick.
+    The last token is `/*` or a backtick if a comment or name is not closed.
     """
     from iceberg_pyspark.sql_text.parser import statement_spans  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
-"""sqlglot with limits: every failure is a `SqlTextError`.
+"""Wraps sqlglot with limits; every failure is a `SqlTextError`.
 
 Conditions and column lists are parsed with Spark's grammar. Names, terms and Iceberg's own
-statements are split into tokens only: words, names in backticks and marks, which the calling
+statements are only split into tokens: words, names in backticks and marks, which the calling
 modules interpret.
 """
 
@@ -21,21 +21,21 @@ _MAX_CHARACTERS = 1_000_000
 _MAX_BRACKETS = 200
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
-# a `<` behind one of these opens a type, elsewhere it compares
+# after one of these words, `<` opens a type; elsewhere `<` compares
 _OF_TYPES = frozenset({"ARRAY", "MAP", "STRUCT"})
 
 
 class SqlTextError(Exception):
-    """A text that is no SQL; the message is one line about the text alone."""
+    """A text that is not valid SQL; the message is one line about the text."""
 
 
 class _TermTokenizer(Tokenizer):
-    """Tokens of dotted names and terms: no keywords, strings, fractions or comments."""
+    """A tokenizer of dotted names and terms: no keywords, strings, fractions or comments."""
 
     IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ["`"]
-    # sqlglot skips {# #} as a comment where one of these characters is a mark
+    # sqlglot skips {# #} as a comment if one of these characters is a mark
     SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = dict.fromkeys("`.,()", TokenType.UNKNOWN)
-    # what begins as a hexadecimal number may be a name: one token, not two
+    # a name may begin like a hexadecimal number; it must be one token, not two
     HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("0x", "")]
     NUMBERS_CAN_HAVE_DECIMALS: ClassVar[bool] = False
     QUOTES: ClassVar[list[tuple[str, str] | str]] = []
@@ -45,7 +45,7 @@ class _TermTokenizer(Tokenizer):
 
 
 class _StatementTokenizer(_TermTokenizer):
-    """Tokens of Iceberg's statements: terms among comments, which do not nest."""
+    """A tokenizer of Iceberg's statements: terms, and comments, which do not nest."""
 
     SINGLE_TOKENS: ClassVar[dict[str, TokenType]] = {
         mark: TokenType.UNKNOWN for mark in string.punctuation if mark not in "_{#"
@@ -56,20 +56,20 @@ class _StatementTokenizer(_TermTokenizer):
 
 
 def parse_statements(text: str) -> list[exp.Expr | None]:
-    """The statements of a text in Spark's dialect."""
+    """Return the statements of a text in Spark's dialect."""
     tokens = spark_tokens(text)
     _check_depth(tokens)
     try:
         return list(Dialect.get_or_raise("spark").parser().parse(tokens, text))
     except RecursionError as e:
         raise SqlTextError("it is nested too deeply") from e
-    # some texts it does not know make the parser fail with errors that are not its own
+    # for some unknown texts, sqlglot's parser fails with errors that are not its own
     except (SqlglotError, AttributeError, LookupError, TypeError, ValueError) as e:
         raise SqlTextError(_first_line(e)) from e
 
 
 def spark_tokens(text: str) -> list[Token]:
-    """The tokens of a text in Spark's dialect."""
+    """Return the tokens of a text in Spark's dialect."""
     _check_length(text)
     if not is_text(text):
         raise SqlTextError("it holds half of a surrogate pair, which no string can")
@@ -80,12 +80,12 @@ def spark_tokens(text: str) -> list[Token]:
 
 
 def semicolons(text: str) -> list[int]:
-    """Where the semicolons between the statements of a text are."""
+    """Return the offsets of the semicolons between the statements of a text."""
     return [t.start for t in spark_tokens(text) if t.token_type is TokenType.SEMICOLON]
 
 
 def term_spans(text: str) -> list[tuple[int, int]]:
-    """Where the tokens of a name or a term begin and end."""
+    """Return start and end of each token of a name or a term."""
     _check_length(text)
     try:
         return _spans(_TermTokenizer("spark").tokenize(text))
@@ -94,9 +94,9 @@ def term_spans(text: str) -> list[tuple[int, int]]:
 
 
 def statement_spans(text: str) -> list[tuple[int, int]]:
-    """Where the tokens of one of Iceberg's statements begin and end.
+    """Return start and end of each token of one of Iceberg's statements.
 
-    Of a comment or name that is not closed, the last token is the opening: `/*` or a backtick.
+    The last token is the opening `/*` or backtick if a comment or name is not closed.
     """
     _check_length(text)
     try:
@@ -124,7 +124,7 @@ def _check_length(text: str) -> None:
 
 
 def _check_depth(tokens: Sequence[Token]) -> None:
-    """Refuse what would exhaust the stack: a parser that is compiled may not survive it."""
+    """Refuse a text that would exhaust the stack: a compiled parser may crash the process."""
     brackets = types = 0
     before = ""
     for token in tokens:

@@ -34,13 +34,13 @@ _PRIMITIVES: Mapping[exp.DType, types.PrimitiveType] = {
     exp.DType.UUID: types.UUIDType(),
     exp.DType.VARIANT: types.VariantType(),
 }
-# Spark checks their length itself; Iceberg has one type for text
+# Spark checks the length itself; Iceberg has one type for text
 _BOUNDED_STRINGS = (exp.DType.VARCHAR, exp.DType.CHAR)
 _DEFAULT_PRECISION = 10
 
 
 def parse_schema(text: str) -> Schema:
-    """The schema a column list says; raises `InvalidRequestError`.
+    """Return the schema of a column list; raise `InvalidRequestError`.
 
     >>> schema = parse_schema("id BIGINT NOT NULL, tags ARRAY<STRING>")
     >>> [(f.name, str(f.type), f.required) for f in schema.fields]
@@ -62,7 +62,7 @@ def _parse_columns(text: str) -> list[exp.Expression]:
     if not isinstance(statement, exp.Create) or others:
         raise _not_columns(text)
     columns = statement.this.expressions if isinstance(statement.this, exp.Schema) else []
-    # what stands after the columns, such as USING, cannot be part of a schema
+    # clauses after the columns, such as USING, cannot be part of a schema
     clauses = [k for k, v in statement.args.items() if v and k not in ("this", "kind")]
     if clauses or not columns:
         raise _not_columns(text)
@@ -77,7 +77,7 @@ def _not_columns(text: str) -> InvalidRequestError:
 
 
 def _refuse_fixed(text: str) -> None:
-    # the parser takes FIXED(n) for a decimal, as MySQL does; in Iceberg it is bytes
+    # the parser reads FIXED(n) as a decimal, as MySQL does; in Iceberg FIXED is bytes
     try:
         tokens = spark_tokens(text)
     except SqlTextError as e:
@@ -93,7 +93,7 @@ def _refuse_fixed(text: str) -> None:
 def _fields(
     columns: Sequence[exp.Expression], ids: Iterator[int], depth: int = 1
 ) -> tuple[types.NestedField, ...]:
-    """Fields of one struct: all of its own ids before any nested one."""
+    """Return the fields of a struct; all its ids come before ids of nested fields."""
     columns_by_id = [(next(ids), column) for column in columns]
     fields = tuple(_field(field_id, column, ids, depth) for field_id, column in columns_by_id)
     seen: set[str] = set()
@@ -170,7 +170,7 @@ def _type(kind: exp.Expression, name: str, ids: Iterator[int], depth: int) -> ty
 
 
 def _decimal(parts: Sequence[exp.Expression], name: str) -> types.DecimalType:
-    # thousands of digits are no number for Python
+    # Python's int() refuses numbers of thousands of digits
     numbers = [int(p.name) for p in parts if p.name.isdecimal() and len(p.name) < 10]
     precision = numbers[0] if numbers else _DEFAULT_PRECISION
     scale = numbers[1] if len(numbers) > 1 else 0
