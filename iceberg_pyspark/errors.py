@@ -1,4 +1,4 @@
-"""Every error this package raises, as one tree.
+"""Defines every error that this package raises, as one tree.
 
     IcebergError
     ├─ InvalidMetadataError        metadata or data that violates the specification
@@ -27,10 +27,10 @@
        ├─ ConcurrentChangeError    another commit changed what was read: do not retry
        └─ CommitStateUnknownError  may have succeeded: check, never delete its files
 
-Two classes differ only if callers handle them differently. Each takes one positional message, so it
-can be pickled between Python workers; the message says what is wrong, where, and what to do. An
-error does not decide whether written files may be removed: see `commits/outcomes.py`. None is a
-`NotImplementedError`, which Spark ignores while it plans a read.
+Two classes differ only if callers handle them differently. Each error takes one positional message,
+so it can be pickled between Python workers; the message says what is wrong, where, and what to do.
+An error does not decide whether written files may be removed: see `commits/outcomes.py`. No error
+is a `NotImplementedError`, because Spark ignores that error while it plans a read.
 
 Messages are redacted (`redaction.py`), so they contain no secrets.
 """
@@ -118,7 +118,7 @@ class StorageError(IcebergError):
 
 
 class LocationRefusedError(StorageError):
-    """A table refers to a location outside its allowed locations; a setting may allow it."""
+    """A table refers to a location outside of those it may use; a setting can allow it."""
 
 
 class FileAlreadyExistsError(StorageError):
@@ -138,7 +138,7 @@ class CommitConflictError(CommitError):
 
 
 class ConcurrentChangeError(CommitError):
-    """Another commit changed data that this operation read; run the whole operation again."""
+    """Another commit changed what this operation read; run the whole operation again."""
 
 
 class CommitStateUnknownError(CommitError):

@@ -1,4 +1,4 @@
-"""`iceberg-py`, also as `python -m iceberg_pyspark.command_line`."""
+"""Runs `iceberg-py`, also as `python -m iceberg_pyspark.command_line`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line of this process; ends it with one of `exit_codes.py`."""
+    """Run the command line of this process, and exit with a code of `exit_codes.py`."""
     try:
         import typer  # noqa: F401, PLC0415 - it may not be there: that is said
     except ImportError:

@@ -1,4 +1,4 @@
-"""The commands by name, and the options that all of them share."""
+"""Registers the commands by name, and defines the options that all commands share."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Iceberg tables and catalogs at a terminal and in scripts.
+    """Work with Iceberg tables and catalogs at a terminal and in scripts.
 
-    TABLE is db.table in a catalog, or a path: of its folder or of a metadata file.
+    TABLE is a name db.table in a catalog, or the path of a table's folder or of a metadata file.
 
-    Catalogs are configured by these options, PYICEBERG_CATALOG__<NAME>__<KEY>, .pyiceberg.yaml.
+    Configure catalogs by these options, by PYICEBERG_CATALOG__<NAME>__<KEY>, or in .pyiceberg.yaml.
     """
     del version
     logging.basicConfig(level=log_level.value.upper(), format="%(levelname)s %(name)s: %(message)s")

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 
 def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """The rows by column name; maps are mappings, times are text."""
+    """Return the rows as dicts by column name; maps are mappings, dates and timestamps are text."""
     columns = [_with_times_as_text(column) for column in batch.columns]
     printable = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
     rows: list[dict[str, Any]] = printable.to_pylist(maps_as_pydicts="lossy")
@@ -17,7 +17,7 @@ def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _with_times_as_text(column: pa.Array) -> pa.Array:
-    """Dates and timestamps as text: Python has none of nanoseconds, nor of years past 9999."""
+    """Cast dates and timestamps to text: Python has no nanoseconds and no years after 9999."""
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         return pc.cast(column, pa.string())
     return column

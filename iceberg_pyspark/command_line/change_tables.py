@@ -35,7 +35,7 @@ def create_table(
         typer.Option(metavar="KEY=VALUE", help="A property of the table; may be repeated."),
     ] = None,
 ) -> None:
-    """Create a table, and its namespace where there is none."""
+    """Create a table, and its namespace if it does not exist."""
     invocation = invocation_of(context)
     catalog, name = invocation.locate(table)
     new_table = catalog.create_table(
@@ -72,11 +72,11 @@ def drop_table(
     purge: Annotated[bool, typer.Option("--purge", help="Delete its files too.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --purge: do not ask.")] = False,
 ) -> None:
-    """Drop a table; its files stay."""
+    """Drop a table; its files stay, unless --purge deletes them."""
     invocation = invocation_of(context)
     catalog, name = invocation.locate(table)
     if purge and not yes:
-        # a table that is not there needs no answer
+        # a table that does not exist fails here, before the question
         _confirm(f"delete all files of table {name} at {catalog.load_table(name).location}?")
     catalog.drop_table(name, purge=purge)
     invocation.output.done(f"dropped table {name}{' with its files' if purge else ''}")
@@ -116,7 +116,7 @@ def register(
         str, typer.Argument(help="The metadata file of the table: .../metadata/v3.metadata.json.")
     ],
 ) -> None:
-    """Make a table of a metadata file that already exists."""
+    """Register an existing metadata file as a table."""
     invocation = invocation_of(context)
     if is_path(table):
         raise InvalidRequestError(f"'{table}' is a path; a table is registered under a name")
@@ -126,7 +126,7 @@ def register(
 
 
 def _confirm(question: str) -> None:
-    """Ask at a terminal; elsewhere nobody can answer."""
+    """Ask for confirmation at a terminal; raise `InvalidRequestError` without a terminal."""
     if not sys.stdin.isatty():
         raise InvalidRequestError(
             f"there is no terminal to confirm: {question}; pass --yes to confirm"

@@ -53,7 +53,7 @@ def describe(
 
 
 def schema(context: typer.Context, table: TableName) -> None:
-    """The columns of a table."""
+    """Show the columns of a table."""
     invocation = invocation_of(context)
     schema = invocation.table(table).schema
     if invocation.output.as_json:
@@ -65,7 +65,7 @@ def schema(context: typer.Context, table: TableName) -> None:
 
 
 def spec(context: typer.Context, table: TableName) -> None:
-    """The partition spec of a table."""
+    """Show the partition spec of a table."""
     invocation = invocation_of(context)
     loaded = invocation.table(table)
     if invocation.output.as_json:
@@ -80,13 +80,13 @@ def spec(context: typer.Context, table: TableName) -> None:
 
 
 def location(context: typer.Context, table: TableName) -> None:
-    """The base location of a table."""
+    """Show the base location of a table."""
     invocation = invocation_of(context)
     invocation.output.value("location", invocation.table(table).location)
 
 
 def uuid(context: typer.Context, table: TableName) -> None:
-    """The UUID of a table."""
+    """Show the UUID of a table."""
     invocation = invocation_of(context)
     invocation.output.value("uuid", invocation.table(table).metadata.table_uuid)
 

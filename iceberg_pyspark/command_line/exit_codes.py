@@ -1,4 +1,4 @@
-"""The exit codes of the command."""
+"""Defines the exit codes of the command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iceberg_pyspark.errors import (
 
 
 class ExitCode(IntEnum):
-    """The codes; the shell's own, such as 130 after Ctrl-C, are besides."""
+    """The exit codes of the command; the shell uses further codes, such as 130 after Ctrl-C."""
 
     DONE = 0
     FAILED = 1
@@ -41,5 +41,5 @@ _CODES: tuple[tuple[type[Exception], ExitCode], ...] = (
 
 
 def code_of(error: Exception) -> ExitCode:
-    """The code that an error ends the command with."""
+    """Return the exit code of the command for an error."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)

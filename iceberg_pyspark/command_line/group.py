@@ -33,7 +33,7 @@ _FLAGS = ("--json",)
 
 
 def options_first(arguments: Sequence[str]) -> list[str]:
-    """The arguments with the options of `iceberg-py` itself in front, up to a `--`.
+    """Return the arguments with the options of `iceberg-py` itself first, up to a `--`.
 
     >>> options_first(["list", "db", "--catalog", "lake", "--json"])
     ['--catalog', 'lake', '--json', 'list', 'db']
@@ -54,10 +54,10 @@ def options_first(arguments: Sequence[str]) -> list[str]:
 
 
 class CommandLine(TyperGroup):
-    """The commands; every error ends the process with one line and an exit code."""
+    """The group of all commands; every error ends the process with one line and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments, those of `iceberg-py` itself wherever they stand."""
+        """Read the arguments; options of `iceberg-py` itself may follow the command."""
         return super().parse_args(ctx, options_first(args))
 
     def main(
@@ -69,7 +69,7 @@ class CommandLine(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run one command, and as a process of its own end that."""
+        """Run one command; in standalone mode, exit the process with the command's code."""
         run = partial(
             super().main, args, prog_name, complete_var, False, windows_expand_args, **extra
         )
@@ -77,7 +77,7 @@ class CommandLine(TyperGroup):
 
 
 def _code(run: Callable[[], Any]) -> int:
-    """Print the error of a run, and return the exit code."""
+    """Run the command, print its error, and return the exit code."""
     try:
         code = run()
         sys.stdout.flush()
@@ -104,7 +104,7 @@ def _code(run: Callable[[], Any]) -> int:
 
 
 def _read_enough() -> ExitCode:
-    """`iceberg-py ... | head` closed the pipe; Python would complain of it as it ends."""
+    """Return success if `iceberg-py ... | head` closed the pipe, and silence Python's complaint."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return ExitCode.DONE
 

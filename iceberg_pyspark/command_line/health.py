@@ -1,4 +1,4 @@
-"""`health`: the state of a table, and the gain of maintenance."""
+"""Implements `health`: the state of a table, and the gain of maintenance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def health(
         Path | None, typer.Option(help="Write a page with plots to this file instead.")
     ] = None,
 ) -> None:
-    """Tell what state a table is in, what maintenance would gain, and what to type for it."""
+    """Show the state of a table, the gain of maintenance, and the commands to run."""
     invocation = invocation_of(context)
     report = invocation.table(table).health(top=top, lists_storage=list_storage)
     if html is not None:

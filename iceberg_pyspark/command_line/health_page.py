@@ -1,4 +1,4 @@
-"""A health report as one HTML page without external resources.
+"""Renders a health report as one HTML page without external resources.
 
 Names and values come from metadata of possibly untrusted writers, and are escaped.
 """
@@ -57,7 +57,7 @@ _BEHIND_PLOTS = (
 
 
 def health_page(health: TableHealth) -> str:
-    """The whole page; raises `InvalidRequestError` where matplotlib is not installed."""
+    """Return the whole page; raise `InvalidRequestError` if matplotlib is not installed."""
     return "\n".join(_lines(health)) + "\n"
 
 
@@ -67,7 +67,7 @@ def _lines(health: TableHealth) -> Iterator[str]:
     yield '<html lang="en">'
     yield "<head>"
     yield '<meta charset="utf-8">'
-    # a browser refuses what would be loaded, whatever stands in the page
+    # the policy makes the browser refuse external resources, whatever the page contains
     yield (
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
@@ -86,7 +86,7 @@ def _lines(health: TableHealth) -> Iterator[str]:
     yield "<main>"
     yield from _cards(health)
     plot_by_section = {plot.section: plot for plot in plots(health)}
-    # the first is of what the page's head says for the most part
+    # the first section mostly repeats the head of the page, so it comes last
     first, *others = sections(health)
     for section in (*others, first):
         if not section.rows:
@@ -111,7 +111,7 @@ def _lines(health: TableHealth) -> Iterator[str]:
 
 
 def _cards(health: TableHealth) -> Iterator[str]:
-    """The key figures at the top of the page."""
+    """Yield the key figures at the top of the page."""
     sizes, deletes = health.file_sizes, health.deletes
     worthwhile = sum(gain.is_worthwhile for gain in health.procedures)
     yield '<ul class="cards">'

@@ -1,6 +1,6 @@
-"""The plots of a health report, as inline SVG.
+"""Draws the plots of a health report as inline SVG.
 
-matplotlib draws them; its SVG needs no script, and text stays text, in the fonts of the page.
+matplotlib draws the plots; its SVG needs no script, and text stays text in the fonts of the page.
 Colours come from the style of the page, so one page suits light and dark themes.
 """
 
@@ -33,7 +33,7 @@ _COLOURS = {
     _WARN: "var(--warn)",
     _GRID: "var(--grid)",
 }
-"""What matplotlib is told, and what of the page it stands for."""
+"""The placeholder colours that matplotlib uses, and the page's colours that replace them."""
 _LABEL = 32
 _BARS = 15
 _WIDTH = 9.6
@@ -56,7 +56,7 @@ _STYLE: Any = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A plot; `section` is the title of the table that has its figures."""
+    """A plot; `section` is the title of the table with the same figures."""
 
     section: str
     title: str
@@ -65,7 +65,7 @@ class Plot:
 
 
 def plots(health: TableHealth) -> Iterator[Plot]:
-    """The plots that a report has figures for; raises `InvalidRequestError` without matplotlib."""
+    """Yield the plots that have figures; raise `InvalidRequestError` without matplotlib."""
     try:
         from matplotlib import rc_context  # noqa: PLC0415 - an extra
     except ImportError:
@@ -74,7 +74,7 @@ def plots(health: TableHealth) -> Iterator[Plot]:
             "pip install 'iceberg-pyspark[health]', or leave --html out"
         ) from None
     with warnings.catch_warnings(), rc_context(_STYLE):
-        # of letters that matplotlib's font lacks, which are drawn by the page's
+        # matplotlib warns about letters missing in its font; the page's font draws these letters
         warnings.simplefilter("ignore", UserWarning)
         yield from _plots(health)
 
@@ -165,7 +165,7 @@ def _bars(
     is_bad: Sequence[bool],
     text: Callable[[int], str] = lambda n: f"{n:,}",
 ) -> None:
-    """Lying bars, the first at the top, each with its value."""
+    """Draw horizontal bars, the first at the top, each with its value."""
     places = range(len(values))
     colours = [_WARN if bad else _BAR for bad in is_bad]
     bars = axes.barh(places, values, color=colours, height=0.7)
@@ -182,7 +182,7 @@ def _bars(
 def _lines(
     axes: Axes, times_ms: Sequence[int], files: Sequence[int], sizes: Sequence[int | None]
 ) -> None:
-    """Files on the left scale, bytes on the right one, over time."""
+    """Draw files on the left axis and bytes on the right axis, over time."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator  # noqa: PLC0415 - an extra
 
     axes.plot(times_ms, files, color=_BAR, marker="o", markersize=3)
@@ -190,7 +190,7 @@ def _lines(
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(axis="y")
-    # whoever wrote the times, a date may be out of Python's range
+    # the times are milliseconds, because a wrong time may be outside of Python's range of dates
     axes.xaxis.set_major_locator(MaxNLocator(_TIMES))
     span = max(times_ms) - min(times_ms)
     label_part = slice(0, 10) if span > _TIMES * _DAY_MS else slice(5, 19)
@@ -210,13 +210,13 @@ def _short(text: str) -> str:
 
 
 def _svg(figure: Figure, section: str, title: str, what: str) -> str:
-    """A figure as an element of HTML: ids are its own, colours the page's, no size in points."""
+    """Return a figure as an HTML element with unique ids, the page's colours, and no fixed size."""
     written = StringIO()
     nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     figure.savefig(written, format="svg", metadata=nothing, transparent=True)
     root = ElementTree.fromstring(written.getvalue())
     for parent in root.iter():
-        # what it says of lines would be said of the whole page
+        # matplotlib's style element would apply to the whole page
         for element in parent.findall(f"{{{_SVG}}}style"):
             parent.remove(element)
     prefix = re.sub(r"\W+", "-", section.lower())

@@ -1,7 +1,7 @@
-"""What all commands share: the catalog, and the output.
+"""Provides the catalog and the output, which all commands share.
 
-The catalog of a name is that of `--catalog`, else the configured catalog with which the name
-starts, else the default catalog. A path needs none.
+The catalog of a name is the catalog of `--catalog`, else the configured catalog that is the name's
+first level, else the default catalog. A path needs no catalog.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EMBEDDED = "iceberg-warehouse"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invocation:
-    """The options of `iceberg-py` itself."""
+    """The parsed options of `iceberg-py` itself."""
 
     catalog: str | None
     properties: Mapping[str, str] = field(repr=False)
@@ -39,31 +39,31 @@ class Invocation:
 
     @property
     def is_default(self) -> bool:
-        """Whether nothing says which catalog is meant."""
+        """Whether the options do not determine a catalog."""
         return self.catalog is None and not self.properties
 
     def locate(self, name: str) -> tuple[TableCatalog, str]:
-        """The catalog of a table or namespace, and its name there."""
+        """Return the catalog of a table or namespace, and the name in the catalog."""
         if is_path(name):
             return self._paths(name), name
         catalog, rest = self.split(name)
         return self.open(catalog), rest
 
     def split(self, name: str) -> tuple[str | None, str]:
-        """The catalog's name, if the options or the name have one, and the name in it."""
+        """Return the catalog's name, if the options or `name` have one, and the name within it."""
         levels = parse_levels(name)
         if self.is_default and len(levels) > 1 and levels[0] in configured_names(os.environ):
             return levels[0], readable_name(levels[1:])
         return self.catalog, name
 
     def table(self, name: str) -> Table:
-        """The table of that name or path; raises `NoSuchTableError`."""
+        """Return the table with that name or path; raise `NoSuchTableError`."""
         catalog, rest = self.locate(name)
         return catalog.load_table(rest)
 
     def open(self, name: str | None) -> TableCatalog:
-        """A catalog by name, with the properties of the options; None: the default one."""
-        # a second of imports that `--help` and completion need not pay
+        """Open a catalog by name, with the properties of the options; None: the default catalog."""
+        # this import takes a second, which `--help` and completion save
         from iceberg_pyspark.table.table_catalog import load_catalog  # noqa: PLC0415
 
         if name is None and not self.properties:
@@ -83,14 +83,14 @@ class Invocation:
 
 
 def invocation_of(context: typer.Context) -> Invocation:
-    """The options before the command."""
+    """Return the parsed options before the command."""
     invocation = context.find_object(Invocation)
     assert invocation is not None, "the group's callback runs before its commands"
     return invocation
 
 
 def _check_default() -> None:
-    """Refuse to make an embedded catalog in a folder where somebody only looks around."""
+    """Refuse to create an embedded catalog in a folder without a configured default catalog."""
     environment = os.environ
     name = default_name(environment)
     if configured_properties(name, environment) or os.path.isdir(_EMBEDDED):
@@ -103,9 +103,9 @@ def _check_default() -> None:
 
 
 def parse_property(text: str) -> tuple[str, str]:
-    """`key=value` as its parts; raises `typer.BadParameter`."""
+    """Split `key=value`; raise `typer.BadParameter`."""
     key, equals, value = text.partition("=")
     if not key or not equals:
-        # the text may be a secret
+        # the message leaves out the text, which may be a secret
         raise typer.BadParameter("expected key=value")
     return key, value

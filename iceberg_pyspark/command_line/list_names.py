@@ -1,4 +1,4 @@
-"""`list`: namespaces and tables."""
+"""Implements `list`: namespaces and tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def list_names(
 
 
 def _catalog_and_namespace(invocation: Invocation, parent: str) -> tuple[str | None, str]:
-    """The catalog to list, and the namespace in it; the empty one: the catalog's own."""
+    """Return the catalog to list, and the namespace in the catalog; "" for the top level."""
     if invocation.is_default and parent in configured_names(os.environ):
         return parent, ""
     return invocation.split(parent) if parent else (invocation.catalog, "")

@@ -1,4 +1,4 @@
-"""`maintain`: the procedures of `table.maintenance()`."""
+"""Implements `maintain`: the procedures of `table.maintenance()`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def expire_snapshots(
     max_concurrent_deletes: Threads = None,
     plan: Plan = False,
 ) -> None:
-    """Remove old snapshots, and the files that only they need."""
+    """Remove old snapshots, and files that only old snapshots need."""
     with _with_progress(context, table) as (invocation, maintenance):
         result = maintenance.expire_snapshots(
             older_than=_milliseconds(older_than),
@@ -71,7 +71,7 @@ def compute_table_stats(
     ] = None,
     plan: Plan = False,
 ) -> None:
-    """Count the distinct values of columns, for plans of joins."""
+    """Count the distinct values of columns, which helps to plan joins."""
     invocation, maintenance = _of(context, table)
     result = maintenance.compute_table_stats(snapshot_id=snapshot_id, columns=column, dry_run=plan)
     _print(invocation, result)
@@ -99,7 +99,7 @@ def remove_orphan_files(
     max_concurrent_deletes: Threads = None,
     plan: Plan = False,
 ) -> None:
-    """Delete old files of the table's folder that the table does not need."""
+    """Delete old files in the table's folder that the table does not need."""
     with _with_progress(context, table) as (invocation, maintenance):
         result = maintenance.remove_orphan_files(
             older_than=_milliseconds(older_than),
@@ -150,7 +150,7 @@ def rewrite_manifests(
     ] = None,
     plan: Plan = False,
 ) -> None:
-    """Rewrite manifests, each with the files of few partitions."""
+    """Rewrite manifests so that each has the files of few partitions."""
     with _with_progress(context, table) as (invocation, maintenance):
         result = maintenance.rewrite_manifests(spec_id=spec_id, sort_by=sort_by or (), dry_run=plan)
     _print(invocation, result)
@@ -164,7 +164,7 @@ def rewrite_position_delete_files(
     option: Options = None,
     plan: Plan = False,
 ) -> None:
-    """Rewrite position delete files; to deletion vectors in version 3."""
+    """Rewrite position delete files; in version 3, to deletion vectors."""
     with _with_progress(context, table) as (invocation, maintenance):
         result = maintenance.rewrite_position_delete_files(
             where=where, options=dict(map(parse_property, option or [])), dry_run=plan
@@ -174,7 +174,7 @@ def rewrite_position_delete_files(
 
 @maintain_app.command()
 def rewrite_equality_deletes(context: typer.Context, table: TableName, plan: Plan = False) -> None:
-    """Delete by position what equality deletes delete, and remove them."""
+    """Replace equality deletes by position deletes of the same rows."""
     with _with_progress(context, table) as (invocation, maintenance):
         result = maintenance.rewrite_equality_deletes(dry_run=plan)
     _print(invocation, result)
@@ -197,7 +197,7 @@ def rewrite_table_path(
     ] = None,
     plan: Plan = False,
 ) -> None:
-    """Write the metadata of a copy elsewhere, and the list of what to copy."""
+    """Write the metadata of a copy of the table elsewhere, and the list of files to copy."""
     invocation, maintenance = _of(context, table)
     result = maintenance.rewrite_table_path(
         source_prefix=source_prefix,
@@ -220,7 +220,7 @@ def _of(context: typer.Context, table: str) -> tuple[Invocation, TableMaintenanc
 def _with_progress(
     context: typer.Context, table: str
 ) -> Iterator[tuple[Invocation, TableMaintenance]]:
-    """Show on standard error how far a procedure is: a bar, or lines of the log."""
+    """Show the progress of a procedure on standard error: a bar, or log lines."""
     from iceberg_pyspark.command_line.progress import shown_progress  # noqa: PLC0415 - as below
 
     invocation = invocation_of(context)
@@ -239,5 +239,5 @@ def _milliseconds(time: str | None) -> int | None:
 
 
 def _print(invocation: Invocation, result: Any) -> None:
-    """The counts of a result, by their names."""
+    """Print the fields of a result by name."""
     invocation.output.facts({f.name: getattr(result, f.name) for f in fields(result)})

@@ -1,4 +1,4 @@
-"""Rows of metadata tables: `files`, `snapshots`, `history`, `refs`."""
+"""Shows rows of metadata tables: `files`, `snapshots`, `history`, `refs`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iceberg_pyspark.command_line.arguments import SnapshotId, TableName
 from iceberg_pyspark.command_line.invocation import invocation_of
 from iceberg_pyspark.errors import InvalidRequestError
 
-# what fits a line of a terminal; JSON has all columns
+# these columns fit a line of a terminal; JSON has all columns
 _FILE_COLUMNS = ("content", "file_path", "partition", "record_count", "file_size_in_bytes")
 _SNAPSHOT_COLUMNS = ("committed_at", "snapshot_id", "parent_id", "operation")
 _CONTENTS = {0: "data", 1: "position deletes", 2: "equality deletes"}
@@ -31,7 +31,7 @@ def files(
     snapshot_id: SnapshotId = None,
     history: Annotated[bool, typer.Option("--history", help="The files of all snapshots.")] = False,
 ) -> None:
-    """The data and delete files of a snapshot."""
+    """List the data and delete files of a snapshot."""
     if history and snapshot_id is not None:
         raise InvalidRequestError(
             "--history has the files of all snapshots; leave --snapshot-id out"
@@ -41,12 +41,12 @@ def files(
 
 
 def snapshots(context: typer.Context, table: TableName) -> None:
-    """The snapshots of a table."""
+    """List the snapshots of a table."""
     _print(context, table, "snapshots", columns=_SNAPSHOT_COLUMNS)
 
 
 def history(context: typer.Context, table: TableName) -> None:
-    """When which snapshot was the current one."""
+    """List which snapshot was current from when."""
     _print(context, table, "history")
 
 
@@ -55,7 +55,7 @@ def refs(
     table: TableName,
     type_: Annotated[RefType | None, typer.Option("--type", help="Only those.")] = None,
 ) -> None:
-    """The branches and tags of a table."""
+    """List the branches and tags of a table."""
     kind = None if type_ is None else type_.value.upper()
     _print(context, table, "refs", keep=lambda row: kind in (None, row["type"]))
 
@@ -69,7 +69,7 @@ def _print(
     snapshot_id: int | None = None,
     keep: Callable[[Mapping[str, Any]], bool] = lambda row: True,
 ) -> None:
-    """Print a metadata table: in JSON all of its columns, else `columns`."""
+    """Print a metadata table: all columns in JSON, else only `columns`."""
     from iceberg_pyspark.command_line.arrow_rows import rows_of  # noqa: PLC0415 - needs pyarrow
     from iceberg_pyspark.table.reading.snapshot_selection import (  # noqa: PLC0415 - the same
         SnapshotSelector,

@@ -25,7 +25,7 @@ _UNFOLDED = 1_000_000
 
 
 class Output:
-    """Where a command puts its answer."""
+    """The output of a command, as text or as JSON."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
@@ -37,9 +37,7 @@ class Output:
         *,
         right: Collection[int] = (),
     ) -> None:
-        """A table; in JSON a list of objects. Columns of numbers, and those of `right`, are to the
-        right.
-        """
+        """Print a table, or in JSON a list of objects; number columns and `right` align right."""
         if self.as_json:
             self.document([dict(zip(columns, row, strict=True)) for row in rows])
             return
@@ -57,7 +55,7 @@ class Output:
         _print(table)
 
     def facts(self, facts: Mapping[str, Any]) -> None:
-        """Names and values; in JSON one object."""
+        """Print names and values; in JSON one object."""
         if self.as_json:
             self.document(dict(facts))
             return
@@ -69,7 +67,7 @@ class Output:
         _print(table)
 
     def value(self, name: str, value: Any) -> None:
-        """One value alone, which a script can take as it is; in JSON an object of one name."""
+        """Print one value alone, so that a script can use it; in JSON an object with one name."""
         if self.as_json:
             self.document({name: value})
         else:
@@ -80,24 +78,24 @@ class Output:
         _line(f"\n{text}")
 
     def text(self, text: str) -> None:
-        """A line that is to be copied: not folded, however long."""
+        """Print a line for copying: the line is never folded."""
         _line(escaped(text))
 
     def done(self, text: str) -> None:
-        """What a change did; in JSON an object with the one name `done`."""
+        """Print the effect of a change; in JSON an object with the name `done`."""
         self.value("done", text)
 
     def error(self, text: str) -> None:
-        """An error, on one line of standard error."""
+        """Print an error as one line on standard error."""
         sys.stderr.write(f"error: {printable(text)}\n")
 
     def document(self, value: Any) -> None:
-        """A JSON document of any shape."""
+        """Print a JSON document of any shape."""
         _line(json.dumps(_json_value(value), ensure_ascii=False, allow_nan=False))
 
 
 def text_of(value: Any) -> str:
-    """A value as a table shows it.
+    """Return a value as text for a table cell.
 
     >>> text_of(None), text_of(True), text_of({"a": [1.5]}), text_of("two\\nlines")
     ('null', 'true', '{"a": [1.5]}', 'two\\\\nlines')
@@ -112,7 +110,7 @@ def text_of(value: Any) -> str:
 
 
 def _json_value(value: Any) -> Any:
-    """A value of Python in the types of JSON; what JSON has no type for is text."""
+    """Convert a Python value to JSON types; a value without a JSON type becomes text."""
     match value:
         case None | bool() | int() | str():
             return value
@@ -143,9 +141,9 @@ def _grid(*, header: bool) -> Table:
 
 
 def _print(table: Table) -> None:
-    """Print as wide as the terminal is; elsewhere a row is one line."""
+    """Print a table in the width of the terminal; without a terminal, each row is one line."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNFOLDED
-    # rich itself would end the process where a pipe is closed early
+    # rich would end the process if the pipe is closed early, so this function writes the text
     console = Console(file=StringIO(), width=width, highlight=False)
     with console.capture() as text:
         console.print(table)

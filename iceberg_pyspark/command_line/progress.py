@@ -23,8 +23,9 @@ _log = logging.getLogger(__name__)
 def shown_progress(
     console: Console, *, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Told]:
-    """What shows progress until it is left: a bar for the step that runs, or a line of the log for
-    the end of each step and every ten seconds.
+    """Yield a callback that shows progress: a bar on a terminal, else log lines.
+
+    A log line is written at the end of each step and every ten seconds.
     """
     if not console.is_terminal:
         yield _Lines(clock)

@@ -1,4 +1,4 @@
-"""`properties get|set|remove` of tables and namespaces."""
+"""Implements `properties get|set|remove` for tables and namespaces."""
 
 from __future__ import annotations
 

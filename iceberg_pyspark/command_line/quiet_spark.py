@@ -1,4 +1,4 @@
-"""A Spark session for a terminal: the JVM logs nothing, and errors are single lines."""
+"""Starts a Spark session for a terminal: the JVM logs nothing, and errors are single lines."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _SETTINGS = {
 
 
 def start_spark(settings: Mapping[str, str]) -> IcebergSession:
-    """A session with Iceberg installed and `settings`; what its JVM says is not shown."""
+    """Return a session with Iceberg installed and `settings`; the JVM's output is hidden."""
     builder = SparkSession.builder.appName("iceberg-py")
-    # its workers need this package: they are to be this Python
+    # the workers must run this Python, which has this package
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # pyspark logs each refused statement with the frames of its JVM
+    # pyspark would log each refused statement with JVM stack frames
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     for key, value in {**_SETTINGS, **settings}.items():
         builder = builder.config(key, value)
@@ -57,7 +57,7 @@ def start_spark(settings: Mapping[str, str]) -> IcebergSession:
 
 @contextmanager
 def spark_errors() -> Iterator[None]:
-    """Raise errors of Spark as ours: their first lines, and the class of those that are ours."""
+    """Convert Spark's errors: an error of this package keeps its class, others become one line."""
     try:
         yield
     except (PySparkException, Py4JError) as e:
@@ -70,7 +70,7 @@ def spark_errors() -> Iterator[None]:
 
 @contextmanager
 def _jvm_says_to(file: IO[bytes]) -> Iterator[None]:
-    """A process that is started meanwhile has `file` as its standard error, unless we debug."""
+    """Redirect standard error of processes started meanwhile to `file`, unless debug is logged."""
     if logging.getLogger().isEnabledFor(logging.DEBUG):
         yield
         return
@@ -85,7 +85,7 @@ def _jvm_says_to(file: IO[bytes]) -> Iterator[None]:
 
 
 def _first_line(text: str) -> str:
-    """The first part of Spark's message, without statement text, plan and JVM frames."""
+    """Return the first part of Spark's message, without statement text, plan and JVM frames."""
     for end in ("\n\n", "\nJVM stacktrace", ";\n", "\n\tat "):
         text = text.partition(end)[0]
     return " ".join(text.split())

@@ -1,7 +1,7 @@
-"""`sql`: statements in a Spark session with the configured catalogs.
+"""Implements `sql`: statements in a Spark session with the configured catalogs.
 
-The only command that needs pyspark and Java. Catalog properties are set after Spark has started,
-not on the command line of its JVM, which other users of the machine can see.
+Only this command needs pyspark and Java. Catalog properties are set after Spark has started, not on
+the command line of its JVM, which other users of the machine can see.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def run_sql(
     ] = None,
     limit: Limit = 20,
 ) -> None:
-    """Run Spark SQL with the catalogs; without a statement, what is typed or piped in."""
+    """Run Spark SQL with the catalogs; without a statement, read typed or piped statements."""
     invocation = invocation_of(context)
     if statement is not None and file is not None:
         raise InvalidRequestError("both a statement and --file are given; keep one")
@@ -61,7 +61,7 @@ def run_sql(
 
 
 def split_statements(text: str) -> list[str]:
-    """The statements between semicolons; those in strings and comments do not count.
+    """Split the text at semicolons, except semicolons in strings and comments.
 
     >>> split_statements("SELECT ';' ; SHOW TABLES;")
     ["SELECT ';'", 'SHOW TABLES']
@@ -77,7 +77,7 @@ def split_statements(text: str) -> list[str]:
 
 
 def _checked_catalog(invocation: Invocation) -> str | None:
-    """The current catalog, if one is named; a mistake in its configuration needs no Spark."""
+    """Return the current catalog's name, if any; configuration errors show before Spark starts."""
     if invocation.is_default and configured_names(os.environ):
         default = default_name(os.environ)
         return default if default in configured_names(os.environ) else None
@@ -87,7 +87,7 @@ def _checked_catalog(invocation: Invocation) -> str | None:
 def _session(
     invocation: Invocation, name: str | None, settings: Mapping[str, str]
 ) -> IcebergSession:
-    """A new session with the configured catalogs, of which `name` is the current one."""
+    """Return a new session with the configured catalogs; `name` is the current catalog."""
     from iceberg_pyspark.command_line.quiet_spark import start_spark  # noqa: PLC0415 - pyspark
 
     session = start_spark(settings)
@@ -115,7 +115,7 @@ def _run(session: IcebergSession, statement: str, limit: int, output: Output) ->
 
 
 def _run_and_go_on(session: IcebergSession, text: str, limit: int, output: Output) -> None:
-    """Run a typed statement; an error is printed, and the prompt continues."""
+    """Run typed statements; print an error and return to the prompt."""
     try:
         for one in split_statements(text):
             _run(session, one, limit, output)
@@ -124,7 +124,7 @@ def _run_and_go_on(session: IcebergSession, text: str, limit: int, output: Outpu
 
 
 def _typed() -> Iterator[str]:
-    """The typed text up to the end of each line that ends with a semicolon."""
+    """Yield the typed text up to each line that ends with a semicolon."""
     with suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - input() then edits lines and remembers them
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""`scan`: rows of a table or of one of its metadata tables."""
+"""Implements `scan`: rows of a table or of one of its metadata tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 
 _BETWEEN_COMMAS = re.compile(r"(?:`[^`]*`|[^,`])+")
-# as the read options of these names take them
+# the same format as in the read options with these names
 _MILLISECONDS = re.compile(r"[0-9]{1,19}")
 _Bound = Annotated[
     str | None, typer.Option(help="The same by a time, or by milliseconds from 1970.")
@@ -59,7 +59,7 @@ def scan(
     limit: Limit = 20,
     count: Annotated[bool, typer.Option("--count", help="Only how many rows there are.")] = False,
 ) -> None:
-    """The first rows of a table."""
+    """Show the first rows of a table."""
     from iceberg_pyspark.command_line.arrow_rows import rows_of  # noqa: PLC0415 - needs pyarrow
 
     invocation = invocation_of(context)
@@ -89,7 +89,7 @@ def scan(
 
 @dataclass(frozen=True, kw_only=True)
 class _Rows:
-    """Rows that are read as they are asked for."""
+    """Rows that are read lazily."""
 
     names: list[str]
     batches: Iterator[pa.RecordBatch]
@@ -135,7 +135,7 @@ def _rows(
     columns: Sequence[str] | None,
     filter_: str | None,
 ) -> _Rows:
-    """The rows of a table, or of the metadata table that has the name where there is no table."""
+    """Return the rows of a table, or of the metadata table with that name if there is no table."""
     catalog, name_there = invocation.locate(name)
     try:
         table = catalog.load_table(name_there)
@@ -170,7 +170,7 @@ def _rows_of_metadata_table(table: MetadataTable, columns: Sequence[str] | None)
 
 
 def _metadata_table(name: str) -> tuple[str, str]:
-    """The table that a metadata table's name has in it, and which one; the latter empty: none."""
+    """Return a table's name and its metadata table in `name`, which is empty if there is none."""
     from iceberg_pyspark.table.metadata_tables.by_name import (  # noqa: PLC0415 - as above
         METADATA_TABLES,
     )

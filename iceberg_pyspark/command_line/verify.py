@@ -1,4 +1,4 @@
-"""`verify`: checks a table against the specification."""
+"""Implements `verify`: checks a table against the specification."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def verify(
         bool, typer.Option("--check-files", help="Ask the store for every live file too.")
     ] = False,
 ) -> None:
-    """Look for damage in a table: one line for each rule of the specification that it breaks."""
+    """Check a table for damage: print one line for each broken rule of the specification."""
     invocation = invocation_of(context)
     report = invocation.table(table).verify(checks_files=check_files)
     if invocation.output.as_json:
