@@ -245,7 +245,7 @@ def _doc(field: pa.Field) -> str | None:
 
 
 def primitive_of_arrow(type_: pa.DataType, name: str) -> types.PrimitiveType:
-    """Return the Iceberg type for all values of a primitive Arrow type; errors say `name`."""
+    """Return the Iceberg type that holds a primitive Arrow type's values; `name` is for errors."""
     t = pa.types
     if t.is_dictionary(type_):
         return primitive_of_arrow(type_.value_type, name)

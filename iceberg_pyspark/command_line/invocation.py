@@ -39,7 +39,7 @@ class Invocation:
 
     @property
     def is_default(self) -> bool:
-        """Whether the options do not determine a catalog."""
+        """Whether the options determine no catalog."""
         return self.catalog is None and not self.properties
 
     def locate(self, name: str) -> tuple[TableCatalog, str]:

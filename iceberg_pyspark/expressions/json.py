@@ -1,7 +1,7 @@
 """Converts predicates to and from JSON as in the REST catalog (`Expression` in its OpenAPI).
 
-`true` and `false` are written as plain JSON booleans, as PyIceberg does; the objects `{"type":
-"true"}` are also read. Terms are column names; a transform as a term is refused.
+`true` and `false` are written as plain JSON booleans, as PyIceberg does; `{"type": "true"}` and
+`{"type": "false"}` are also read. Terms are column names; a transform as a term is refused.
 """
 
 from __future__ import annotations

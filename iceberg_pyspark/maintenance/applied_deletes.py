@@ -28,8 +28,7 @@ class AppliedDeletes:
     """The delete files of a snapshot, by identity, and the tasks of the files they apply to.
 
     A task covers a whole data file and has all deletes that apply to the file. `tasks` is keyed by
-    the location of the data file. `paths` has the locations for each delete file that applies to
-    any.
+    the location of the data file. `paths` has the data files of each delete file that applies.
     """
 
     files: Mapping[DeleteFileId, DataFile]

@@ -63,8 +63,7 @@ def add_expired_files(
     expired_snapshots = [s for s in before.snapshots if s.snapshot_id not in after.snapshot_by_id]
     if expired_snapshots:
         manifests = _manifests_of(io, expired_snapshots, strict=False)
-        # remaining manifests are read for their live entries; a list may have as many manifests as
-        # files
+        # manifests are kept without partition summaries: a list may have as many manifests as files
         staying = _manifests_of(io, list(after.snapshots), strict=True)
         expired = [m for part, m in manifests.items() if not _stays(m, staying.get(part))]
         for content, paths in _content_of(io, expired, progress):

@@ -134,7 +134,7 @@ def _sliced(array: pa.Array, values: list[Any]) -> list[Any]:
 
 
 def _big_endian(array: pa.Decimal128Array, size: int) -> list[bytes]:
-    """Return the last `size` bytes of each decimal's two's complement; any bytes for nulls."""
+    """Return each decimal's two's complement as `size` big-endian bytes; any bytes for nulls."""
     little = np.frombuffer(array.buffers()[1], dtype=np.uint8).reshape(-1, 16)
     mine = little[array.offset : array.offset + len(array)]
     big = np.ascontiguousarray(mine[:, size - 1 :: -1] if size < 16 else mine[:, ::-1])

@@ -57,7 +57,7 @@ class Leaf:
     path: tuple[str, ...]
     mode: MetricsMode
     repeated: bool
-    """Whether the column is in a list or map: its values are not rows, so nothing is counted."""
+    """Whether the column is in a list or map; its values are not rows, so it has sizes only."""
 
     @property
     def counts(self) -> bool:

@@ -41,7 +41,7 @@ DEFAULT = MetricsMode("truncate", 16)
 
 
 def metrics_mode(text: str, otherwise: MetricsMode) -> MetricsMode:
-    """Return the mode that a property's value names, or `otherwise` for an invalid value, as Java.
+    """Return the mode that a property names, or `otherwise` for an invalid value, as in Java.
 
     >>> metrics_mode("truncate(4)", NONE)
     MetricsMode(kind='truncate', length=4)

@@ -37,7 +37,7 @@ class EqualityDeletes:
         self.field_ids = tuple(dict.fromkeys(i for ids in key_sets for i in ids))
 
     def mask(self, columns: Mapping[int, pa.Array]) -> npt.NDArray[np.bool_] | None:
-        """Return True for each deleted row, or None if no row is deleted."""
+        """Return a mask that is True for deleted rows, or None if no row is deleted."""
         deleted_rows: npt.NDArray[np.bool_] | None = None
         for ids, keys in self._key_sets.items():
             matches = keys.contains([columns[i] for i in ids])

@@ -69,7 +69,7 @@ class DeletedRows(Protocol):
     """The deleted rows of one data file, by position."""
 
     def mask(self, start: int, length: int) -> npt.NDArray[np.bool_] | None:
-        """Return True for each deleted row of the range, or None if no row is deleted."""
+        """Return a mask of the range, True for deleted rows, or None if no row is deleted."""
         ...
 
     def bitmap(self) -> BitMap64:
@@ -84,7 +84,7 @@ class DeletionVectorRows:
         self._bitmap = bitmap
 
     def mask(self, start: int, length: int) -> npt.NDArray[np.bool_] | None:
-        """Return True for each deleted row of the range, or None if no row is deleted."""
+        """Return a mask of the range, True for deleted rows, or None if no row is deleted."""
         mask = positions_mask(self._bitmap, start, length)
         return mask if mask.any() else None
 
@@ -100,7 +100,7 @@ class PositionRows:
         self._positions = positions
 
     def mask(self, start: int, length: int) -> npt.NDArray[np.bool_] | None:
-        """Return True for each deleted row of the range, or None if no row is deleted."""
+        """Return a mask of the range, True for deleted rows, or None if no row is deleted."""
         first, last = np.searchsorted(self._positions, [start, start + length])
         if first == last:
             return None

@@ -84,6 +84,6 @@ def promote(array: pa.Array, type_: types.PrimitiveType) -> pa.Array:
         array = array.dictionary_decode()
         return promote(array, type_)
     if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type):
-        # cast the unit first: Arrow cannot cast between zones and units at once
+        # cast the unit first, so that the second cast changes only the time zone
         return array.cast(pa.timestamp(target.unit, array.type.tz)).cast(target)
     return array.cast(target)

@@ -202,7 +202,7 @@ class _TaskReader:
         return deleted_rows
 
     def _rows_to_return(self, batch: pa.RecordBatch, deleted_rows: Mask | None) -> Mask | None:
-        """Return True for each row to return, or None for all rows."""
+        """Return a mask that is True for the rows to return, or None for all rows."""
         keep = None if deleted_rows is None or self._returns_deleted else ~deleted_rows
         if not isinstance(self.predicate, AlwaysTrue) and (keep is None or keep.any()):
             columns = self._to_filtered(batch)

@@ -76,7 +76,7 @@ def _whole_values(array: pa.StructArray) -> pa.Array:
         name_list = names.get(metadata)
         if name_list is None:
             name_list = names[metadata] = _Names.of(metadata)
-        # the spec does not allow a missing value for a required variant, so it is read as null
+        # a variant at the top must have a value, so a missing value is read as variant null
         values.append(shredded.whole(row, name_list) or _NULL)
     return pa.array(values, pa.binary())
 

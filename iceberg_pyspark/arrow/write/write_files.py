@@ -28,7 +28,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import data_file_name, location_provider
 
 _LARGEST_PIECE = 131_072
-"""The most rows of a batch that are processed at once, so that a huge batch is not copied."""
+"""The most rows of a batch processed at once, so that a huge batch is not copied whole."""
 
 _FEWEST_ROWS = 1000
 """The least rows of a file if there are more rows, as in Java, however small its target size."""
