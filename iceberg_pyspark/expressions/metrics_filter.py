@@ -41,7 +41,7 @@ def column_range(file: DataFile, column: BoundColumn) -> ValueRange:
     nans = _get(file.nan_value_counts, field_id)
     if not isinstance(column.type, FloatType | DoubleType):
         nans = 0
-    # value_counts include nulls and NaNs; for an uncounted row, a field above the column is null
+    # value_counts include nulls and NaNs; in an uncounted row, an enclosing struct is null
     uncounted = values is not None and values < file.record_count
     return ValueRange(
         lower=decode_bound(column.type, _get(file.lower_bounds, field_id)),

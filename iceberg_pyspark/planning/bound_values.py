@@ -55,8 +55,7 @@ def decode_bounds(bounds: pa.Array, type_: types.Type) -> pa.Array:
         case types.BooleanType():
             return _one_by_one(bounds, type_, pa.bool_())
         case _:
-            # bounds of a variant belong to its shredded fields, bounds of a geometry are corners of
-            # a box
+            # bounds of a variant are of its shredded fields, those of a geometry are box corners
             return pa.nulls(len(bounds), pa.bool_())
 
 

@@ -143,8 +143,7 @@ class ColumnRanges:
         nulls, nulls_known = _counts(metric("null_value_counts"))
         self.lower = decode_bounds(metric("lower_bounds"), column.type)
         self.upper = decode_bounds(metric("upper_bounds"), column.type)
-        # value_counts include nulls and NaNs; for an uncounted row, a field above the column is
-        # null
+        # value_counts include nulls and NaNs; in an uncounted row, an enclosing struct is null
         records, _ = _counts(table["record_count"].combine_chunks())
         self.may_be_null = ~nulls_known | (nulls != 0) | (values_known & (values < records))
         if _has_nan(column):

@@ -37,8 +37,7 @@ def compile_avro_records(
 def _struct(
     struct: types.StructType, avro_schema: Mapping[str, Any]
 ) -> Callable[[list[pa.Array], int], list[dict[str, Any]]]:
-    # match fields by position: Avro names are changed, so two fields may exchange names or share
-    # one
+    # match fields by position: Avro names are changed, so two fields may get the same name
     names = [f["name"] for f in avro_schema["fields"]]
     converters = [
         _values(f.type, _branch(avro["type"]))

@@ -89,8 +89,7 @@ class ParquetFileReader(DataFileReader):
             self._stream.will_read([[_bytes_of(g.column(c)) for c in columns] for g in groups])
         batch_rows = _batch_rows(groups, columns)
         for row_groups, position in runs:
-            # columns are selected by index, because a dotted path is ambiguous if a name contains a
-            # dot
+            # select columns by index: a dotted path is ambiguous if a name contains a dot
             batches = file.reader.iter_batches(
                 batch_rows, row_groups=row_groups, column_indices=columns, use_threads=False
             )

@@ -85,8 +85,7 @@ def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.R
                 if converted is not None:
                     yield converted
             if task.file_format == "avro" and 0 <= task.record_count != end:
-                # an Avro file that was truncated between two blocks looks like a valid, shorter
-                # file
+                # an Avro file that was truncated between two blocks looks valid
                 raise StorageError(
                     f"table {context.table}: {task.file_path} is damaged: it has {end} rows, "
                     f"its manifest entry says {task.record_count}"

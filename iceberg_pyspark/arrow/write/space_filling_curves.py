@@ -52,8 +52,7 @@ def hilbert(columns: Sequence[Places], bits: int) -> Places:
         high, low = np.uint64(1 << bit), np.uint64((1 << bit) - 1)
         for axis in axes:
             is_set = (axis & high) != 0
-            # if the bit is set, the first axis is inverted, else the low bits of both axes are
-            # exchanged
+            # invert the first axis if the bit is set, else exchange the low bits of both axes
             mixed = np.where(is_set, np.uint64(0), (axes[0] ^ axis) & low)
             axes[0] ^= np.where(is_set, low, mixed)
             if axis is not axes[0]:
