@@ -1,1 +1,1 @@
-"""The public API through a real local Spark, on the oldest and the newest supported pyspark."""
+"""Tests of the public API on a real local Spark, with the oldest and the newest pyspark."""

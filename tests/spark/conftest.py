@@ -16,17 +16,17 @@ from tests.support.spark_sessions import start_session
 
 @dataclass(frozen=True)
 class Configured:
-    """Where Spark's Python workers find catalogs: they inherit the environment of the JVM."""
+    """The configuration that Spark's Python workers read; they inherit the JVM's environment."""
 
     home: Path
-    """The folder of `.pyiceberg.yaml`, read anew by every query."""
+    """The folder of `.pyiceberg.yaml`; every query reads that file again."""
     warehouse: Path
-    """The warehouse of catalog `from-env`, which is set by variables."""
+    """The warehouse of the catalog `from-env`, which environment variables configure."""
 
 
 @pytest.fixture(scope="session")
 def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Configured]:
-    """The environment that the session of all tests starts in."""
+    """Set the environment variables before the Spark session of all tests starts."""
     result = Configured(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("from-env"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYICEBERG_HOME", str(result.home))
@@ -39,7 +39,7 @@ def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Configured]
 def spark(
     tmp_path_factory: pytest.TempPathFactory, configured: Configured
 ) -> Iterator[SparkSession]:
-    """One classic session on local[2] for all tests of this folder."""
+    """Yield one classic Spark session on local[2] for all tests of this folder."""
     session = start_session(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
@@ -47,9 +47,9 @@ def spark(
 
 @pytest.fixture(scope="module", params=["portable", "native"])
 def read_path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[ReadPath]:
-    """Tests that ask for it run twice: where `format("iceberg-py")` is read portably and natively.
+    """Run a test twice: `format("iceberg-py")` is read by Python workers, then natively.
 
-    Both see the same tables, and none but the plan may show which it was.
+    Both paths see the same tables; only the plan may show which path was used.
     """
     if request.param == "portable":
         yield "portable"
@@ -62,5 +62,5 @@ def read_path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[R
 
 @pytest.fixture(scope="module")
 def read(spark: SparkSession, read_path: ReadPath) -> Read:
-    """Reads a table on the path of the test."""
+    """Return a function that reads a table on the read path of the test."""
     return read_by_steps if read_path == "portable" else partial(read_natively, spark)

@@ -1,4 +1,6 @@
-"""Reads through a catalog with the option `branch`: its rows, beside those of other branches."""
+"""Reads with the option `branch` return the rows of that branch, also beside reads of other
+branches.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def session(
 
 
 def make(session: IcebergSession, table: str, clauses: str) -> None:
-    """Row 1 on all, 11 and 12 on branch b, 21 on c; then a column v, and row 2 with it on main."""
+    """Put row 1 on all branches, 11 and 12 on b and 21 on c; then add column v and put row 2 on
+    main.
+    """
     sql = session.spark.sql
     sql(f"create table {table} (id bigint, g int) using iceberg {clauses}")
     sql(f"insert into {table} values (1, 1)")
@@ -86,7 +90,7 @@ def test_branches_of_a_table_in_one_query(session: IcebergSession, table: str) -
     assert ids(b.union(c).union(main)) == [1, 1, 1, 2, 11, 12, 21]
     assert ids(b.join(c, "id")) == [1]
     assert ids(b.join(main, "id", "left_anti")) == [11, 12]
-    # exchanges of equal plans are one
+    # Spark reuses exchanges of equal plans, so plans of different branches must not be equal.
     sums = [f.groupBy("g").sum("id").selectExpr("g", "`sum(id)` id") for f in (b, c, main)]
     assert sorted(map(tuple, sums[0].union(sums[1]).union(sums[2]).collect())) == [
         *[(1, 1), (1, 12), (1, 22), (2, 2), (2, 12)]
@@ -127,7 +131,7 @@ def test_cached_rows_are_of_the_branch_and_as_new_as_it(session: IcebergSession)
         row.writeTo(table).option("branch", "b").append()
         assert ids(read(session, table, "b")) == [1, 11, 12, 13, 14]
     finally:
-        # what was cached again after the insert is not what `b` reads
+        # Spark cached newer rows after the insert; unpersisting `b` would not drop them.
         session.spark.catalog.clearCache()
 
 

@@ -1,4 +1,4 @@
-"""Every way to change rows, on a branch: its rows alone change, and it is they that are read."""
+"""Every way to change rows of a branch: only the branch changes, and its own rows are read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def session(
 
 
 def branched(session: IcebergSession, name: str, mode: str) -> SparkTable:
-    """Ids 0 to 9 in partitions g = id % 2, on main and on a branch b; then 100 and no 1 on main."""
+    """Put ids 0 to 9 on main and on branch b, partitioned by g = id % 2; then add 100 and delete 1
+    on main.
+    """
     modes = ", ".join(f"'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))
     name = f"branches.db.{name}_{mode[0]}"
     session.spark.sql(
@@ -44,7 +46,7 @@ def branched(session: IcebergSession, name: str, mode: str) -> SparkTable:
 
 
 def contents(table: SparkTable) -> dict[int, str]:
-    """The branch's rows, read by SQL and without Spark; main has what it had."""
+    """Return {id: s} of branch b, read by SQL and without Spark; main must be unchanged."""
     spark = table.to_df().sparkSession
     assert sorted(r.id for r in spark.table(table.name).select("id").collect()) == [
         *(0, 2, 3, 4, 5, 6, 7, 8, 9, 100)
@@ -80,7 +82,7 @@ def test_a_tables_methods(session: IcebergSession, mode: str) -> None:
     for row_id in (1, 2):
         del expected[row_id]
     assert contents(t) == expected
-    # a whole partition by metadata alone, then keys that are looked for by readers
+    # Metadata alone deletes a whole partition; then an equality delete is applied by readers.
     assert t.delete("g = 1", branch="b").deleted == 4
     keys = session.spark.sql("select * from values (4L, 0), (100L, 0), (5L, 1) as v(id, g)")
     t.write_equality_deletes(keys, ["id", "g"], branch="b")
@@ -133,6 +135,6 @@ def test_commits_to_main_are_no_conflict(
 
     monkeypatch.setattr(run_module, "run_job", interrupted)
     assert t.update({"s": "'x'"}, "id in (3, 5)", branch="b").updated == 2
-    # once for the branch, once for the delete of main
+    # The job for the branch ran once, and the job for the delete on main once: no retry.
     assert len(jobs) == 2
     assert contents(t) == {**{i: str(i) for i in range(10)}, 3: "x", 5: "x"}

@@ -1,4 +1,4 @@
-"""How many calls of the JVM a statement takes: no more for many columns than for few."""
+"""The number of calls to the JVM per statement does not grow with the number of columns."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def session(
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The calls of the JVM from now on, but for those that let go of objects.
+    """Return a list that records every later call to the JVM, except calls that release objects.
 
-    And but for what `mapInArrow` does, which names each column to the JVM and lists the names.
+    Calls inside `mapInArrow` are left out too: it passes every column name to the JVM.
     """
     commands: list[str] = []
     for client in (GatewayClient, JavaClient):
@@ -66,7 +66,9 @@ def names(count: int) -> list[str]:
 
 
 def make(session: IcebergSession, count: int, name: str) -> str:
-    """A table of ids 0 to 9 and columns of zeros; `source` has ids 8 to 11 and other values."""
+    """Create a table with ids 0 to 9 and columns of zeros; `source` has ids 8 to 11 and other
+    values.
+    """
     spark, table = session.spark, f"calls.db.{name}_{count}"
     columns = ", ".join(f"{n} int default 5" for n in names(count))
     spark.sql(
@@ -146,7 +148,8 @@ def test_calls_do_not_grow_with_columns(
 ) -> None:
     took: dict[int, int] = {}
     for count in (FEW, MANY):
-        # what only a first statement of its kind does
+        # Run the statement once before counting: a first statement of a kind makes additional
+        # calls.
         change(session, make(session, count, f"{change.__name__}_before"), count)
         table = make(session, count, change.__name__)
         gc.collect()

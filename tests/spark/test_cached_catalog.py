@@ -1,4 +1,4 @@
-"""How often statements load a table from a catalog that is cached, and what they see of it."""
+"""How often statements load a table from a cached catalog, and which version they see."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CATALOG = "spark.sql.catalog.cachedlake"
 
 @pytest.fixture
 def loads(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loads]:
-    """Runs a statement and says how often it loaded a table."""
+    """Yield a function that runs a statement and returns the number of times it loaded a table."""
     count = 0
     load = SqlCatalog.load_table
 
@@ -70,7 +70,7 @@ def test_own_writes_are_seen_and_others_after_refresh_table(
     assert ids() == [3, 4]
     spark.sql("REFRESH TABLE cachedlake.db.t")
     assert ids() == [3, 3, 4]
-    # a commit is made on what there is, whatever the cache has
+    # A commit starts from the catalog's current metadata, even if the cache has older metadata.
     theirs.append(theirs.scan(filter="id = 4").to_arrow())
     spark.sql("INSERT INTO cachedlake.db.t VALUES (5, 'e')")
     assert ids() == [3, 3, 4, 4, 5]

@@ -1,4 +1,4 @@
-"""Changes of a table that Spark has cached: Spark puts what it keeps where the table is named."""
+"""Changes of a cached table: Spark replaces the table in a plan by its cached rows."""
 
 from __future__ import annotations
 

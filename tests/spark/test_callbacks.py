@@ -1,4 +1,6 @@
-"""How the JVM asks Python: beside what pyspark asks itself, and known to these two alone."""
+"""Calls from the JVM to Python: separate from pyspark's own callbacks, and closed to other
+processes.
+"""
 
 from __future__ import annotations
 

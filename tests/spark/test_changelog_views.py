@@ -1,4 +1,4 @@
-"""Changelogs: what rows of `changes` amount to, by the procedure and from Python."""
+"""Changelog views: the net changes of rows, by the procedure and from Python."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def session(
         yield lake
 
 
-# laws, of many random histories in one table
+# General properties, checked on many random histories in one table.
 
 
 def a_history(case: int, *, unique: bool) -> tuple[list[Any], list[Counter[Any]]]:
-    """Rows of `changes` with carry-overs among them, and the rows after each snapshot."""
+    """Return rows of `changes`, with carry-overs, and the rows of the table after each snapshot."""
     chance = random.Random(case)
     moments: list[Counter[Any]] = [Counter()]
     changes: list[Any] = []
@@ -57,7 +57,7 @@ def a_history(case: int, *, unique: bool) -> tuple[list[Any], list[Counter[Any]]
             remaining = [row for row in before.elements() if chance.random() < 0.6]
             new = [(case, chance.choice([1, 2, None]), chance.choice("ab")) for _ in range(3)]
             after = Counter(remaining + new[: chance.randint(0, 3)])
-        # what copy-on-write writes again of what is in both
+        # Copy-on-write may rewrite rows that are in both snapshots: these are the carry-overs.
         again = Counter(row for row in (before & after).elements() if chance.random() < 0.5)
         for type_, rows in (("DELETE", before - after), ("INSERT", after - before)):
             changes += [(*row, type_, ordinal, ordinal + 100) for row in (rows + again).elements()]
@@ -149,7 +149,9 @@ VALUES = [
 
 
 def test_values_are_equal_or_not(spark: SparkSession) -> None:
-    """Of each case: one value deleted, and it and another added; a column for each case."""
+    """Delete a value in each case, and add an equal value and a different one; each case has a
+    column.
+    """
     rows = []
     for case in range(len(VALUES)):
         for value, change in ((1, "DELETE"), (1, "INSERT"), (2, "INSERT")):
@@ -185,11 +187,13 @@ def test_values_that_cannot_be_compared(spark: SparkSession) -> None:
         compared_by(frame.schema.fields)
 
 
-# tables
+# Tables with real snapshots.
 
 
 def make(session: IcebergSession, name: str, version: int, mode: str) -> str:
-    """Snapshots: 0 appends 1 to 4, 1 updates 2, 2 deletes 3, 3 changes nothing, 4 merges."""
+    """Create snapshots: 0 appends 1 to 4, 1 updates 2, 2 deletes 3, 3 only rewrites files, 4
+    merges.
+    """
     table = f"logs.db.{name}"
     sql = session.spark.sql
     modes = ", ".join(f"'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))
@@ -211,7 +215,7 @@ def make(session: IcebergSession, name: str, version: int, mode: str) -> str:
 
 
 def call(session: IcebergSession, name: str, arguments: str = "") -> list[tuple[Any, ...]]:
-    """(ordinal, type, id, v) of each change in a new view, in order."""
+    """Create a changelog view and return (ordinal, type, id, v) of each change, in order."""
     text = f"call logs.system.create_changelog_view(table => 'db.{name}'{arguments})"
     [(view,)] = session.spark.sql(text).collect()
     return shown(session.spark.sql(f"select * from {view}"))

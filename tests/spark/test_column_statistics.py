@@ -1,4 +1,4 @@
-"""Statistics files that say nothing, or are not there, leave queries as they are."""
+"""Statistics files without usable blobs, or missing ones, do not change query results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def session(
 def set_statistics(
     session: IcebergSession, name: str, blobs: Mapping[tuple[int, ...], tuple[str, dict[str, str]]]
 ) -> None:
-    """Have a table's snapshot refer to a statistics file that is not there."""
+    """Set a statistics file that does not exist on the table's current snapshot."""
     table = session.table(f"counted.db.{name}")
     snapshot = table.metadata.current_snapshot
     assert snapshot is not None

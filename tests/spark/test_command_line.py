@@ -1,4 +1,4 @@
-"""`iceberg-py sql`, in the session of these tests."""
+"""`iceberg-py sql` runs in the Spark session of these tests."""
 
 from __future__ import annotations
 

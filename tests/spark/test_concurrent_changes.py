@@ -1,4 +1,4 @@
-"""Two Spark processes change the rows of one table by SQL at once: no change is lost or twice."""
+"""Two Spark processes change one table by SQL at once: each change is applied exactly once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.table_integrity import table_problems
 
 TIMES = 2
 STATEMENTS = (
-    # everybody counts the same rows up, and puts in one of its own
+    # Both processes increment the same rows, and each inserts one row of its own.
     "merge into {t} t using (select * from values (0L), (1L), (2L), ({own}L) as v(k)) u "
     "on t.k = u.k when matched then update set n = n + 1 "
     "when not matched then insert (k, n) values (u.k, 1)",
@@ -96,7 +96,10 @@ def statements(tables: Iterable[str], *, own: int) -> list[str]:
 def another(
     spark: SparkSession, scratch: Path, statements: Sequence[str]
 ) -> Iterator[Callable[[], None]]:
-    """Another process, ready to run statements when it is told; it has done so at the end."""
+    """Start another process that runs the statements once the yielded function is called.
+
+    On exit, wait for the process and check that it succeeded.
+    """
     catalog = {k: v for k, v in spark.conf.getAll.items() if k.startswith("spark.sql.catalog.")}
     settings = {**session_conf(scratch), **catalog}
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Clients of a Spark Connect server: the data source alone, and with Iceberg in the session."""
+"""Clients of a Spark Connect server: with only the data source, and with Iceberg in the session."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One server for all: each client has a session of its own."""
+    """Yield the address of one server for all tests; each client has its own session."""
     with connect_server(tmp_path_factory.mktemp("server")) as url:
         yield url
 
@@ -92,7 +92,8 @@ def test_a_connect_client_reads_and_writes(server: str, tmp_path: Path) -> None:
     printed = run_python(script, server, str(tmp_path))
     actual = json.loads(printed.splitlines()[-1])
     assert f"folder {tmp_path}/nothing holds no Iceberg table" in actual.pop("error")
-    # the filtered and the whole count, the rows after an overwrite, and the frame loaded before
+    # The filtered count and the full count, the rows after an overwrite, and the frame loaded
+    # before it.
     assert actual == {
         "session": "pyspark.sql.connect.session",
         "discovered": [[1, 5], [8], 5],

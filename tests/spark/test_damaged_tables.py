@@ -1,4 +1,4 @@
-"""Damaged, hostile and future tables: one clear error that says where, and nothing is changed."""
+"""Damaged, hostile and future tables: one clear error names the file, and nothing changes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ IDS = StructType().add("id", LongType())
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    """Three rows in one file, of which a deletion vector deletes the middle one."""
+    """Create a table with three rows in one data file; a deletion vector deletes the middle row."""
     new_table = create_path_table(
         tmp_path / "t",
         "id BIGINT",
@@ -80,7 +80,7 @@ def manifest_list(table: Table) -> Path:
 
 
 def manifest(table: Table) -> Path:
-    """The first manifest of data files: its writer counts from 0."""
+    """Return the first manifest of data files; writers number manifests from 0."""
     return min(Path(table.location).glob("metadata/*-m0.avro"), key=lambda f: f.stat().st_mtime_ns)
 
 
@@ -93,7 +93,7 @@ def vector_file(table: Table) -> Path:
 
 
 def cut(file: Path) -> None:
-    """Leave what a file begins with."""
+    """Truncate a file to its first 20 bytes."""
     file.write_bytes(file.read_bytes()[:20])
 
 
@@ -112,7 +112,7 @@ def flip_in_the_middle(file: Path) -> None:
 
 
 def flip_in_the_vector(file: Path) -> None:
-    """One bit of the bitmap, which a checksum covers."""
+    """Flip one bit of the bitmap, which a checksum protects."""
     data = bytearray(file.read_bytes())
     data[4 + 4 + 4 + 10] ^= 1
     file.write_bytes(data)
@@ -189,7 +189,7 @@ def test_metadata_that_breaks_the_specification_is_refused(
 def test_an_append_to_a_damaged_table_changes_nothing(
     table: Table, part: Callable[[Table], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # as in a process that has not written the list itself
+    # Empty the cache, as in a process that has not written the manifest list itself.
     monkeypatch.setattr(manifest_lists, "_WRITTEN", DecodedCache(2**20, len))
     cut(part(table))
     files = {f: f.read_bytes() for f in Path(table.location).rglob("*") if f.is_file()}
@@ -200,18 +200,20 @@ def test_an_append_to_a_damaged_table_changes_nothing(
 
 
 def test_an_append_after_damage_to_a_list_of_this_process_writes_it_whole(table: Table) -> None:
-    """A commit knows what its process has written, and the next list has all of it."""
+    """The commit takes the list from its process's memory, so the next list is complete."""
     cut(manifest_list(table))
     options = {"path": table.location}
     IcebergWriter(prepare_write(options, IDS, overwrite=False)).commit([WrittenFiles(())])
     assert read_by_steps(table.location).rows == [(0,), (2,)]
 
 
-# what a user of Spark sees
+# Errors as a user of Spark sees them.
 
 
 def file_refusal(frame: DataFrame, read_path: ReadPath) -> tuple[str | None, str]:
-    """Class and message of the error for a damaged data file; Spark's own reader has its own."""
+    """Return class and message of the error for a damaged data file; natively, Spark's own error
+    (no class).
+    """
     if read_path == "portable":
         return refusal(frame.collect)
     with pytest.raises(Py4JJavaError, match="FAILED_READ_FILE") as caught:
@@ -247,7 +249,7 @@ def test_users_see_our_message_for_damage_on_driver_and_executor(
     error, text = refusal(lambda: load(spark, table.location))
     assert "format-version 5 is not supported" in text
     before = sorted(Path(table.location).rglob("*"))
-    # where writes go by the bridge, Spark's own class of it has our words
+    # Where the bridge writes, Spark raises its own exception class with our message.
     with pytest.raises(PySparkException, match="format-version 5 is not supp"):
         save(spark.range(1), table.location)
     assert sorted(Path(table.location).rglob("*")) == before

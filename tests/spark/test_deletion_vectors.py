@@ -1,4 +1,4 @@
-"""Deletion vectors that executors read: the same rows and refusals as where the driver reads."""
+"""Executors that read deletion vectors return the same rows and errors as the driver does."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_vector_is_read_once_for_all_tasks_and_queries(session: IcebergSession
 def test_tasks_at_the_same_time_read_a_vector_once(
     session: IcebergSession, tmp_path: Path, lasting: bool
 ) -> None:
-    """Unless its file's name may come to mean other bytes."""
+    """The exception is a file whose content may change under the same name: each task reads it."""
     rng = random.Random(1)
     positions = BitMap64(rng.sample(range(10**9), 400_000))
     blob = encode_deletion_vector(positions)
@@ -177,7 +177,7 @@ def test_positions_of_64_bits(session: IcebergSession, tmp_path: Path) -> None:
 def test_what_is_decoded_and_what_is_refused_is_the_same_in_python(
     session: IcebergSession, tmp_path: Path
 ) -> None:
-    """Wrong bits before and behind the checksum, and blobs that are cut."""
+    """Flip bits inside and outside the checksummed part, and truncate blobs."""
     rng = random.Random(7)
     good = BitMap64(
         [*range(100), *range(70_000, 90_000, 2), *range(200_000, 300_000), 2**32 + 3, 2**33]
@@ -218,14 +218,14 @@ def test_what_is_decoded_and_what_is_refused_is_the_same_in_python(
 
 
 def test_a_blob_of_few_bytes_takes_little_memory(session: IcebergSession, tmp_path: Path) -> None:
-    """Runs of all positions of 64 keys: as bits they would be 32 GiB."""
+    """Run containers that cover all positions of 64 keys would take 32 GiB as bitsets."""
     every = b"\x3b\x30\xff\xff" + b"\xff" * 8192
     every += b"".join(i.to_bytes(2, "little") + b"\xff\xff" for i in range(2**16))
     every += b"\0" * 4 * 2**16 + b"\x01\x00\x00\x00\xff\xff" * 2**16
     vector = vector_of(*((key, every) for key in range(4)))
     task = vector_probe(session.spark, tmp_path / "v.puffin", [framed(vector)], [2**34]).task()
     assert task.applyAsLong(0, 3 * 2**32 + 12345) == 1
-    # a number of bitmaps that nobody could hold
+    # The header claims more bitmaps than memory could hold.
     claims = framed((2**62).to_bytes(8, "little") + vector_of((0, every))[8:])
     task = vector_probe(session.spark, tmp_path / "w.puffin", [claims], [2**32]).task()
     with pytest.raises(PySparkException, match="damaged deletion vector"):

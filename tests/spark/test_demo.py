@@ -1,5 +1,5 @@
-"""`make demo`, smaller: it ends well, says what a newcomer looks for, and what it tells to type
-works.
+"""A small `make demo` succeeds, prints the facts that a newcomer looks for, and the commands that
+the demo suggests work.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ def test_the_demo_shows_skipped_files_and_two_snapshots(tmp_path: Path) -> None:
     assert re.search(r"reads 3 of 83 files, 0\.\d of \d\.\d MB", shown)
     assert "✓ the same from all files and columns" in shown
     assert "15,000 rows then, 16,000 rows now" in shown
-    # every query with both times and their ratio
+    # Three queries, each with both times and their ratio.
     assert len(re.findall(r"│ \d+\.\d\d s +│ \d+\.\d\d s +│ \d+\.\dx +│", shown)) == 3
-    # merged with deletion vectors, a year dropped with its files, all states still there
+    # A merge wrote deletion vectors and a year was dropped with its files; all snapshots are
+    # listed.
     assert re.search(r"│ overwrite +│ 235 +│ 160 +│ \+7 -0 +│ 16,075", shown)
     assert re.search(r"│ delete +│ 0 +│ 524 +│ \+0 -3 +│ 13,262", shown)
     assert "which mark 411 rows" in shown
-    # nothing but its own lines: Spark's are in the log
+    # The output has only the demo's own lines; Spark's lines are in the log.
     assert " WARN " not in shown
     assert " WARN " in (tmp_path / "demo folder/spark.log").read_text(encoding="utf-8")
     assert "--from parquet 'demo folder/input/orders.parquet' \\\n" in shown
@@ -43,7 +44,7 @@ def test_the_demo_shows_skipped_files_and_two_snapshots(tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 def test_the_demo_skips_as_much_on_a_rest_catalog_and_s3(tmp_path: Path) -> None:
-    s3_file_io_jars(rest_fixture.VERSION)  # what is missing skips this
+    s3_file_io_jars(rest_fixture.VERSION)  # skips the test if jars are missing
     arguments = ("--scale", "0.01", "--folder", "demo", "--catalog", "rest", "--chapters", "5")
     shown = run_python(tmp_path, DEMO, *arguments)
     assert "60,175 rows by months(l_shipdate) in 83 files" in shown
@@ -59,7 +60,7 @@ def run_python(folder: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
-        # `export PYICEBERG_HOME=` is what the demo says to do
+        # The demo tells the user to `export PYICEBERG_HOME=`.
         env={**spark_environment(), "PYICEBERG_HOME": str(folder / "demo folder")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -72,7 +73,7 @@ def run_python(folder: Path, *arguments: str) -> str:
 
 
 def no_spark_block(shown: str) -> str:
-    """What the demo says to type into `python`; the last value printed."""
+    """Return the code that the demo suggests for `python`, changed to print the last expression."""
     result = re.search(r"^import iceberg_pyspark as ice\n.*?(?=\n\n)", shown, re.M | re.S)
     assert result is not None
     *lines, last = result[0].splitlines()

@@ -1,4 +1,4 @@
-"""Every block of Python and SQL in README.md and docs/ runs, page by page, in one session."""
+"""Every block of Python and SQL in README.md and docs/ runs; each page has one session."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ def folder(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Path]:
-    """A folder for all that a page writes: `/warehouse`, the working folder, the default catalog.
+    """Yield a folder for everything that a page writes: `/warehouse`, the working folder and the
+    default catalog.
 
-    Spark's Python workers work elsewhere, so the default catalog is configured for them.
+    Spark's Python workers have another working folder, so the default catalog is configured for
+    them.
     """
     monkeypatch.chdir(tmp_path)
     settings = dict(spark.conf.getAll)
@@ -65,7 +67,7 @@ def test_the_code_of_a_page_runs(
 
 
 def test_there_is_code_to_run() -> None:
-    """A fence that is written otherwise would run nothing, and nobody would see it."""
+    """Code fences written in another style would run nothing, and no other test would notice."""
     blocks = [b for page in WITH_CODE for b in blocks_of(page) if b.language in RUN]
     assert len(WITH_CODE) > 8
     assert len(blocks) > 40

@@ -1,4 +1,4 @@
-"""What fails says the same through Spark as without it: its message is the first line."""
+"""An error has the same message with and without Spark, and the message is the first line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PARTIAL = ROWS.drop_columns(["id"])
 
 @dataclass(frozen=True)
 class Lake:
-    """Tables, some of them damaged, and a session to ask for them."""
+    """Tables, some of them damaged, and the Spark session and catalog to read them."""
 
     spark: SparkSession
     catalog: TableCatalog
@@ -85,7 +85,9 @@ def installed(lake: Lake) -> Iterator[IcebergSession]:
 
 @dataclass(frozen=True)
 class Failure:
-    """One operation in its ways: without Spark, as the format, in SQL or on a `SparkTable`."""
+    """One failing operation in each form: without Spark, by the format, and in SQL or on a
+    `SparkTable`.
+    """
 
     plain: Callable[[Lake], object]
     table: str = "t"
@@ -187,7 +189,7 @@ IN_SQL = [name for name, failure in FAILURES.items() if failure.native is not No
 
 
 def error_of(action: Callable[[], object]) -> tuple[str, str]:
-    """Class and message of an error of ours."""
+    """Return class name and message of the `IcebergError` that the action raises."""
     with pytest.raises(IcebergError) as caught:
         action()
     return type(caught.value).__name__, str(caught.value)
@@ -206,8 +208,8 @@ def text_of(action: Callable[[], object]) -> str:
 def test_where_iceberg_is_not_installed_the_message_stands_in_spark_s_first_line(
     lake: Lake, name: str
 ) -> None:
-    """Spark puts its own words before it, and of a task's failure a line of them."""
-    # clones of a session, in which Spark has cached tables for other tests, have Iceberg still
+    """Spark puts a prefix before the message, and one more line before it if a task failed."""
+    # Cloned sessions, which cache tables for other tests, still have Iceberg installed.
     say_errors_as_before()
     failure = FAILURES[name]
     error, message = error_of(lambda: failure.plain(lake))
@@ -255,7 +257,7 @@ def test_sql_says_it_first(lake: Lake, installed: IcebergSession, name: str) -> 
 
 
 def test_spark_s_own_errors_stay_as_they_are(lake: Lake, installed: IcebergSession) -> None:
-    """A condition that users of Spark know, its class and its text."""
+    """Spark's own errors keep their condition, class and text."""
     with pytest.raises(captured.AnalysisException) as caught:
         lake.spark.sql("select * from said.db.missing").collect()
     assert caught.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"

@@ -1,4 +1,6 @@
-"""A release of Spark on which parts of the bridge do not compile, or lack what they look for."""
+"""A Spark release on which parts of the bridge do not compile or do not find a Spark class or
+method.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ NO_WRITER = ("IcebergPyInternals.writeFiles", "IcebergPyInternals.writeFilesOfTo
 def first_steps(
     folder: Path, changes: dict[str, list[tuple[str, str]]], *parts: str
 ) -> dict[str, Any]:
-    """First steps of some parts where sources are changed so; besides, what was logged."""
+    """Run the first steps of some parts with changed Java sources; return results and log."""
     script = folder / "driver.py"
     script.write_text(DRIVER, encoding="utf-8")
     scratch = folder / "scratch"

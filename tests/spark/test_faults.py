@@ -1,7 +1,8 @@
-"""SQL statements whose commit is stopped on the driver: the old rows or the new ones, no others.
+"""SQL statements whose commit is interrupted on the driver leave either the old rows or the new
+rows.
 
-The fault matrix (tests/faults) stops every operation without Spark everywhere; here it is shown
-that what Spark's statements add around a commit removes nothing either.
+The fault matrix (tests/faults) interrupts every operation without Spark at every call. These tests
+show that the steps that Spark's statements add around a commit remove nothing either.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def test_a_statement_whose_commit_is_stopped(
             with faults.armed(None, "before", "own"):
                 session.spark.sql(statement.format(t=twin))
             names = faults.names
-        # the commit's own call of that name is the last but for what follows a commit
+        # The commit's own call is the last one of that name before the calls that follow a commit.
         at = len(names) - names[::-1].index(call)
         error: BaseException | None = None
         with faults.armed(at, moment, kind):

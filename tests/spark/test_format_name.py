@@ -1,6 +1,6 @@
 """`format("iceberg-py")` and `format("iceberg")` in a session with Iceberg: names, modes, views.
 
-How rows are read and written by these names is what `test_reads.py` and `test_writes.py` are about.
+`test_reads.py` and `test_writes.py` test how rows are read and written by these names.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def test_hidden_columns(
     rows = spark.range(3).selectExpr("id", "id % 2 part", "encode('x', 'utf-8') b")
     rows.write.format("iceberg-py").partitionBy("part").option("format-version", "3").save(table)
     reader = spark.read.format("iceberg-py")
-    # a filter that Spark has no exact counterpart of keeps a read portable
+    # Spark has no exact equivalent of this filter, so Python workers read the table.
     frame = (reader if native else reader.option("filter", "b >= X'00'")).load(table)
     assert ("BatchScan iceberg-py" in plan_of(frame)) != native
     assert frame.columns == ["id", "part", "b"]

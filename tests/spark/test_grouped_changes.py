@@ -1,7 +1,7 @@
-"""Changes of a table by the rows of another that is partitioned alike: joined without a shuffle.
+"""Changes of a table by a source with the same partitioning are joined without a shuffle.
 
-What is written is distributed by the table's partitions, which is a shuffle of its own. Where the
-source is small beside the table and Spark broadcasts it, its keys are filters of a running query.
+Written rows are distributed by the table's partitions, which is a separate shuffle. If the source
+is small and Spark broadcasts it, its keys become run-time filters of the target's scan.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def make(session: IcebergSession, name: str, rows: str, clauses: str, mode: str)
 def changed_plainly(
     session: IcebergSession, name: str, statement: str, source: str
 ) -> list[tuple[Any, ...]]:
-    """What a statement leaves of an unpartitioned table."""
+    """Run the statement on an unpartitioned table and return the remaining rows."""
     table = make(session, f"{name}_plain", ROWS.format(0, 300), "", "merge-on-read")
     session.spark.sql(statement.format(t=table, s=source))
     return rows_of(session, table)
@@ -171,7 +171,7 @@ LATE = {
 
 @pytest.mark.parametrize(
     ("name", "mode"),
-    # the source of a merge that rewrites files is cached, and what selects its rows not seen
+    # A copy-on-write merge caches its source, so no run-time filter reaches the scan of the target.
     [(n, m) for n in LATE for m in MODES if (n, m) != ("merge", "copy-on-write")],
 )
 def test_files_are_skipped_by_keys_that_a_running_query_finds(
@@ -181,9 +181,9 @@ def test_files_are_skipped_by_keys_that_a_running_query_finds(
     name: str,
     mode: str,
 ) -> None:
-    # a smaller source is asked for its keys beforehand
+    # The keys of a small source would be collected before the query, so turn that off.
     monkeypatch.setattr(key_range, "MOST_SOURCE_BYTES", 0)
-    # one row of partition 3
+    # The source selects one row, in partition 3.
     source = make(session, f"late_{name}", ROWS.format(0, 10), "", mode)
     expected = changed_plainly(session, f"late_{name}_{mode[0]}", LATE[name], source)
     target = make(session, f"of_{name}", ROWS.format(0, 300), "partitioned by (g)", mode)

@@ -1,4 +1,6 @@
-"""Joins of tables that are partitioned alike need no shuffle; the catalog has their functions."""
+"""Joins of tables with the same partitioning need no shuffle; the catalog has the transforms as
+functions.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ def exchanges(plan: str) -> int:
 
 
 def joined(session: IcebergSession, left: str, right: str, on: str) -> str:
-    """Compare a join on both sides with that of the plain rows; the plan of ours."""
+    """Check that a join of two tables equals the join of plain rows; return its plan."""
     query = "select a.id, b.id, a.s, b.g from {} a join {} b on " + on
     ours = session.spark.sql(query.format(f"grouped.db.{left}", f"grouped.db.{right}"))
     plain = session.spark.sql(query.format("left_plain", "right_plain"))
@@ -126,7 +128,7 @@ def test_files_are_grouped_only_where_the_plan_wants_rows_of_a_key_together(
         assert exchanges(plan_of(frame)) == 0, plan_of(frame)
         expected = session.spark.sql(plain.format("left_plain")).collect()
         assert spark_rows(frame.collect()) == spark_rows(expected)
-    # with rows that come in no groups a join shuffles them or sends them to all tasks
+    # If the rows of one side are not grouped, the join shuffles or broadcasts them.
     one_sided = "select a.id, b.id from {} a join right_plain b on a.g = b.g where b.id < 103"
     frame = session.spark.sql(one_sided.format("grouped.db.use_left"))
     with configured(session.spark, {"spark.sql.autoBroadcastJoinThreshold": "10MB"}):
@@ -228,7 +230,7 @@ def test_deleted_rows_stay_deleted_in_groups(session: IcebergSession) -> None:
 
 
 def test_what_cannot_be_grouped_is_shuffled(session: IcebergSession) -> None:
-    """Files of another spec have no such key, and keys of old times are not certain."""
+    """Files of another partition spec lack the key, and days before 1970 may be wrong."""
     spark = session.spark
     make(session, "keyed", "left_plain", "")
     table = session.table("grouped.db.keyed")
@@ -311,7 +313,7 @@ NOT_KNOWN = {"decimal(9, 2)": ("truncate",), "date": ("hours",)}
 
 
 def physical(value: Any) -> Any:
-    """As the specification's values are held: days and microseconds from 1970."""
+    """Return a value in the specification's physical form: days or microseconds since 1970."""
     if isinstance(value, datetime):
         zone = timezone.utc if value.tzinfo is None else value.tzinfo
         delta = value.replace(tzinfo=zone) - datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -378,7 +380,7 @@ def test_one_side_is_shuffled_by_keys_that_executors_know(
 
 @pytest.fixture
 def partial(session: IcebergSession) -> Iterator[None]:
-    """Large groups are spread over tasks, each joined with all of the other side's group."""
+    """Spread large groups over several tasks, each joined with the other side's whole group."""
     settings = {
         "spark.sql.sources.v2.bucketing.partiallyClusteredDistribution.enabled": "true",
         "spark.sql.iceberg.read.split-size": "1",
@@ -419,7 +421,7 @@ def test_large_groups_are_spread_over_tasks(
     assert spark_rows(ours.collect()) == spark_rows(plain.collect())
     assert exchanges(plan_of(ours)) == 0
     groups = 5 if key == "g" else 4
-    # of a full join no side can be given to several tasks, of a left one not the smaller side
+    # A full join can split neither side over several tasks, a left join not its smaller side.
     assert (ours.rdd.getNumPartitions() > groups) is (how not in ("full", "left"))
     counted = "select {k}, count(*), sum(n) from (select a.{k}, a.id n from {l} a {how} join {r} b "
     counted += "on a.{k} = b.{k}) group by {k}"

@@ -1,4 +1,4 @@
-"""Reads through a catalog of what was appended, or changed, between snapshots."""
+"""Reads through a catalog of appended or changed rows between snapshots."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def session(
 
 
 def make(session: IcebergSession, table: str, clauses: str) -> None:
-    """Snapshots: 0 appends 1 and 2, 1 appends 11 and 12, 2 deletes 11, 3 appends 21 with a v."""
+    """Create snapshots: 0 appends 1 and 2, 1 appends 11 and 12, 2 deletes 11, 3 appends 21 with a
+    v.
+    """
     sql = session.spark.sql
     modes = "'write.delete.mode'='merge-on-read', 'format-version'='3'"
     sql(f"create table {table} (id bigint, g int) using iceberg {clauses} tblproperties ({modes})")
@@ -116,7 +118,7 @@ def test_two_ranges_in_one_query(session: IcebergSession, table: str) -> None:
     assert ids(first.union(last).union(whole)) == [1, 2, 11, 12, 12, 21, 21]
     assert ids(first.join(last, "id")) == []
     assert ids(first.join(whole, "id", "left_anti")) == [11]
-    # exchanges of equal plans are one
+    # Spark reuses exchanges of equal plans, so plans of different ranges must not be equal.
     sums = [f.groupBy("g").sum("id").selectExpr("g", "`sum(id)` id") for f in (first, last)]
     assert sorted(map(tuple, sums[0].union(sums[1]).collect())) == [(1, 11), (1, 21), (2, 12)]
     again = between(session, table, 0, 1).groupBy("g").sum("id")
@@ -305,7 +307,7 @@ def test_changes_of_rows_take_no_part_of_a_table(
 
 
 def test_changes_of_rows_refuse_options_that_are_not_of_reads(session: IcebergSession) -> None:
-    """They would have no effect: neither those of writes nor what nobody knows."""
+    """Write options and unknown options would have no effect on a read, so they are refused."""
     before = session.table(PLAIN).metadata.refs
     for name, value in (
         ("target-file-size-bytes", "1000000"),

@@ -1,4 +1,4 @@
-"""jobs/ingest.py: files into a table, what it says, and its exit codes."""
+"""jobs/ingest.py: it appends files to a table; its output and its exit codes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def warehouse(tmp_path: Path) -> Path:
 
 
 def ingest(warehouse: Path, source: Path, *more: str, format: str = "csv") -> int:
-    """Run the job in this process, where it finds the session of the tests."""
+    """Run the job in this process, so that it uses the Spark session of the tests."""
     return main(
         [
             *("--from", format, str(source), "--to", "lake.db.events"),

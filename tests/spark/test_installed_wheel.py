@@ -1,6 +1,6 @@
-"""A wheel built from the checkout, installed outside of it: it holds all that README.md promises.
+"""A wheel built from the checkout and installed elsewhere works as README.md promises.
 
-What the package needs comes from the environment of the tests, the package from the wheel alone.
+The dependencies come from the environment of the tests; only the package comes from the wheel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PACKAGES = ("iceberg_pyspark", "pyspark_iceberg_py")
 def run(command: Sequence[str | Path], folder: Path) -> str:
     """Run a program in a folder, without the checkout on its path; return its stdout.
 
-    Spark takes its defaults from the folder.
+    Spark reads its default settings from the same folder.
     """
     environment = {k: v for k, v in spark_environment().items() if k != "PYTHONPATH"}
     environment |= {name: str(command[0]) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
@@ -103,8 +103,8 @@ def test_it_runs_the_quick_start_of_readme_outside_of_the_checkout(
     run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "fresh"], tmp_path)
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
     run([*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], tmp_path)
-    # a path in a .pth file is searched after the wheel, and no .pth file in it is read: the
-    # editable install of the environment of the tests does not count
+    # Python searches a path from a .pth file after the wheel, and ignores .pth files in that path,
+    # so the tests' editable install of the package has no effect.
     dependencies = tmp_path / "fresh" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
     pth = dependencies / "site-packages" / "dependencies.pth"
     pth.write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A change whose rows a source selects reads the files that can hold the source's keys."""
+"""A change that a source selects rows for reads only files that can contain the source's keys."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def session(
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[TableScan]:
-    """The scans of a target that are carried out."""
+    """Return a list that records the scans of a change's target."""
     scans: list[TableScan] = []
     note = TargetReads.record_scan
 
@@ -84,7 +84,9 @@ def make(session: IcebergSession, name: str, mode: str) -> str:
 
 
 def changed_plainly(session: IcebergSession, name: str, statement: str) -> list[tuple[int, ...]]:
-    """What a statement leaves of an unpartitioned table, whose files say nothing about keys."""
+    """Run the statement on an unpartitioned table, whose file metrics cannot prune, and return its
+    rows.
+    """
     table = f"ranged.db.{name}_plain"
     session.spark.sql(f"create table {table} as {ROWS}")
     session.spark.sql(statement.format(t=table))
@@ -136,7 +138,7 @@ def test_only_rows_that_would_have_been_read_are_a_conflict(
     runs = 0
 
     def append(partition: int) -> None:
-        """Run the next statement's job, and have somebody else append before it commits."""
+        """Make somebody else append after the next statement's job and before its commit."""
         nonlocal runs
         runs = 0
 

@@ -1,6 +1,6 @@
-"""Where a table may read, on both paths: its own store, unless catalog, session or read say else.
+"""The locations that a table may read on both paths: its own store, unless an option allows others.
 
-Whoever can write a table's metadata could else have any file read.
+Without this limit, whoever can write a table's metadata could make a reader open any file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SESSION = "spark.sql.iceberg."
 
 
 def borrow(table: Table, other: Table, spelled: str = "{folder}/data/{name}") -> None:
-    """Have a table name the only file of another, as `add_files` does."""
+    """Append another table's only data file to a table, as `add_files` does."""
     (task,) = other.scan().plan_files()
     name = Path(task.file_path).name
     folder = other.location.removeprefix("file:")
@@ -73,7 +73,7 @@ def test_a_file_beside_the_table_is_read_unless_restricted(
 def test_a_session_restricts_also_what_the_portable_path_reads(
     spark: SparkSession, read_path: ReadPath, tmp_path: Path
 ) -> None:
-    """A condition on a field of a struct is for Python to apply."""
+    """A condition on a struct field makes Python workers read the table."""
     if read_path == "portable":
         return
     rows = [{"id": 0, "s": {"x": 1}}]
@@ -105,7 +105,7 @@ def test_a_file_in_another_store_is_refused_unless_allowed(
 
 
 def failure(frame: DataFrame) -> str:
-    """Of reading what cannot be read."""
+    """Return the message of the error that the read raises."""
     with pytest.raises((PySparkException, Py4JJavaError)) as caught:
         frame.collect()
     return str(caught.value)
@@ -159,7 +159,7 @@ def test_data_goes_to_the_tables_own_store_only(
 def test_a_query_writes_to_another_store_only_where_the_session_allows_it(
     spark: SparkSession, lake: IcebergSession, statement: str
 ) -> None:
-    """Nothing answers there, so that a write that is allowed fails later, by another error."""
+    """No server answers at the location, so an allowed write fails later with another error."""
     properties = "tblproperties ('write.data.path'='hdfs://127.0.0.1:1/d')"
     spark.sql(f"create or replace table lake.db.old (id bigint) {properties}")
     if statement.startswith("insert"):

@@ -1,4 +1,4 @@
-"""jobs/maintain.py: the procedures of CALL from a shell, what it prints, and its exit codes."""
+"""jobs/maintain.py: the procedures of CALL from a shell; its output and its exit codes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tests.support.spark_sessions import SPARK_HOME, spark_environment
 
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the catalog `tended` is."""
+    """Yield the folder of the catalog `tended`."""
     folder: Path = tmp_path_factory.mktemp("tended")
     with sqlite_lake(spark, folder, "tended"):
         yield folder
 
 
 def a_table(folder: Path, name: str) -> Table:
-    """Three small files, each of a snapshot of its own."""
+    """Create a table with three small data files, each appended in its own snapshot."""
     uri = f"sqlite:///{folder / 'catalog.db'}"
     catalog = load_catalog("tended", type="sql", uri=uri, warehouse=str(folder))
     if not catalog.namespace_exists("db"):

@@ -1,8 +1,8 @@
-"""Threads of one process query and change tables at once: every answer is the right one.
+"""Threads of one process query and change tables at once, and every result is correct.
 
-Each thread has a table of its own, and rows of its own in a table that all change. Half of them
-share a session, half have one each. A thread knows what its rows are, so that every answer can be
-compared; what all do to the shared table leaves the sum of a column as it is, in every snapshot.
+Each thread has its own table, and its own rows in a table that all threads change. Half of the
+threads share a session; each of the others has its own. A thread knows its rows, so it can check
+every result. Changes of the shared table keep the sum of a column constant, in every snapshot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.support.table_integrity import table_problems
 THREADS = 16
 PREFIX = "spark.sql.catalog.many"
 SHARED = "many.db.shared"
-# of 50: 32 queries, 12 changes of a table of its own, 6 of the shared one
+# Of 50 operations, 32 are queries, 12 change the thread's own table and 6 the shared table.
 KINDS = (
     *["select", "frame", "aggregate"] * 8,
     *["select_shared", "balance"] * 3,
@@ -35,7 +35,7 @@ KINDS = (
     *["update_shared", "delete_shared", "merge_shared"],
 )
 OPERATIONS = len(KINDS) if os.environ.get("ICEBERG_MORE") else 16
-"""All of them in `make test-more`: what they take is mostly Spark's own time."""
+"""The operations per thread; `make test-more` runs all, and most of the time is Spark's own."""
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 class Worker:
-    """A thread's operations, and its rows as they must be."""
+    """The operations of one thread, and the rows that the thread expects."""
 
     def __init__(self, spark: SparkSession, number: int) -> None:
         self.spark = spark
@@ -73,7 +73,7 @@ class Worker:
         self.select_shared()
 
     def some(self, rows: dict[int, int]) -> list[int]:
-        """Keys, most of which there are."""
+        """Return random keys, most of which exist."""
         return sorted(
             {self.random.randrange(40), *self.random.sample(sorted(rows), len(rows) // 3)}
         )
@@ -179,11 +179,11 @@ def as_text(keys: list[int]) -> str:
 
 
 def session_of(spark: SparkSession, number: int) -> SparkSession:
-    """The one that all share, or a new one."""
+    """Return the shared session, or a new one for the second half of the threads."""
     if number < THREADS // 2:
         return spark
     new_session = spark.newSession()
-    # compiling a query takes longer than it runs
+    # Compiling a query would take longer than running it.
     new_session.conf.set("spark.sql.codegen.wholeStage", "false")
     new_session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     for key, value in spark.conf.getAll.items():

@@ -1,4 +1,4 @@
-"""migrate: a table of Spark's own becomes an Iceberg table where it is, or stays what it was."""
+"""migrate: a Spark table becomes an Iceberg table in place, or stays unchanged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession, folder: Path) -> Iterator[SparkSession]:
-    """A session whose `spark_catalog` is ours, on SQLite."""
+    """Yield a session whose `spark_catalog` is an iceberg_pyspark catalog on SQLite."""
     new_session = spark.newSession()
     for key, value in {
         PREFIX: "iceberg_pyspark",
@@ -56,7 +56,7 @@ def db(session: SparkSession, folder: Path) -> Iterator[str]:
 
 
 def make(session: SparkSession, table: str, *, at: Path | None = None) -> None:
-    """Two partitions; EXTERNAL where it is at a place, else MANAGED."""
+    """Create a table with two partitions; EXTERNAL if `at` is given, otherwise MANAGED."""
     place = "" if at is None else f"LOCATION '{at}'"
     session.sql(
         f"CREATE TABLE {table} (id BIGINT COMMENT 'a number', Name STRING, Day DATE) USING parquet "
@@ -119,7 +119,7 @@ def test_a_table_becomes_an_iceberg_table_and_its_files_stay_where_they_are(
     assert rows(session, table) == expected
     after = files(place)
     assert {f: after.get(f) for f in before} == before
-    # it is a table to write to, and the backup can go without it
+    # The migrated table accepts writes, and the backup can be dropped independently.
     session.sql(f"INSERT INTO {table} VALUES (4, 'w', DATE'2026-02-01')")
     if not drops_backup:
         backup = f"{table}_BACKUP_"
@@ -185,7 +185,7 @@ def test_partitions_without_a_folder_are_refused_or_left_out(
 
 
 def _state(session: SparkSession, db: str, place: Path) -> Any:
-    """All that a migration that fails must leave as it was."""
+    """Return everything that a failed migration must leave unchanged."""
     table = f"{db}.t"
     partitions = session.sql(f"SHOW PARTITIONS {table}").collect()
     return (
@@ -232,12 +232,13 @@ def test_whatever_step_fails_the_table_is_as_it_was(
 
             with monkeypatch.context() as patched:
                 patched.setattr(migrate, step, fails)
-                # the last step, that those whose second call undoes the first have something to do
+                # Fail the last step too, so that steps whose second call undoes the first have work
+                # to do.
                 patched.setattr(FileImport, "create", _fails)
                 with pytest.raises(PySparkException, match="has failed") as e:
                     call(session, f"'{db}.t', drop_backup => true")
             if "could not be restored" in str(e.value):
-                # the step that puts it back is what fails: the error says how to do it by hand
+                # The restoring step itself failed, so the error explains how to restore by hand.
                 assert "no file was moved or deleted" in str(e.value)
                 assert files(place) == before[-1]
                 if "t" not in tables(session, db):
@@ -272,7 +273,7 @@ def test_a_file_that_cannot_be_read_leaves_the_table_as_it_was(
 def test_another_writer_takes_the_name_meanwhile(
     session: SparkSession, db: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its Iceberg table stays, and the files of ours that were written are gone again."""
+    """The other writer's table stays, and the files that the migration wrote are deleted."""
     make(session, f"{db}.t")
     place = place_of(session, f"{db}.t")
     before = files(place)
@@ -360,7 +361,7 @@ def test_a_catalog_whose_folders_are_its_tables_is_refused(
         call(new_session, f"'{db}.t'")
     assert tables(new_session, db) == ["t"]
     assert len(rows(new_session, f"{db}.t")) == 3
-    # nor is there one where Spark's own catalog has no Iceberg tables
+    # A session whose `spark_catalog` has no Iceberg tables refuses the procedure too.
     new_session.conf.unset(PREFIX)
     installed.uninstall()
     plain = spark.newSession()

@@ -1,4 +1,4 @@
-"""Spark's Parquet reader skips row groups by column names and bounds: never rows that match."""
+"""Spark's Parquet reader skips row groups by column names and bounds, but never matching rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _native(spark: SparkSession) -> Iterator[None]:
 
 
 def selected(spark: SparkSession, table: Path, *conditions: str) -> list[list[Any]]:
-    """The ids of the rows that each condition selects, the same natively and portably."""
+    """Return the ids that each condition selects; native and portable reads must agree."""
     answers = []
     for native in ("true", "false"):
         frame = load(spark, table, {"native": native})

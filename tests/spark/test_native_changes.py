@@ -1,4 +1,4 @@
-"""The metadata table `changes` through a catalog: read by Spark, and only what is asked for."""
+"""The metadata table `changes` through a catalog: read natively, and only the requested parts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def session(
 
 
 def make(session: IcebergSession, mode: str) -> None:
-    """Snapshots: 0 and 1 append, 2 updates, 3 deletes, 4 appends again; of a mode or a format."""
+    """Create snapshots: 0 and 1 append, 2 updates, 3 deletes, 4 appends; `mode` may name a file
+    format.
+    """
     table, sql = named(mode), session.spark.sql
     kind = mode if mode in MODES else "copy-on-write"
     modes = ", ".join(f"'write.{op}.mode'='{kind}'" for op in ("delete", "update", "merge"))

@@ -1,7 +1,7 @@
-"""Native scans on executors in other processes, and sessions in which there can be none.
+"""Native scans on executors in other processes, and sessions that cannot have native scans.
 
-One application answers for all: its executor's class path has Spark alone, so that whatever a task
-holds is Spark's own.
+One application runs all queries. Its executors have only Spark on the class path, so a task may use
+only Spark's own classes.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ ASKED: dict[str, tuple[Mapping[str, list[Any]], int, Mapping[str, str]]] = {
     "executors, row by row": (DELETES, -1, {"spark.sql.codegen.wholeStage": "false"}),
     "groups": (GROUPS, 2**20, JOINED_BY_GROUPS),
 }
-"""Queries, how many bytes of deletes the driver reads itself, and settings."""
+"""Each case: a query, the maximum bytes of deletes that the driver reads itself, and settings."""
 
 
 def settings_of(folder: Path) -> dict[str, str]:
@@ -192,7 +192,7 @@ def make_tables(catalog: TableCatalog) -> None:
 
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the application found, by the names of `ASKED`."""
+    """Return the application's results by the keys of `ASKED`."""
     folder = tmp_path_factory.mktemp("executors")
     make_tables(open_catalog(folder))
     script = folder / "application.py"
@@ -226,7 +226,7 @@ def test_an_executor_decodes_bitmaps_once_for_all_tasks(answered: dict[str, Any]
 
 @pytest.mark.cluster
 def test_executors_join_groups_and_call_functions(answered: dict[str, Any]) -> None:
-    """Sorts take their plan to executors, and with it the functions that files are grouped by."""
+    """A sort sends its plan to executors, including the functions that group the files."""
     assert answered["groups"] == GROUPS
 
 

@@ -1,4 +1,4 @@
-"""Native scans wherever Spark puts them: in every shape of query, kind of session and action."""
+"""Native scans in every shape of query, kind of session and action."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ pytestmark = pytest.mark.release("in what sessions and plans Spark puts scans")
 
 PREFIX = "spark.sql.catalog.lake"
 LIVE = [*range(5), 7, 8, 9, *range(12, 30)]
-"""The ids of `lake.db.t`: of 30, two deleted by key, and two by position."""
+"""The live ids of `lake.db.t`: of 30, equality deletes removed two and position deletes two."""
 
 
 @dataclass(frozen=True)
 class Lake:
-    """A session with Iceberg in it."""
+    """A session with Iceberg, and one without."""
 
     spark: SparkSession
     session: IcebergSession
     never: SparkSession
-    """A session beside it, made before Iceberg was there."""
+    """A session that was created before Iceberg was installed."""
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,9 @@ def is_native(frame: DataFrame) -> bool:
 
 
 def same_rows(spark: SparkSession, query: str) -> None:
-    """Compare a query of {t} on our table and on plain rows."""
+    """Check that a query of `{t}` is native and returns the same rows from the table and plain
+    rows.
+    """
     ours = spark.sql(query.format(t="lake.db.t"))
     assert is_native(ours)
     assert spark_rows(ours.collect()) == spark_rows(spark.sql(query.format(t="plain")).collect())
@@ -268,7 +270,7 @@ def test_sessions_made_from_one_with_iceberg_have_it(lake: Lake) -> None:
     assert install(new_session).is_native
     install(new_session).uninstall()
     assert not is_native(new_session.read.format("iceberg-py").load(path))
-    # sessions that never installed keep what they had
+    # Sessions that never installed Iceberg are unchanged.
     assert not is_native(lake.never.read.format("iceberg-py").load(path))
     assert not is_native(lake.never.newSession().read.format("iceberg-py").load(path))
 

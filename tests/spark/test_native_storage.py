@@ -1,4 +1,4 @@
-"""Stores that the JVM knows by another scheme, needs properties for, or does not know at all."""
+"""Stores that the JVM knows by another scheme, needs properties for, or does not know."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def session(
 
 
 def make_known(spark: SparkSession, name: str, source: str, folder: Path) -> None:
-    """Compile a class and add it to those that the driver finds by name."""
+    """Compile a Java class and add it to the driver's class path."""
     jvm: Any = spark._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
@@ -105,7 +105,7 @@ def test_s3_is_read_as_s3a_with_keys_for_its_own_files_alone(
     spark = session.spark
     name = "IcebergPyTestBuckets"
     make_known(spark, name, BUCKETS_OF_THE_JVM.replace("FOLDER", str(tmp_path)), tmp_path)
-    # the same buckets for Python
+    # Python sees the same buckets.
     monkeypatch.setattr(
         object_stores, "_store", lambda _kind, bucket, *_: LocalStore(tmp_path / bucket, mkdir=True)
     )
@@ -123,7 +123,7 @@ def test_s3_is_read_as_s3a_with_keys_for_its_own_files_alone(
         frame = spark.table("stores.db.bucket").select("id", "_file")
         assert "MapInArrow" not in plan_of(frame)
         assert sorted(tuple(row) for row in frame.collect()) == [(i, files[0]) for i in (0, 1, 3)]
-        # whoever reads by a path of his own needs keys of his own
+        # A direct read of the path, outside the table, needs its own keys.
         with pytest.raises(Exception, match="no key"):
             spark.read.schema("id long").parquet(files[0].replace("s3:", "s3a:")).collect()
         assert spark.conf.get("fs.s3a.secret.key", None) is None
@@ -138,7 +138,7 @@ def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(storage, "_warnings", set())
-    # as who hands in such a store: a table cannot name it
+    # Pass a store of scheme `local` to Python; a table itself cannot name this scheme.
     with_local = partial(FsspecFileIO, more_schemes=("local",))
     monkeypatch.setattr(open_storage, "FsspecFileIO", with_local)
     session.spark.sql("create table stores.db.mixed (id bigint)")
@@ -157,7 +157,7 @@ def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
         reader = session.spark.read.format("iceberg-py").option(ALLOW_OUTSIDE_LOCATIONS, "true")
         read = reader.load(table.location)
         assert sorted_ids(read) == [0, 2, 3, 5, 6, 7]
-    # what Python reads has a size too, so that Spark broadcasts what is small
+    # The part that Python reads has a size too, so Spark can broadcast a small table.
     assert frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes() < 2**20
     assert [r.getMessage() for r in caplog.records] == [
         "the JVM has no file system for local://; Python reads and writes there"
@@ -167,7 +167,7 @@ def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
 def test_a_scheme_that_the_jvm_knows_and_no_table_may_name_is_refused(
     session: IcebergSession,
 ) -> None:
-    """Hadoop would open it, and ask a host of the table's choice."""
+    """Hadoop would open the location and connect to a host that the table chose."""
     session.spark.sql("create table stores.db.ftp (id bigint)")
     table = session.table("stores.db.ftp")
     added = DataFile(file_path="ftp://127.0.0.1:9/f.parquet", record_count=1, file_size_in_bytes=9)

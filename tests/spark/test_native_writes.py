@@ -1,4 +1,4 @@
-"""Files by Spark's own Parquet writer are those of the Arrow writer, but for their sizes."""
+"""Files of Spark's own Parquet writer equal files of the Arrow writer, except for their sizes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.rows import plain_value, sorted_rows, spark_rows
 from tests.support.spark_settings import configured
 
 PREFIX = "spark.sql.catalog.fast"
-# sizes differ by the writer, and with them where row groups begin
+# The writers differ in sizes, and so in the offsets at which row groups begin.
 ARROW = "parquet-cpp-arrow"
 SIZES = ("file_path", "file_size_in_bytes", "column_sizes", "split_offsets", "readable_metrics")
 
@@ -79,7 +79,7 @@ def writers_of(lake: IcebergSession, table: str) -> set[str]:
 
 
 def entries(spark: SparkSession, table: str) -> list[Any]:
-    """What the manifests say of the files, and in which folders they lie."""
+    """Return the manifest entries of the files, without sizes, and the folders of the files."""
     rows = []
     for row in spark.table(f"{table}.files").collect():
         entry = row.asDict()
@@ -89,7 +89,9 @@ def entries(spark: SparkSession, table: str) -> list[Any]:
 
 
 def by_both(spark: SparkSession, lake: IcebergSession, name: str, clauses: str, query: str) -> str:
-    """Make a table by either writer and compare what they have made; the native one's name."""
+    """Create a table with each writer and check that they are equal; return the native table's
+    name.
+    """
     native, arrow = f"fast.db.{name}", f"fast.db.{name}_arrow"
     spark.sql(f"create table {native} using iceberg {clauses} as {query} where false")
     spark.sql(f"create table {arrow} using iceberg {clauses} as {query} where false")
@@ -114,7 +116,7 @@ def test_every_type_and_its_metrics(spark: SparkSession, lake: IcebergSession) -
 
 
 def columns_of(file: Path) -> list[str]:
-    """The columns as Parquet describes them; the first lines name the writer."""
+    """Return the columns as Parquet describes them, without the lines that name the writer."""
     return str(pq.ParquetFile(file).schema).splitlines()[2:]
 
 
@@ -291,7 +293,7 @@ def test_format_iceberg_py_is_written_natively_too(
 
     write(spark.range(10).selectExpr("id", "id % 2 g"), **{"partitioned-by": "g"})
     assert files() == 2
-    # narrower numbers, other names' case, another order
+    # Narrower integers, column names in another case, another column order.
     write(spark.range(10).selectExpr("cast(id % 2 as int) G", "cast(id as short) Id"))
     assert files() == 4
     write(spark.range(10).selectExpr("id", "id % 2 g"), **{"native-writer-enabled": "false"})
@@ -305,7 +307,7 @@ def test_files_are_cut_and_sorted_rows_stay_sorted(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
     t = "fast.db.cut"
-    # 12 bytes a row, of which a third
+    # A row is estimated at 12 bytes, and a file has a third of that.
     size = "'write.target-file-size-bytes' = '4000'"
     spark.sql(
         f"create table {t} (id bigint, g int) using iceberg partitioned by (g) "

@@ -1,4 +1,4 @@
-"""Sessions that Spark makes of one with Iceberg: what they have of it, and for how long."""
+"""Sessions that Spark derives from a session with Iceberg: what they inherit, and for how long."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def configured(session: SparkSession, like: SparkSession) -> SparkSession:
 
 
 def clone(spark: SparkSession) -> SparkSession:
-    """As streams make one."""
+    """Return a cloned session, as Spark creates for streams."""
     return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
 
 
 def by_the_jvm(spark: SparkSession) -> SparkSession:
-    """As a library in the JVM makes one: Python has no part in it."""
+    """Return a new session created by the JVM alone, as a JVM library would create it."""
     return SparkSession(spark.sparkContext, spark._jsparkSession.newSession())
 
 
@@ -60,7 +60,7 @@ WAYS = {"newSession": SparkSession.newSession, "by the JVM": by_the_jvm, "clone"
 
 
 def rules(spark: SparkSession) -> int:
-    """How often the rule is in a session."""
+    """Return how many times the session's optimizer has our rule."""
     result = spark._jsparkSession.experimental().extraOptimizations()
     return sum(
         "IcebergPyRule" in result.apply(i).getClass().getName() for i in range(result.size())
@@ -127,7 +127,7 @@ def test_installing_again_puts_nothing_in_twice(lake: IcebergSession) -> None:
     assert rules(parent) == rules(new_session) == 1
     parser = new_session._jsparkSession.sessionState().sqlParser()
     assert parser.getClass().getSimpleName() == "IcebergPyParser"
-    # the one behind it is Spark's
+    # The parser that ours delegates to is Spark's.
     hidden = list(parser.getClass().getSuperclass().getDeclaredFields())
     hidden[0].setAccessible(True)
     assert hidden[0].get(parser).getClass().getName().startswith("org.apache.spark.")
@@ -210,7 +210,7 @@ def test_sessions_that_are_dropped_are_not_kept(lake: IcebergSession) -> None:
 
 
 def collect(spark: SparkSession) -> None:
-    """Have both processes forget what nobody uses; py4j tells the JVM of it in a while."""
+    """Run both garbage collectors; py4j needs a moment to tell the JVM about released objects."""
     assert spark._jvm is not None
     gc.collect()
     time.sleep(0.2)
@@ -269,6 +269,6 @@ def test_contexts_that_are_stopped_leave_nothing(
     script = tmp_path / "driver.py"
     script.write_text(RESTARTED, encoding="utf-8")
     actual, ports = json.loads(run_python(script, json.dumps(conf)).splitlines()[-1])
-    # a session and those made of it, at one port of the one JVM
+    # One session and the three derived from it, and one callback port for the JVM.
     assert actual == [[4, 1, 1]] * 3
     assert len(ports) == 1

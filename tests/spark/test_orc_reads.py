@@ -1,4 +1,4 @@
-"""ORC tables that we wrote, by both ways of reading; Java's are in `tests/interop`."""
+"""ORC tables that this package wrote, on both read paths; `tests/interop` has Java's ORC tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def row(i: int) -> dict[str, Any]:
 
 
 def made(path: Path, written: str, partitioned_by: list[str]) -> Path:
-    """A table of two files or more to which a column was added."""
+    """Create a table with two or more data files, and add a column afterwards."""
     table = create_path_table(
         path,
         SCHEMA,

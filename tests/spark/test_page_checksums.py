@@ -1,4 +1,4 @@
-"""Checksums of Parquet pages: Spark's writer makes them, both read paths compare them."""
+"""Checksums of Parquet pages: Spark's writer creates them, and both read paths verify them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(params=[True, False], ids=["native writer", "pyarrow writer"])
 def damaged(request: pytest.FixtureRequest, spark: SparkSession, lake: IcebergSession) -> Path:
-    """The data file of `sums.db.t`, one bit of its only value flipped."""
+    """Return the data file of `sums.db.t`, with one bit of its only value flipped."""
     spark.sql("drop table if exists sums.db.t")
     spark.sql(
         "create table sums.db.t (id bigint) "

@@ -1,4 +1,4 @@
-"""Random tables and conditions: native rows are portable rows are those of a naive model."""
+"""Random tables and conditions: native rows, portable rows and a naive model's rows are equal."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from tests.support.table_histories import Moment, a_history
 def catalog(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TableCatalog]:
-    """Our catalog `agree`, in Spark too, natively."""
+    """Yield the catalog `agree`, which Spark has too, with native scans."""
     warehouse = str(tmp_path_factory.mktemp("agree"))
     conf = {
         "spark.sql.catalog.agree": "iceberg_pyspark",
         "spark.sql.catalog.agree.type": "hadoop",
         "spark.sql.catalog.agree.warehouse": warehouse,
-        # without it Spark's SQL refuses columns of this type
+        # Spark SQL refuses columns of type TIME without this setting.
         "spark.sql.timeType.enabled": "true",
     }
     for key, value in conf.items():
@@ -47,19 +47,19 @@ def catalog(
 
 @dataclass(frozen=True)
 class Query:
-    """Columns of the rows that fulfil a condition, at one moment."""
+    """A projection of the rows that satisfy a condition, in one snapshot."""
 
     table: Table
     moment: Moment
     columns: Sequence[Column]
 
     def expected(self, condition: Condition) -> Counter[str]:
-        """By the naive model."""
+        """Return the rows that the naive model selects."""
         struct = self.moment.schema.as_struct
         return self._counted((read(struct, stored) for stored in self.moment.live), condition)
 
     def without_spark(self, condition: Condition) -> Counter[str]:
-        """By our own reader, which applies the condition itself."""
+        """Return the rows of our own reader, which applies the condition itself."""
         selector = SnapshotSelector(snapshot_id=self.moment.snapshot_id)
         result = self.table.scan(filter=condition.text, selector=selector).to_arrow()
         return self._counted(result.to_pylist(), None)
@@ -74,7 +74,7 @@ class Query:
         )
 
     def in_catalog(self, spark: SparkSession) -> DataFrame:
-        """Through Spark SQL."""
+        """Return the rows through Spark SQL, without a condition."""
         reader = spark.read
         if self.moment.snapshot_id is not None:
             reader = reader.option("versionAsOf", self.moment.snapshot_id)
@@ -83,7 +83,7 @@ class Query:
     def as_source(
         self, spark: SparkSession, condition: Condition | None, *, native: bool
     ) -> DataFrame:
-        """Through `format("iceberg-py")`, which applies the condition itself."""
+        """Return the rows through `format("iceberg-py")`, which applies the condition itself."""
         reader = spark.read.format("iceberg-py").option("native", native)
         if condition is not None:
             reader = reader.option("filter", condition.text)
@@ -92,12 +92,12 @@ class Query:
         return reader.load(self.table.location)
 
     def chosen(self, frame: DataFrame) -> DataFrame:
-        """The columns under names of ours: two may be called alike."""
+        """Select the columns under generated names, since two columns may have the same name."""
         return frame.select(*[sql.expr(c.text).alias(f"c{i}") for i, c in enumerate(self.columns)])
 
 
 def collected(frames: Sequence[DataFrame]) -> list[Counter[str]]:
-    """The rows of each, in one job for all."""
+    """Return the rows of each frame; a single job computes all frames."""
     marked = [frame.select(sql.lit(i).alias("case"), "*") for i, frame in enumerate(frames)]
     result = [Counter[str]() for _ in frames]
     for row in reduce(DataFrame.union, marked).collect():

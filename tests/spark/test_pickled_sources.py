@@ -1,4 +1,4 @@
-"""The state of a data source, read out of its pickle by the JVM without running any of it."""
+"""The JVM reads the state of a data source from its pickle without executing the pickle."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def state_in(spark: SparkSession) -> Iterator[StateIn]:
 
 
 class Harmful:
-    """Its pickle runs a command."""
+    """An object whose pickle runs a command when loaded."""
 
     def __init__(self, command: str) -> None:
         self.command = command

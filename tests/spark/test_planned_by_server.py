@@ -1,4 +1,4 @@
-"""Scans that Java's REST server plans, in Spark: rows of both read paths, and what is refused."""
+"""Scans that Java's REST server plans, in Spark: rows on both read paths, and refused scans."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession, uri: str) -> Iterator[SparkSession]:
-    """Catalog `here` plans itself, `there` has the server plan the same tables."""
+    """Yield a session in which the catalog `here` plans itself and `there` lets the server plan."""
     new_session = spark.newSession()
     for name, mode in (("here", "client"), ("there", "server")):
         new_session.conf.set(f"spark.sql.catalog.{name}", "iceberg_pyspark")
@@ -46,7 +46,7 @@ def session(spark: SparkSession, uri: str) -> Iterator[SparkSession]:
                 f"INSERT INTO here.{name} SELECT id, CAST(id % 2 AS INT), "
                 f"IF(id = 3, NULL, CAST(id AS STRING)) FROM range({first}, {first + 10})"
             )
-        # one by one: Java's server 1.11 mixes up the vectors of one Puffin file
+        # Delete one row per statement: Java's server 1.11 confuses the vectors of one Puffin file.
         for row_id in (2, 5, 15):
             new_session.sql(f"DELETE FROM here.{name} WHERE id = {row_id}")
     keys = new_session.sql("SELECT * FROM VALUES (11L, 1), (4L, 0) AS v(id, g)")
@@ -58,7 +58,7 @@ def session(spark: SparkSession, uri: str) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The scans that the server was asked to plan."""
+    """Return a list that records the scans that the server was asked to plan."""
     scans: list[Any] = []
     plan = ScanPlanning.__call__
 
@@ -72,7 +72,8 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @pytest.mark.usefixtures("session")
 def test_rows_of_the_data_source(read: Read, uri: str, planned: list[Any]) -> None:
-    # Python reads what has deleted keys: a server does not say how old they are
+    # The third table has equality deletes. A server does not return their sequence numbers, so
+    # Python workers read the table even where the other tables are read natively.
     for name in TABLES[:2]:
         for text in FILTERS:
             options = {"catalog": "lake", "catalog.type": "rest", "catalog.uri": uri}

@@ -1,4 +1,4 @@
-"""Position deletes that executors read: the same rows and refusals as where the driver reads."""
+"""Executors that read position deletes return the same rows and errors as the driver does."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def rows_of(
     names: tuple[str, str] = ("file_path", "pos"),
     kinds: tuple[pa.DataType, pa.DataType] = (pa.string(), pa.int64()),
 ) -> pa.Table:
-    """Rows of a position delete file, whose columns may be other than they must."""
+    """Return rows of a position delete file, whose columns may violate the specification."""
     fields = [
         pa.field(name, kind, metadata=None if i is None else {"PARQUET:field_id": str(i)})
         for name, kind, i in zip(names, kinds, ids, strict=True)
@@ -154,7 +154,7 @@ def rows_of(
 
 
 def many(count: int = 20_000, seed: int = 1) -> list[Delete]:
-    """Deletes in order of the paths of 4 data files and their rows."""
+    """Return deletes in 4 data files, sorted by path and position."""
     rng = random.Random(seed)
     each = [sorted(rng.sample(range(10 * count), count // 4)) for _ in PATHS]
     return [(path, p) for path, of_file in zip(PATHS, each, strict=True) for p in of_file]
@@ -188,7 +188,7 @@ def read_at_the_same_time(
 def test_tasks_at_the_same_time_read_a_file_once_for_all_data_files(
     session: IcebergSession, tmp_path: Path, lasting: bool
 ) -> None:
-    """Unless its name may come to mean other bytes."""
+    """The exception is a file whose content may change under the same name: each task reads it."""
     file = tmp_path / f"{uuid.uuid4()}.parquet"
     deletes = many(80_000)
     pq.write_table(rows_of(deletes), file)
@@ -204,7 +204,7 @@ def test_tasks_at_the_same_time_read_a_file_once_for_all_data_files(
 def test_a_file_too_large_to_hold_is_read_for_one_data_file_at_a_time(
     session: IcebergSession, tmp_path: Path
 ) -> None:
-    """Each of these rows takes 74 bytes of memory, for none is near another."""
+    """Each row takes 74 bytes of memory, because the positions are far apart."""
     file = tmp_path / f"{uuid.uuid4()}.parquet"
     jvm: Any = session.spark._jvm
     heap = jvm.java.lang.Runtime.getRuntime().maxMemory()
@@ -221,7 +221,7 @@ def test_a_file_too_large_to_hold_is_read_for_one_data_file_at_a_time(
     requests = [(3, 5 << 16), (3, (5 << 16) + 1), (3, (count - 1) << 16)]
     assert read_at_the_same_time(tasks, requests) == [[1, 0, 1]] * 2
     read = (_bytes_read(session.spark) - before) / file.stat().st_size
-    # less than all of it until it is known as too large, then a quarter
+    # The first read stops once the file is known to be too large; the second reads a quarter.
     assert 0.5 < read < 1.3, read
     before = _bytes_read(session.spark)
     assert probe.task().applyAsLong(3, 5 << 16) == 1
@@ -295,7 +295,7 @@ def test_what_is_read_is_the_same_in_python(
     layout: Mapping[str, Any],
     records: int,
 ) -> None:
-    """Of whole files, and of one data file where a file says it has many records."""
+    """Compare whole files, and single data files where the delete file claims many records."""
     file = tmp_path / f"{uuid.uuid4()}.parquet"
     pq.write_table(rows, file, **layout)
     actual = _read_positions(LocalFileIO(), ref_of(file), None, True)
@@ -375,7 +375,7 @@ def test_what_is_refused_is_the_same_in_python(
 def test_damaged_files_are_named_or_read_as_they_were(
     session: IcebergSession, tmp_path: Path
 ) -> None:
-    """Wrong bits anywhere, and files that are cut: never other rows."""
+    """Flip bits anywhere and truncate files: an error names the file, or the rows are correct."""
     rng = random.Random(7)
     deletes = many(4000)
     whole = tmp_path / "whole.parquet"
@@ -416,7 +416,7 @@ def test_files_with_deleted_keys_too(session: IcebergSession) -> None:
 def test_a_vector_counts_alone_and_others_beside_it(
     session: IcebergSession, vectors: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a table that was of version 2 some files have vectors now, and others files of before."""
+    """After an upgrade from version 2, some files have vectors and others old delete files."""
     if vectors == "by executors":
         monkeypatch.setattr(deletion_vectors, "MAX_DRIVER_BYTES", -1)
     table = make(session, f"upgraded_{vectors[3]}", granularity="partition")
@@ -475,7 +475,7 @@ def test_a_file_that_the_table_may_not_read_is_refused(
     table = session.table(make(session, "elsewhere"))
     path = next(table.scan().plan_files()).file_path
     list_positions(table, rows_of([(path, 1)]), {}, file_path="s3://elsewhere/p.parquet")
-    # where the JVM reaches it
+    # Pretend that the JVM can reach the store.
     monkeypatch.setattr(NativeStorage, "location", lambda _, path: path)
     with pytest.raises(Exception, match=r"s3://elsewhere/p.parquet: refused") as caught:
         session.spark.sql("select max(s) from positions.db.elsewhere where id > 1").collect()
@@ -483,7 +483,7 @@ def test_a_file_that_the_table_may_not_read_is_refused(
 
 
 def test_a_number_of_records_that_is_not_true_changes_nothing(session: IcebergSession) -> None:
-    """As in Python: what a file holds counts."""
+    """As in Python, the rows in the file count, not the number in the manifest."""
     table = session.table(make(session, "miscounted"))
     path = next(table.scan().plan_files()).file_path
     list_positions(table, rows_of([(path, 1), (path, 5)]), {}, record_count=77)
@@ -505,7 +505,7 @@ def test_a_file_that_is_gone_is_named(session: IcebergSession) -> None:
 def test_few_deletes_are_broadcast_and_many_are_not(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file of many data files counts once."""
+    """A delete file that refers to many data files counts once."""
     table = make(session, "some", granularity="partition")
     session.spark.sql(f"delete from {table} where id % 7 = 0")
     size = sum(d.file_size_in_bytes for d in delete_files(session.table(table)))

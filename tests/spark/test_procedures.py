@@ -1,4 +1,4 @@
-"""CALL: procedures of our catalogs, by the names and arguments of the JVM connector."""
+"""CALL: procedures of our catalogs, with the names and arguments of the JVM connector."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COUNTS = (
 
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the catalog `kept` is, with the namespace `db`."""
+    """Yield the folder of the catalog `kept`, which has the namespace `db`."""
     folder: Path = tmp_path_factory.mktemp("kept")
     with sqlite_lake(spark, folder, "kept"):
         yield folder
@@ -54,7 +54,7 @@ def test_snapshots_expire(spark: SparkSession, folder: Path) -> None:
     ).collect()
     assert tuple(row.asDict()) == COUNTS
     assert row["deleted_data_files_count"] == 1
-    # by place, and with all arguments
+    # By position, and with all arguments.
     [row] = spark.sql(
         f"CALL kept.system.expire_snapshots('kept.db.e', {LATER}, 1, 4, true, array(), true)"
     ).collect()
@@ -94,7 +94,7 @@ def test_orphan_files_of_an_inventory_go(spark: SparkSession, folder: Path) -> N
         file.touch()
     files = spark.sql("SELECT file_path FROM kept.db.i.all_files").collect()
     needed = [str(row.file_path) for row in files]
-    # by the inventory all but one are old, whatever the store says
+    # The inventory dates all files but one as old, whatever the store says.
     listed = [
         str(strays[0]),
         str(strays[3]),
@@ -129,7 +129,7 @@ def test_main_moves_between_snapshots(spark: SparkSession, folder: Path) -> None
     assert call(spark, f"set_current_snapshot('db.m', {third})") == [(second, third)]
     spark.sql(f"ALTER TABLE kept.db.m CREATE TAG begun AS OF VERSION {first}")
     assert call(spark, "set_current_snapshot('db.m', ref => 'begun')") == [(third, first)]
-    # a child of the current snapshot becomes the current one as it is
+    # A child of the current snapshot becomes the current snapshot itself, without a new commit.
     assert call(spark, f"cherrypick_snapshot('db.m', {second})") == [(second, second)]
     spark.sql("ALTER TABLE kept.db.m CREATE BRANCH next")
     spark.sql("INSERT INTO kept.db.m.branch_next VALUES (9)")
@@ -226,7 +226,7 @@ def test_what_is_refused(spark: SparkSession, folder: Path) -> None:
             spark.sql(f"CALL kept.system.{text}").collect()
     with pytest.raises(PySparkException, match=r"there is no procedure db\.expire_snapshots"):
         spark.sql("CALL kept.db.expire_snapshots('db.r')")
-    # a plan is no call
+    # EXPLAIN does not run the procedure.
     spark.sql(f"EXPLAIN CALL kept.system.expire_snapshots('db.r', {LATER})").collect()
     assert len(snapshot_ids(spark, "r")) == 3
 
@@ -253,7 +253,7 @@ def test_what_a_health_report_says_to_call_runs(spark: SparkSession, folder: Pat
 
 @pytest.fixture
 def plain(spark: SparkSession, folder: Path) -> Iterator[str]:
-    """A namespace of Spark's own catalog, with a table of two partitions and a third folder."""
+    """Yield a namespace of Spark's own catalog; its table has two partitions and a stray folder."""
     spark.sql(f"CREATE NAMESPACE plain LOCATION '{folder}/pl ain'")
     try:
         spark.sql(
@@ -264,7 +264,7 @@ def plain(spark: SparkSession, folder: Path) -> Iterator[str]:
             "INSERT INTO plain.p VALUES (1, 'x', DATE'2026-01-01', 1), (2, 'y', NULL, 2), "
             "(3, 'z', DATE'2026-01-03', 3)"
         )
-        # the files stay, and are no part of the table any more
+        # The files of the dropped partition stay, but do not belong to the table any more.
         files = list((folder / "pl ain").rglob("n=3/*.parquet"))
         remaining = [(file, file.read_bytes()) for file in files]
         spark.sql("ALTER TABLE plain.p DROP PARTITION (day = DATE'2026-01-03', n = 3)")
@@ -292,7 +292,7 @@ def test_files_of_sparks_own_tables(spark: SparkSession, folder: Path, plain: st
     properties = {r[0]: r[1] for r in spark.sql("SHOW TBLPROPERTIES kept.db.snapped").collect()}
     assert (properties["gc.enabled"], properties["snapshot"]) == ("false", "true")
     assert (properties["a"], properties["x"]) == ("b", "y")
-    # the snapshot goes its own way
+    # Changes of the snapshot table do not affect the source table.
     spark.sql("DELETE FROM kept.db.snapped WHERE id = 1")
     spark.sql("INSERT INTO kept.db.snapped VALUES (9, 'w', NULL, 9)")
     assert sorted(map(str, spark.table("plain.p").collect())) == rows

@@ -1,4 +1,4 @@
-"""Executors on other processes: what the data source sends travels."""
+"""Executors in other processes: everything that the data source sends can be serialized."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_tables_are_written_and_read_by_executors_that_fail_and_stall(tmp_path: 
     }
     failed_task, executor_process = (tmp_path / "failed").read_text().split()
     assert int(executor_process) != driver
-    # an attempt that fails removes its file; one that Spark does without may leave it
+    # A failed attempt removes its file; an attempt that Spark abandons may leave its file.
     retried = tmp_path / "retried"
     assert len(list(path_table(retried).scan().plan_files())) == 4
     assert not any(f.name.startswith(f"00001-{failed_task}-") for f in data_files(retried))

@@ -1,4 +1,4 @@
-"""What a read's options choose, on both paths, and what is refused, by the data source itself."""
+"""The rows that read options select on both paths, and the options that the data source refuses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def columns(*fields: tuple[str, DataType]) -> StructType:
 
 @pytest.fixture(scope="module")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three rows in three files and two partitions."""
+    """Create a table with three rows in three data files and two partitions."""
     path = tmp_path_factory.mktemp("options") / "events"
     table = create_path_table(path, SCHEMA, EVENTS[:2], partitioned_by=["truncate(2, id)"])
     append_rows(table, EVENTS[2:])
@@ -55,7 +55,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """Snapshots of 1, 2 and 3 rows; the first is tagged, a branch has a row of its own."""
+    """Create snapshots of 1, 2 and 3 rows, a tag on the first, and a branch with its own row."""
     path = tmp_path_factory.mktemp("history") / "t"
     table = create_path_table(path, "id BIGINT", [{"id": 1}])
     first = table.snapshots[0].snapshot_id
@@ -92,7 +92,7 @@ def test_metadata_columns_are_read_when_asked_for(read: Read, events: Path) -> N
     names = "id, _file, _pos, _spec_id, _partition, _deleted"
     actual = read(events, {"columns": names})
     files = list(path_table(events).scan().plan_files())
-    # partition 2 has a file of each append
+    # Partition 2 has one file from each append.
     assert sorted(f.partition for f in files) == [(0,), (2,), (2,)]
     assert {(row[1], row[4]) for row in actual.rows} == {(f.file_path, f.partition) for f in files}
     assert [(row[0], row[2], row[3], row[5]) for row in actual.rows] == [
@@ -229,7 +229,8 @@ def test_time_travel_by_every_option(read: Read, history: Table) -> None:
         ({"as-of-timestamp": second.timestamp_ms}, newer),
         ({"timestampAsOf": second.timestamp_ms // 1000 + 3600}, now),
         ({"branch": "main"}, now),
-        # a branch is read with the schema of the table, not with that of its last snapshot
+        # A branch is read with the table's current schema, not with the schema of its last
+        # snapshot.
         ({"branch": "side"}, (("key", "note"), [(1, None), (9, None)])),
         ({"versionAsOf": "side"}, (("key", "note"), [(1, None), (9, None)])),
     ]
@@ -286,7 +287,7 @@ def test_the_snapshot_is_pinned_by_the_first_step(tmp_path: Path) -> None:
 
 
 def test_no_filter_is_ever_pushed() -> None:
-    """Spark 4.1 to 4.3 keeps pushed filters on the relation and drops rows of its next use."""
+    """Spark 4.1 to 4.3 keeps pushed filters on the relation, which drops rows from its next use."""
     assert IcebergReader.pushFilters is DataSourceReader.pushFilters
 
 

@@ -23,7 +23,7 @@ ROWS = [{"id": i, "name": f"n{i}"} for i in range(10)]
 
 @pytest.fixture(scope="module")
 def ten(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten rows in two files."""
+    """Create a table with ten rows in two data files."""
     path = tmp_path_factory.mktemp("reads") / "ten"
     table = create_path_table(path, "id BIGINT, name STRING", ROWS[:5])
     append_rows(table, ROWS[5:])
@@ -31,14 +31,14 @@ def ten(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lake(tmp_path: Path) -> dict[str, str]:
-    """The properties of a catalog with one table, db.t, of three rows."""
+    """Create a catalog with one table, db.t, of three rows; return the catalog's properties."""
     properties = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"{tmp_path}/warehouse"}
     catalog = load_catalog("lake", type="sql", **properties)
     append_rows(catalog.create_table("db.t", "id BIGINT"), [{"id": i} for i in range(3)])
     return properties
 
 
-# a relation that is used again: Spark would keep pushed filters (SPARK-58551)
+# A relation that is used twice: Spark would keep pushed filters (SPARK-58551).
 
 
 @pytest.mark.usefixtures("read_path")
@@ -77,7 +77,7 @@ def test_filters_that_could_be_pushed_stay_right_when_spark_may_push(
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
-# how a table is named
+# Ways to name a table.
 
 
 @pytest.mark.usefixtures("read_path")
@@ -103,7 +103,7 @@ def test_catalogs_are_found_in_the_environment_and_in_the_file(
     try:
         assert load(spark, "lake.db.t").count() == 3
         assert load(spark, "db.t").count() == 3
-        # what is given with the query comes first
+        # Options of the query take precedence.
         other = {"catalog.uri": f"sqlite:///{tmp_path}/other.db"}
         assert refusal(lambda: load(spark, "db.t", other))[0] == "NoSuchTableError"
     finally:
@@ -172,11 +172,11 @@ def test_a_load_without_a_table_says_what_to_write(spark: SparkSession, ten: Pat
         spark.sql(f"SELECT * FROM `iceberg-py`.`{ten}`")
 
 
-# where the data source comes from
+# Ways to register the data source.
 
 
 def test_the_data_source_may_be_registered_too(spark: SparkSession, ten: Path) -> None:
-    # the warning that a data source of that name is replaced is Spark's
+    # Spark itself warns that a data source of the same name is replaced.
     spark.dataSource.register(iceberg_pyspark.IcebergDataSource)
     assert load(spark, ten).count() == 10
 
@@ -195,7 +195,9 @@ def test_the_data_source_is_an_attribute_of_a_package_that_needs_no_pyspark() ->
 
 
 def test_tasks_need_neither_a_database_nor_a_parser_of_sql() -> None:
-    """What Spark pickles for executors brings along only what `read` and `write` need."""
+    """The classes that Spark pickles for executors import only modules that `read` and `write`
+    need.
+    """
     program = (
         "import sys\n"
         "from iceberg_pyspark.spark.data_source import reader, source, writer\n"

@@ -1,4 +1,4 @@
-"""A REST catalog as Spark's own: what statements load of it, and what the command line finds."""
+"""A REST catalog as Spark's own: the tables that statements load, and the command line's view."""
 
 from __future__ import annotations
 

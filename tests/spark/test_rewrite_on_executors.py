@@ -1,4 +1,4 @@
-"""rewrite_data_files by Spark's executors: the same rows and files as by the driver's threads."""
+"""rewrite_data_files on Spark's executors gives the same rows and files as on driver threads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def make(spark: SparkSession, folder: Path, name: str) -> str:
-    """Eight files with rows of the whole range, some rows deleted by a vector."""
+    """Create eight files, each over the whole range; deletion vectors delete some rows."""
     table = f"executors.db.{name}"
     spark.sql(
         f"CREATE TABLE {table} (a BIGINT, b BIGINT, c STRING) PARTITIONED BY (c) TBLPROPERTIES "
@@ -61,7 +61,7 @@ def rows(spark: SparkSession, table: str) -> list[Row]:
 
 
 def widths(spark: SparkSession, table: str) -> list[int]:
-    """How many different values of `a` each file spans."""
+    """Return, for each file, the difference between the largest and the smallest `a`."""
     result = spark.sql(f"SELECT max(a) - min(a) FROM {table} GROUP BY _file").collect()
     return [row[0] for row in result]
 
@@ -89,7 +89,7 @@ def test_rows_and_files_are_those_of_the_driver(
         assert done.removed_delete_files_count > 0
         actual.append(sorted(widths(spark, table)))
         if order == "c DESC, a":
-            # files one after another, none inside of another
+            # The ranges of `a` in the files do not overlap.
             assert sum(actual[-1]) < 2.2 * 8000
     by_executors, by_driver = actual
     assert abs(len(by_executors) - len(by_driver)) <= 2
@@ -116,7 +116,7 @@ def test_in_little_memory(
     assert done.added_data_files_count == 2
     spark.catalog.refreshTable(table)
     assert rows(spark, table) == before
-    # within each file the rows are in order
+    # The rows within each file are sorted.
     places = spark.sql(f"SELECT a FROM {table} ORDER BY _file, _pos").collect()
     falls = sum(one.a > other.a for one, other in pairwise(places))
     assert falls == 1
@@ -137,10 +137,10 @@ def test_a_job_that_fails_removes_the_files_of_its_tasks(spark: SparkSession, fo
     )
     with pytest.raises(PySparkException, match=path.name):
         spark.sql(call.format(more=""))
-    # those of tasks that Spark killed are for orphan removal to find
+    # Files of killed tasks may stay; orphan file removal deletes them.
     assert len(set(data.rglob("*.parquet")) - before) <= spark.sparkContext.defaultParallelism
     assert before <= set(data.rglob("*.parquet"))
-    # the other partition goes on with partial progress
+    # With partial progress, the other partition is still rewritten.
     [done] = spark.sql(call.format(more=", 'partial-progress.enabled', 'true'")).collect()
     assert (done.failed_data_files_count, done.rewritten_data_files_count) == (4, 4)
     path.write_bytes(content)

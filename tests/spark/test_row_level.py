@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE without any jar: what changes, what is read, who may interfere."""
+"""DELETE, UPDATE and MERGE without any jar: changed rows, files read, and concurrent commits."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def session(
 
 @pytest.fixture
 def table(session: IcebergSession, request: pytest.FixtureRequest) -> Callable[..., SparkTable]:
-    """Makes a table of ids 0 to 9 in partitions g = id % 2, a file each, named after the test."""
+    """Return a function that creates a table named after the test: ids 0 to 9, partitioned by g =
+    id % 2, one file per partition.
+    """
 
     def make(version: int = 3, mode: str = "merge-on-read", **properties: str) -> SparkTable:
         name = f"rows.db.{request.node.name.partition('[')[0]}_{version}_{mode[0]}"
@@ -82,7 +84,9 @@ def data_files(table: SparkTable) -> set[str]:
 
 
 class Interrupted:
-    """Runs the job of an operation and then something else, once, before the commit."""
+    """A replacement of `run_job` that also runs an action once, after the first job and before its
+    commit.
+    """
 
     def __init__(self, patch: pytest.MonkeyPatch, between: Callable[[], object]) -> None:
         self.targets: list[Target] = []
@@ -98,7 +102,7 @@ class Interrupted:
 
 
 def nothing() -> None:
-    """Nobody else commits."""
+    """Do nothing between the job and its commit."""
 
 
 @pytest.mark.parametrize(
@@ -140,7 +144,7 @@ def test_the_three_operations_from_python(
     before = t.metadata.current_snapshot_id
     assert t.update({"s": "'x'"}, "s = 'nobody'").snapshot_id == before
     if version == 3:
-        # updated and copied rows are the rows they were (specification, "Row Lineage")
+        # Updated and copied rows keep their row ids (specification, "Row Lineage").
         seen = session.spark.table(t.name).select("id", "_row_id", "_last_updated_sequence_number")
         lineage = {r[0]: (r[1], r[2]) for r in seen.collect()}
         first = {i: (i // 2 + 5 * (i % 2)) for i in IDS}
@@ -201,7 +205,7 @@ def test_two_source_rows_on_one_row_are_an_error(
     with pytest.raises(InvalidRequestError, match="several rows of the source match one row"):
         merge.whenMatched("t.id = 5").update({"s": "'x'"}).merge()
     assert data_files(t) == files, "what was written for it is gone"
-    # to delete a row twice is to delete it
+    # Deleting a row twice has the same result as deleting the row once.
     assert t.merge_into(twice, "t.id = s.id").whenMatched().delete().merge().deleted == 2
 
 
@@ -228,7 +232,7 @@ def test_whole_files_go_without_being_read(
     t.append(rows(10, 12))
     assert t.delete("id >= 10").deleted == 2, "every row of one file, by its metrics"
     assert not job.targets
-    # one file goes, of the other a part is read
+    # One file is removed, and part of the other is read.
     t.append(rows(20, 22))
     assert t.delete("id > 6").deleted == 3
     assert [len(list(s.plan_files())) for s in job.targets[0].reads._reads[-1].scans] == [1]
@@ -318,7 +322,7 @@ def test_a_small_source_is_looked_up_before_an_outer_join(
             )
     finally:
         spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
-    # not of rows that may be others the next time, nor where most rows are met
+    # No lookup if the source is nondeterministic, nor if most rows match.
     assert ["LeftSemi" in p for p in plans] == [True, False, False]
     expected = {i: str(i) for i in (0, 100, *range(103, 160))} | dict.fromkeys(range(1, 51), "f")
     wanted: dict[int | None, str] = {101: "e", 102: "b", 201: "d", None: "c"}
@@ -373,24 +377,25 @@ def test_commits_of_others(
     t, spark = table(), session.spark
     other = session.table(t.name)
     with monkeypatch.context() as patch:
-        # rows that this delete does not ask for are no conflict
+        # New rows that do not match the condition are no conflict.
         job = Interrupted(patch, lambda: other.append(rows(11)))
         assert t.delete("g = 0 and s like '%8'").deleted == 1
         assert len(job.targets) == 1
     with monkeypatch.context() as patch:
-        # nor are rows of partitions that a merge has no source for
+        # New rows in partitions for which the merge has no source are no conflict.
         job = Interrupted(patch, lambda: other.append(rows(17)))
         source = spark.sql("select * from values (0L, 0, 'zero') as v(id, g, s)")
         merge = t.merge_into(source, "t.id = s.id and t.g = s.g")
         assert merge.whenMatched().updateAll().merge().updated == 1
         assert len(job.targets) == 1
     with monkeypatch.context() as patch:
-        # a second vector for one file: run again on the first (docs/conformance.md 33)
+        # A second vector for one file: the job runs again after the first commit
+        # (docs/conformance.md 33).
         job = Interrupted(patch, lambda: session.table(t.name).delete("s = '1'"))
         assert t.update({"s": "'x'"}, "id in (1, 3)").updated == 1
         assert len(job.targets) == 3
     with monkeypatch.context() as patch:
-        # new rows that would have been updated
+        # New rows match the condition, so the job runs again.
         job = Interrupted(patch, lambda: session.table(t.name).append(rows(13)))
         assert t.update({"s": "'y'"}, "g = 1 and length(s) = 2").updated == 3
         assert len(job.targets) == 2
@@ -403,7 +408,8 @@ def test_commits_of_others(
         assert t.update({"s": "'z'"}, "g = 1 and length(s) = 2").updated == 0
         assert len(job.targets) == 1
     with monkeypatch.context() as patch:
-        # the source is pinned to what the table was: the conflict is the user's
+        # The subquery reads a fixed snapshot of the table, so the user gets the conflict as an
+        # error.
         Interrupted(patch, lambda: session.table(t.name).delete("s = '5'"))
         statement = (
             f"update {t.name} set s = 'w' where id in (select max(id) from {t.name} where id < 6)"
@@ -465,7 +471,7 @@ def test_inserted_rows_get_defaults_of_lists_maps_and_structs(
     )
     t.append(pa.table({"id": [11]}))
     actual = session.table(t.name).to_df().select("id", "l", "m", "p", "none").collect()
-    # old rows have the initial default, new ones the write default
+    # Old rows have the initial default, new rows the write default.
     assert sorted(r.id for r in actual) == list(range(12))
     assert {str(r[1:]) for r in actual} == {str(([1, None], {"a": 1}, Row(x=3, y=None), []))}
     filtered = session.table(t.name).to_df().where("l[0] = 1 and p.x = 3 and id >= 9")

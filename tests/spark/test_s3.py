@@ -143,7 +143,9 @@ main(Path(sys.argv[2]))
 def test_the_jvm_reads_and_writes_by_s3a_and_no_credential_is_shown(
     s3: S3Server, bucket: str, tmp_path: Path
 ) -> None:
-    """Hadoop's file system gets the catalog's keys for that scan or write, and nobody sees them."""
+    """Hadoop's file system gets the catalog's keys for one scan or write, and no output shows the
+    keys.
+    """
     arguments = {
         "properties": s3.properties(),
         "warehouse": f"s3://{bucket}/{uuid.uuid4()}",
@@ -182,7 +184,7 @@ def test_the_jvm_reads_and_writes_by_s3a_and_no_credential_is_shown(
             provider = replace(provider, partitioned_paths=layout == "hashed")
             for path in native["paths"]:
                 below = path.partition("/data/")[2]
-                # 4/4/4/8 digits of a hash, then folders and the name, or the name alone
+                # The name begins with hash digits in groups of 4, 4, 4 and 8; folders may follow.
                 rest = below[len("0000/0000/0000/00000000") + 1 :]
                 folder, _, name = rest.rpartition("/")
                 assert provider.new_data_location(name, folder) == f"s3://b/t/data/{below}"
@@ -192,7 +194,7 @@ def test_the_jvm_reads_and_writes_by_s3a_and_no_credential_is_shown(
     shown = {**messages["shown"], "printed": printed}
     secrets = {"key": ACCESS_KEY, "secret": s3.secret}
     assert {name: names for name, text in shown.items() if (names := found_in(text, secrets))} == {}
-    # the search looked where they would be
+    # The searched logs do contain the settings of the secrets.
     assert "spark.sql.catalog.bucket.s3.secret-access-key" in shown["python log"]
     assert "spark.sql.catalog.bucket.s3.secret-access-key" in shown["event log"]
     assert "S3AFileSystem" in printed or "s3a" in printed

@@ -1,4 +1,4 @@
-"""Tables in S3 on executors in other processes, and under Connect: the catalog's keys go along."""
+"""Tables in S3 on executors in other processes and under Connect, with the catalog's keys."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def catalog_properties(folder: Path, s3: S3Server) -> dict[str, str]:
 def test_executors_read_and_write_natively_and_by_python(
     s3: S3Server, tmp_path: Path, kind: str
 ) -> None:
-    """A task that fails once leaves no row twice and no file, whoever writes."""
+    """With either writer, a task that fails once duplicates no row and leaves no file."""
     properties = catalog_properties(tmp_path, s3)
     script = tmp_path / "driver.py"
     script.write_text(ON_A_CLUSTER, encoding="utf-8")
@@ -123,7 +123,7 @@ def test_executors_read_and_write_natively_and_by_python(
     appended = table.scan(selector=SnapshotSelector(snapshot_id=first))
     paths = {t.file_path for t in appended.plan_files()}
     objects = {f.location for f in table.io.list_files(f"{table.location}/data")}
-    # S3A leaves an object for a folder whose last file it has removed
+    # After S3A removes the last file of a folder, it leaves an object for the folder.
     written = objects - {path.rsplit("/", 1)[0] for path in objects}
     assert len(paths) == 8
     for path in paths:
@@ -131,7 +131,7 @@ def test_executors_read_and_write_natively_and_by_python(
             assert pq.read_metadata(file).created_by.startswith("parquet-mr")
     known = {t.file_path for t in table.scan().plan_files()}
     deletes = {d.file_path for t in table.scan().plan_files() for d in t.deletes}
-    # of the attempt that failed nothing is left
+    # The failed attempt left no file.
     assert written == paths | known | deletes
 
 

@@ -1,4 +1,4 @@
-"""What Spark's planner makes of a native scan: it skips files by filters known while it runs."""
+"""Spark plans native scans well: run-time filters skip files, metadata answers aggregates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ MERGE_ON_READ = "tblproperties ('write.delete.mode'='merge-on-read')"
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    """Plans are carried out as they are first made, so that their scans can be asked."""
+    """Yield a session whose Spark has adaptive execution off, so that the first plan is the plan
+    that runs and its scans can be inspected.
+    """
     lake = sqlite_lake(spark, tmp_path_factory.mktemp("planned"), "planned")
     with configured(spark, {"spark.sql.adaptive.enabled": "false"}), lake as created:
         spark.sql(ROWS).createOrReplaceTempView("plain")
@@ -45,7 +47,9 @@ def make(session: IcebergSession, name: str, clauses: str) -> None:
 
 
 def number(frame: DataFrame, name: str) -> int:
-    """A metric of a query's native scans, of those that have it, added up once it has run."""
+    """Return the sum of one metric over the native scans of a query that has run; at least one scan
+    must have the metric.
+    """
     leaves = frame._jdf.queryExecution().executedPlan().collectLeaves().iterator()
     values = []
     while leaves.hasNext():
@@ -57,7 +61,9 @@ def number(frame: DataFrame, name: str) -> int:
 
 
 def same(session: IcebergSession, query: str, table: str) -> DataFrame:
-    """A query of {t} that was run, with the rows that it has on the plain rows."""
+    """Run a query that contains `{t}` and check that Iceberg rows and plain rows give the same
+    result.
+    """
     frame = session.spark.sql(query.format(t=f"planned.db.{table}"))
     assert spark_rows(frame.collect()) == spark_rows(
         session.spark.sql(query.format(t="plain")).collect()
@@ -93,14 +99,16 @@ def test_files_are_skipped_by_what_the_other_side_of_a_join_has(
     read, skipped = number(frame, "resultDataFiles"), number(frame, "runtimeSkippedDataFiles")
     assert read + skipped == files
     assert read <= 3
-    # the same plan once more, and the same table without such a filter
+    # The same plan can run again, and the same table can be scanned without a run-time filter.
     assert len(frame.collect()) == 200
     whole = same(session, "select count(id), sum(g) from {t}", name)
     assert number(whole, "resultDataFiles") == files
 
 
 def test_both_sides_may_be_native_scans(session: IcebergSession) -> None:
-    """What is broadcast for the join tells which files are read: the scan of it is made once."""
+    """A dimension table that is a native scan is broadcast once, and its keys select the fact
+    files.
+    """
     make(session, "facts", "partitioned by (g)")
     spark = session.spark
     spark.sql("create table planned.db.dims as select cast(id as int) k, s, chosen from names")
@@ -179,7 +187,7 @@ def test_subqueries_on_what_files_are_skipped_by(session: IcebergSession, condit
 def test_what_python_reads_is_in_the_same_plan(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Filters that are known only while a query runs are for scans, not for rows."""
+    """A run-time filter also prunes files whose rows Python workers read."""
     monkeypatch.setattr(position_deletes, "MAX_TOTAL_BYTES", 0)
     make(session, "both", f"partitioned by (g) {MERGE_ON_READ}")
     session.spark.sql("delete from planned.db.both where id = 5")
@@ -216,14 +224,14 @@ def test_a_scan_and_its_copy_in_a_run_time_filter_are_planned_once(
     assert "dynamicpruning" in plan_of(frame)
     assert [r[0] for r in frame.collect()] == [300]
     assert len(requests) == len(set(requests)) == 2
-    # two relations of one table are two scans
+    # Two relations of the same table are two scans.
     both = "select count(*) from planned.db.build x join planned.db.build y on x.id = y.id + 1"
     assert [r[0] for r in spark.sql(both).collect()] == [6]
     assert len(requests) == 4
 
 
 def test_settings_of_a_scan_are_what_hadoop_reads_of_them(session: IcebergSession) -> None:
-    """Our way of writing them, which takes a fifth of the time, is one that executors can read."""
+    """Our serialization of a Hadoop configuration, five times as fast, is readable by executors."""
     make(session, "settings", "")
     spark = session.spark
     frame = spark.sql("select id from planned.db.settings")
@@ -247,7 +255,7 @@ def test_settings_of_a_scan_are_what_hadoop_reads_of_them(session: IcebergSessio
 
 
 def settings_of(conf: Any) -> dict[str, str]:
-    """Every setting of a configuration of Hadoop's, as it was given."""
+    """Return all entries of a Hadoop configuration."""
     lines, entries = {}, conf.iterator()
     while entries.hasNext():
         entry = entries.next()
@@ -303,7 +311,9 @@ VALUES = (
 
 @pytest.fixture(scope="module")
 def counted(session: IcebergSession) -> str:
-    """A table by `g`, of which one file has only nulls and one a null among others."""
+    """Create a table partitioned by `g`: one file has only nulls, another has one null among
+    values.
+    """
     spark = session.spark
     spark.sql(VALUES).createOrReplaceTempView("values_plain")
     nulls = (
@@ -429,7 +439,9 @@ def test_conditions_that_no_row_can_fail_are_not_evaluated(
 
 
 def test_rows_of_a_file_with_a_null_are_looked_at(session: IcebergSession, counted: str) -> None:
-    """A null fails a condition that the bounds of the values fulfil."""
+    """The bounds of `id` satisfy the condition, but a null row does not, so Spark must filter the
+    rows.
+    """
     for condition in ("id >= 0", "not (id < 0)", "id is not null", "d > -100"):
         query = f"select count(*), sum(id), max(f) from {{t}} where {condition}"
         ours = session.spark.sql(query.format(t=counted))
@@ -439,7 +451,9 @@ def test_rows_of_a_file_with_a_null_are_looked_at(session: IcebergSession, count
 
 
 def scanned_as_nullable(frame: DataFrame) -> list[bool]:
-    """Of each column of a query's only scan whether Spark looks for nulls in it."""
+    """Return, for each column of the query's only scan, whether Spark regards the column as
+    nullable.
+    """
     leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
     result = leaf.output()
     return [result.apply(i).nullable() for i in range(result.size())]

@@ -1,4 +1,4 @@
-"""How many tasks read a table, and where: what options, settings and the table say of it."""
+"""The number and locality of read tasks, as set by options, session settings and the table."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def sizes(session: IcebergSession) -> list[int]:
 
 
 def pieces(frame: DataFrame) -> list[list[Any]]:
-    """Of each task of a scan the pieces of files that it reads."""
+    """Return, for each task of a scan, the pieces of files that the task reads."""
     partitions = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
     result = partitions.inputPartitions().iterator()
     tasks = []
@@ -66,7 +66,7 @@ def read(session: IcebergSession, **options: object) -> list[list[Any]]:
 
 @pytest.fixture
 def settings(session: IcebergSession) -> Iterator[ExitStack]:
-    """Settings of the session, taken back after the test."""
+    """Yield a stack for session settings; the settings are restored after the test."""
     with ExitStack() as taken_back:
         yield taken_back
 
@@ -101,7 +101,7 @@ def test_an_option_and_a_setting_cut_files(
     assert len(read(session, split_size=sum(sizes), file_open_cost=0)) == 1
     say(session, settings, {f"{SESSION}.split-size": half})
     assert sum(len(task) for task in read(session)) == 2 * FILES
-    # the option is nearer
+    # The option takes precedence over the session setting.
     assert len(read(session, split_size=sum(sizes), file_open_cost=0)) == 1
 
 
@@ -126,7 +126,7 @@ def test_neighbours_of_the_plan_are_read_by_one_task(session: IcebergSession) ->
     expected = [path.rpartition("/")[2] for path in planned]
     assert [n for task in names for n in task] == expected
     assert [len(task) for task in names] == [2, 2, 2]
-    # in the order of the plan these would be six tasks
+    # Packed in plan order, these files would need six tasks.
     reader = reader.option("split-size", max(sizes.values()))
     tasks = pieces(reader.table("split.db.ordered"))
     assert [[piece.length() for piece in task] for task in tasks[:3]] == [
@@ -142,7 +142,7 @@ def test_a_table_cuts_files_for_every_core_or_not(
     total = sum(sizes)
     table_says(session, target_size=total, open_file_cost=0)
     say(session, settings, {f"{SESSION}.adaptive-split-size.parallelism": 4})
-    # never below the size that the table says, or 16 MiB
+    # Splits are never smaller than the table's target size, or 16 MiB.
     assert len(read(session)) == 1
     table_says(session, target_size=total // 20)
     assert max(p.length() for task in read(session) for p in task) <= total // 20

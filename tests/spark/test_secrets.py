@@ -1,4 +1,4 @@
-"""A search for secrets in all that Spark, its logs, pages and errors show."""
+"""Spark's output, logs, pages and errors contain no secrets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ main(Path(sys.argv[2]), sys.argv[3])
 
 
 def setting_of_documentation() -> str:
-    """What docs/ has for secrets that are given when an application starts."""
+    """Return the setting that docs/ recommends for secrets passed at application start."""
     page = ROOT / "docs" / "guide" / "secrets.md"
     result = re.search(r"--conf 'spark\.redaction\.regex=([^']+)'", page.read_text("utf-8"))
     assert result is not None
@@ -60,7 +60,7 @@ def test_no_secret_is_shown_anywhere(tmp_path: Path) -> None:
         name: actual for name, text in shown.items() if (actual := found_in(text, secrets))
     } == {}
 
-    # the search looked where they would be
+    # The searched texts do contain the settings of the secrets.
     log, events = shown["python log"], shown["event log"]
     assert "sadls.connection-string" in log
     assert "Received command" in log or "Answer received" in log
@@ -99,7 +99,7 @@ def test_settings_of_the_session_are_added_to_and_put_back(spark: SparkSession) 
 
 
 def test_java_finds_what_python_finds(spark: SparkSession) -> None:
-    """The forms that plans and settings have, by the two expressions that Spark gets."""
+    """Java's regular expressions redact the forms that plans and settings have."""
     pattern: Any = spark._jvm.java.util.regex.Pattern  # type: ignore[union-attr]
     keys, texts = pattern.compile(SPARK_KEYS_REGEX), pattern.compile(SPARK_TEXT_REGEX)
     for key in (*CATALOG_KEYS, *STORE_KEYS, *OTHER_KEYS):

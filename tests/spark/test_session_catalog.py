@@ -1,6 +1,6 @@
 """Spark's own catalog with Iceberg in it: `spark.sql.catalog.spark_catalog` is `iceberg_pyspark`.
 
-Sessions of one application share Spark's tables, so that each test has namespaces of its own.
+Sessions of one application share Spark's tables, so each test uses its own namespaces.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def with_ours(session: SparkSession, folder: Path) -> SparkSession:
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
-    """A session of its own, whose catalog was configured before Iceberg was installed."""
+    """Yield a new session whose catalog was configured before Iceberg was installed."""
     new_session = with_ours(spark.newSession(), tmp_path_factory.mktemp("session-catalog"))
     installed = install(new_session)
     yield new_session

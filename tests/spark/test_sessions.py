@@ -1,4 +1,4 @@
-"""The session that the other tests stand on; clusters and servers are in test_processes.py."""
+"""The session of the other tests; test_processes.py tests clusters and servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of a REST server that signs the requests to S3: by Python, and by Spark's tasks."""
+"""Tables of a REST server that signs S3 requests: access by Python and by Spark's tasks."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_tasks_of_spark_read_and_write(
         assert [r.id for r in rows] == [1, 3]
     finally:
         installed.uninstall()
-    # the data source for Python, which serves where nothing is installed
+    # The portable data source also works if nothing is installed.
     options = {f"catalog.{name}": value for name, value in server.properties.items()}
     options["catalog"] = "signed"
     read = session.read.format("iceberg-py").options(**options).load("db.t")

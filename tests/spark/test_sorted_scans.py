@@ -1,4 +1,4 @@
-"""Groups that files say are sorted are joined without a sort, and others with one."""
+"""Groups of files with the table's sort order are joined without a sort, others with a sort."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def session(
 
 
 def make(session: IcebergSession, name: str, order: str, partitioned: str) -> None:
-    """Both sides of a join, each a file in every partition, sorted."""
+    """Create both sides of a join, with one sorted file in every partition."""
     for side in ("left", "right"):
         table = f"sorted.db.{side}_{name}"
         session.spark.sql(
@@ -55,7 +55,7 @@ def make(session: IcebergSession, name: str, order: str, partitioned: str) -> No
 
 
 def compared(session: IcebergSession, name: str, query: str, where: str = "true") -> str:
-    """Compare a query of {l} and {r} with that of the plain rows; the plan of ours."""
+    """Check that a query of {l} and {r} equals the query of plain rows; return the tables' plan."""
     ours = session.spark.sql(query.format(l=f"sorted.db.left_{name}", r=f"sorted.db.right_{name}"))
     plain = "(select * from {}_plain where {})"
     expected = session.spark.sql(
@@ -81,7 +81,7 @@ ONCE = pytest.mark.once("orders of values are the same on all releases: 4.1 is a
 def test_sorted_groups_are_joined_without_a_sort(session: IcebergSession, key: str) -> None:
     name = f"by_{key}"
     make(session, name, key, f"bucket(4, {key})")
-    # as Spark wants it of the sides of a merge join
+    # A merge join needs both sides sorted by the key.
     assert sorts(compared(session, name, f"{JOIN} a.{key} = b.{key}")) == 0
     session.spark.conf.set("spark.sql.iceberg.planning.preserve-data-ordering", "false")
     assert sorts(compared(session, name, f"{JOIN} a.{key} = b.{key}")) == 2
@@ -106,7 +106,7 @@ def test_what_is_sorted_otherwise_is_sorted(session: IcebergSession) -> None:
 
 
 def test_what_is_not_sorted_as_a_whole_is_sorted(session: IcebergSession) -> None:
-    """Files in two orders, and two files in a group."""
+    """Files with two sort orders, and two files in one group."""
     spark, on = session.spark, "a.id = b.id"
     make(session, "mixed", "id", "bucket(4, id)")
     spark.sql("alter table sorted.db.left_mixed write unordered")
@@ -116,7 +116,7 @@ def test_what_is_not_sorted_as_a_whole_is_sorted(session: IcebergSession) -> Non
     plain = spark.sql((JOIN + on).format(l=doubled, r="right_plain"))
     assert spark_rows(ours.collect()) == spark_rows(plain.collect())
     assert sorts(plan_of(ours)) == 1
-    # by some of the keys only Spark puts groups together
+    # If the join uses only some of the keys, Spark merges groups, and their rows are not sorted.
     make(session, "two_keys", "id", "g, bucket(2, id)")
     with configured(spark, {SUBSETS: "true"}):
         compared(session, "two_keys", JOIN + on)
@@ -160,7 +160,7 @@ def test_random_orders_and_queries(session: IcebergSession, seed: int) -> None:
 
 
 def test_parallelism_is_not_given_up(session: IcebergSession) -> None:
-    """A file that Spark would cut is cut, and its rows are sorted again."""
+    """A file that Spark would split is split, and its rows are sorted again."""
     make(session, "large", "id", "bucket(2, id)")
     with configured(session.spark, {"spark.sql.iceberg.read.split-size": "4096"}):
         frame = session.spark.table("sorted.db.left_large")

@@ -1,4 +1,4 @@
-"""Spark SQL on an SQLite catalog without any jar: what folders cannot do, and `install` itself."""
+"""Spark SQL on an SQLite catalog without any jar: what path tables cannot do, and `install`."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ DEFAULTS = {
     "f": ("double", "1e300", 1e300),
     "g": ("float", "0.5", 0.5),
 }
-"""Of columns: the type, the literal, the value."""
+"""The type, the SQL literal and the Python value of each column."""
 
 
 @pytest.mark.release("Spark resolves defaults")

@@ -1,6 +1,6 @@
-"""Iceberg's statements of ALTER TABLE in `spark.sql`: the parser in front of Spark's, and without.
+"""Iceberg's ALTER TABLE statements in `spark.sql`, with and without our parser before Spark's.
 
-What each statement does beside Iceberg's own extensions is `tests/interop/test_sql_extensions.py`.
+`tests/interop/test_sql_extensions.py` compares each statement with Iceberg's own extensions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes through Spark's own API, without any jar: what a failed or repeated write leaves."""
+"""Writes through Spark's own API, without any jar: the state after a failed or repeated write."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_format_iceberg_py_is_laid_out_as_the_table_asks(
     rows_of_each = spark.range(0, 40, 1, 4).selectExpr("id", "id % 3 g")
 
     def write(mode: str = "append", **options: str) -> int:
-        """Write, and count the files of the table."""
+        """Write, and return the number of data files of the table."""
         rows_of_each.write.format("iceberg-py").options(**options).mode(mode).save(table)
         return spark.read.format("iceberg-py").load(f"{table}#files").count()
 

@@ -55,7 +55,7 @@ pytestmark = pytest.mark.release("how pyspark converts values")
 NOON = dt.datetime(2026, 2, 3, 12, 30, 45, 678901)
 UUID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 
-# type, an ordinary value, an extreme one; then the same as Spark shows them where that differs
+# The type, an ordinary value and an extreme value; `shown` converts values that Spark changes.
 PRIMITIVES: dict[str, tuple[Type, Any, Any]] = {
     "boolean": (BooleanType(), True, False),
     "int": (IntegerType(), 7, -(2**31)),
@@ -81,7 +81,7 @@ PRIMITIVES: dict[str, tuple[Type, Any, Any]] = {
 
 
 def shown(value: Any, type_: Type) -> Any:
-    """A value as Spark collects it, in the form of tests.support.rows."""
+    """Return a value as Spark collects it, in the form of tests.support.rows."""
     match type_:
         case UUIDType():
             return str(uuid.UUID(bytes=value))
@@ -94,7 +94,7 @@ def shown(value: Any, type_: Type) -> Any:
 
 
 def every_type() -> Schema:
-    """Each primitive type by itself, in a struct, in a list and as a map's value."""
+    """Return a schema with each primitive type alone and in a struct, a list and a map."""
     fields: list[NestedField] = []
     next_id = iter(range(1, 1000))
     for name, (type_, _, _) in PRIMITIVES.items():
@@ -116,7 +116,7 @@ def every_type() -> Schema:
 
 
 def every_row() -> list[dict[str, Any]]:
-    """Values; nulls everywhere; nulls inside of what is not null, and empty lists and maps."""
+    """Return rows of values, of nulls, and of nulls inside values with empty lists and maps."""
     rows: list[dict[str, Any]] = [{"id": i} for i in range(4)]
     for name, (_, one, two) in PRIMITIVES.items():
         for row, value in ((rows[0], one), (rows[1], two)):
@@ -131,7 +131,7 @@ def every_row() -> list[dict[str, Any]]:
 
 
 def every_row_shown() -> list[tuple[Any, ...]]:
-    """The same as Spark collects it."""
+    """Return the same rows as Spark collects them."""
     columns: list[list[Any]] = []
     for type_, one, two in PRIMITIVES.values():
         first, second = shown(one, type_), shown(two, type_)
@@ -164,7 +164,7 @@ def test_every_type_is_read_at_every_level(spark: SparkSession, everything: Path
 
 
 def test_every_type_that_spark_reads_by_itself(read: Read, everything: Path) -> None:
-    # Spark has texts for uuids, octets for fixed and nanoseconds for time: made of ours, portably
+    # Spark reads uuid as string, fixed as binary and time as nanoseconds, so Python converts these.
     names = [f.name for f in path_table(everything).schema.fields]
     wanted = [i for i, n in enumerate(names) if n.split("_")[0] not in ("uuid", "fixed", "time")]
     actual = read(everything, {"columns": ", ".join(names[i] for i in wanted)}).rows
@@ -185,7 +185,7 @@ def test_every_type_is_written_back(spark: SparkSession, everything: Path, tmp_p
     had = {f.name: str(f.type) for f in path_table(everything).schema.fields}
     for name in ("int", "decimal38_map", "time_list", "timestamp", "timestamptz_struct", "date"):
         assert created[name] == had[name]
-    # Spark has no such types: a new table gets what Spark has, an old one keeps its own
+    # Spark lacks these types: a new table gets Spark's types, an existing table keeps its own.
     assert (created["uuid"], created["fixed"]) == ("string", "binary")
     save(frame, everything, mode="append")
     assert len(rows_of(spark, everything, {"filter": f"uuid = '{UUID}'", "columns": "id"})) == 2

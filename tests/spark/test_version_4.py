@@ -1,4 +1,4 @@
-"""Tables of format version 4 with root manifests in SQL: all statements, beside version 3."""
+"""Tables of format version 4 with root manifests in SQL: statements compared with version 3."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_statements_have_the_rows_and_lineage_of_version_3(
         assert [r[:-2] + r[-1:] for r in actual[4]] == [r[:-2] + r[-1:] for r in actual[3]], (
             statement
         )
-        # version 3 leaves numbers out where manifests are written anew: those of new rows differ
+        # Version 3 skips row ids when manifests are rewritten, so the ids of new rows differ.
         for row, same in zip(actual[4], actual[3], strict=True):
             assert ids.setdefault(same[-2], row[-2]) == row[-2], statement
     assert len(set(ids.values())) == len(ids)

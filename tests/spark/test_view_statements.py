@@ -1,4 +1,4 @@
-"""Views made, changed, listed and dropped by SQL."""
+"""Views that SQL creates, changes, lists and drops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ HADOOP = {"": "iceberg_pyspark", ".type": "hadoop"}
 
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of the catalog `made` with the table `made.db.t`, and a folder catalog `plain`."""
+    """Yield the folder of the catalog `made` with the table `made.db.t`; there is also a hadoop
+    catalog `plain`.
+    """
     folder = tmp_path_factory.mktemp("made")
     settings = {f"{CATALOG}.jdbc.schema-version": "V1"}
     settings |= {f"spark.sql.catalog.plain{key}": value for key, value in HADOOP.items()}
@@ -42,7 +44,7 @@ def rows(spark: SparkSession, query: str) -> list[tuple[Any, ...]]:
 
 
 def listed(spark: SparkSession, statement: str) -> list[tuple[Any, ...]]:
-    """What SHOW VIEWS shows; of the session's temporary views, some are of other tests."""
+    """Return the rows of SHOW VIEWS without the temporary views of other tests."""
     return [row for row in rows(spark, statement) if not row[2] or row[1] == "fleeting"]
 
 
@@ -130,7 +132,7 @@ def test_views_are_listed(spark: SparkSession, folder: Path) -> None:
     assert listed(spark, "SHOW VIEWS") == [("", "fleeting", True)]
     assert listed(spark, "SHOW VIEWS IN plain.db") == [("", "fleeting", True)]
     assert rows(spark, "SHOW TABLES IN made.db LIKE 'one'") == []
-    # the temporary one hides a view of its name
+    # A temporary view hides a catalog view of the same name.
     spark.sql("USE made.db")
     spark.sql("CREATE VIEW made.db.fleeting AS SELECT 2 AS x")
     spark.sql("DROP VIEW fleeting")

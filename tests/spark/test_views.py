@@ -1,4 +1,4 @@
-"""Views of our catalogs that SQL reads: Spark parses their queries and finds what they name."""
+"""Views of our catalogs in SQL: Spark parses their queries and resolves the names in them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Create = Callable[..., None]
 
 @pytest.fixture(scope="module")
 def create(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Create]:
-    """Creates views of `views.db`, beside the table `t` with two rows."""
+    """Yield a function that creates views in `views.db`, beside a table `t` with two rows."""
     folder: Path = tmp_path_factory.mktemp("views")
     properties = {"jdbc.schema-version": "V1"}
     for key, value in properties.items():

@@ -25,7 +25,7 @@ from tests.support.frames import (
 
 
 def frame_of(spark: SparkSession, *rows: tuple[int, str]) -> DataFrame:
-    """A frame of (id, name); of Arrow, which takes no step in Python workers."""
+    """Return a frame of (id, name) made from Arrow, which needs no Python workers."""
     ids = pa.array([row[0] for row in rows], pa.int64())
     names = pa.array([row[1] for row in rows], pa.string())
     return spark.createDataFrame(pa.table({"id": ids, "name": names}), "id BIGINT, name STRING")
@@ -78,7 +78,7 @@ def test_the_first_write_makes_the_table_with_every_transform(
     assert {group.column(i).compression for i in range(group.num_columns)} == {"SNAPPY"}
     actual = load(spark, tmp_path / "t", {"filter": "m = DATE'2020-03-11' AND id < 3"})
     assert actual.collect() == frame.where("id = 1").collect()
-    # given again, options of a new table change nothing
+    # For an existing table, the options of a new table have no effect.
     save(frame, tmp_path / "t", options)
     assert load(spark, tmp_path / "t").count() == 12
 
@@ -236,7 +236,7 @@ def test_tables_of_the_session_catalog_lose_their_options_and_say_so(
 @pytest.mark.release("Spark calls what aborts a write")
 def test_a_task_that_fails_leaves_no_file_and_no_table(spark: SparkSession, tmp_path: Path) -> None:
     def save_rows(folder: Path, files: int, mode: str) -> None:
-        """The last of four tasks fails once there are as many files as the others write."""
+        """Write with four tasks; the last fails once the other tasks have written `files` files."""
 
         def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -246,7 +246,7 @@ def test_a_task_that_fails_leaves_no_file_and_no_table(spark: SparkSession, tmp_
                     while len(list(folder.rglob("*.parquet"))) < files:
                         assert time.monotonic() < deadline, "the other tasks wrote nothing"
                         time.sleep(0.1)
-                    # a task that Spark kills at its end leaves its file: the others shall be done
+                    # A killed task would leave its file, so let the other tasks finish first.
                     time.sleep(2)
                     raise ValueError("row 15 is rotten")
 
@@ -263,7 +263,7 @@ def test_a_task_that_fails_leaves_no_file_and_no_table(spark: SparkSession, tmp_
 
 
 def test_appends_of_two_threads_both_land(spark: SparkSession, tmp_path: Path) -> None:
-    """The first of each pair makes the table; the others meet as commits."""
+    """The first append creates the table; the other appends conflict at commit."""
     failures: list[BaseException] = []
 
     def append(thread: int) -> None:

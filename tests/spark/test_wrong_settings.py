@@ -1,7 +1,7 @@
-"""Values that are none: an error says which option or setting it is, and what may stand there.
+"""Invalid values: an error names the option or setting and the allowed values.
 
-Of tables in a catalog, natively, and by path, portably. What other writers put in a table's
-properties is an error only where Java makes it one.
+Tables in a catalog are read natively, tables by path portably. A table property from another writer
+is an error only if Java raises one too.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ TABLE = "wrong.db.t"
 ROWS = [(1,), (2,)]
 FLAGS = ("locality", "preserve-data-grouping", "preserve-data-ordering")
 PASSED_OVER = {
-    # what Java's reader takes for false, or never reads
+    # Java's reader takes the value for false, or never reads the property.
     "read.split.adaptive-size.enabled": "yes",
     "read.parquet.verify-checksum": "yes",
     "read.parquet.vectorization.enabled": "yes",
     "read.split.metadata-target-size": "x",
-    # what its writers do with: they roll files at any size, have default metrics, no filter
+    # Java's writers accept these: they roll files at any size, use default metrics, write no
+    # filter.
     "write.target-file-size-bytes": "0",
     "write.metadata.metrics.default": "nope",
     "write.metadata.metrics.column.id": "none at all",
@@ -37,7 +38,7 @@ PASSED_OVER = {
     "write.spark.fanout.enabled": "yes",
     "write.wap.enabled": "yes",
     "write.delete.granularity": "nope",
-    # of other statements
+    # Properties of other statements.
     "write.merge.mode": "nope",
     "write.merge.isolation-level": "nope",
 }
@@ -65,7 +66,7 @@ def by_path(session: IcebergSession, options: Mapping[str, str]) -> DataFrame:
 
 
 def refusal(frame_of: object) -> str:
-    """The first line of the error that a read ends in."""
+    """Return the first line of the error that a read raises."""
     assert callable(frame_of)
     with pytest.raises(PySparkException) as e:
         frame_of().collect()
@@ -153,12 +154,12 @@ def test_a_setting_of_the_session(
     with configured(session.spark, {key: value, "spark.sql.cbo.enabled": "true"}):
         message = refusal(lambda: session.spark.sql(query.format(TABLE)))
         assert message.endswith(f"{key} is '{value}': give {allowed}")
-        # tables of others are none of ours
+        # The setting does not affect tables that are not Iceberg tables.
         assert session.spark.sql(query.format("range(3)")).collect()
 
 
 def table_says(session: IcebergSession, name: str, properties: Mapping[str, str]) -> str:
-    """A table with properties that this package would refuse to set."""
+    """Create a table with properties that this package would refuse to set."""
     session.spark.sql(f"create or replace table wrong.db.{name} using iceberg as select 1L id")
     table = session.table(f"wrong.db.{name}")
     table.catalog.commit_table(table.loaded.identifier, [], [SetProperties(properties)]).result()
