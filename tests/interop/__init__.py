@@ -1,1 +1,1 @@
-"""Tables of Iceberg's Java runtime and of PyIceberg read by us, and ours read by them."""
+"""We read tables of Iceberg's Java runtime and of PyIceberg, and they read our tables."""

@@ -11,7 +11,7 @@ from tests.support.oracle import Oracle, OracleUnavailableError, start_oracle
 def oracle(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Oracle]:
-    """Iceberg's Java runtime in one session; without it tests skip, or fail where CI asks so."""
+    """Yield a Spark session with Iceberg's Java runtime; without the jar, skip or (in CI) fail."""
     try:
         started = start_oracle(tmp_path_factory.mktemp("oracle"))
     except OracleUnavailableError as error:

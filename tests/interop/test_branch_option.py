@@ -1,4 +1,4 @@
-"""The option `branch` of reads through a catalog, beside Java's of the same tables."""
+"""Reads with the option `branch` through our catalog and through Java's catalog are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches: begun where there is nothing yet, and by writes to be audited, beside Java's."""
+"""Branches that begin without a snapshot, and write-audit-publish, compared with Java."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 
 def snapshots(lake: Oracle, table: str) -> list[tuple[Any, ...]]:
-    """Operation, whether there is a parent, and totals, oldest first."""
+    """Return operation, whether there is no parent, whether there is a manifest list, and totals of
+    each snapshot, oldest first.
+    """
     result = lake.sql(
         f"select operation, parent_id is null, summary, manifest_list is not null "
         f"from {by_java(table)}.snapshots order by committed_at"
@@ -76,6 +78,7 @@ def test_totals_of_a_branch_that_a_write_begins_count_all_its_rows(lake: Oracle)
         lake.spark.conf.unset("spark.wap.branch")
         totals[writer] = [s[3] for s in snapshots(lake, table)]
         assert lake.table_rows(f"{by_java(table)}.branch_audited") == [(0,), (2,), (3,), (8,)]
-    # a staged snapshot counts from main's; of the branch Java forgets the rows that it begins with,
-    # where "total-records" is of all records in the snapshot (specification, Appendix F)
+    # The totals of a staged snapshot start from main's snapshot. On a branch, Java's totals omit
+    # the rows that the branch started with, although "total-records" counts all records in the
+    # snapshot (specification, Appendix F).
     assert totals == {OURS: ["4", "5", "5", "5"], JAVAS: ["4", "5", "1", "1"]}

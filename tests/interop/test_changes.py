@@ -1,4 +1,6 @@
-"""The metadata table `changes` and views of it: as Java's, or by the rows where Java reads none."""
+"""The metadata table `changes` and changelog views equal Java's, or the difference of the rows
+where Java cannot read changes.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 
 def make(lake: Oracle, table: str, version: int) -> None:
-    """All kinds of changes, by both sides in turns."""
+    """Create a table with all kinds of changes; both writers take turns."""
     name, ours = f"java_hadoop.{table}", f"lake.{table}"
     mode = "merge-on-read" if table in WITH_DELETES else "copy-on-write"
     modes = ", ".join(f"'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))
@@ -100,7 +102,7 @@ def test_changes_lead_from_each_snapshot_to_the_next(lake: Oracle, table: str) -
     for snapshot_id, operation in history(lake, table):
         of_snapshot = [row for row in actual if row["_commit_snapshot_id"] == snapshot_id]
         java = lake.spark.read.option("versionAsOf", snapshot_id).table(f"java_hadoop.{table}")
-        # before the table had it the column v is null
+        # The column v is null in snapshots from before the column was added.
         after = Counter((*row, None)[:3] for row in spark_rows(java.collect()))
         for type_, expected in (("INSERT", after - before), ("DELETE", before - after)):
             rows = [(r.id, r.h, r.v) for r in of_snapshot if r["_change_type"] == type_]

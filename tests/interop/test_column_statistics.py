@@ -1,4 +1,4 @@
-"""Distinct values that Java has counted reach Spark's cost-based optimizer."""
+"""Distinct counts that Java computed reach Spark's cost-based optimizer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_counts_of_java_are_what_the_optimizer_knows(cost_based: Oracle) -> None
     count_values(lake, name)
     ours = known_columns(lake.spark.table(f"lake.{name}"))
     java = known_columns(lake.spark.table(f"java_hadoop.{name}"))
-    # of these Spark's estimates would fail or be wrong: `column_statistics.py`
+    # Spark's estimates for these columns would fail or be wrong: see `column_statistics.py`.
     assert java.keys() - ours.keys() == {"ntz", "f"}
     assert {c: ours[c].distinct for c in ours} == {c: java[c].distinct for c in ours}
     assert ours["id"] == KnownColumn(distinct=100, nulls=0, least="0", greatest="99")
@@ -68,7 +68,7 @@ def test_counts_of_java_are_what_the_optimizer_knows(cost_based: Oracle) -> None
 
 
 def test_estimates_above_a_filter(cost_based: Oracle) -> None:
-    """Of the plan that runs, by which Spark chooses how it joins."""
+    """The estimates belong to the optimized plan, by which Spark chooses its joins."""
     lake = cost_based
 
     def estimate(catalog: str, table: str, condition: str) -> int:
@@ -83,9 +83,9 @@ def test_estimates_above_a_filter(cost_based: Oracle) -> None:
         assert estimate("lake", table, "s = 's3'") == 15
         assert estimate("java_hadoop", table, "s = 's3'") == 15
         assert estimate("lake", table, "d = date'1970-01-01'") == 20
-    # Java does not tell Spark of bounds
+    # Java does not pass bounds to Spark.
     assert estimate("lake", "one_file", "id < 25") == 26
-    # the filter has left one file, and is not counted a second time
+    # The filter has pruned a file already, so its selectivity is not applied a second time.
     assert estimate("lake", "two_files", "id < 25") == 50
 
 
@@ -108,7 +108,9 @@ def test_counts_are_of_one_snapshot_and_for_sessions_that_want_them(cost_based: 
 
 
 def test_joins_are_ordered_by_what_is_known(cost_based: Oracle) -> None:
-    """The larger table leaves fewer rows of the first: 100, and the smaller one 10,000."""
+    """The join with the larger table leaves 100 rows of the first, the join with the smaller one
+    10,000.
+    """
     lake = cost_based
     make(lake, "known.facts", "select id fact, id % 2 many from range(1000)")
     make(lake, "known.wide", "select id wide, id % 2 many_of from range(20)")

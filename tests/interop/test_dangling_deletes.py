@@ -1,4 +1,4 @@
-"""`remove-dangling-deletes` of Java and of us, on tables with the same history."""
+"""`remove-dangling-deletes` of Java and of this package, on tables with the same history."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def make(lake: Oracle, name: str, version: int) -> str:
         f"TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = 'merge-on-read', "
         "'write.delete.granularity' = 'partition')"
     )
-    # deletes that are older than every data file Java drops with any commit, and counts nowhere
+    # In any commit, Java drops deletes that are older than every data file, and does not count
+    # them; an old data file prevents this.
     lake.sql(f"INSERT INTO {table} VALUES (-1, 'old')")
     for first in (0, 10):
         lake.sql(
@@ -39,7 +40,8 @@ def make(lake: Oracle, name: str, version: int) -> str:
             f"FROM range({first}, {first + 10})"
         )
     lake.sql(f"DELETE FROM {table} WHERE id % 5 = 1")
-    # as old as the deletes, rewritten files would be files that they might apply to
+    # A later commit gives rewritten files a higher sequence number than the deletes have; otherwise
+    # the deletes might apply to the rewritten files.
     lake.sql(f"INSERT INTO {table} VALUES (30, 'p0'), (31, 'p1')")
     return table
 

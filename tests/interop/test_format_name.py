@@ -1,4 +1,4 @@
-"""Our format beside the connector's: the name iceberg stays the connector's where its jar is."""
+"""Our format beside the connector's: if the connector's jar is present, `iceberg` is its format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A MERGE of tables that are partitioned alike: the plans of ours beside that of Java's."""
+"""A MERGE of tables with the same partitioning: our plans compared with Java's plan."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_no_more_shuffles_than_javas(lake: Oracle, plans: list[str], mode: str) 
             javas = shuffles(lake.sql("explain " + merge.format(t=table)).collect()[0][0])
         lake.sql(merge.format(t=table))
     ours = sum(shuffles(p) for p in plans)
-    # that by which rows come to the tasks that write them
+    # The remaining shuffle distributes rows to the tasks that write them.
     assert ours == 1
     assert ours <= javas
     actual = [

@@ -1,4 +1,4 @@
-"""The oracle does what the other tests of this folder take for granted; only Java reads here."""
+"""The oracle behaves as the other tests of this folder assume; only Java reads here."""
 
 from __future__ import annotations
 

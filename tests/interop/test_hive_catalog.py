@@ -1,4 +1,4 @@
-"""Java's HiveCatalog and ours on one Hive metastore: tables and views in turns and at once."""
+"""Java's HiveCatalog and ours on one Hive metastore: tables and views, in turns and at once."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_table_changed_in_turns_and_at_once_loses_nothing(shared: Shared, lock
 
 
 def test_the_metastore_is_told_what_java_tells_it(shared: Shared) -> None:
-    """A commit of ours and one of Java's leave the same parameters, but for what they are about."""
+    """Our commit and Java's set the same table parameters, except those about the commit."""
     shared.oracle.sql(
         f"CREATE TABLE {CATALOG}.db.events (id BIGINT, day DATE COMMENT 'd', p STRUCT<a: INT>) "
         f"PARTITIONED BY (days(day)) TBLPROPERTIES ('gc.enabled'='false', 'k'='v')"
@@ -137,7 +137,9 @@ def test_the_metastore_is_told_what_java_tells_it(shared: Shared) -> None:
 
 
 def _values(parameters: dict[str, str], messages: set[str]) -> dict[str, object]:
-    """The parameters that do not change, JSON as what it says: keys have no order."""
+    """Return the parameters that a commit does not change; JSON is parsed, since its keys have no
+    order.
+    """
     return {
         k: json.loads(v) if v.startswith("{") else v
         for k, v in parameters.items()

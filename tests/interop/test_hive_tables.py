@@ -1,4 +1,4 @@
-"""Tables of Hive's formats, whose files Java and we take over: the same tables of both."""
+"""Files of Hive tables imported by Java and by this package become the same tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROGRAM = Path(__file__).parents[1] / "support" / "hive_tables.py"
 
 @pytest.mark.more("test_migrated_tables.py compares the same procedures on Spark's own tables")
 def test_tables_of_hive_are_taken_over_as_by_java(oracle: Oracle, tmp_path: Path) -> None:
-    """In a process of its own, since a session has a metastore from its start."""
+    """Run in a separate process, because the metastore is fixed when a session starts."""
     answer = json.loads(run_python(PROGRAM, str(tmp_path / "hive")).splitlines()[-1])
     assert len(answer) == 6
     for name, actual in answer.items():

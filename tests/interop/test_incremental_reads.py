@@ -1,4 +1,4 @@
-"""What was appended between snapshots, beside Java's reads of the same ranges."""
+"""Reads of the rows appended between snapshots, compared with Java's reads of the same ranges."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 
 def make(lake: Oracle, table: str, version: int, clauses: str) -> None:
-    """Appends with all kinds of snapshots between them, written by both sides in turns."""
+    """Create a table with appends and all other kinds of snapshots; both writers take turns."""
     name, ours = f"java_hadoop.{table}", f"lake.{table}"
     modes = ", ".join(f"'write.{op}.mode'='merge-on-read'" for op in ("delete", "update"))
     lake.sql(
@@ -66,7 +66,7 @@ def bounds(start: int, end: int | None) -> dict[str, int]:
 
 
 def both(lake: Oracle, table: str, options: Mapping[str, Any], *columns: str) -> list[PlainRow]:
-    """Rows and columns of both, which must be equal; by name, and of ours by path too."""
+    """Check that our rows and columns equal Java's, and return the rows."""
     ours, javas = (
         read(lake, c, table, options).select(*columns or "*") for c in ("lake", "java_hadoop")
     )
@@ -172,7 +172,7 @@ def test_both_refuse(lake: Oracle, place: str, options: dict[str, str]) -> None:
 
 
 def test_where_we_read_and_java_does_not(lake: Oracle) -> None:
-    """A start that is the end Java refuses; times it takes for changelogs, and passes over here."""
+    """Java refuses a range that starts at its end; it ignores timestamps, except for changelogs."""
     ids = ids_of(lake, TABLES[1])
     start_at_end = {"start-snapshot-id": ids[-1]}
     assert read(lake, "lake", TABLES[1], start_at_end).collect() == []

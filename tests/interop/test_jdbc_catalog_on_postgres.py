@@ -142,7 +142,7 @@ def test_views_of_java_are_ours_and_ours_are_javas(shared: Shared, tmp_path: Pat
     assert [r.id for r in sql(f"SELECT * FROM {CATALOG}.db.ours").collect()] == [7]
 
     def listed() -> set[str]:
-        # those of the session are of other tests
+        # Temporary views in the session come from other tests.
         views = sql(f"SHOW VIEWS IN {CATALOG}.db").collect()
         return {view.viewName for view in views if not view.isTemporary}
 

@@ -1,4 +1,4 @@
-"""Metadata tables of tables that Java wrote: described and filled as Java's own."""
+"""Metadata tables of tables that Java wrote have the schema and the rows of Java's own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.readings import our_frame, our_table, table_path
 from tests.support.rows import plain_value
 
 KINDS_BY_TABLE = {
-    # of tables with delete files Java reads no changes
+    # Java cannot read the changes of tables with delete files.
     "v3_vectors": tuple(n for n in METADATA_TABLES if n != "changes"),
     "evolved": tuple(n for n in METADATA_TABLES if n != "changes"),
     "unpartitioned": (
@@ -102,7 +102,7 @@ def described(oracle: Oracle, name: str) -> list[Any]:
 
 
 def plain_schema(frame: DataFrame) -> list[Any]:
-    # Java marks columns with reserved ids in a way of its own
+    # Java marks columns with reserved ids in its own way, so compare only the comment.
     return [(f.name, f.dataType, f.nullable, f.metadata.get("comment")) for f in frame.schema]
 
 
@@ -149,7 +149,7 @@ def test_columns_conditions_and_counts_are_those_of_java(lake: Oracle) -> None:
 
 
 def test_a_field_of_structs_in_a_list_can_be_asked_for(lake: Oracle) -> None:
-    # which Java's reader refuses
+    # Java's reader refuses this column.
     query = "select path, {columns} from {t}.shown.evolved.manifests"
     ours = lake.sql(query.format(t="lake", columns="partition_summaries.upper_bound")).collect()
     java = lake.sql(query.format(t="java_hadoop", columns="partition_summaries")).collect()
@@ -192,7 +192,9 @@ def test_tables_of_all_snapshots_take_no_snapshot(lake: Oracle) -> None:
 
 
 def test_a_geometry_column_hides_nothing(oracle: Oracle) -> None:
-    """Java shows bounds as geometry, we as bytes; a Spark that may not write one makes no table."""
+    """Java shows bounds as geometry, we show bytes. Spark may be unable to create such a column, so
+    the test adds the column to the metadata file.
+    """
     name = "java_hadoop.metadata_tables.places"
     oracle.sql(
         f"CREATE TABLE {name} (id INT) USING iceberg TBLPROPERTIES "

@@ -1,7 +1,7 @@
-"""Tables of Spark's own made Iceberg tables by us and by Java: the same tables.
+"""Spark tables migrated to Iceberg by us and by Java become the same tables.
 
-Both sessions are of one application and share Spark's tables; the `spark_catalog` of each keeps its
-Iceberg tables in one SQLite file, so that each reads what the other has made.
+Both sessions belong to one application and share Spark's tables. Each session's `spark_catalog`
+keeps its Iceberg tables in the same SQLite file, so each session reads the other's tables.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def sides(
 
 
 def pair(sides: dict[str, SparkSession], place: Path, columns: str, tail: str, rows: str) -> str:
-    """Two EXTERNAL tables of the same files, each below a folder of its side; their name."""
+    """Create two EXTERNAL tables with the same files, one in a folder of each side; return their
+    name.
+    """
     name = f"Table{next(_numbers)}"
     spark = sides["java"]
     for side in ("java", "ours"):
@@ -80,7 +82,7 @@ def pair(sides: dict[str, SparkSession], place: Path, columns: str, tail: str, r
 
 
 def migrate(sides: dict[str, SparkSession], name: str, arguments: str = "") -> list[Any]:
-    """The rows of the two calls."""
+    """Migrate both tables and return the rows of the two calls."""
     results = [
         sides[side].sql(
             f"CALL spark_catalog.system.migrate('{DB}.{name}_{side}'{arguments.format(side)})"
@@ -92,7 +94,7 @@ def migrate(sides: dict[str, SparkSession], name: str, arguments: str = "") -> l
 
 
 def facts(sides: dict[str, SparkSession], name: str, side: str, place: Path) -> dict[str, Any]:
-    """What the two tables must have in common."""
+    """Return everything that the two migrated tables must have in common."""
     uri = str(sides["ours"].conf.get(f"{CATALOG}.uri"))
     warehouse = str(sides["ours"].conf.get(f"{CATALOG}.warehouse"))
     table: Table = load_catalog(
@@ -180,7 +182,7 @@ def test_equal_tables_become_equal_tables(
         assert backups <= shown
         for backup in backups:
             assert rows_of(sides["java"], f"{DB}.{backup}") == rows
-    # Java goes on with ours, and we with Java's
+    # Java changes our table, and we change Java's table.
     sides["java"].sql(f"DELETE FROM {DB}.{name}_ours WHERE Id = 1")
     sides["ours"].sql(f"DELETE FROM {DB}.{name}_java WHERE Id = 1")
     for made_by, reader in (("ours", "ours"), ("java", "java")):
@@ -199,7 +201,7 @@ def test_tables_without_rows(sides: dict[str, SparkSession], tmp_path: Path) -> 
     ours, java = migrate(sides, name)
     assert ours == java
     ours_facts, java_facts = (facts(sides, name, side, tmp_path) for side in ("ours", "java"))
-    # Java has a snapshot or none by whether there are partitions
+    # Java creates a snapshot only if there are partitions.
     for actual in (ours_facts, java_facts):
         actual.pop("counts")
     assert ours_facts == java_facts

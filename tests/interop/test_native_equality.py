@@ -1,4 +1,4 @@
-"""Equality deletes in plans of Spark's own: Java's rows (docs/conformance.md 22-24, 27-30)."""
+"""Equality deletes in Spark's own plans return Java's rows (docs/conformance.md 22-24, 27-30)."""
 
 from collections.abc import Iterator
 
@@ -31,7 +31,7 @@ def test_only_files_with_deletes_pay_and_rows_of_later_stay(lake: Oracle, versio
     assert "HashedRelationBroadcastMode(List(input[" in plan, "a long key, joined plainly"
     assert "coalesce" not in plan
     assert "MapInArrow" not in plan
-    # a file may have bitmaps and keys at once, and keys of several ages
+    # A file may have bitmaps and equality deletes at once, also with several sequence numbers.
     lake.sql(f"delete from {table} where id in (1, 2, 50)")
     lake.write_equality_deletes(table, ["s", "id"], [("alive", 5), ("3", 3), ("4", 3)])
     lake.write_equality_deletes(table, ["id"], [(5,)])
@@ -68,7 +68,7 @@ def test_a_delete_of_one_partition_leaves_the_others_and_specs_alone(lake: Oracl
     lake.write_equality_deletes(table, ["id"], [(8,)], (None,))
     plan = same_rows(lake, "select * from {t}." + name)
     assert "MapInArrow" not in plan
-    # files of another spec: a delete without a partition reaches all that are older
+    # Files of another spec: a delete without a partition applies to all older files.
     lake.sql(f"alter table {table} drop partition field g")
     lake.sql(f"insert into {table} values (7, 1), (9, 3), (10, 3)")
     lake.write_equality_deletes(table, ["id"], [(9,)])
@@ -99,7 +99,7 @@ def test_key_columns_that_were_renamed_promoted_dropped_and_added(lake: Oracle) 
     lake.write_equality_deletes(table, ["v"], [("nothing",)])
     for query in ("select * from {t}.", "select id from {t}.", "select count(*) from {t}."):
         assert "MapInArrow" not in same_rows(lake, query + name)
-    # Java cannot read a table whose dropped key column has a namesake
+    # Java cannot read a table in which a new column has the name of a dropped key column.
     lake.sql(f"alter table {table} add column w string")
     lake.sql(f"insert into {table} values (7, 10, 'g', 'y')")
     left = lake.spark.sql(f"select id, w from lake.{name} order by id").collect()
@@ -130,7 +130,7 @@ TYPED = {
     "TIMESTAMP_NTZ": ("'1969-12-31 23:59:59.999999'", "'2026-01-01 00:00:00'"),
     "BINARY": ("X''", "X'00FF'"),
 }
-"""Of each type a value that is deleted and one that stays."""
+"""For each type, a deleted value and a remaining value."""
 
 
 @pytest.mark.parametrize("zone", ["America/New_York"])

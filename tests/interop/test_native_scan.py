@@ -1,4 +1,4 @@
-"""Native scans through a Spark SQL catalog: Java's rows, read by Spark's own reader."""
+"""Native scans through a Spark SQL catalog return Java's rows, read by Spark's own reader."""
 
 import re
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def test_one_frame_with_different_filters_is_right(lake: Oracle) -> None:
 
 
 def bitmaps_in(plan: str) -> set[str]:
-    """The broadcasts in the text of a plan."""
+    """Return the broadcast variables that the text of a plan names."""
     result = set(re.findall(r"Broadcast\(\d+\)", plan))
     assert result
     return result
@@ -139,7 +139,7 @@ def test_deleted_rows_stay_deleted(
 def test_position_delete_files_that_executors_read(
     lake: Oracle, granularity: str, delete_format: str, spec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those in other formats the driver reads, of the same table too."""
+    """The driver reads position delete files of other formats, also in the same table."""
     monkeypatch.setattr(position_delete_files, "MAX_DRIVER_BYTES", -1)
     name = f"native.positions_{granularity}_{delete_format}_{len(spec)}"
     modes = ", ".join(f"'write.{op}.mode'='merge-on-read'" for op in ("delete", "update", "merge"))

@@ -1,4 +1,4 @@
-"""`spark.read.format("iceberg-py")` on Spark's own reader: rows as the portable path has them."""
+"""`spark.read.format("iceberg-py")` on Spark's own reader returns the rows of the portable path."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def load(lake: Oracle, name: str, **options: str) -> DataFrame:
 
 
 def assert_alike(lake: Oracle, name: str, query: str, **options: str) -> str:
-    """Compare native and portable rows of a query of {t}; the native plan, as text."""
+    """Check that native and portable rows of a query of {t} are equal; return the native plan."""
     plans = []
     rows = []
     for native in ("true", "false"):
@@ -50,7 +50,7 @@ def test_columns_are_pruned_and_the_portable_path_gives_the_same(lake: Oracle) -
     table = f"java_hadoop.{name}"
     lake.sql(f"create table {table} using iceberg partitioned by (g) as " + ROWS)
     plan = assert_alike(lake, name, "select s from {t} where id > 90 and g = 1")
-    # g is the partition: one value for each file, and not read
+    # g is the partition column: it is constant per file and not read.
     assert read_schemas(plan) == ["id:bigint,s:string"]
     assert "PushedFilters: [GreaterThan(id,90)]" in plan
     assert read_schemas(assert_alike(lake, name, "select count(*) from {t}")) == []
@@ -59,7 +59,7 @@ def test_columns_are_pruned_and_the_portable_path_gives_the_same(lake: Oracle) -
     ]
     assert read_schemas(assert_alike(lake, name, "select sum(d) from {t}")) == ["d:decimal(23,1)"]
     assert "IcebergPyParquetScan" in assert_alike(lake, name, "select * from {t}")
-    # the filter of the query prunes files, what is above two relations stays above them
+    # The query's filter prunes files; filters above a join of two relations stay above it.
     assert len(load(lake, name).filter("g = 1").inputFiles()) == 1
     joined = "select a.s, b.d from {t} a join {t} b on a.id = b.id where a.g = 2 or b.id < 5"
     assert read_schemas(assert_alike(lake, name, joined))

@@ -1,4 +1,4 @@
-"""Files by Spark's own Parquet writer: Java reads them, and says of its own what we say of them."""
+"""Files of Spark's own Parquet writer: Java reads them, and its metadata for them equal ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Conditions that skip row groups of ORC files: the rows stay those of Java, Python and Spark."""
+"""Conditions that skip row groups of ORC files do not change the rows: Java, Python and Spark
+agree.
+"""
 
 import random
 from collections.abc import Iterator
@@ -14,7 +16,8 @@ ROWS = 60_000
 SEEDS = [0, 1, 2, *(pytest.param(seed, marks=MORE) for seed in range(3, 12))]
 CONDITIONS_OF_A_SEED = 8
 DIGEST = "count(*), sum(id), bit_xor(xxhash64(id, i, s, day, c, flag, raw, st))"
-# of another length in each row, and sorted as far as bounds of row groups tell some of them apart
+# The texts have different lengths and increase with the id, so bounds of row groups separate some
+# of them.
 TEXTS = [
     "", "A", "Z", "a", "a ", "aa", "m", "z" * 40, "\u00e9", "\u00ff", "\u4e2d", "\ud7ff", "\ue000",
     "\ufffd", "\U00010000", "\U0001f600", "\U0001f600a", "\U0010ffff",
@@ -35,7 +38,7 @@ BOUNDS_OF_DAYS = {
     "write.metadata.metrics.default": "none",
     "write.metadata.metrics.column.day": "full",
 }
-"""Without bounds of days Python reads them."""
+"""Without bounds of the day column, Python workers would read the table."""
 TABLES = {
     "plain": ("", {}),
     "striped": (
@@ -72,7 +75,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
                     f"{using} {partitioned} tblproperties ({text})"
                 )
                 installed.sql(f"insert into {table} select * from spread")
-        # a cached table skips rows too, also some that are not a number
+        # Spark's cache skips batches too, and loses some NaN rows, so turn that off.
         pruning = "spark.sql.inMemoryColumnarStorage.partitionPruning"
         installed.spark.conf.set(pruning, "false")
         yield installed
@@ -85,7 +88,7 @@ def found(lake: Oracle, table: str, condition: str) -> tuple[Any, ...]:
 
 
 def read(lake: Oracle, table: str, condition: str) -> int:
-    """How many rows our scan reads of a table for a condition that it does not evaluate itself."""
+    """Return the number of rows that our scan outputs, before Spark evaluates the condition."""
     frame = lake.sql(f"select id from lake.{table} where {condition}")
     plan = plan_of(frame)
     assert "IcebergPyOrcScan" in plan
@@ -97,14 +100,14 @@ def read(lake: Oracle, table: str, condition: str) -> int:
 
 
 def as_spark(lake: Oracle, table: str, condition: str) -> None:
-    """Compare the rows with those of a copy of which nothing is skipped."""
+    """Check that the rows equal those of a copy from which nothing is skipped."""
     ours = lake.sql(f"select id from lake.{table} where {condition}")
     assert "IcebergPyOrcScan" in plan_of(ours)
     assert found(lake, f"lake.{table}", condition) == found(lake, "spread", condition), condition
 
 
 def compared(choose: random.Random) -> str:
-    """A comparison that ORC files may be asked about, or one that they may not."""
+    """Return a random comparison, which ORC's filters may or may not support."""
     column = choose.choice(["id", "id", "i", "s", "s", "day", "day", "d", "c", "flag", "st.x"])
     place = choose.choice([0, 1, choose.randrange(ROWS), choose.randrange(ROWS), ROWS, -5])
     match column:
@@ -219,7 +222,7 @@ def test_what_orc_compares_otherwise_skips_no_row(
 
 @pytest.mark.parametrize("zone", ["Pacific/Apia", "America/Los_Angeles", "Asia/Tokyo"])
 def test_days_are_the_same_where_the_jvm_has_another_zone(lake: Oracle, zone: str) -> None:
-    """In Apia there was no 30 December 2011."""
+    """In Apia, 30 December 2011 did not exist."""
     zones = lake.jvm.java.util.TimeZone
     before = zones.getDefault()
     name = f"filters.days_{zone.replace('/', '_')}"
@@ -235,7 +238,7 @@ def test_days_are_the_same_where_the_jvm_has_another_zone(lake: Oracle, zone: st
         for request, rows in days.items():
             frame = lake.sql(f"select id from lake.{name} where d {request} date'2011-12-30'")
             assert len(frame.collect()) == rows, request
-        # by the bounds of what were many single days
+        # The list of single days becomes a range of days.
         listed = ", ".join(f"date'2011-12-{day}'" for day in range(10, 31))
         frame = lake.sql(f"select id from lake.{name} where d in ({listed})")
         assert len(frame.collect()) == 30_000
@@ -275,7 +278,8 @@ def test_spark_may_be_told_to_skip_nothing(lake: Oracle) -> None:
         assert read(lake, "filters.plain_java", "id = 31234") == ROWS
     finally:
         lake.spark.conf.unset("spark.sql.orc.filterPushdown")
-    # a reader that drops single rows returns them without values, and Spark's does not look
+    # ORC readers that filter single rows return them without values, and Spark's reader ignores
+    # that.
     for setting in ("orc.sarg.to.filter", "orc.filter.use.selected"):
         lake.spark.conf.set(setting, "true")
     try:

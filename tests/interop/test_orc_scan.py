@@ -1,4 +1,6 @@
-"""ORC files by Spark's own reader, where it has the rows of Java and of Python; else by Python."""
+"""Spark's own reader reads ORC files if it returns the rows of Java and Python; otherwise Python
+reads.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +31,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 def orc_table(
     lake: Oracle, name: str, rows: str = ROWS, partitioned: str = "", version: int = 2, **more: str
 ) -> str:
-    """A table of ORC files by Java; its name without the catalog."""
+    """Create a table of ORC files with Java; return its name without the catalog."""
     properties = {"write.format.default": "orc", "format-version": str(version)} | {
         key.replace("__", "-").replace("_", "."): value for key, value in more.items()
     }
@@ -48,7 +50,7 @@ def portable_rows(lake: Oracle, name: str) -> list[object]:
 
 
 def native(lake: Oracle, name: str, query: str = "select * from {t}") -> str:
-    """Compare the rows, and the table's by Python; the plan, in which Spark alone reads."""
+    """Check that Java and Python return equal rows; return the plan, in which only Spark reads."""
     plan = same_rows(lake, query.replace("{t}", "{t}." + name))
     assert "IcebergPyOrcScan" in plan
     assert "MapInArrow" not in plan
@@ -57,7 +59,7 @@ def native(lake: Oracle, name: str, query: str = "select * from {t}") -> str:
 
 
 def portable(lake: Oracle, name: str, query: str = "select * from {t}") -> str:
-    """Compare the rows; the plan, in which Python reads ORC files."""
+    """Check that Java returns equal rows; return the plan, in which Python reads the ORC files."""
     plan = same_rows(lake, query.replace("{t}", "{t}." + name))
     assert "IcebergPyOrcScan" not in plan
     assert "MapInArrow" in plan
@@ -139,7 +141,7 @@ def test_equality_deletes_of_a_dropped_column_are_applied(lake: Oracle) -> None:
     lake.sql(f"alter table java_hadoop.{name} drop column s")
     native(lake, name)
     lake.sql(f"alter table java_hadoop.{name} add column s string")
-    # Java has no plan for it
+    # Java cannot plan this read.
     frame = lake.sql(f"select id from lake.{name} where id < 8")
     assert "IcebergPyOrcScan" not in plan_of(frame)
     assert sorted(row.id for row in frame.collect()) == [0, 1, 2, 3, 4, 7]
@@ -240,7 +242,7 @@ def test_what_a_column_was_before_it_was_added_is_its_initial_default(lake: Orac
     plan = plan_of(lake.sql(f"select * from lake.{name}"))
     assert "IcebergPyOrcScan" not in plan
     assert {row.n for row in lake.sql(f"select n from lake.{name}").collect()} == {7}
-    # Java reads nothing of such a table
+    # Java cannot read this table at all.
     frame = lake.sql(f"select id from lake.{name} where id > 97")
     assert "IcebergPyOrcScan" in plan_of(frame)
     assert sorted(row.id for row in frame.collect()) == [98, 99]
@@ -311,7 +313,7 @@ def test_times_and_old_dates_are_read_by_python(lake: Oracle, zone: str) -> None
             name = orc_table(lake, f"{prefix}_{kind}", rows)
             portable(lake, name, "select v from {t}")
             query = "select one from {t}"
-            # Spark's reader does not open a file that has a time with a zone
+            # Spark's reader does not open a file that has a timestamp with zone.
             (portable if kind == "zoned" else native)(lake, name, query)
         rows = "select date'2020-01-01' d, array(date'1500-01-01') ds, struct(date'1400-01-01') st"
         name = orc_table(lake, f"{prefix}_nested", rows)

@@ -1,4 +1,6 @@
-"""Partition statistics of Java and of us: the same rows, each built on and read by the other."""
+"""Partition statistics of Java and of this package: equal rows, and each builds on the other's
+file.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def compute(lake: Oracle, catalog: str, name: str, more: str = "") -> tuple[obje
 
 
 def forget(table: Table) -> None:
-    """Have no partition statistics in metadata."""
+    """Remove all partition statistics from the table metadata."""
     table.refresh()
     removed = [
         RemovePartitionStatistics(f.snapshot_id) for f in table.metadata.partition_statistics
@@ -66,7 +68,7 @@ def rows(table: Table) -> list[dict[str, Any]]:
 
 
 def java_rows(lake: Oracle, name: str) -> list[tuple[Any, ...]]:
-    """As Java's reader of such files reads them."""
+    """Return the current snapshot's statistics as Java's reader returns them."""
     jvm = lake.spark._jvm
     assert jvm is not None
     java = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
@@ -100,7 +102,7 @@ def java_rows(lake: Oracle, name: str) -> list[tuple[Any, ...]]:
 
 
 def as_java_rows(result: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """Ours, as `java_rows` says them; a date is its day."""
+    """Return our statistics in the form of `java_rows`, with a date as its days since 1970."""
     out = []
     for row in result:
         values = [
@@ -118,7 +120,7 @@ def test_the_same_rows(lake: Oracle, version: int) -> None:
     ours = our_table(lake, table)
 
     def in_turns() -> None:
-        """Java counts all, then we do; then both go on from there."""
+        """Compute full statistics with Java and then with this package; the rows must be equal."""
         forget(ours)
         schema, [java_file] = compute(lake, "java_hadoop", name)
         java = rows(ours)
@@ -146,7 +148,7 @@ def test_the_same_rows(lake: Oracle, version: int) -> None:
         forget(ours)
         compute(lake, "java_hadoop", name)
         full = rows(ours)
-        # a partition that lost its files before has no row where all manifests are read
+        # A full computation has no row for a partition whose files were removed earlier.
         assert [r for r in incremental if r["data_file_count"]] == [
             r for r in full if r["data_file_count"]
         ]

@@ -1,4 +1,4 @@
-"""CALL of our catalogs beside Java's: the same result columns, rows and effects."""
+"""CALL on our catalogs and on Java's gives the same result columns, rows and effects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 
 def definition(oracle: Oracle, catalog: str, name: str) -> list[tuple[str, str, bool]]:
-    """The parameters of a procedure as Spark sees them: name, type, whether it must be given."""
+    """Return a procedure's parameters as Spark sees them: name, type, whether required."""
     actual = oracle.java_session.sessionState().catalogManager().catalog(catalog)
     gateway: Any = oracle.spark._sc._gateway
     names = gateway.new_array(oracle.jvm.java.lang.String, 1)
@@ -58,7 +58,7 @@ def test_every_procedure_of_java_is_there_with_its_parameters(lake: Oracle) -> N
         for catalog in ("java_hadoop", "lake")
     )
     assert len(theirs) == 20
-    # after Java's, so that places stay what they are
+    # Our additional parameters come last, so that positional arguments stay the same.
     more = {name: [("dry_run", "boolean", False)] for name in WITH_DRY_RUN}
     assert ours == {n: [*p, *more.get(n, [])] for n, p in theirs.items()} | OURS_ALONE
 
@@ -110,7 +110,7 @@ def test_orphan_files(lake: Oracle) -> None:
 
 
 def test_moves_of_main(lake: Oracle) -> None:
-    """The same calls on two tables with the same history: the same columns, and ids of it."""
+    """The same calls on two tables with the same history return equal columns and matching ids."""
     actual = []
     for catalog, name in (("java_hadoop", "moved_by_java"), ("lake", "moved")):
         make(lake, name)
@@ -145,7 +145,7 @@ def test_moves_of_main(lake: Oracle) -> None:
 
 
 def _place(ids: list[int], value: object) -> object:
-    """Where an id is in the history; a time and a new id are each only that."""
+    """Return an id's index in the history, "new" for another integer, or else the value itself."""
     if not isinstance(value, int):
         return value
     return ids.index(value) if value in ids else "new"
@@ -202,7 +202,7 @@ def test_added_files(lake: Oracle, tmp_path: Path) -> None:
                 "map_filter(upper_bounds, (k, v) -> k != 3) AS upper, partition, split_offsets "
                 f"FROM java_hadoop.called.{name}.files"
             )
-            # Java leaves the count of partitions out
+            # Java's result lacks the count of partitions.
             counts = [row.added_files_count for row in result.collect()]
             steps.append((result.schema, counts, rows[0], sorted(map(str, files.collect()))))
         mapping = lake.sql(

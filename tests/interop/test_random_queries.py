@@ -1,6 +1,6 @@
-"""Random queries on tables with deletes and evolution: natively, portably, by Java, on plain rows.
+"""Random queries on tables with deletes and evolution: native, portable, Java and plain rows agree.
 
-The queries are fixed by their seed; others are ICEBERG_RANDOM_QUERIES=<seed>:<how many>.
+The seed fixes the queries; ICEBERG_RANDOM_QUERIES=<seed>:<how many> selects others.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ ROWS = (
 _FIRST_FIELD = {"by_days": "days(ts)", "by_value": "p"}
 
 NAN_IS_LARGEST = "{a}.x > {n}.5"
-"""A condition that NaN fulfils in Spark; Java's reader was seen to leave such rows out."""
+"""A condition that NaN satisfies in Spark; Java's reader has been seen to omit such rows."""
 
 
 def make_table(oracle: Oracle, name: str, version: int) -> None:
-    """A table of Java's whose rows came, went and changed under several schemas and specs."""
+    """Create a table with Java: rows are added, deleted and updated under several schemas and
+    specs.
+    """
     full = f"java_hadoop.random_queries.{name}"
     columns = "id BIGINT, p INT, old STRING, ts TIMESTAMP, d DATE, x FLOAT, n DECIMAL(9, 2)"
     oracle.sql(
@@ -60,13 +62,13 @@ def make_table(oracle: Oracle, name: str, version: int) -> None:
 
 
 class Queries:
-    """Random queries; `{place}` stands before each table's name."""
+    """A generator of random queries; `{place}` precedes each table's name."""
 
     def __init__(self, choose: random.Random) -> None:
         self._choose = choose
 
     def query(self) -> str:
-        """Rows in an order, a first few of them, or aggregates."""
+        """Return a query for rows, for the first ordered rows, for groups or for aggregates."""
         table = self._table()
         kind = self._choose.choice(["rows", "rows", "first", "groups", "groups", "all"])
         source, aliases = f"{table} a", ["a"]
@@ -104,7 +106,7 @@ class Queries:
         return "{place}" + self._choose.choice(TABLES)
 
     def _small(self) -> str:
-        """A table, or the few rows of one that a join tells the other side of at run time."""
+        """Return a table, or a filtered one whose few rows become a run-time filter of a join."""
         if self._choose.random() < 0.5:
             return self._table()
         return f"(SELECT * FROM {self._table()} c WHERE {self._condition('c')})"
@@ -153,7 +155,7 @@ class Queries:
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    """Each table as `lake.`, `java_hadoop.`, and the views `plain_` and `portable_` of it."""
+    """Offer each table as `lake.`, as `java_hadoop.`, and as the views `plain_` and `portable_`."""
     with native_lake(oracle) as native_oracle:
         spark = native_oracle.spark
         spark.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.random_queries")

@@ -1,4 +1,4 @@
-"""One REST server, three clients: ours, PyIceberg's and Java's, in turns on one table."""
+"""Three clients of one REST server: this package, PyIceberg and Java take turns on one table."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_three_clients_in_turns_lose_nothing(
         by_java = [r.id for r in spark.sql("SELECT id FROM java_rest.turns.events").collect()]
         assert sorted(by_us) == sorted(by_them) == sorted(by_java) == expected
 
-    # changes of what is not rows
+    # Changes of metadata: columns, properties, tags.
     table = ours.load_table("turns.events")
     table.update_schema().add_column("w", "INT").commit()
     spark.sql("ALTER TABLE java_rest.turns.events SET TBLPROPERTIES ('written-by' = 'java')")
@@ -75,7 +75,7 @@ def test_three_clients_in_turns_lose_nothing(
     tagged = loaded.scan(selector=SnapshotSelector(tag="by_java"))
     assert tagged.to_arrow().num_rows == 9
 
-    # views: ours in Java's Spark, Java's here
+    # Java's Spark reads our view, and we read Java's view.
     name = TableIdentifier(namespace=("turns",), name="by_us")
     catalog = RestCatalog("ours", {"uri": server.endpoint})
     spark.sql("CREATE VIEW java_rest.turns.by_java AS SELECT id FROM java_rest.turns.events")

@@ -1,4 +1,4 @@
-"""Data files written anew by Java and by us, on two tables with the same history."""
+"""Data files rewritten by Java and by this package, on two tables with the same history."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPTIONS = {
     "specs": "",
 }
 VERSIONS = {"formats": (3,), "specs": (2,)}
-"""Of those that have one; the others have both."""
+"""The format versions of cases that run on one version; other cases run on versions 2 and 3."""
 
 CASES = [(case, v) for case in OPTIONS for v in VERSIONS.get(case, (2, 3))]
 
@@ -37,9 +37,9 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 
 def make(oracle: Oracle, name: str, version: int, case: str) -> None:
-    """Two partitions of some files each, some rows deleted, and a column that came late.
+    """Create two partitions of several files, with deleted rows and a column that was added late.
 
-    With `formats` files of all formats, with `specs` files of two partition specs.
+    The case `formats` writes files of all formats, the case `specs` files of two partition specs.
     """
     oracle.sql(
         f"CREATE TABLE {name} (id BIGINT, day DATE) USING iceberg PARTITIONED BY (day) "
@@ -65,7 +65,7 @@ def make(oracle: Oracle, name: str, version: int, case: str) -> None:
         days = [date(2026, 1, 1 + i) for i in range(2)]
         for day, keys in zip(days, ([8, 20, 33], [9, 21, 41]), strict=True):
             oracle.write_equality_deletes(name, ["id"], [(key,) for key in keys], (day,))
-        # older than the deletes no row of these is
+        # The equality deletes are older than these rows, so no row is deleted.
         oracle.sql(f"INSERT INTO {name} SELECT id, DATE'2026-01-01', 'again' FROM range(20, 22)")
 
 
@@ -77,7 +77,8 @@ def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
         table = f"java_hadoop.rewritten.{name}"
         make(lake, table, version, case)
         if case == "own order":
-            # only here: Java's binpack says that its files have the order, whatever they have
+            # Only in this case: Java's binpack marks its files with the table's order, even if they
+            # are unsorted.
             lake.sql(f"ALTER TABLE {table} WRITE ORDERED BY note, id DESC")
         lineage = ", _row_id, _last_updated_sequence_number" if version == 3 else ""
         rows = f"SELECT id, day, note{lineage} FROM {table} ORDER BY id"
@@ -93,7 +94,7 @@ def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
             f"FROM {table}.files ORDER BY 1, 2, 3"
         ).collect()
         if case in ("sorted", "own order"):
-            # the order in which they are in their files
+            # The order of the rows within their files.
             places = f"SELECT _file, _pos, day, id, note FROM {table} ORDER BY day, _pos"
             files += [r[2:] for r in lake.sql(places).collect()]
         numbers = lake.sql(
@@ -102,13 +103,14 @@ def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
         ).collect()
         done = result.collect()[0].asDict()
         if case == "few files":
-            # which of them Java takes is not the same each time, nor are their deletes
+            # Java selects other files each time, and so other delete files.
             del done["removed_delete_files_count"]
             files, numbers = [f.content for f in files if f.content == 0], []
         if case == "equality deletes" and version == 2:
-            # those that are older than every data file Java drops with any commit, untold
+            # In any commit, Java drops deletes that are older than every data file, without
+            # counting them.
             files, numbers = ([f for f in some if f.content == 0] for some in (files, numbers))
-        # the sizes of what two writers wrote are not the same
+        # The two writers' files have different sizes.
         has_bytes = done.pop("rewritten_bytes_count") > 0
         assert has_bytes == (done["rewritten_data_files_count"] > 0)
         found.append((result.schema, done, files, numbers))
@@ -118,14 +120,14 @@ def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
 
 
 def test_a_file_that_is_too_large_becomes_several(lake: Oracle) -> None:
-    """Above `max-file-size-bytes` a file alone is worth a rewrite, to files of about the target."""
+    """A single file above `max-file-size-bytes` is rewritten to files of about the target size."""
     target = 1024 * 1024
     found = []
     for catalog, side in (("java_hadoop", "java"), ("lake", "us")):
         table = f"java_hadoop.rewritten.large_{side}"
         lake.sql(f"CREATE TABLE {table} (id BIGINT, text STRING) USING iceberg")
         lake.sql(f"INSERT INTO {table} SELECT id, sha2(string(id), 256) FROM range(0, 60000, 1, 1)")
-        # as it should be, and left alone
+        # A file of the right size is not rewritten.
         lake.sql(f"INSERT INTO {table} SELECT id, sha2(string(id), 256) FROM range(0, 25000, 1, 1)")
         before = lake.sql(f"SELECT count(*), sum(id), sum(hash(text)) FROM {table}").collect()
         call = (
@@ -143,7 +145,7 @@ def test_a_file_that_is_too_large_becomes_several(lake: Oracle) -> None:
         lake.sql(f"REFRESH TABLE lake.rewritten.large_{side}")
         assert max(sizes) <= target * 9 // 5
         assert lake.sql(call).collect()[0].rewritten_data_files_count == 0
-        # how many new ones there are depends on the sizes that each writer's files come to have
+        # The number of new files depends on the sizes that each writer's files reach.
         assert done.added_data_files_count == len(sizes) - 1 > 1
         found.append(done.rewritten_data_files_count)
     assert found == [1, 1]

@@ -1,4 +1,4 @@
-"""Delete files rewritten by us in Java's tables: Java reads the same rows and row ids."""
+"""Delete files rewritten by this package in Java's tables: Java reads equal rows and row ids."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 
 def make(lake: Oracle, name: str, version: int) -> str:
-    """Three files in each of the partitions a and b."""
+    """Create three data files in each of the partitions a and b."""
     table = f"java_hadoop.undeleted.{name}"
     lake.sql(
         f"CREATE TABLE {table} (id BIGINT, p STRING) USING iceberg PARTITIONED BY (p) "
@@ -66,7 +66,7 @@ def test_position_delete_files_beside_java(lake: Oracle) -> None:
         done = call(lake, catalog, "rewrite_position_delete_files", name, more)
         counts.append((done[:2], len(contents(lake, table))))
         assert rows_of(lake, table) == before
-        # whatever is left to do
+        # Rewrite the remaining delete files too.
         call(lake, catalog, "rewrite_position_delete_files", name)
         assert rows_of(lake, table) == before
     assert counts[0] == counts[1]

@@ -1,4 +1,4 @@
-"""Manifests rewritten by Java and by us on copies of one table: equal counts, rows and row ids."""
+"""Manifests rewritten by Java and by this package: equal counts, rows and row ids."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make(lake: Oracle, name: str, version: int) -> str:
 
 def rows_of(lake: Oracle, table: str, version: int) -> Sequence[object]:
     lineage = ", _row_id, _last_updated_sequence_number" if version > 2 else ""
-    # the ids depend on the order of files in a commit, so only the same table's are compared
+    # Row ids depend on the order of files in a commit, so compare them only within one table.
     return sorted(lake.sql(f"SELECT id, p{lineage} FROM {table}").collect())
 
 
@@ -55,7 +55,7 @@ def test_beside_java(lake: Oracle, version: int) -> None:
             f"SELECT operation, summary FROM {table}.snapshots ORDER BY committed_at DESC LIMIT 1"
         ).collect()
         summaries.append((row.operation, {k: row.summary[k] for k in SUMMARY}))
-        # neither finds anything more to do
+        # A second rewrite has no effect.
         for again in ("java_hadoop", "lake"):
             [counts] = lake.sql(CALL.format(catalog=again, name=name, more="")).collect()
             assert tuple(counts) == (0, 0)

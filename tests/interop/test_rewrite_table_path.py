@@ -1,4 +1,4 @@
-"""Tables copied elsewhere by our lists and by Java's: the same copies, and rows for all."""
+"""Tables copied by our file lists and by Java's: the same copies, readable by both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 
 def make(lake: Oracle, version: int) -> str:
-    """A table with deletes of every kind that the version has, and statistics."""
+    """Create a table with statistics and with every kind of delete that the version has."""
     table = f"java_hadoop.moved.t{version}"
     lake.sql(
         f"CREATE TABLE {table} (id BIGINT, p STRING) USING iceberg PARTITIONED BY (p) "
@@ -52,7 +52,7 @@ def call(lake: Oracle, catalog: str, name: str, target: Path, more: str = "") ->
 
 
 def copies(row: Row) -> dict[str, str]:
-    """Where each file goes, by where it comes from."""
+    """Return the source of each copied file, by its target."""
     with Path(row["file_list_location"].removeprefix("file:")).open(newline="") as lines:
         return {target: source for source, target in csv.reader(lines)}
 
@@ -79,7 +79,7 @@ def test_the_same_copies_and_rows_for_all(lake: Oracle, tmp_path: Path, version:
         expected, actual = copies(theirs), copies(ours)
         assert actual.keys() == expected.keys()
         if step:
-            # onto a copy of the start
+            # An incremental copy needs a copy of the start version at the target.
             start = call(lake, "lake", name, target, ", end_version => 'v3.metadata.json'")
             carry_out(copies(start))
         carry_out(actual)
@@ -95,7 +95,7 @@ def test_the_same_copies_and_rows_for_all(lake: Oracle, tmp_path: Path, version:
         if version > 1:
             lake.sql(f"DELETE FROM {copy} WHERE id = 0")
         assert len(lake.sql(f"{query} {copy}").collect()) == len(rows) + (version == 1)
-        # Java's copy of the same, read by us
+        # We read Java's copy of the same table.
         other = tmp_path / f"java{step}"
         if not step:
             carry_out(copies(call(lake, "java_hadoop", name, other)))

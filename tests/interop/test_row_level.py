@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE on our catalog and on Java's: the same rows, read by Java."""
+"""DELETE, UPDATE and MERGE through our catalog and through Java's: Java reads the same rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCE = (
     "from range(90, 120) where id % 2 = 0"
 )
 WHOSE = ("ours", "java")
-# sizes differ by a few bytes, and ids are everybody's own
+# Summary properties that differ: sizes by a few bytes, and ids by the writer.
 OWN = ("-files-size", "write-id", "iceberg-version")
 STATEMENTS = (
     "update {t} set s = concat(s, 'x'), g = 7, st.a = 5 where id < 10 or id in (select 50L)",
@@ -43,7 +43,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 
 def make_pair(lake: Oracle, name: str, version: int, mode: str, **properties: str) -> None:
-    """The same evolved table twice: <name>_ours and <name>_java."""
+    """Create the same evolved table twice: <name>_ours and <name>_java."""
     options = {
         "format-version": str(version),
         **{f"write.{op}.mode": mode for op in ("delete", "update", "merge")},
@@ -89,17 +89,17 @@ def test_the_same_statements_leave_the_same_rows(
         lake.sql(statement.format(t=f"lake.{name}_ours"))
         assert rows(lake, f"{name}_ours", columns) == rows(lake, f"{name}_java", columns)
     if version == 3:
-        # later ones were inserted, in whatever order
+        # Rows from id 90 on were inserted in no fixed order.
         remaining = [
             [r for r in rows(lake, f"{name}_{w}", "id, _row_id") if r[0] < 90] for w in WHOSE
         ]
         assert remaining[0] == remaining[1]
         actual = [deletes(lake, f"{name}_{w}") for w in WHOSE]
-        # a file without rows is dropped here, and kept there with a vector of all its rows
+        # We drop a file whose rows are all deleted; Java keeps it with a vector of all its rows.
         assert set(actual[0]) <= set(actual[1])
 
 
-# none takes all rows of a file: it is dropped here, and kept there with all its rows deleted
+# No statement deletes all rows of a file: we would drop the file, Java would keep it.
 COUNTED = (
     "delete from {t} where id in (3, 50)",
     "update {t} set s = concat(s, 'x') where id = 7 or id = 51",
@@ -149,7 +149,7 @@ def test_variants_are_deleted_and_not_written(lake: Oracle) -> None:
 
 
 def deletes(lake: Oracle, name: str) -> list[tuple[object, ...]]:
-    """What Java says of live delete files, without their names and sizes."""
+    """Return Java's view of the live delete files, without their names and sizes."""
     result = lake.sql(
         "select d.content, d.file_format, d.spec_id, d.partition, d.record_count, "
         "d.referenced_data_file is not null, d.content_offset is not null, d.sort_order_id "
@@ -159,7 +159,9 @@ def deletes(lake: Oracle, name: str) -> list[tuple[object, ...]]:
 
 
 def test_java_deletes_what_we_have_deleted_from(lake: Oracle) -> None:
-    """Vectors and position deletes of either are merged by the other; an upgrade folds them in."""
+    """Each writer merges the other's position deletes and vectors, also after an upgrade to version
+    3.
+    """
     name = "changes.both"
     make_pair(lake, name, 2, "merge-on-read")
     for version in (2, 3):
@@ -236,10 +238,10 @@ def test_delete_files_of_other_formats_are_read_by_the_other(
     make_pair(lake, name, 2, "merge-on-read", write_delete_format_default=file_format)
     for catalog, whose in zip(("lake", "java_hadoop"), WHOSE, strict=True):
         lake.sql(f"delete from {catalog}.{name}_{whose} where id % 10 = 1")
-    # only we say which data file one is about, as the specification allows
+    # Only our delete files name the data file that they refer to, as the specification allows.
     ours, java = ([r[:5] for r in deletes(lake, f"{name}_{whose}")] for whose in WHOSE)
     assert ours == java
-    # each goes on with what the other has written
+    # Each writer continues on the other's table.
     for catalog, whose in zip(("java_hadoop", "lake"), WHOSE, strict=True):
         lake.sql(f"update {catalog}.{name}_{whose} set s = 'new' where id % 10 = 2")
         lake.sql(f"delete from {catalog}.{name}_{whose} where id % 10 = 3")

@@ -1,4 +1,4 @@
-"""Java's S3FileIO and ours on one table in S3, of one REST catalog: each reads what both wrote."""
+"""Java's S3FileIO and ours on one S3 table of one REST catalog: each reads what both wrote."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IN_TURNS = Path(__file__).parents[1] / "support" / "s3_in_turns.py"
     "version", [3, pytest.param(2, marks=pytest.mark.more("the same requests to S3"))]
 )
 def test_a_table_in_s3_changed_in_turns(tmp_path: Path, version: int) -> None:
-    """Natively written Parquet, Python's, deletion vectors and a rewrite among the changes."""
+    """The changes use Spark's and Python's Parquet writers, deletion vectors and a rewrite."""
     (tmp_path / "rest").mkdir()
     with s3_server(tmp_path / "s3") as s3:
         server = {
@@ -41,5 +41,5 @@ def test_a_table_in_s3_changed_in_turns(tmp_path: Path, version: int) -> None:
         assert turn["java"] == turn["native"] == turn["portable"], turn["what"]
     assert answer["turns"][-1]["java"][-1] == [90, "x", "p4"]
     assert answer["java_io"] == "S3FileIO"
-    # of data files: by Python, by Spark's own writer for us, by Java
+    # The writers of the data files: Spark's own writer, Python, and Java.
     assert answer["writers"] == ["Spark", "parquet-cpp-arrow", "parquet-mr"]

@@ -1,7 +1,7 @@
-"""The same random changes by us and by Java, each on a table of its own: the same rows after each.
+"""Equal random changes by this package and by Java, each on its own table, give equal rows.
 
-Some of the changes of our table are Java's, so that each goes on with what the other has written.
-Of the profile's examples one in 25 is tried: ICEBERG_EXAMPLES=2500 (`conftest.py`) makes it 100.
+Java makes some of the changes of our table, so each writer continues from the other's state. The
+test runs one in 25 of the profile's examples: ICEBERG_EXAMPLES=2500 (`conftest.py`) runs 100.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from tests.support.rows import arrow_rows, plain_value, spark_rows
 from tests.support.table_integrity import table_problems
 
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
-# to compile such small statements takes longer than to run them
+# Compiling such small statements takes longer than running them.
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 OPERATIONS = ("delete", "update", "merge")
 MAIN, BRANCH = "", ".branch_b"
-"""What comes after a table's name where statements are about its branch."""
+"""The suffix of the table's name in statements on the branch."""
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 @dataclass(frozen=True)
 class State:
-    """Both tables after a commit: their snapshots, and the rows."""
+    """Both tables' snapshot ids after a commit, and the rows of both."""
 
     ours: int
     java: int
@@ -62,7 +62,7 @@ class State:
 
 @dataclass
 class Pair:
-    """Two tables that must be alike, and what is known of them."""
+    """Two tables that must have equal rows, and the state that the test tracks for them."""
 
     lake: Oracle
     draw: changes.Draw
@@ -72,27 +72,27 @@ class Pair:
     states: list[State] = field(default_factory=list)
     places: list[str] = field(default_factory=lambda: [MAIN])
     lineage: dict[str, dict[int, tuple[Any, ...]]] = field(default_factory=dict)
-    """Of each branch of our table: key, row and last sequence number by row id."""
+    """For each branch of our table: key, row and last sequence number by row id."""
 
     newest: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
-    """The next row id and the last sequence number of each table as it was compared last."""
+    """The next row id and the last sequence number of each table at the last comparison."""
 
     @property
     def ours(self) -> str:
-        """Our table, in our catalog."""
+        """The name of our table in our catalog."""
         return f"lake.{self.name}_ours"
 
     @property
     def in_java(self) -> tuple[str, str]:
-        """Our table and Java's, in Java's catalog."""
+        """The names of our table and of Java's table, in Java's catalog."""
         return f"java_hadoop.{self.name}_ours", f"java_hadoop.{self.name}_java"
 
     def tables(self) -> tuple[Table, Table]:
-        """Both tables as they are."""
+        """Load both tables in their current state."""
         return our_table(self.lake, self.in_java[0]), our_table(self.lake, self.in_java[1])
 
     def run(self, statement: str, *, by_java: bool = False, at: str = MAIN) -> bool:
-        """Run a statement on both, at a branch; whether they did."""
+        """Run a statement on both tables, at a branch; return whether it succeeded."""
         names = (self.in_java[0] if by_java else self.ours, self.in_java[1])
         text = statement.replace("{t}", f"{{t}}{at}")
         return self.do(
@@ -101,7 +101,7 @@ class Pair:
         )
 
     def do(self, what: str, ours: Callable[[], object], javas: Callable[[], object]) -> bool:
-        """Do a thing to both; whether they did, for what one refuses the other must refuse."""
+        """Do an action on both tables; return whether it succeeded. If one refuses, both must."""
         note(what)
         errors = [error_of(ours), error_of(javas)]
         if (errors[0] is None) is not (errors[1] is None):
@@ -111,7 +111,9 @@ class Pair:
         return errors[0] is None
 
     def compare(self) -> None:
-        """Rows, and in version 3 which of them were changed, are alike."""
+        """Check that both tables have equal rows, and in version 3 equal sets of new and changed
+        rows.
+        """
         columns = list(self.shape.columns)
         assert self.lake.spark.table(self.ours).columns == columns
         hidden = ["_row_id", "_last_updated_sequence_number"] if self.version == 3 else []
@@ -150,7 +152,9 @@ class Pair:
             self.states.append(State(heads[0], heads[1], sorted_rows(rows[0], at)))
 
     def _follow(self, place: str, rows: list[tuple[Any, ...]], key: int) -> None:
-        """A row id is one row's for ever, and its sequence number changes with it alone."""
+        """Check that a row id never moves to another row, and that its sequence number changes only
+        with the row.
+        """
         last, lineage = self.newest[0][1], self.lineage.setdefault(place, {})
         ids = [row_id for _, row_id, _ in rows if row_id is not None]
         assert len(set(ids)) == len(ids), "two rows have one row id"
@@ -164,7 +168,7 @@ class Pair:
         lineage |= {row_id: (row, seq, key) for row_id, (row, seq) in now.items()}
 
     def roll_back(self) -> None:
-        """Both back to one of the earlier states."""
+        """Roll both tables back to an earlier state."""
         if len(self.states) < 2:
             return
         to = self.draw(st.integers(0, len(self.states) - 2))
@@ -175,12 +179,12 @@ class Pair:
         catalog, _, name = self.in_java[1].partition(".")
         self.lake.sql(f"call {catalog}.system.rollback_to_snapshot('{name}', {state.java})")
         del self.states[to + 1 :]
-        # rows that come back are those they were
+        # Restored rows have their old row ids and sequence numbers.
         self.newest = ((0, 0), (0, 0))
         self.lineage = {}
 
     def branch(self) -> None:
-        """A branch at main's snapshot, or back to it."""
+        """Create a branch at main's snapshot, or reset the branch to it."""
         ours, _ = self.tables()
         note("create or replace branch b")
         ours.manage_snapshots().create_branch("b", replace=BRANCH in self.places).commit()
@@ -189,7 +193,7 @@ class Pair:
         self.lineage[BRANCH] = dict(self.lineage.get(MAIN, {}))
 
     def fast_forward(self) -> None:
-        """Main goes on to where the branch is, if it can."""
+        """Fast-forward main to the branch, if possible."""
         if BRANCH not in self.places:
             return
         ours, _ = self.tables()
@@ -203,7 +207,7 @@ class Pair:
             self.lineage[MAIN] = dict(self.lineage.get(BRANCH, {}))
 
     def sort(self) -> None:
-        """A sort order: ours by our own API."""
+        """Set a sort order, on our table through our Python API."""
         fields = changes.sort_fields(self.draw, self.shape)
         ours, _ = self.tables()
         order = ours.replace_sort_order()
@@ -220,7 +224,7 @@ class Pair:
         )
 
     def evolve_by_merge(self) -> None:
-        """A merge that changes the columns too: which it makes of them Java's table tells."""
+        """Run a merge that also evolves the schema; Java's table gives the resulting columns."""
         before = self.shape.copy()
         text = changes.evolving_merge(self.draw, self.shape)
         if self.run(text, at=self.draw(st.sampled_from(self.places))):
@@ -229,7 +233,7 @@ class Pair:
             self.shape = before
 
     def change_partitioning(self) -> None:
-        """A partition field more or one less: ours by our own API."""
+        """Add or drop a partition field, on our table through our Python API."""
         draw, shape = self.draw, self.shape
         ours, _ = self.tables()
         if shape.fields and draw(st.booleans()):
@@ -250,17 +254,18 @@ class Pair:
         self.lake.sql(f"alter table {self.in_java[1]} {action} partition field {text}")
 
     def upgrade(self) -> None:
-        """To the next format version."""
+        """Upgrade both tables to the next format version."""
         if self.version < 3:
             self.version += 1
             self.shape.is_version_1 = False
             self.run(f"alter table {{t}} set tblproperties ('format-version'='{self.version}')")
-            # rows get their ids with the next snapshot, and of no rows only Java makes one
+            # Rows get ids with the next snapshot, and only Java commits an insert of no rows, so
+            # insert rows.
             for place in self.places:
                 self.run(changes.insert(self.draw, self.shape), at=place)
 
     def compact(self) -> None:
-        """Java writes all files of both anew."""
+        """Java rewrites all files of both tables."""
         for table in self.in_java:
             catalog, _, name = table.partition(".")
             self.lake.sql(
@@ -270,7 +275,7 @@ class Pair:
         note("Java compacts both")
 
     def add_default(self) -> None:
-        """A column that older rows have a value of too."""
+        """Add a column with a default value, which older rows have too."""
         if self.version < 3:
             return
         name = self.shape.name()
@@ -285,7 +290,7 @@ class Pair:
         table.updateSchema().addColumn(name, java_type, literal.to(java_type)).commit()
 
     def delete_keys(self) -> None:
-        """Java writes equality deletes to both, which Spark never does."""
+        """Java writes equality deletes to both tables, since Spark never writes them."""
         if self.version == 1 or self.shape.fields or not self.states:
             return
         number = st.integers(0, self.shape.next_key)
@@ -295,7 +300,9 @@ class Pair:
             self.lake.write_equality_deletes(table, [changes.KEY], [(key,) for key in keys])
 
     def check_every_reader(self) -> None:
-        """Our paths, and Java, read our table alike, now and at each of its snapshots."""
+        """Check that all our read paths agree with Java, for the branches and for earlier
+        snapshots.
+        """
         table, _ = self.tables()
         assert table_problems(table) == []
         for place in self.places:
@@ -334,7 +341,7 @@ def sorted_rows(rows: list[Any], columns: int) -> list[str]:
 
 
 def is_new(lineage: tuple[Any, Any], newest: tuple[int, int]) -> tuple[Any, ...]:
-    """Whether row id and sequence number are of what was committed last."""
+    """Return, for a row id and a sequence number, whether the last commit assigned each."""
     row_id, number = lineage
     return (
         None if row_id is None else row_id >= newest[0],
@@ -351,7 +358,7 @@ def create(lake: Oracle, draw: changes.Draw) -> Pair:
     properties = {
         "format-version": str(version),
         **{
-            # of version 1 Java refuses to delete merge-on-read; we rewrite the files
+            # In version 1 Java refuses merge-on-read deletes; we rewrite the files instead.
             f"write.{op}.mode": draw(st.sampled_from(modes))
             for op in OPERATIONS
         },
@@ -370,9 +377,9 @@ def create(lake: Oracle, draw: changes.Draw) -> Pair:
 def changed_by(
     statement: Callable[[changes.Draw, changes.Shape], str], *, of_the_table: bool = False
 ) -> Callable[[Pair], None]:
-    """The step of running such a statement, on our table at times by Java.
+    """Return a step that runs the statement, on our table sometimes by Java.
 
-    It is about the rows of one of the branches, or `of_the_table` as a whole.
+    The statement applies to a random branch, or with `of_the_table` to the table as a whole.
     """
 
     def step(pair: Pair) -> None:
@@ -408,7 +415,7 @@ STEPS: list[Callable[[Pair], None]] = [
 
 @settings(
     max_examples=max(settings().max_examples // 25, 1),
-    # to make a failing one smaller would take an hour
+    # Shrinking a failing example would take an hour.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=list(HealthCheck),
 )

@@ -1,6 +1,6 @@
-"""Spark's own catalog with Iceberg in it, beside Java's `SparkSessionCatalog`.
+"""Spark's own catalog with Iceberg in it, compared with Java's `SparkSessionCatalog`.
 
-Both sessions are of one application and share Spark's tables; each has Iceberg tables of its own.
+Both sessions belong to one application and share Spark's tables; each has its own Iceberg tables.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def session_of(spark: SparkSession, implementation: str, warehouse: Path) -> Spa
 def sessions(
     oracle: Oracle, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[SparkSession, SparkSession]]:
-    """Ours and Java's."""
+    """Yield our session and Java's."""
     folder = tmp_path_factory.mktemp("session-catalogs")
     ours = session_of(oracle.spark, "iceberg_pyspark", folder / "ours")
     java = session_of(oracle.spark, "org.apache.iceberg.spark.SparkSessionCatalog", folder / "java")
@@ -43,7 +43,7 @@ def sessions(
 
 
 def outcome(session: SparkSession, statement: str) -> object:
-    """The rows of a statement, or the kind of its error."""
+    """Return the rows of a statement, or the kind of its error."""
     try:
         return sorted(tuple(row) for row in session.sql(statement).collect())
     except PySparkException as e:
@@ -113,7 +113,7 @@ STATEMENTS = (
 
 BETTER_HERE = {
     "SELECT * FROM {db}.plain.files": "TABLE_OR_VIEW_NOT_FOUND",
-    # Spark's own views, which Java's session catalog keeps Spark from
+    # Java's session catalog hides Spark's own views.
     "CREATE VIEW {db}.seen AS SELECT id FROM {db}.plain": [],
     "SELECT * FROM {db}.seen": [(1,), (2,), (3,)],
     "SHOW VIEWS IN {db}": [("{db}", "seen", False)],

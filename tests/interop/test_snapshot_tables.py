@@ -1,4 +1,4 @@
-"""Iceberg tables of the files of Spark's own tables, made by us and by Java: the same tables."""
+"""Iceberg tables created from the files of Spark tables, by us and by Java: the same tables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def make(lake: Oracle, name: str, file_format: str, partitioned: bool) -> None:
 
 
 def facts(lake: Oracle, name: str) -> dict[str, Any]:
-    """What the two tables must have in common."""
+    """Return everything that the two tables must have in common."""
     table = our_table(lake, f"java_hadoop.snapped.{name}")
     properties = dict(table.properties)
     mapping = json.loads(properties.pop("schema.name-mapping.default"))
@@ -119,7 +119,7 @@ def test_partitions_without_a_folder_are_refused_or_left_out(lake: Oracle, tmp_p
 
 
 def test_files_of_a_table(lake: Oracle) -> None:
-    """Each side adds them to a table of its own."""
+    """Each side adds the files of a Spark table to its own Iceberg table."""
     make(lake, "added", "parquet", partitioned=True)
     actual = []
     for catalog, name in (("java_hadoop", "added_by_java"), ("lake", "added_by_us")):

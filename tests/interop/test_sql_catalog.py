@@ -1,4 +1,4 @@
-"""Our Spark SQL catalog beside Java's: the same statements, answers, errors and metadata files."""
+"""Our Spark SQL catalog and Java's: the same statements give equal results, errors and metadata."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS = "select id, cast(id % 3 as int) g, cast(id as string) s from range({first
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    """Both catalogs over one warehouse: each sees the other's tables."""
+    """Yield both catalogs over one warehouse, so that each sees the other's tables."""
     with native_lake(oracle) as installed:
         for namespace in ("ours", "theirs", "both"):
             oracle.sql(f"create namespace java_hadoop.{namespace}")
@@ -30,7 +30,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 
 def run_on_both(lake: Oracle, name: str, *statements: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Run statements on a table of ours and on one of Java's; the metadata each is left with."""
+    """Run statements on our table and on Java's table; return the metadata of both."""
     for statement in statements:
         lake.sql(statement.format(t=f"{OURS}.ours.{name}"))
         lake.sql(statement.format(t=f"{JAVAS}.theirs.{name}"))
@@ -45,14 +45,16 @@ def metadata_of(lake: Oracle, folder: str) -> dict[str, Any]:
 
 
 def shape(metadata: dict[str, Any]) -> dict[str, Any]:
-    """What DDL decides about a table."""
+    """Return the parts of the table metadata that DDL determines."""
     remaining = ("schemas", "current-schema-id", "partition-specs", "last-column-id", "properties")
     result = {k: metadata[k] for k in (*remaining, "format-version")}
     return {**result, "commits": len(metadata["metadata-log"])}
 
 
 def answers(lake: Oracle, statement: str) -> list[tuple[Any, ...]]:
-    """The rows of a statement on both catalogs, which must be the same but for the name."""
+    """Check that a statement has equal rows on both catalogs, except for the catalog's name; return
+    ours.
+    """
     ours = [tuple(r) for r in lake.sql(statement.format(c=OURS)).collect()]
     java = [tuple(r) for r in lake.sql(statement.format(c=JAVAS)).collect()]
     renamed = [tuple(_without_catalog(v) for v in row) for row in ours]
@@ -67,7 +69,7 @@ def _without_catalog(value: Any) -> Any:
 
 
 def error_of(lake: Oracle, statement: str) -> tuple[str, str | None]:
-    """Class and condition of the error that a statement ends with."""
+    """Return class and condition of the error that a statement raises."""
     with pytest.raises((PySparkException, Py4JJavaError)) as e:
         lake.sql(statement).collect()
     condition = e.value.getCondition() if isinstance(e.value, PySparkException) else None
@@ -119,7 +121,7 @@ def test_show_and_describe_answer_as_java(lake: Oracle) -> None:
             assert answers(lake, statement)
     described = [lake.sql(f"describe table extended {c}.both.shown") for c in (OURS, JAVAS)]
     ours, java = ([tuple(map(_without_catalog, r)) for r in d.collect()] for d in described)
-    # Java has two more hidden columns there; sizes are told by the native scan's tests
+    # Java lists two more metadata columns; the tests of native scans check sizes.
     unlike = ("_partition", "_deleted", "Statistics")
     assert [r for r in ours if r[0] not in unlike] == [r for r in java if r[0] not in unlike]
     tables = [lake.sql(f"show tables in {c}.both").collect() for c in (OURS, JAVAS)]

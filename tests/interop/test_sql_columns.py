@@ -1,4 +1,4 @@
-"""Columns that are not plain ones: variants, types Spark lacks, `_deleted`, partition values."""
+"""Special columns: variants, types that Spark lacks, `_deleted`, partition values."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 
 def same_rows(lake: Oracle, query: str) -> str:
-    """Compare a query on both catalogs; the plan of ours, as text."""
+    """Check that a query has equal rows on both catalogs; return our plan as text."""
     ours = lake.spark.sql(query.format(t="lake"))
     java = lake.spark.sql(query.format(t="java_hadoop"))
     assert rows_of(ours) == rows_of(java)
@@ -131,7 +131,7 @@ def test_deleted_rows_are_returned_where_the_query_asks_which_they_are(
 
 
 def test_conditions_on_metadata_columns_select_rows(lake: Oracle) -> None:
-    """Spark itself drops a condition on partition columns once it has asked for the files."""
+    """Spark itself drops a condition on partition columns after it has listed the files."""
     name = "facts.conditions"
     lake.sql(
         f"CREATE TABLE java_hadoop.{name} USING iceberg PARTITIONED BY (g) AS "
@@ -151,7 +151,7 @@ def test_conditions_on_metadata_columns_select_rows(lake: Oracle) -> None:
 
 
 def test_partition_values_stand_in_for_columns_that_files_lack(lake: Oracle) -> None:
-    """Files of migrated tables: no partition columns, no field ids (docs/conformance.md 62)."""
+    """Files of migrated tables lack partition columns and field ids (docs/conformance.md 62)."""
     folder = lake.warehouse.parent / "hive_table"
     hive = f"parquet.`{folder}`"
     rows = (

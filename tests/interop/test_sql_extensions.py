@@ -1,4 +1,4 @@
-"""Iceberg's statements of ALTER TABLE: the same ones on a table of ours and on one of Java's."""
+"""Iceberg's ALTER TABLE statements: the same statements on our table and on Java's table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = (
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    """Both catalogs over one warehouse."""
+    """Yield both catalogs over one warehouse."""
     with native_lake(oracle) as installed:
         for namespace in ("extended", "extended_too"):
             oracle.sql(f"create namespace java_hadoop.{namespace}")
@@ -31,7 +31,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 
 class Pair:
-    """A table in each catalog, made by the same statements."""
+    """A table in each catalog, created by the same statements."""
 
     def __init__(self, lake: Oracle, version: int = 2, partitioned_by: str = "") -> None:
         self.lake = lake
@@ -43,12 +43,12 @@ class Pair:
         )
 
     def run(self, statement: str) -> None:
-        """Run a statement on both."""
+        """Run a statement on both tables."""
         for namespace in (OURS, JAVAS):
             self.lake.sql(self._with(statement, namespace))
 
     def errors(self, statement: str) -> tuple[str, str]:
-        """What both say to a statement that neither carries out."""
+        """Return the messages of both errors for a statement that both refuse."""
         text = []
         for namespace in (OURS, JAVAS):
             with pytest.raises((PySparkException, Py4JJavaError)) as e:
@@ -71,7 +71,7 @@ class Pair:
         return [s["snapshot-id"] for s in self._metadata(namespace).get("snapshots", [])]
 
     def left(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the statements have left of both, snapshots by their number."""
+        """Return the metadata of both tables, with snapshots as their number in the history."""
         result = []
         for namespace in (OURS, JAVAS):
             metadata = self._metadata(namespace)

@@ -1,4 +1,4 @@
-"""Writes through Spark's own API: Java reads what we wrote, and it looks like what Java writes."""
+"""Writes through Spark's own API: Java reads our tables, which look like tables that Java wrote."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_branches_and_staged_snapshots(lake: Oracle) -> None:
         "insert into {t}.branch_b values (2)",
         lambda lake, table: lake.spark.range(3, 4).writeTo(f"{table}.branch_b").append(),
         staged,
-        # of a branch that a write begins Java counts from nothing
+        # On a branch that a write starts, Java counts totals from zero.
         counts=[c for c in COUNTS if not c.startswith("total-")],
     )
     for writer in (OURS, JAVAS):

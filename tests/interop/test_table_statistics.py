@@ -1,4 +1,4 @@
-"""Distinct values counted by Java and by us: of the same table the same, and each other's read."""
+"""Distinct counts of Java and of this package are equal for a table, and each reads the other's."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def sketches(lake: Oracle, table: str) -> dict[int, ThetaSketch]:
 
 
 def test_the_same_sketches(lake: Oracle) -> None:
-    """Of fewer values than a sketch holds both have the very same hashes."""
+    """If a sketch can hold all values, both sketches contain the same hashes."""
     table = make(lake, "same")
     lake.sql(f"DELETE FROM {table} WHERE id % 40 = 3")
     schema, [file] = count(lake, "java_hadoop", "same")
@@ -93,13 +93,13 @@ def test_the_same_sketches(lake: Oracle) -> None:
     ours = sketches(lake, table)
     for field_id, sketch in ours.items():
         assert sketch.to_bytes() == java_sketches[field_id].to_bytes(), field_id
-    # executors come to the same, however the rows are shared out
+    # Executors compute the same sketches, however the rows are distributed.
     done = our_table(lake, table).maintenance()
     done.compute_table_stats(sketch_scan=partial(sketches_by_executors, lake.spark.sparkContext))
     assert counts_in_metadata(lake, table) == java
     by_executors = sketches(lake, table)
     assert [by_executors[i].to_bytes() for i in ours] == [s.to_bytes() for s in ours.values()]
-    # chosen columns
+    # Only the selected columns are counted.
     for catalog in ("java_hadoop", "lake"):
         count(lake, catalog, "same", ", columns => array('id', 's')")
         assert len(counts_in_metadata(lake, table)) == 2
@@ -125,7 +125,7 @@ def test_older_snapshots_and_tables_without(lake: Oracle) -> None:
 
 
 def test_java_takes_ours_for_its_plans(lake: Oracle) -> None:
-    """More values than a sketch holds: both estimate, and Java's optimizer knows our numbers."""
+    """With more values than a sketch holds, both estimate; Java's optimizer uses our numbers."""
     table = make(lake, "many", "select id, concat('v', id % 50000) v from range(100000)")
     count(lake, "java_hadoop", "many")
     java, theirs = sketches(lake, table), counts_in_metadata(lake, table)
@@ -135,7 +135,7 @@ def test_java_takes_ours_for_its_plans(lake: Oracle) -> None:
         (_, _, _, java_says), (_, _, _, we_say) = theirs[field_id], ours[field_id]
         assert int(java_says["ndv"]) == pytest.approx(truth, rel=0.06)
         assert int(we_say["ndv"]) == pytest.approx(truth, rel=0.06)
-        # the same values hashed alike: united they are not more
+        # Both hash values in the same way, so the union of the sketches counts no value twice.
         united = ThetaSketch.united([java[field_id], sketches(lake, table)[field_id]])
         assert united.distinct_count == pytest.approx(truth, rel=0.06)
     for key in ("spark.sql.cbo.enabled", "spark.sql.iceberg.report-column-stats"):
@@ -151,5 +151,5 @@ def test_java_takes_ours_for_its_plans(lake: Oracle) -> None:
         "v": int(ours[2][3]["ndv"]),
     }
     assert {n: c.distinct for n, c in native.items()} == {n: c.distinct for n, c in columns.items()}
-    # 100,000 rows of about 50,000 values: two or three are left
+    # The estimate is two or three rows: 100,000 rows with about 50,000 values.
     assert re.findall(r"rowCount=(\d+)\)", explained)[0] in ("2", "3")

@@ -1,4 +1,4 @@
-"""Views by SQL on one REST server: each reads what the other stores, which is the same."""
+"""Views that SQL creates on one REST server: each side reads the other's views, stored alike."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ WRITERS = {"view_lake": "ours", "java_views": "javas"}
 
 @pytest.fixture(scope="module")
 def catalog(oracle: Oracle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCatalog]:
-    """The catalog of a server that `view_lake` is by us and `java_views` by Java."""
+    """Yield the catalog of a server; in Spark, `view_lake` is our client, `java_views` Java's."""
     with rest_server(tmp_path_factory.mktemp("views")) as server:
         settings = {
             "spark.sql.catalog.java_views": "org.apache.iceberg.spark.SparkCatalog",
@@ -69,11 +69,11 @@ def catalog(oracle: Oracle, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def stored(catalog: RestCatalog, namespace: str, name: str) -> dict[str, Any]:
-    """A view's metadata without what differs from view to view, and who wrote it."""
+    """Return a view's metadata without its writer and without parts that differ between views."""
     view = catalog.load_view(TableIdentifier(namespace=(namespace,), name=name)).metadata
     document = view_metadata_to_json(view)
     for schema in document["schemas"]:
-        # Java's begin with 0
+        # Java's field ids begin with 0.
         schema["fields"] = [{**f, "id": n} for n, f in enumerate(schema["fields"])]
     for version in document["versions"]:
         del version["timestamp-ms"]
@@ -85,7 +85,7 @@ def stored(catalog: RestCatalog, namespace: str, name: str) -> dict[str, Any]:
         version["default-namespace"] = [
             "own" if level == namespace else level for level in version["default-namespace"]
         ]
-        # Java's is the name of the process where it has one
+        # Java's summary describes the writing process, if anything.
         del version["summary"]
     return {
         "schemas": document["schemas"],

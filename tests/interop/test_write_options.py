@@ -1,4 +1,4 @@
-"""Options of writes that only the metadata, or another commit, can tell: as Java takes them."""
+"""Write options that only affect metadata or concurrent commits act as in Java."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_files_are_of_the_sort_order_that_was_asked_for(lake: Oracle) -> None:
         "insert into {t} select /*+ coalesce(1) */ id, cast(id as string) s from range(5)",
         of_order,
     )
-    # Java has the table's order in each file, whatever it says of it
+    # Java sorts each file by the table's order, whatever order id it records.
     name = f"{JAVAS}.writes.sort_ids_by_{OURS}"
     rows = lake.sql(
         f"select f.sort_order_id, t.id, t.s from (select *, _file, _pos from {name}) t "
@@ -50,7 +50,7 @@ def test_files_are_of_the_sort_order_that_was_asked_for(lake: Oracle) -> None:
     assert texts == sorted(texts, reverse=True)
 
 
-# what is overwritten, how strictly, and what another has done since
+# The kind of overwrite, the isolation level, and another writer's change in between.
 OVERWRITES = (
     ("filter", "serializable", "insert into {t} values (9, 1)"),
     ("filter", "serializable", "insert into {t} values (9, 2)"),
@@ -82,7 +82,7 @@ def test_overwrites_are_validated_from_a_snapshot(lake: Oracle) -> None:
 
 
 def is_done(lake: Oracle, table: str, what: str, isolation: str | None, between: str) -> bool:
-    """Overwrite as if nothing had happened since before `between`."""
+    """Overwrite from the state before `between`; return whether the overwrite succeeded."""
     [(base,)] = lake.sql(
         f"select snapshot_id from {by_java(table)}.refs where name = 'main'"
     ).collect()

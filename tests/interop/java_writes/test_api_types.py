@@ -1,4 +1,4 @@
-"""Types that Spark has no SQL name for, written by Java's API: time, uuid, fixed, nanoseconds."""
+"""Types without a Spark SQL name, written by Java's API: time, uuid, fixed, nanoseconds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ UUIDS = {i: f"{c}79c3e09-677c-4bbd-a479-3f349cb785e7" for i, c in enumerate("07f
 
 
 def test_uuid_and_fixed_as_spark_shows_them(oracle: Oracle) -> None:
-    """Java orders uuids, and their bounds, as signed halves: a filter must not lose rows by it."""
+    """Java orders uuids and their bounds as signed halves; our filters must not lose rows because
+    of that.
+    """
     name = "java_sql.api.bytes"
     nested = [{"id": 20, "name": "u", "type": "uuid", "required": False}]
     create_java_table(
@@ -54,14 +56,14 @@ def test_uuid_and_fixed_as_spark_shows_them(oracle: Oracle) -> None:
             f"u IN ('{UUIDS[2]}', '{UUIDS[1]}')",
         )
     ]
-    # Spark compares the text of uuids here, which orders them as the specification does.
+    # Spark compares uuids as text, which gives the order of the specification.
     assert_filters_alike(oracle, name, filters)
     for text in filters:
         assert our_scan(oracle, name, filter=text).describe().statistics.data_files_kept < 4, text
 
 
 def test_time_and_nanoseconds(oracle: Oracle) -> None:
-    """Spark's connector reads neither; what was written is known."""
+    """Spark's connector cannot read these types, so compare the rows with the written values."""
     name = "java_hadoop.api.times"
     create_java_table(
         oracle,

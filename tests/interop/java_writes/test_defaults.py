@@ -1,4 +1,4 @@
-"""Columns with an initial default, which older rows have (docs/conformance.md 66, 69, 71)."""
+"""Columns with an initial default, which older rows get (docs/conformance.md 66, 69, 71)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULTS = {
 
 
 def literal(oracle: Oracle, type_: Any, value: Any) -> Any:
-    """Return a default as Java wants it, of exactly the column's type."""
+    """Return a default as Java needs it, of exactly the column's type."""
     created = oracle.jvm.org.apache.iceberg.expressions.Expressions.lit(value)
     return created.to(type_)
 
@@ -77,7 +77,7 @@ def test_initial_defaults_of_every_type_at_the_top_and_below(oracle: Oracle) -> 
 
 
 def test_a_default_of_a_column_that_equality_deletes_name(oracle: Oracle) -> None:
-    """docs/conformance.md 29: older files have the default in a column that was added."""
+    """Older files have the default in an added column (docs/conformance.md 29)."""
     name = "java_sql.defaults.deleted"
     oracle.sql(
         f"CREATE TABLE {name} (id INT, p STRING) USING iceberg PARTITIONED BY (p) "

@@ -1,4 +1,6 @@
-"""Equality deletes, which Spark never writes, by Java's API (docs/conformance.md 22-24, 27-30)."""
+"""Equality deletes, written by Java's API since Spark never writes them (docs/conformance.md 22-24,
+27-30).
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,14 @@ def test_several_columns_nulls_and_the_strict_sequence_rule(oracle: Oracle) -> N
         (2, "b"),
         (3, "c"),
     ]
-    # Another set of columns, later than all data: both files apply, each to what is older.
+    # These deletes have other columns and are newer than all data: both delete files apply to older
+    # data files.
     oracle.write_equality_deletes(name, ["id"], [(None,), (3,)])
     assert [r[:2] for r in assert_read_alike(oracle, name)] == [(1, None), (1, "a"), (2, "b")]
     oracle.write_equality_deletes(name, ["d"], [(0.0,), (float("nan"),)])
     oracle.sql(f"INSERT INTO {name} VALUES (3, 'c', double('NaN'))")
     assert_read_alike(oracle, name)
-    # The columns of the deletes are not those that are read; the rows they delete stay deleted.
+    # The scan does not select the delete columns; deleted rows stay deleted.
     assert_filters_alike(oracle, name, ["v = 'a'", "d < 25", "id = 1"], "d", natively=True)
     assert_filters_alike(oracle, name, ["d < 25"], "_pos", natively=True)
     assert our_scan(oracle, name).count() == 3
@@ -53,7 +56,7 @@ PAIRS = {
     "TIMESTAMP_NTZ": ("'1969-12-31 23:59:59.999999'", "'2026-01-01 00:00:00'"),
     "BINARY": ("X''", "X'00FF'"),
 }
-"""Of each type a value that is deleted and one that stays."""
+"""For each type, a deleted value and a remaining value."""
 
 
 def test_a_column_of_every_type(oracle: Oracle) -> None:
@@ -80,7 +83,7 @@ def test_a_column_of_every_type(oracle: Oracle) -> None:
 
 
 def test_partitioned_deletes_stay_in_their_partition_and_spec(oracle: Oracle) -> None:
-    """docs/conformance.md 23, 24: the spec of id 0 is global only when it has no fields."""
+    """A spec with id 0 is global only if it has no fields (docs/conformance.md 23, 24)."""
     name = "java_sql.equality.partitions"
     oracle.sql(f"CREATE TABLE {name} (id BIGINT, p STRING, n INT) USING iceberg")
     values = "(1, 'a', 1), (1, 'b', 1), (1, null, 1), (2, 'a', 1), (2, null, 2)"
@@ -104,7 +107,7 @@ def test_partitioned_deletes_stay_in_their_partition_and_spec(oracle: Oracle) ->
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_columns_that_were_dropped_added_renamed_or_promoted(oracle: Oracle, version: int) -> None:
-    """docs/conformance.md 29, 30."""
+    """Equality deletes follow schema evolution by field ids (docs/conformance.md 29, 30)."""
     name = f"java_hadoop.equality.evolved_{version}"
     oracle.sql(
         f"CREATE TABLE {name} (id INT, f FLOAT, d DECIMAL(5, 2), gone STRING, s STRUCT<x: INT>) "
@@ -125,23 +128,23 @@ def test_columns_that_were_dropped_added_renamed_or_promoted(oracle: Oracle, ver
     oracle.sql(f"ALTER TABLE {name} ALTER COLUMN d TYPE DECIMAL(12, 2)")
     oracle.sql(f"ALTER TABLE {name} RENAME COLUMN id TO key")
     assert len(assert_read_alike(oracle, name)) == 4
-    # The old file has 32-bit columns, these deletes have wider ones.
+    # The old file has 32-bit columns; these deletes have wider columns.
     oracle.write_equality_deletes(name, ["key", "f"], [(3, 3.5), (4, 0.5)])
     oracle.write_equality_deletes(name, ["s.x"], [(5,)])
     oracle.sql(f"INSERT INTO {name} VALUES ('x', 3, 3.5, 3.25, struct(5)), (null, 9, 9.5, 9, null)")
     assert len(assert_read_alike(oracle, name)) == 4
-    # The old files lack the column: their rows have null in it.
+    # The old files lack the column, so their rows have null in it.
     oracle.write_equality_deletes(name, ["late", "key"], [(None, 6), (None, 3), ("x", 9)])
     rows = assert_read_alike(oracle, name, through_spark=True)
     assert sorted(r[1] for r in rows) == [3, 4, 9]
     assert_filters_alike(oracle, name, ["key > 3"], "s", natively=True)
-    # Java refuses a table with a new column of the deleted one's name; field ids tell us enough.
+    # Java refuses a table in which a new column has the deleted column's name; we use field ids.
     oracle.sql(f"ALTER TABLE {name} ADD COLUMN gone STRING")
     assert rows_alike(oracle, name) == [(*row, None) for row in rows]
 
 
 def test_equality_and_position_deletes_of_one_file(oracle: Oracle) -> None:
-    """In v2 and, after an upgrade, with deletion vectors beside them."""
+    """Both kinds apply in v2 and, after an upgrade, together with deletion vectors."""
     name = "java_hadoop.equality.mixed"
     oracle.sql(
         f"CREATE TABLE {name} (id BIGINT, v STRING) USING iceberg TBLPROPERTIES "

@@ -64,7 +64,7 @@ def test_all_types_and_schema_evolution(oracle: Oracle, file_format: str) -> Non
     ):
         oracle.sql(f"ALTER TABLE {name} {change}")
     assert_read_alike(oracle, name)
-    # Parts of a struct, of a format that is read by whole columns.
+    # Projections of struct fields from formats in which readers read whole columns.
     parts = oracle.sql(
         f"SELECT if(st IS NULL, null, named_struct('new', st.new, 'a', st.a)) AS st FROM {name}"
     )
@@ -74,7 +74,7 @@ def test_all_types_and_schema_evolution(oracle: Oracle, file_format: str) -> Non
 @FORMATS
 @pytest.mark.parametrize("version", [2, 3])
 def test_deletes_of_each_kind(oracle: Oracle, file_format: str, version: int) -> None:
-    """Spark writes position deletes in the table's format, too."""
+    """Spark writes position deletes in the table's format too."""
     name = f"java_sql.formats.deletes_{file_format}_{version}"
     oracle.sql(
         f"CREATE TABLE {name} (id BIGINT, p STRING, v STRING) USING iceberg PARTITIONED BY (p) "

@@ -1,4 +1,4 @@
-"""Tables that Java 1.12 writes as version 4: Parquet manifests under an Avro manifest list."""
+"""Tables that Java 1.12 writes as version 4: Parquet manifests with an Avro manifest list."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ METADATA_TABLES = (
 
 
 def create(oracle: Oracle, table: str, *, version: int = 4, partitioned_by: str = "") -> str:
-    """Java wants a location with a scheme since version 4."""
+    """Create a table; since version 4, Java requires a location with a scheme."""
     name = f"java_sql.version_4.{table}"
     oracle.sql(
         f"CREATE TABLE {name} ({COLUMNS}) USING iceberg {partitioned_by} "
@@ -97,7 +97,7 @@ def test_metadata_tables_are_javas(java: Oracle, partitioning: str, table: str) 
     ours, theirs = our_frame(java, name), java.spark.table(name)
     both = [column for column in theirs.columns if column in ours.columns]
     assert both
-    # its maps have no order, and metrics by column are derived from them
+    # The maps have no order, and the readable metrics are derived from them.
     simple = [c for c in both if c not in ("readable_metrics", "column_sizes")]
     assert spark_rows(ours.select(*simple).collect()) == spark_rows(
         theirs.select(*simple).collect()
@@ -144,7 +144,7 @@ def test_no_statement_of_ours_changes_it(java: Oracle) -> None:
     java.sql(f"INSERT INTO {name} {ROWS.format(first=0, end=5)}")
     metadata = our_table(java, name).loaded.metadata_location.removeprefix("file:")
     spark, folder = java.spark, Path(f"{java.sql_warehouse}/version_4/guarded")
-    # the same table in a catalog of folders, which ours may change
+    # Copy the table to a path catalog, through which we could change it.
     shutil.copy(metadata, folder / "metadata/v1.metadata.json")
     spark.conf.set("spark.sql.catalog.v4", "iceberg_pyspark")
     spark.conf.set("spark.sql.catalog.v4.type", "hadoop")

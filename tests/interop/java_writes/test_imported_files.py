@@ -1,6 +1,6 @@
-"""Files that Iceberg did not write, taken into a table: no field ids, INT96, old layouts.
+"""Imported files that Iceberg did not write: no field ids, INT96, old layouts.
 
-docs/conformance.md 66, 67; quirks of migrated Parquet.
+See docs/conformance.md 66 and 67, and the quirks of migrated Parquet files.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def test_add_files_of_plain_spark(oracle: Oracle, writer: str) -> None:
         "sh = -2",
         "extra = 5",
     ]
-    if writer != "millis":  # of which Java derives bounds that are wrong
+    if writer != "millis":  # Java derives wrong bounds from these.
         filters += ["ts >= TIMESTAMP '1970-01-02 23:59:59'", "ts < TIMESTAMP '1970-01-01 00:00:00'"]
     assert_filters_alike(oracle, name, filters, "id, st")
     last = our_scan(oracle, name, filter="id > 3000000").describe().statistics
@@ -141,7 +141,7 @@ PLAIN_AVRO = {
 
 
 def add_as_it_is(oracle: Oracle, name: str, rows: pa.Table, file_format: str) -> None:
-    """Add a file that another tool wrote through Java's API, which adds no name mapping."""
+    """Add another tool's file through Java's API, which sets no name mapping."""
     table = oracle.load_java_table(name)
     path = Path(table.location().removeprefix("file:"), "data", f"plain.{file_format}")
     path.parent.mkdir(exist_ok=True)
@@ -171,7 +171,7 @@ def test_files_without_field_ids_in_a_table_without_name_mapping(
     add_as_it_is(oracle, name, NOWHERE_IDS, file_format)
     oracle.sql(f"INSERT INTO {name} VALUES ('own', 30, 3, array(7), 8)")
     rows = assert_read_alike(oracle, name, through_spark=True)
-    # x is the fourth column of the Parquet file, and of the others the one with its name
+    # In the Parquet file, x is read from the fourth column by position; in other formats, by name.
     first, second = (100, 200) if file_format == "parquet" else (1, 2)
     assert {row[0]: row[2] for row in rows} == {"one": first, "two": second, "own": 3}
     assert_filters_alike(oracle, name, ["z > 10", "y = 'one'", "later IS NULL"], "z", natively=True)
@@ -180,7 +180,7 @@ def test_files_without_field_ids_in_a_table_without_name_mapping(
 
 
 def test_a_struct_of_parquet_without_field_ids_is_no_null(oracle: Oracle) -> None:
-    """Java reads null where the file has a struct; we refuse, and read the other columns."""
+    """Java reads null where the file has a struct; we refuse, but still read the other columns."""
     name = "java_hadoop.imported.struct_without_ids"
     oracle.sql(f"CREATE TABLE {name} (s STRUCT<u: INT>, n INT) USING iceberg")
     rows = pa.table({"s": [{"u": 1}], "n": pa.array([9], pa.int32())})
@@ -192,7 +192,7 @@ def test_a_struct_of_parquet_without_field_ids_is_no_null(oracle: Oracle) -> Non
 
 
 def test_a_snapshot_of_a_table_reads_the_files_of_that_table(oracle: Oracle) -> None:
-    """On both paths and by default; what drops and purges it leaves them alone."""
+    """Both paths read the source's files by default; DROP and PURGE do not delete these files."""
     name, folder = "java_sql.imported.snapshot", f"{oracle.sql_warehouse.parent}/plain/snapshot"
     source = "spark_catalog.default.snapshot_source"
     oracle.sql(f"CREATE TABLE {source} USING parquet LOCATION '{folder}' AS {ROWS}")

@@ -1,4 +1,4 @@
-"""Where Java may put files: object storage paths, other folders, compressed metadata, odd names."""
+"""Locations that Java may use: object storage, other folders, compressed metadata, odd names."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_data_and_metadata_in_folders_outside_the_table(oracle: Oracle) -> None:
     assert_read_alike(oracle, name, through_spark=True)
     assert all(str(elsewhere / "data") in path for path in oracle.data_files(name))
     assert str(elsewhere / "meta") in our_table(oracle, name).loaded.metadata_location
-    # files of the time when these folders were the table's are its files still
+    # Files that were written to the former folders still belong to the table.
     oracle.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('write.data.path', 'write.metadata.path')")
     assert_read_alike(oracle, name, through_spark=True)
     with pytest.raises(PySparkException, match="restrict-locations"):

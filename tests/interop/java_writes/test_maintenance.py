@@ -1,4 +1,4 @@
-"""Tables after Java's maintenance: files and manifests rewritten, snapshots expired, rows moved."""
+"""Tables after Java's maintenance: rewritten files and manifests, expired snapshots, moved rows."""
 
 from __future__ import annotations
 

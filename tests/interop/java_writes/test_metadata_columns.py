@@ -1,4 +1,4 @@
-"""Where a row lies, and since when it is there: equal to Java's metadata columns in every respect.
+"""Metadata columns, such as a row's position and row lineage, equal Java's in every respect.
 
 Row lineage: docs/conformance.md 14, 15, 18, 20, 21.
 """

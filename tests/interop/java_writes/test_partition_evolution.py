@@ -1,4 +1,4 @@
-"""Files of several partition specs, and deletes under an old one (docs/conformance.md 24, 57,
+"""Files of several partition specs, and deletes under an old spec (docs/conformance.md 24, 57,
 59-63).
 """
 

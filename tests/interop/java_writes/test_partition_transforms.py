@@ -1,8 +1,8 @@
-"""Every transform on every type Spark can partition by: pruned files are never those with rows.
+"""Every transform on every type that Spark can partition by: pruned files never have matching rows.
 
-One table has a column and a partition field for each pair, and no metrics: files are skipped by
-their partition values alone. What a filter selects is compared with Spark's own evaluation of it,
-how many files are left with Java's plan (docs/conformance.md 52-58, 62).
+One table has a column and a partition field for each pair, and no metrics, so only partition values
+prune files. The rows that a filter selects are compared with Spark's own evaluation, and the number
+of remaining files with Java's plan (docs/conformance.md 52-58, 62).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def value(literals: list[str], row: int) -> str:
 
 def filters_on(column: str) -> list[str]:
     _, _, literals = COLUMNS[column]
-    # Java has no literal for NaN
+    # Java has no literal for NaN.
     usable = [text for text in literals if "NaN" not in text]
     some = usable[len(usable) // 2]
     result = [
@@ -102,19 +102,19 @@ def filters_on(column: str) -> list[str]:
 
 
 MORE_THAN_JAVA = {
-    # Java takes the partition 0.0 for another value than -0.0, Spark and we do not
+    # Java distinguishes the partition values 0.0 and -0.0; Spark and this package do not.
     "i_float = float('-0.0')": 1,
     "i_double = double('-0.0')": 1,
-    # Java counts UTF-16 units where the specification counts characters, and loses the row
+    # Java counts UTF-16 units where the specification counts characters, and loses the row.
     "startswith(t_str, '𐍈')": 1,
-    # a day is all there is of a date
+    # The day transform of a date is the identity, so `!=` can prune.
     "d_date != DATE '1970-01-01'": -1,
 }
-"""Files that we keep more than Java, by filter; everywhere else plans are the same."""
+"""By filter, how many more files we keep than Java (negative: fewer); other plans are equal."""
 
 
 def create_table(oracle: Oracle, version: int) -> str:
-    """Make a table in which every row has a file of its own."""
+    """Create a table in which every row has its own data file."""
     name = f"java_sql.transforms.wide_{version}"
     columns = ", ".join(f"{column} {type_}" for column, (_, type_, _) in COLUMNS.items())
     fields = ", ".join(transform.format(column) for column, (transform, _, _) in COLUMNS.items())
@@ -137,7 +137,7 @@ class WideTable:
     name: str
     ours: Table
     selected: dict[str, list[PlainRow]]
-    """What Spark finds for each filter, in one job for all."""
+    """The rows that Spark selects for each filter, computed in a single job."""
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def test_a_filter_reads_its_rows_and_the_files_that_java_reads(
         scan = wide.ours.scan(filter=text, columns=["id"])
         assert arrow_rows(scan.to_arrow()) == wide.selected[text], text
         kept_files = scan.describe().statistics.data_files_kept
-        if "isnan" not in text:  # which Java gives to no scan
+        if "isnan" not in text:  # Java's scans ignore isnan filters.
             javas = java_planned_files(oracle, wide.name, text)
             assert kept_files == javas + MORE_THAN_JAVA.get(text, 0), text
         skipped += ROWS - kept_files

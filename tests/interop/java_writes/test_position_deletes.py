@@ -21,7 +21,7 @@ def delete_files(oracle: Oracle, name: str) -> dict[str, DeleteFileRef]:
 
 
 def create_table(oracle: Oracle, name: str, version: int, granularity: str) -> None:
-    """Make a table deleted from by merge-on-read; its files have many row groups."""
+    """Create a table that uses merge-on-read and whose files have many row groups."""
     oracle.sql(
         f"CREATE TABLE {name} (id BIGINT, p STRING, v DOUBLE, s STRUCT<x: INT, y: STRING>) "
         "USING iceberg PARTITIONED BY (p) TBLPROPERTIES "
@@ -56,7 +56,8 @@ def test_delete_update_and_merge_on_read(oracle: Oracle, version: int, granulari
     deletes = delete_files(oracle, name).values()
     assert all(d.is_deletion_vector == (version == 3) for d in deletes)
     assert deletes
-    # Splits begin amid a file, and a filter skips row groups: positions stay the file's.
+    # Splits begin inside a file, and filters skip row groups; positions still count from the file's
+    # start.
     columns = ", ".join(["id", *METADATA_COLUMNS])
     filters = ["id >= 150", "v < 0", "s.x = 18", "p = 'p1' AND id > 95"]
     assert_filters_alike(oracle, name, filters, columns, natively=True)
@@ -69,7 +70,7 @@ def test_delete_update_and_merge_on_read(oracle: Oracle, version: int, granulari
 def test_old_position_deletes_of_an_upgraded_table_apply_until_a_vector_replaces_them(
     oracle: Oracle,
 ) -> None:
-    """docs/conformance.md 32, 34."""
+    """Old position deletes apply until a vector replaces them (docs/conformance.md 32, 34)."""
     name = "java_sql.positions.upgraded"
     create_table(oracle, name, 2, "partition")
     oracle.sql(f"DELETE FROM {name} WHERE id % 10 = 3")

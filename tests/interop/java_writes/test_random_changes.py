@@ -1,6 +1,6 @@
-"""A table through a random sequence of statements of Java and of us, compared after each of them.
+"""A table after each of a random sequence of statements by Java and by this package.
 
-The sequence is fixed by its seed; another one is ICEBERG_RANDOM_CHANGES=<seed>:<steps>.
+The seed fixes the sequence; ICEBERG_RANDOM_CHANGES=<seed>:<steps> selects another.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ FILTERS = (
 
 
 class Changes:
-    """What may happen to a table; each method is one step."""
+    """The possible changes of a table; each method is one step."""
 
     def __init__(self, oracle: Oracle, name: str, choose: random.Random) -> None:
         self._oracle = oracle
@@ -82,7 +82,7 @@ class Changes:
         return text
 
     def by_either(self, text: str) -> str:
-        """A statement on {t}, by Java or by us; tables of Java's version 4 we do not change."""
+        """Run a statement on {t}, by Java or by us; we do not change Java's tables of version 4."""
         if self._version == 4 or self._choose.random() < 0.5:
             return self.sql(text.format(t=self._name))
         done = self.sql(text.format(t=f"{OURS}{self._name.removeprefix('java_hadoop')}"))
@@ -112,7 +112,7 @@ class Changes:
         )
 
     def equality_delete(self) -> str:
-        """Under the first spec, which has no fields, so that it is global."""
+        """Write global equality deletes: under the first spec, which has no fields."""
         keys = [(self._choose.randrange(self._rows + 1),) for _ in range(8)]
         self._oracle.write_equality_deletes(self._name, ["id"], keys, spec_id=0)
         return f"equality deletes {keys}"
@@ -158,7 +158,7 @@ class Changes:
         return self.sql(f"CALL {catalog}.system.{call}")
 
     def our_rewrite(self) -> str:
-        """Maintenance by us, of what Java has written; no row changes."""
+        """Run our maintenance on files that Java wrote; no row may change."""
         if self._version == 4:
             with pytest.raises(UnsupportedFeatureError, match="format version 4"):
                 our_table(self._oracle, self._name).maintenance().rewrite_manifests()
@@ -179,7 +179,7 @@ class Changes:
             "expire_snapshots": lambda: maintenance.expire_snapshots(
                 older_than=time.time_ns() // 10**6, retain_last=2
             ),
-            # nobody writes, so that what nothing needs now is needed by nobody
+            # No other writer is active, so unreferenced files are safe to delete.
             "remove_orphan_files": lambda: maintenance.remove_orphan_files(
                 older_than=time.time_ns() // 10**6 + 1000, force=True
             ),
@@ -206,7 +206,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 @pytest.mark.parametrize("version", [2, 3, 4])
 def test_every_state_is_read_as_java_reads_it(lake: Oracle, version: int) -> None:
     oracle = lake
-    # in a folder's catalog the location is the catalog's, and Java wants a scheme since version 4
+    # A path catalog fixes the location, and since version 4 Java requires a location with a scheme.
     catalog, location = "java_hadoop", ""
     if version == 4:
         catalog, location = "java_sql", f"LOCATION 'file:{oracle.sql_warehouse}/random/table_4' "

@@ -1,4 +1,4 @@
-"""Tables whose schema changed, at the top and below (docs/conformance.md 66-74)."""
+"""Schema changes at the top level or in nested fields (docs/conformance.md 66-74)."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ def test_nested_fields_in_structs_lists_and_maps(oracle: Oracle) -> None:
         "array(9223372036854775807), map(1, 1e300))"
     )
     assert_read_alike(oracle, name, through_spark=True)
-    # Parts of a struct: a null struct is not a struct of nulls (docs/conformance.md 74).
+    # Projections of a struct: a null struct differs from a struct of nulls (docs/conformance.md
+    # 74).
     for column, java in {
         "s.c": "if(s IS NULL, null, named_struct('c', s.c))",
         "s.b.z": "if(s IS NULL, null, named_struct('b', "

@@ -1,4 +1,4 @@
-"""Branches, tags, ids and points in time: the snapshots that Java selects."""
+"""Branches, tags, snapshot ids and timestamps select the same snapshots as in Java."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = "java_sql.travel.events"
 
 @pytest.fixture(scope="module")
 def snapshots(oracle: Oracle) -> list[tuple[int, dt.datetime]]:
-    """A table's snapshots on main, oldest first: id and time."""
+    """Create a table and return id and time of its snapshots on main, oldest first."""
     oracle.sql(f"CREATE TABLE {NAME} (id INT) USING iceberg TBLPROPERTIES ('format-version' = '2')")
     oracle.sql(f"INSERT INTO {NAME} VALUES (1), (2)")
     oracle.sql(f"ALTER TABLE {NAME} CREATE TAG first RETAIN 365 DAYS")
@@ -40,7 +40,7 @@ def epoch_ms(at: dt.datetime) -> int:
 
 
 def assert_times_read_alike(oracle: Oracle, snapshots: list[tuple[int, dt.datetime]]) -> None:
-    """Compare the table as of each commit and of the millisecond before it."""
+    """Compare the table as of each commit, and as of one millisecond earlier."""
     moments = [at - dt.timedelta(milliseconds=back) for _, at in snapshots for back in (0, 1)]
     for at in sorted(moments)[1:]:
         text = at.isoformat(sep=" ")
@@ -102,7 +102,7 @@ def test_what_is_not_there_is_refused_by_both(
 
 
 def test_a_rollback_is_followed(oracle: Oracle, snapshots: list[tuple[int, dt.datetime]]) -> None:
-    """The last test of the module: it moves main, and with it what was current when."""
+    """This must be the module's last test: it moves main and so changes the table's history."""
     table = NAME.partition(".")[2]
     oracle.sql(f"CALL java_sql.system.rollback_to_snapshot('{table}', {snapshots[1][0]})")
     assert [row[0] for row in assert_read_alike(oracle, NAME)] == [1, 2, 3]

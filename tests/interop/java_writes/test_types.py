@@ -1,4 +1,4 @@
-"""Every type Spark can write, nested ones with nulls at each level, in every format version."""
+"""Every type that Spark can write, nested with nulls at each level, in every format version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that PyIceberg wrote, in one SQLite catalog with us and Java, read by all three."""
+"""Tables that PyIceberg wrote to a SQLite catalog, read by PyIceberg, Java and this package."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def catalog(oracle: Oracle) -> Iterator[SqlCatalog]:
 
 
 def rows(table: Table, *ids: int) -> pa.Table:
-    """Make rows of a table that depend on their id; every fourth is null where it can be."""
+    """Return rows that depend on their ids; in every fourth row, optional columns are null."""
     return pa.table(
         {
             "id": ids,

@@ -8,5 +8,5 @@ from tests.support.oracle import Oracle
 
 @pytest.fixture(scope="session")
 def java(oracle: Oracle) -> JavaTables:
-    """Iceberg's Java library without Spark jobs, on the oracle's catalogs."""
+    """Return Iceberg's Java library on the oracle's catalogs; it starts no Spark jobs."""
     return java_tables(oracle)

@@ -1,6 +1,4 @@
-"""Snapshots picked, published and moved to: by us and by Java's procedures, with the same
-result.
-"""
+"""Cherry-picks, publishing and ref moves by this package and by Java's procedures are equal."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from tests.support.oracle import Oracle
 from tests.support.our_tables import our_catalog
 
 WHOSE = ("ours", "java")
-# sizes differ by a byte or two; Java's session says who it is, and each table has its own ids
+# Sizes differ by a byte or two, Java describes its session, and each table has its own ids.
 NOT_COMPARED = (
     "-files-size",
     "write-id",
@@ -51,7 +49,7 @@ def rows(part: str, *ids: int) -> pa.Table:
 
 
 def make(oracle: Oracle, whose: str) -> Table:
-    """Snapshots staged on the first one, and one more on top of that in main."""
+    """Create a table with snapshots staged on its first snapshot, and one more snapshot on main."""
     first = rows("a", 1, 2)
     table = our_catalog(oracle, "java_sql").create_table(
         f"java_sql.cherry_picks.{whose}",
@@ -94,7 +92,7 @@ def test_the_same_picks(oracle: Oracle, java: JavaTables) -> None:
         assert summaries(ours) == summaries(javas), STAGED[k]
     assert results == [True, True, True, False, False, False]
     assert java.rows("java_sql.cherry_picks.ours") == java.rows("java_sql.cherry_picks.java")
-    # moves of references: what is behind is moved, what is beside is not, main too
+    # Fast-forwards: a ref that is an ancestor moves, also main; a diverged ref does not.
     for branch, to in (("ahead", "main"), ("new", "main"), ("main", "ahead")):
         done = (
             succeeds(partial(ManageSnapshots.fast_forward, branch=branch, to=to), ours),
@@ -102,7 +100,7 @@ def test_the_same_picks(oracle: Oracle, java: JavaTables) -> None:
         )
         assert done[0] == done[1], (branch, to)
         assert refs_of(ours) == refs_of(javas), (branch, to)
-    # and a published one is known to be so
+    # A snapshot that is published already cannot be published again.
     assert not succeeds(lambda refs: refs.publish_changes("two"), ours)
     assert not is_called(oracle, "publish_changes('cherry_picks.java', 'two')")
 
@@ -125,7 +123,7 @@ def is_called(oracle: Oracle, procedure: str) -> bool:
 
 
 def summaries(table: Table) -> list[dict[str, str]]:
-    """Summaries from the current snapshot back."""
+    """Return the snapshot summaries, from the current snapshot backwards."""
     table.refresh()
     result = []
     snapshot = table.current_snapshot
@@ -137,7 +135,7 @@ def summaries(table: Table) -> list[dict[str, str]]:
 
 
 def refs_of(table: Table) -> dict[str, str | None]:
-    """Which snapshot each reference is at, told by what the snapshot says."""
+    """Return, for each ref, the mark in the summary of its snapshot."""
     table.refresh()
     return {
         name: table.metadata.snapshot(ref.snapshot_id).summary.get("test")

@@ -1,4 +1,4 @@
-"""The name mapping and properties of columns after the same changes of a schema by us and Java."""
+"""Name mapping and column properties after equal schema changes by this package and by Java."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ METRICS = "write.metadata.metrics.column."
 
 
 def mapped(text: str) -> Any:
-    """A mapping without the order of names, which Java keeps in no order."""
+    """Parse a name mapping and sort its names, whose order Java does not keep."""
 
     def of(fields: list[dict[str, Any]]) -> list[Any]:
         result = [(f.get("field-id"), sorted(f["names"]), of(f.get("fields", []))) for f in fields]

@@ -1,4 +1,4 @@
-"""Schemas, partitioning, branches and tags that we changed: Java and PyIceberg read old and new."""
+"""Schemas, specs, branches and tags that we changed: Java and PyIceberg read old and new rows."""
 
 from __future__ import annotations
 
@@ -42,10 +42,12 @@ from tests.support.readings import our_table
 
 
 def assert_readers_agree(java: JavaTables, name: str) -> list[str]:
-    """Java, Spark on Java, PyIceberg and we read the same rows; return them."""
+    """Check that Java, Spark with Java, PyIceberg and this package read equal rows; return the
+    rows.
+    """
     ours = our_table(java.oracle, name).scan().to_arrow()
     assert_all_read(java, name, ours, through_spark=True, with_pyiceberg=False)
-    # PyIceberg 0.12 reads a null list or map of structs as an empty one, whoever wrote it
+    # PyIceberg 0.12 reads a null list or map of structs as empty, whoever wrote it.
     columns = [f.name for f in ours.schema if not pa.types.is_nested(f.type) or f.name == "s"]
     with pyiceberg_table(java.oracle, name) as theirs:
         result = theirs.scan(selected_fields=tuple(columns)).to_arrow()
@@ -124,7 +126,7 @@ def test_schema_evolution(oracle: Oracle, java: JavaTables, catalog: str, versio
     assert len(before) == 4
     with table.update_schema() as schema:
         schema.drop_column("b").drop_column("s.y").drop_column("l.element.u")
-    # a column of an old name does not bring back what the dropped one held
+    # A new column with a dropped column's name does not show the dropped values.
     with table.update_schema() as schema:
         schema.add_column("b", "string").add_column("s.y", "string")
     rows = assert_readers_agree(java, name)
@@ -136,7 +138,7 @@ def test_schema_evolution(oracle: Oracle, java: JavaTables, catalog: str, versio
 
 
 def table_type(table: Table, column: str) -> pa.DataType:
-    """The Arrow type of a column, as an empty scan shows it."""
+    """Return a column's Arrow type, taken from an empty scan."""
     return table.scan(filter="false").to_arrow().schema.field(column).type
 
 
@@ -165,7 +167,7 @@ def test_partition_evolution(oracle: Oracle, java: JavaTables, version: int) -> 
         lambda spec: spec.add_field("p", "truncate[2]").add_field("id", "bucket[4]"),
         lambda spec: spec.remove_field("ts_day").rename_field("p_trunc_2", "cut"),
         lambda spec: spec.add_field("ts", "month").remove_field("id_bucket_4"),
-        # what was there before comes back under its own id
+        # A partition field that existed before gets its old id again.
         lambda spec: spec.remove_field("ts_month").add_field("ts", "day", name="ts_day_again"),
     ]
     for number, change in enumerate(changes):
@@ -186,7 +188,7 @@ def test_partition_evolution(oracle: Oracle, java: JavaTables, version: int) -> 
             assert theirs.scan(row_filter=text).to_arrow().num_rows == expected, text
     specs = oracle.sql(f"SELECT DISTINCT spec_id FROM {name}.files ORDER BY 1").collect()
     assert [row.spec_id for row in specs] == [0, 1, 2, 3, 4, 5]
-    # Java writes by our newest spec, deletes by all of them
+    # Java writes with our newest spec and deletes with all specs.
     oracle.sql(f"INSERT INTO {name} VALUES (100, TIMESTAMP '2026-01-01 00:00:00', 'abc')")
     oracle.sql(f"DELETE FROM {name} WHERE ts IS NULL")
     assert len(assert_readers_agree(java, name)) == 13
@@ -225,7 +227,7 @@ def test_branches_and_tags(oracle: Oracle, java: JavaTables, catalog: str) -> No
         ("main", "BRANCH", None, None, None),
         ("start", "TAG", 86_400_000, None, None),
     ]
-    # both go on with the other's branch
+    # Both writers continue on each other's branch.
     oracle.sql(f"INSERT INTO {name}.branch_audit VALUES (5, '5')")
     oracle.sql(f"ALTER TABLE {name} CREATE BRANCH javas")
     table.refresh().overwrite(rows(6), "id = 2", branch="javas")
@@ -269,7 +271,7 @@ def test_a_branch_through_the_data_source(oracle: Oracle, java: JavaTables) -> N
 def test_partitions_of_a_column_that_no_schema_has_any_more(
     oracle: Oracle, java: JavaTables, version: int
 ) -> None:
-    """Java expires schemas: then only manifests say of which type a partition's values are."""
+    """After Java expires schemas, only manifests tell the type of a partition value."""
     name = f"java_hadoop.we_write_evolution.gone_{version}"
     oracle.sql(
         f"CREATE TABLE {name} (id INT, day DATE) USING iceberg PARTITIONED BY (day) "

@@ -1,6 +1,4 @@
-"""Data files that we write as ORC and Avro: read alike by all readers, measured as Java
-measures.
-"""
+"""ORC and Avro data files that we write: all readers agree, and the metrics equal Java's."""
 
 from __future__ import annotations
 
@@ -22,17 +20,17 @@ from tests.support.readings import our_table
 from tests.support.rows import arrow_rows
 
 FORMATS = pytest.mark.parametrize("file_format", ["orc", "avro"])
-# what Java's ORC writer measures too, of the columns that have a value in each row
+# The counts that Java's ORC writer collects too, for columns with a value in each row.
 COUNTS = ("value_counts", "null_value_counts")
 BOUNDS = ("lower_bounds", "upper_bounds")
-# Java's ORC writer gives these no bounds
+# Java's ORC writer collects no bounds for these columns.
 UNBOUNDED = ("bin", "fx", "u")
-# PyIceberg 0.12 does not ask what ORC's bytes and longs are
+# PyIceberg 0.12 does not look at the Iceberg type of ORC's bytes and longs.
 PYICEBERG_READS_NOT = ("u", "fx", "tm")
 
 
 def rows_of(version: int, file_format: str) -> pa.Table:
-    """Every type; in ORC without times before 1970 that have a fraction of a second."""
+    """Return every type; for ORC, without fractional seconds before 1970."""
     rows = every_type(version)
     if file_format == "avro":
         return rows
@@ -60,7 +58,7 @@ def test_every_type(oracle: Oracle, java: JavaTables, version: int, file_format:
     )
     table.append(rows)
     assert java.rows(name) == show_rows(rows)
-    # Arrow reads timestamps of ORC as nanoseconds, and refuses those too far away
+    # Arrow reads ORC timestamps as nanoseconds, and refuses timestamps outside that range.
     near = rows.drop_columns(["ts", "tz"]) if file_format == "orc" else rows
     scanned = our_table(oracle, name).scan(columns=near.column_names)
     assert show_rows(scanned.to_arrow()) == show_rows(near)
@@ -86,7 +84,7 @@ def test_every_type_of_spark(oracle: Oracle, java: JavaTables, file_format: str)
     table.append(rows)
     assert oracle.table_rows(name) == arrow_rows(with_uuids_as_text(rows))
     if file_format == "avro":
-        # Java's Avro writer measures nothing
+        # Java's Avro writer collects no metrics.
         return
     twin = f"{name}_twin"
     java.create(twin, like=name)
@@ -96,7 +94,7 @@ def test_every_type_of_spark(oracle: Oracle, java: JavaTables, file_format: str)
     for key in ("record_count", "nan_value_counts", "sort_order_id", "file_format", "content"):
         assert plain(ours.get(key)) == plain(javas.get(key)), key
     for key in COUNTS:
-        # Java counts structs, lists and maps too
+        # Java also counts structs, lists and maps.
         assert ours[key].items() <= javas[key].items(), key
     for key in BOUNDS:
         bounded = without(ours[key], {ids[c] for c in UNBOUNDED})

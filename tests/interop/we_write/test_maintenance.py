@@ -1,4 +1,4 @@
-"""Java's maintenance procedures work on our tables, and we read what they leave."""
+"""Java's maintenance procedures work on our tables, and we read the result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rows(start: int, stop: int) -> pa.Table:
 
 
 def make(oracle: Oracle, name: str, version: int, **properties: str) -> Table:
-    """Make a table with five snapshots, some files of which are removed again."""
+    """Create a table with five snapshots, the last of which removes some files."""
     table = our_catalog(oracle, name.partition(".")[0]).create_table(
         name,
         COLUMNS,
@@ -74,7 +74,7 @@ def test_all_of_them(oracle: Oracle, java: JavaTables, catalog: str, version: in
 
     [done] = call(oracle, name, "rewrite_data_files", "options => map('min-input-files', '2')")
     assert done["rewritten_data_files_count"] == 8
-    # Java's files carry its own places, so they too are where they belong
+    # Java checks that its own files are in the right partition too.
     assert_all_read(java, name, left())
     table.refresh().append(rows(24, 27))
     everything = pa.concat_tables([left(), rows(24, 27)])
@@ -96,8 +96,8 @@ def test_all_of_them(oracle: Oracle, java: JavaTables, catalog: str, version: in
 
 
 def orphans(oracle: Oracle, name: str) -> list[str]:
-    """What Java would delete as belonging to no snapshot, whatever its age."""
-    # it takes none of the last days, so the files are made to look older
+    """Return the files that Java regards as orphans, whatever their age."""
+    # Java skips files of the last days, so make all files look older.
     past = time.time() - 4 * 86_400
     folder = Path(our_table(oracle, name).location)
     for path in folder.rglob("*"):

@@ -1,7 +1,7 @@
-"""Our manifests and manifest lists, as Avro files, are those Java writes of the same table.
+"""Our manifests and manifest lists, as Avro files, equal those that Java writes for the same table.
 
-Field ids, names, order, types, which are required, and the key-values of the headers are compared
-with a twin that Java wrote; fastavro reads both.
+Field ids, names, order, types, required flags and the header's key-values are compared with a table
+that Java wrote; fastavro reads both.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def test_schemas_and_key_values(oracle: Oracle, java: JavaTables, spec: str, ver
     [ours], [javas] = raw_manifests(table), raw_manifests(twin)
     expected = without_docs(javas.schema)
     expected_values = key_values(javas)
-    # required since version 2 by the specification; Java leaves it out
+    # The specification requires schema-id since version 2; Java omits it.
     expected_values["schema-id"] = 0
     if version == 1:
-        # required in version 1 by the specification; Java always lets it be inherited
+        # The specification requires snapshot_id in version 1; Java always lets it be inherited.
         expected["fields"][1] = {"name": "snapshot_id", "type": "long", "field-id": 1}
         expected_values["content"] = "data"
     assert without_docs(ours.schema) == expected
@@ -90,7 +90,7 @@ def without_docs(value: Any) -> Any:
 
 
 def key_values(file: RawAvro) -> dict[str, Any]:
-    # what differs from file to file, and the Java schema of Java's own records
+    # These differ between files, or describe Java's own record schema.
     own = ("snapshot-id", "parent-snapshot-id", "iceberg.schema")
     return {k: parsed(v) for k, v in file.metadata.items() if k not in own}
 

@@ -1,4 +1,6 @@
-"""Table metadata: Java parses every file we write and would write it alike, and the way back."""
+"""Table metadata: Java parses every file that we write, and would write an equal file; and vice
+versa.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ DEFAULTS: dict[str, tuple[str, Any]] = {
 
 
 class Steps:
-    """Compares the metadata file after each change."""
+    """A table whose metadata file is compared after each change."""
 
     def __init__(self, java: JavaTables, table: Table) -> None:
         self.java = java
@@ -112,7 +114,7 @@ def test_every_default(oracle: Oracle, java: JavaTables) -> None:
     steps = Steps(java, table)
     steps.check()
     old, new = java.rows(name)
-    # what is missing in the old file is what was written into the new one
+    # Columns that the old file lacks have the same values as in the new file.
     assert old.removeprefix("{1") == new.removeprefix("{2")
     assert "null" not in old
     with table.update_schema() as schema:
@@ -144,7 +146,7 @@ def test_a_new_table_is_that_of_java(oracle: Oracle, java: JavaTables, version: 
             our_catalog(oracle, "java_sql").load_table(f"{name}_java").loaded.metadata_location
         ).read_text(encoding="utf-8")
     )
-    # Spark adds an owner and, with the order, a distribution; the unsorted order came first
+    # Spark adds an owner and, with the order, a distribution mode; the unsorted order came first.
     for key in ("table-uuid", "location", "last-updated-ms", "metadata-log"):
         del ours[key], javas[key]
     for key in ("owner", "write.distribution-mode"):

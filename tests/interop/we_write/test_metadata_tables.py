@@ -1,4 +1,4 @@
-"""What Java's metadata tables show of our tables is what they show of its own with the same rows.
+"""Java's metadata tables show the same for our tables and for Java's tables with the same rows.
 
 Each table has a twin that Java wrote with the same statements (docs/conformance.md 1-8, 88-90).
 """
@@ -19,7 +19,7 @@ from tests.support.readings import our_table
 from tests.support.rows import plain_value
 
 Rows = Sequence[tuple[int, str]]
-# what differs from writer to writer: who wrote, and how well it compresses
+# Summary keys that depend on the writer.
 OWN_KEYS = {
     *("spark.app.id", "iceberg-version", "engine-name", "engine-version", "app-id", "app-name"),
     "iceberg-pyspark.write-id",
@@ -33,7 +33,7 @@ def arrow(rows: Rows) -> pa.Table:
 
 
 class Twins:
-    """Our table and Java's, changed alike."""
+    """Our table and Java's table, changed in the same way."""
 
     def __init__(self, oracle: Oracle, number: str, version: int, partitioned: bool) -> None:
         self.oracle = oracle
@@ -93,14 +93,14 @@ class Twins:
         self.oracle.spark.conf.unset(key)
 
     def shown(self, query: str) -> list[list[Any]]:
-        """Run one query on both; `{t}` in it is the table."""
+        """Run a query on both tables; `{t}` in the query is the table's name."""
         return [
             [plain_value(row) for row in self.oracle.sql(query.format(t=name)).collect()]
             for name in (self.ours, self.javas)
         ]
 
     def assert_same_snapshots(self) -> None:
-        """Compare all snapshots but for ids, times and sizes."""
+        """Check that all snapshots are equal, except for ids, times and sizes."""
         ours, javas = our_table(self.oracle, self.ours), our_table(self.oracle, self.javas)
         assert len(ours.snapshots) == len(javas.snapshots)
         for our, java in zip(ours.snapshots, javas.snapshots, strict=True):
@@ -162,7 +162,7 @@ def test_history_refs_and_metadata_log(partitioned: Twins) -> None:
 
 
 def test_entries(partitioned: Twins) -> None:
-    # of the last manifests: carried over, added and deleted ones, each with its numbers
+    # Entries of the current manifests: existing, added and deleted, with their sequence numbers.
     ours, javas = partitioned.shown(
         "SELECT e.status, e.sequence_number, e.file_sequence_number, s.sequence_of, "
         "e.data_file.content, e.data_file.spec_id, e.data_file.partition, e.data_file.record_count,"

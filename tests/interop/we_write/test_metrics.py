@@ -1,6 +1,6 @@
-"""The metrics of our data files are those Java's Parquet writer makes of the same rows.
+"""The metrics of our data files equal those of Java's Parquet writer for the same rows.
 
-Every table here has a twin, into which Java wrote the rows of each of our files once more.
+Every table has a twin, into which Java wrote the rows of each of our files again.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ METRICS = (
     "file_format",
     "content",
 )
-# a deliberate looseness: Parquet's own statistics know no sign of zero, and Arrow writes -0.0 as
-# the least and 0.0 as the greatest value; both hold for any zero, and no filter can tell them apart
+# A deliberate tolerance: Parquet's own statistics ignore the sign of zero, so Arrow writes -0.0 as
+# minimum and 0.0 as maximum. These bounds are correct for either zero, and no filter distinguishes
+# them.
 ZEROS = {bytes(4), bytes(8), b"\x00\x00\x00\x80", b"\x00\x00\x00\x00\x00\x00\x00\x80"}
 ODD_NAN_TEXT = struct.pack(">d", ODD_NAN).hex()
 _numbers = count(1)
@@ -48,7 +49,7 @@ def write_twins(
     properties: Mapping[str, str],
     partitioned_by: tuple[str, ...] = (),
 ) -> tuple[Table, Table]:
-    """Write rows with our writer, and then file by file with Java's."""
+    """Write rows with our writer, and then each file's rows with Java's writer."""
     name = f"java_sql.we_write_metrics.ours_{next(_numbers)}"
     table = our_catalog(oracle, "java_sql").create_table(
         name, rows.schema, partitioned_by=partitioned_by, properties=properties
@@ -57,26 +58,27 @@ def write_twins(
     twin = name.replace("ours", "twin")
     java.create(twin, like=name)
     java.copy(name, twin)
-    # Java's writer knows one NaN
+    # Java's writer normalizes NaN to one bit pattern.
     ours = [row.replace(ODD_NAN_TEXT, "7ff8000000000000") for row in java.rows(name)]
     assert sorted(ours) == java.rows(twin)
     return table, our_table(oracle, twin)
 
 
 def assert_same_metrics(ours: Table, javas: Table) -> list[dict[str, Any]]:
-    """Compare file by file; return our files."""
+    """Check that the metrics of each pair of files are equal; return our files."""
     pairs = list(zip(raw_data_files(ours), raw_data_files(javas), strict=True))
     assert pairs
     uuids = [i for i, f in ours.schema.field_by_id.items() if isinstance(f.type, UUIDType)]
     for our_file, java_file in pairs:
-        # Java gives uuids bounds by which it then skips their rows (apache/iceberg#14216)
+        # Java's bounds of uuids are in a wrong order, so Java skips matching rows
+        # (apache/iceberg#14216).
         low, high = java_file["lower_bounds"] or {}, java_file["upper_bounds"] or {}
         for i in uuids:
             if i in low and low[i][0] >> 7 != high[i][0] >> 7:
                 del low[i], high[i]
         for name in METRICS:
             assert plain(our_file.get(name)) == plain(java_file.get(name)), name
-        # sizes differ with the writer; which columns have one does not
+        # Sizes depend on the writer; the set of columns that have a size does not.
         assert our_file["column_sizes"].keys() == java_file["column_sizes"].keys()
         assert our_file["split_offsets"][0] == java_file["split_offsets"][0] == 4
     return [our_file for our_file, _ in pairs]
@@ -85,7 +87,7 @@ def assert_same_metrics(ours: Table, javas: Table) -> list[dict[str, Any]]:
 def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: b"zero" if v in ZEROS else v for k, v in value.items()}
-    # an empty map may be left out
+    # An empty map may be omitted.
     return value or None
 
 
@@ -96,7 +98,7 @@ def test_every_type(oracle: Oracle, java: JavaTables, version: int) -> None:
     [file] = assert_same_metrics(ours, javas)
     ids = ours.schema.id_by_name
     assert file["nan_value_counts"][ids["nans"]] == 3
-    # nothing inside lists and maps has bounds (docs/conformance.md 46)
+    # Columns inside lists and maps have no bounds (docs/conformance.md 46).
     assert not {ids["li.element.x"], ids["ma.key"], ids["mk.key.k"]} & file["lower_bounds"].keys()
     assert file["value_counts"][ids["st.b b.c"]] == 4
 

@@ -1,4 +1,4 @@
-"""Where our files lie: the folders and names that Java would choose (interop 3, 4)."""
+"""The locations of our files: the folders and names that Java would choose (interop 3, 4)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_partitions_of_odd_values(oracle: Oracle, java: JavaTables, kind: str) -
     rows = pa.table({"v": column(kind, values), "n": pa.array(range(len(values)), pa.int32())})
     table.append(rows)
     if "ns" in kind:
-        # Java's own reader does not turn these partition constants into times
+        # Java's own reader does not convert these partition constants to timestamps.
         assert java.file_problems(name) == []
     else:
         assert_all_read(java, name, rows, with_pyiceberg=False)
@@ -122,7 +122,7 @@ def test_partition_fields_with_odd_names(oracle: Oracle, java: JavaTables, name:
 
 
 def layouts(folder: Path) -> dict[str, dict[str, str]]:
-    """Properties that say where files go; `folder` is for what lies outside of the table."""
+    """Return table properties for each layout; files outside the table go below `folder`."""
     objects = {"write.object-storage.enabled": "true"}
     elsewhere = {"write.data.path": f"{folder}/data"}
     return {
@@ -156,7 +156,7 @@ def test_layouts(
     )
     rows = pa.table({"id": pa.array(range(6), pa.int64()), "p": ["a", "b/c", None] * 2})
     table.append(rows)
-    # the files lie where Java's location provider says, and Java goes on where we left
+    # Files are where Java's location provider would put them, and Java can add more.
     assert_all_read(java, name, rows)
     oracle.sql(f"INSERT INTO {name} VALUES (10, 'x')")
     table.append(pa.table({"id": pa.array([11], pa.int64()), "p": ["y"]}))
@@ -164,7 +164,7 @@ def test_layouts(
     assert_all_read(java, name, pa.concat_tables([rows, javas]))
     if "metadata" in layout:
         metadata = {p.name for p in (tmp_path / "metadata").iterdir()}
-        # the metadata, manifests and lists of four commits, of both writers
+        # Metadata files, manifests and manifest lists of four commits by both writers.
         assert len([n for n in metadata if n.endswith(".metadata.json")]) == 4
         assert len([n for n in metadata if n.endswith(".avro")]) == 6
         assert not (Path(table.location) / "metadata").exists()

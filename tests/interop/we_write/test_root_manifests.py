@@ -1,4 +1,4 @@
-"""Tables that get root manifests: Java reads them until then, and refuses them after."""
+"""Tables that get root manifests: Java reads them before, and refuses them afterwards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.our_tables import our_catalog
 
 def test_java_reads_the_upgraded_table_and_refuses_root_manifests(oracle: Oracle) -> None:
     install(oracle.spark)
-    # a metastore's tables Java tries for a minute and a half before it says what is wrong with them
+    # In a metastore catalog, Java retries for a minute and a half before it reports the error.
     name = "java_hadoop.we_write_roots.t"
     catalog = our_catalog(oracle, "java_hadoop")
     properties = {"format-version": "3", "write.root.file-system-tables.enabled": "true"}

@@ -1,6 +1,6 @@
-"""Row lineage, deletion vectors and upgrades of our tables, as Java applies and goes on with them.
+"""Row lineage, deletion vectors and upgrades of our tables, which Java reads and changes further.
 
-(docs/conformance.md 9-18, 27-36; specification, "Row Lineage", "Deletion Vectors".)
+See docs/conformance.md 9-18, 27-36; specification, "Row Lineage", "Deletion Vectors".
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def create(oracle: Oracle, catalog: str, version: int, **properties: str) -> tup
 
 
 def arrow(ids: Sequence[int]) -> pa.Table:
-    """Rows of two partitions: even ids in a, odd ones in b."""
+    """Return rows in two partitions: even ids in a, odd ids in b."""
     return pa.table({"id": pa.array(ids, pa.int64()), "p": ["ab"[i % 2] for i in ids]})
 
 
@@ -60,7 +60,9 @@ def our_lineage(oracle: Oracle, name: str) -> list[Lineage]:
 
 
 def assert_lineage(oracle: Oracle, name: str) -> dict[int, Lineage]:
-    """Both read the same, every row has an id of its own below next-row-id; by id column."""
+    """Check that both readers agree and that row ids are unique and below next-row-id; return the
+    lineage by id.
+    """
     result = java_lineage(oracle, name)
     assert our_lineage(oracle, name) == result
     row_ids = [row_id for row_id, _, _ in result]
@@ -77,18 +79,18 @@ def test_rows_have_ids_from_the_table(oracle: Oracle, catalog: str) -> None:
     table.append(arrow(range(10)))
     table.append(arrow(range(10, 15)))
     rows = assert_lineage(oracle, name)
-    # no gap: each commit takes what it writes
+    # There are no gaps: each commit assigns exactly the ids of its rows.
     assert {row[0] for row in rows.values()} == set(range(15))
     assert {id_: seq for _, seq, id_ in rows.values()} == {i: 1 if i < 10 else 2 for i in range(15)}
     assert table.metadata.next_row_id == 15
-    # carried over entries keep their ids though their manifest is written anew
+    # Existing entries keep their row ids, although their manifest is rewritten.
     table.delete("p = 'b'")
     left = assert_lineage(oracle, name)
     assert left == {i: row for i, row in rows.items() if i % 2 == 0}
     after = our_table(oracle, name).metadata
     snapshot = after.current_snapshot
     assert snapshot is not None
-    # "added-rows" may count more than were added, never less, and nothing is given out twice
+    # "added-rows" may exceed the number of added rows, but no id is assigned twice.
     assert snapshot.first_row_id == 15
     assert after.next_row_id == 15 + (snapshot.added_rows or 0)
     table.overwrite(arrow([20, 22]), dynamic=True)
@@ -105,7 +107,7 @@ def test_java_goes_on_with_our_row_ids(oracle: Oracle, java: JavaTables) -> None
     after = assert_lineage(oracle, name)
     for id_ in (0, 1, 2, 6, 7, 8, 9):
         assert after[id_] == before[id_]
-    # an updated row stays itself
+    # An updated row keeps its row id.
     assert after[105] == (before[5][0], 4, 105)
     oracle.sql(
         f"MERGE INTO {name} t USING (SELECT * FROM VALUES (6L, 'a'), (30L, 'a') AS s(id, p)) s "
@@ -136,7 +138,7 @@ def test_upgrades(oracle: Oracle, java: JavaTables, start: int) -> None:
         assert java.rows(name) == show_rows(arrow(expected))
         assert show_rows(our_table(oracle, name).scan().to_arrow()) == show_rows(arrow(expected))
         table.refresh()
-    # an upgraded table gives ids to the rows that were there with the next commit
+    # After an upgrade, the next commit assigns row ids to existing rows.
     rows = assert_lineage(oracle, name)
     assert {*rows} == {*expected}
     oracle.sql(f"UPDATE {name} SET id = 99 WHERE id = 3")
@@ -148,7 +150,7 @@ def test_upgrades(oracle: Oracle, java: JavaTables, start: int) -> None:
 def delete_rows(
     table: Table, positions: Mapping[str, Sequence[int]], replaces: Sequence[DataFile] = ()
 ) -> list[DataFile]:
-    """Commit deletion vectors for data files, in one Puffin file."""
+    """Commit deletion vectors for data files, in one Puffin file; return the delete files."""
     location = f"{table.location}/data/{next(_numbers)}-deletes.puffin"
     blobs = write_deletion_vectors(table.io, location, positions)
     partitions = {task.file_path: task.partition for task in table.scan().plan_files()}
@@ -185,7 +187,7 @@ def delete_rows(
 
 
 def data_files(table: Table) -> dict[str, str]:
-    """Locations of the data files by partition."""
+    """Return the locations of the data files by partition."""
     return {task.partition[0]: task.file_path for task in table.scan().plan_files()}
 
 
@@ -195,7 +197,7 @@ def test_our_deletion_vectors(oracle: Oracle, java: JavaTables, catalog: str) ->
     table.append(arrow(range(10)))
     before = assert_lineage(oracle, name)
     files = data_files(table)
-    # row 1 of a is id 2; rows 0 and 4 of b are ids 1 and 9
+    # Row 1 of a has id 2; rows 0 and 4 of b have the ids 1 and 9.
     written = delete_rows(table, {files["a"]: [1], files["b"]: [0, 4]})
     left = [0, 3, 4, 5, 6, 7, 8]
     assert java.rows(name) == show_rows(arrow(left))
@@ -220,7 +222,7 @@ def test_our_deletion_vectors(oracle: Oracle, java: JavaTables, catalog: str) ->
         "total-position-deletes": "3",
     }
 
-    # Java deletes one more row of b: it must put one vector in place of ours, and leave a's alone
+    # Java deletes one more row of b: it must replace our vector of b and keep the vector of a.
     oracle.sql(f"DELETE FROM {name} WHERE id = 5")
     left.remove(5)
     assert java.rows(name) == show_rows(arrow(left))
@@ -228,7 +230,7 @@ def test_our_deletion_vectors(oracle: Oracle, java: JavaTables, catalog: str) ->
     counts = oracle.sql(f"SELECT partition.p, record_count FROM {name}.delete_files").collect()
     assert sorted(tuple(row) for row in counts) == [("a", 1), ("b", 3)]
 
-    # and we one more of a, in place of our own vector
+    # We delete one more row of a, and replace our own vector.
     table.refresh()
     delete_rows(table, {files["a"]: [0, 1]}, replaces=[written[0]])
     left.remove(0)
@@ -241,7 +243,7 @@ def test_our_deletion_vectors_far_into_a_file(oracle: Oracle, java: JavaTables) 
     size = 150_000
     ids = list(range(0, 2 * size, 2))
     table.append(pa.table({"id": pa.array(ids, pa.int64()), "p": ["a"] * size}))
-    # runs, single rows and both sides of the border of a bitmap's containers
+    # Runs, single rows, and both sides of the boundary between bitmap containers.
     deleted = [*range(10, 70_000), 65_535, 99_999, 131_071, 131_072, size - 1]
     delete_rows(table, {data_files(table)["a"]: deleted})
     remaining = sorted(set(range(size)) - set(deleted))
@@ -262,6 +264,6 @@ def test_java_compacts_our_deletion_vectors_away(oracle: Oracle, java: JavaTable
         "options => map('rewrite-all', 'true', 'remove-dangling-deletes', 'true'))"
     )
     assert java.rows(name) == show_rows(arrow(left))
-    # a rewritten row stays itself: its id and sequence number are written with it
+    # A rewritten row keeps its row id and sequence number, which are written to the file.
     assert assert_lineage(oracle, name) == {i: before[i] for i in left}
     assert oracle.sql(f"SELECT * FROM {name}.delete_files").collect() == []

@@ -1,6 +1,6 @@
-"""Append and every kind of overwrite, read back by Java, Spark on Java, PyIceberg and ourselves.
+"""Append and every kind of overwrite, read by Java, Spark with Java, PyIceberg and this package.
 
-In every format version and both catalogs, through our data source and through the table API.
+The tests cover every format version and both catalogs, by the data source and the table API.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FIRST: list[ROW] = [
 SECOND: list[ROW] = [(3, dt.datetime(2026, 1, 2, 7), "d"), (4, dt.datetime(1969, 12, 31, 23), "e")]
 THIRD: list[ROW] = [(5, dt.datetime(2026, 1, 2, 8), "f"), (6, None, "g")]
 FOURTH: list[ROW] = [(7, dt.datetime(2026, 1, 1, 9), "h")]
-# what is left after each step: append, append, dynamic overwrite, overwrite by filter
+# The rows after each step: append, append, dynamic overwrite, overwrite by filter.
 AFTER_DYNAMIC = [FIRST[0], SECOND[1], *THIRD]
 AFTER_FILTER = [SECOND[1], *THIRD, *FOURTH]
 DAY = "ts >= TIMESTAMP '2026-01-01 00:00:00' AND ts < TIMESTAMP '2026-01-02 00:00:00'"
@@ -94,7 +94,7 @@ def test_through_the_data_source(
         frame = oracle.spark.createDataFrame(rows, "id long, ts timestamp, v string").coalesce(1)
         write_frame(oracle, frame, name, mode, **options)
 
-    # each write costs a second or two: what is left is for one table to show
+    # Each write takes a second or two, so only one table makes the remaining writes.
     write([*FIRST, *SECOND], partitioned_by="days(ts)", format_version=str(version))
     assert our_table(oracle, name).metadata.format_version == version
     write(THIRD, "overwrite", overwrite_mode="dynamic")

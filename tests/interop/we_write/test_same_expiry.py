@@ -1,4 +1,4 @@
-"""Expiry and orphan removal beside Java's: the same snapshots, the same files, the same counts."""
+"""Snapshot expiry and orphan removal equal Java's: the same snapshots, files and counts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REFS = ("main", "first", "side")
 
 
 def make(oracle: Oracle, name: str, version: int) -> Table:
-    """A table of Java's with deletes, branches, tags, statistics and compacted manifests."""
+    """Create a table with Java: deletes, branches, tags, statistics and rewritten manifests."""
     catalog, _, rest = name.partition(".")
     oracle.sql(f"CREATE NAMESPACE IF NOT EXISTS {name.rpartition('.')[0]}")
     oracle.sql(

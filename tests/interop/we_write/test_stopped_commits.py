@@ -1,6 +1,7 @@
-"""Java and PyIceberg read what commits leave that were stopped on the way.
+"""Java and PyIceberg read tables after interrupted commits.
 
-The fault matrix (tests/faults) tries every point; here some of each operation are read by others.
+The fault matrix (tests/faults) interrupts at every call; here other readers check a few points of
+each operation.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ OPERATIONS = (
     *("transaction", "cherry-pick"),
 )
 AT = (0.35, 0.7, 0.95)
-"""Which call fails, as a share of all."""
+"""The positions of the failing call, as fractions of all calls."""
 
 
 @dataclass
 class OracleLake(Lake):
-    """A lake in a catalog of the oracle's, with a table of its own for each attempt."""
+    """A lake in one of the oracle's catalogs, with a separate table for each attempt."""
 
     oracle: Oracle | None = None
     attempt: str = ""

@@ -1,6 +1,7 @@
-"""Java and we write to one table, in turns and at the same time: no commit is lost, none doubled.
+"""Java and this package write to one table, in turns and concurrently: no commit is lost or
+doubled.
 
-(docs/conformance.md 83-85, 88, 93, 95.)
+See docs/conformance.md 83-85, 88, 93, 95.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def test_in_turns(oracle: Oracle, java: JavaTables, catalog: str, version: int) 
     java.create(f"{name}_source", like=name)
     oracle.sql(f"INSERT INTO {name}_source VALUES (100)")
     for turn in range(1, 7):
-        # Java's table object is a new one each time; ours is as old as its last commit
+        # Java loads the table each time; our table object has the metadata of its last commit.
         if turn % 2:
             java.copy(f"{name}_source", name)
         else:
@@ -63,7 +64,7 @@ def test_in_turns(oracle: Oracle, java: JavaTables, catalog: str, version: int) 
 def test_at_the_same_time(oracle: Oracle, java: JavaTables, catalog: str) -> None:
     name = f"{catalog}.we_write_together.race"
     retries = {"commit.retry.num-retries": "50", "commit.retry.min-wait-ms": "5"}
-    # a race is lost often here: every one of them must be run again until it is won
+    # Conflicts are frequent here, and every commit must be retried until it succeeds.
     ours = our_catalog(oracle, catalog).create_table(
         name, "id BIGINT", properties={**retries, "commit.retry.max-wait-ms": "50"}
     )
@@ -108,7 +109,7 @@ def test_one_table_is_created_once(oracle: Oracle, catalog: str) -> None:
             try:
                 oracle.sql(f"CREATE TABLE {name} (java BIGINT) USING iceberg")
             except (PySparkException, Py4JError) as error:
-                # anything but a lost race is shown
+                # Report every error except a lost race.
                 return "" if "exist" in str(error).lower() else str(error)
             return "java"
 
@@ -153,7 +154,7 @@ def test_the_hint_of_a_folder_table_is_never_behind(oracle: Oracle, java: JavaTa
     for number in range(3):
         table.append(ids(number))
         assert (folder / "version-hint.text").read_text(encoding="utf-8") == str(number + 2)
-    # without it, and with an old one, both find the newest version
+    # Without the hint, and with an old hint, both find the newest version.
     (folder / "version-hint.text").write_text("1", encoding="utf-8")
     assert java.rows(name) == shown(0, 1, 2)
     table.refresh().append(ids(3))
@@ -210,7 +211,7 @@ def test_old_metadata_files_are_deleted_as_asked(oracle: Oracle, java: JavaTable
 
 
 def test_a_metadata_codec_that_is_none_can_be_mended(oracle: Oracle, java: JavaTables) -> None:
-    """Java refuses to set it, and every commit that leaves it; so do we."""
+    """Java refuses to set the codec, and refuses every commit that keeps it; so do we."""
     name = "java_hadoop.we_write_together.codec"
     codec = "write.metadata.compression-codec"
     table = our_catalog(oracle, "java_hadoop").create_table(name, "id BIGINT")

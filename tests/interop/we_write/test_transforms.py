@@ -1,7 +1,7 @@
 """Every transform on every source type: Java prunes our files by our values and loses no row.
 
-Java applies each transform to the rows it reads and must come to the partition the file is in, and
-to the folder it lies in (docs/conformance.md 47, 51-58, 80).
+Java applies each transform to the rows that it reads, and must get the file's partition and the
+folder that contains the file (docs/conformance.md 47, 51-58, 80).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ NAMES = {text: text.partition("[")[0] for text in TERMS}
 
 
 def columns_of(version: int) -> dict[str, tuple[str, str]]:
-    """Name of a column to its transform and its type, for each pair that goes together."""
+    """Return, by column name, each pair of a transform and a type that it accepts."""
     return {
         f"{NAMES[transform]}_{kind}": (transform, kind)
         for transform in TERMS
@@ -110,8 +110,9 @@ def columns_of(version: int) -> dict[str, tuple[str, str]]:
     }
 
 
-# Java 1.12 puts a length before a fixed partition value, which Avro's fixed has not, and expects
-# one (apache/iceberg#17501): it reads no standard manifest of such a table, nor anyone else its own
+# Java 1.12 expects a length before a partition value of type fixed, which Avro's fixed lacks
+# (apache/iceberg#17501). So Java cannot read a standard manifest of such a table, and nobody else
+# can read Java's.
 JAVA_CANNOT_READ = "identity_fix"
 NANOSECOND_CONSTANTS = (("identity", "ns"), ("identity", "tzns"))
 
@@ -124,7 +125,7 @@ def schema_of(columns: Mapping[str, tuple[str, str]]) -> Schema:
 
 
 def rows_of(schema: Schema, columns: Mapping[str, tuple[str, str]]) -> pa.Table:
-    """As many rows as the longest list of values, and nulls below the shorter ones."""
+    """Return as many rows as the longest list of values; shorter lists are padded with nulls."""
     arrow_schema = to_arrow_schema(schema)
     arrays = [pa.array(range(ROWS), pa.int32())]
     for field, (_, kind) in zip(list(arrow_schema)[1:], columns.values(), strict=True):
@@ -141,7 +142,7 @@ def rows_of(schema: Schema, columns: Mapping[str, tuple[str, str]]) -> pa.Table:
 def filters_on(column: BoundColumn, values: Sequence[Any]) -> Iterator[Predicate]:
     yield BoundUnary("is_null", column)
     yield BoundUnary("not_null", column)
-    # Java's JSON has no infinity, and no literal is NaN
+    # Java's JSON has no infinity, and NaN cannot be a literal.
     usable = [v for v in values if not isinstance(v, float) or math.isfinite(v)]
     if len(usable) < len(values):
         yield BoundUnary("is_nan", column)
@@ -151,13 +152,13 @@ def filters_on(column: BoundColumn, values: Sequence[Any]) -> Iterator[Predicate
     for value in (usable[0], usable[len(usable) // 2]):
         for op in ("not_eq", "lt", "lt_eq", "gt", "gt_eq"):
             yield BoundLiteral(op, column, value)
-    # Java's sets of nanoseconds are sets of microseconds
+    # Java's sets of nanosecond timestamps contain microseconds.
     if not isinstance(column.type, TimestampNsType | TimestamptzNsType):
         yield BoundSet("in", column, frozenset(usable[::2]))
         yield BoundSet("not_in", column, frozenset(usable[::2]))
     if isinstance(column.type, StringType):
-        # a prefix of one character beyond the BMP is two to Java, so it takes it for a whole
-        # truncate(2) value and loses the row, in its own tables too
+        # Java counts a character beyond the BMP as two, so it takes a prefix of one such character
+        # for a whole truncate(2) value and loses the row, in its own tables too.
         for prefix in ("i", "ice", "𐍈𐍈𐍈", "a/"):
             yield BoundLiteral("starts_with", column, prefix)
             yield BoundLiteral("not_starts_with", column, prefix)
@@ -196,12 +197,12 @@ def test_partition_values_alone_lose_no_row(
         properties={"format-version": str(version), "write.metadata.metrics.default": "none"},
     )
     rows = rows_of(schema, columns)
-    # some rows in manifests of their own, the others in one together
+    # Two manifests with one row each, and one manifest with the other rows.
     table.append(rows.slice(0, 1))
     table.append(rows.slice(1, 1))
     table.append(rows.slice(2))
     assert java.file_problems(name) == []
-    # Java's own reader does not turn identity partition constants of nanoseconds into times
+    # Java's own reader does not convert identity partition constants of nanoseconds to timestamps.
     seen = ["id", *(c for c, pair in columns.items() if pair not in NANOSECOND_CONSTANTS)]
     assert java.rows(name, columns=seen) == show_rows(rows.select(seen))
     filters = filters_by_column(table.schema, columns)
@@ -216,7 +217,7 @@ def test_partition_values_alone_lose_no_row(
         else:
             assert any(count.planned < ROWS for count in counts), column
         if transform == "identity":
-            # a plan for "not equal" or "not null" keeps nulls or NaN
+            # A plan for "not equal" or "not null" keeps files with nulls or NaN.
             type_, values = TYPES[columns[column][1]]
             odd = ROWS - len(values) + isinstance(type_, FloatType | DoubleType)
             assert all(c.planned - c.with_matches in (0, 1, odd) for c in counts), column
@@ -268,7 +269,8 @@ def test_fixed_partition_values_are_avro_fixed(oracle: Oracle) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_pyiceberg_prunes_by_our_values(oracle: Oracle, version: int) -> None:
     name = f"java_sql.we_write_transforms.pyiceberg_{version}"
-    # PyIceberg cannot read a schema that names the same decimal twice, as Avro demands
+    # PyIceberg cannot read an Avro schema that refers to a decimal type by name at its second use,
+    # as Avro requires.
     columns = {
         c: pair
         for c, pair in columns_of(2).items()

@@ -1,4 +1,4 @@
-"""Every type in every format version, extremes, nulls at each level: read alike by all readers."""
+"""Every type in every format version, with extremes and nulls at each level: all readers agree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.raw_avro import raw_data_files
 from tests.support.readings import our_table
 from tests.support.rows import arrow_rows
 
-# PyIceberg 0.12 reads a null list or map of structs as an empty one, whoever wrote it
+# PyIceberg 0.12 reads a null list or map of structs as empty, whoever wrote it.
 PYICEBERG_LOSES_NULLS_OF = ("li", "ma")
 
 
@@ -53,13 +53,13 @@ def test_every_type_of_spark(oracle: Oracle, java: JavaTables, version: int) -> 
     )
     table.append(rows)
     assert oracle.table_rows(name) == arrow_rows(with_uuids_as_text(rows))
-    # the same rows once more, as Spark reads them, through our data source
+    # Write the rows again, as Spark reads them, through our data source.
     write_frame(oracle, oracle.spark.table(name), name)
     assert java.rows(name) == sorted([*show_rows(rows), *show_rows(rows)])
 
 
 def with_uuids_as_text(rows: pa.Table) -> pa.Table:
-    """Spark has no uuid: it shows them as text."""
+    """Replace uuids by text, since Spark shows uuids as text."""
     text = [None if u is None else str(u) for u in rows["u"].to_pylist()]
     return rows.set_column(rows.column_names.index("u"), "u", pa.array(text, pa.string()))
 
@@ -78,7 +78,7 @@ def test_columns_that_no_row_has_a_value_in(oracle: Oracle, java: JavaTables, ve
 @pytest.mark.parametrize("version", VERSIONS)
 def test_files_have_the_schema_of_java(oracle: Oracle, java: JavaTables, version: int) -> None:
     name = f"java_sql.we_write_types.schema_{version}"
-    # without "b b": Java and PyIceberg escape in Parquet what only Avro forbids, we keep such names
+    # Leave out "b b": Java and PyIceberg escape in Parquet names that only Avro forbids; we do not.
     rows = every_type(version).drop_columns(["st"])
     table = our_catalog(oracle, "java_sql").create_table(
         name, rows.schema, properties={"format-version": str(version)}
@@ -87,7 +87,7 @@ def test_files_have_the_schema_of_java(oracle: Oracle, java: JavaTables, version
     java.create(f"{name}_twin", like=name)
     java.copy(name, f"{name}_twin")
     [ours], [javas] = data_files(oracle, name), data_files(oracle, f"{name}_twin")
-    # names, repetition, physical and logical types, and field ids at every level
+    # Names, repetition, physical and logical types, and field ids at every level.
     assert parquet_columns(ours) == parquet_columns(javas)
     assert field_ids(pq.read_schema(ours)) == field_ids(pq.read_schema(javas))
 
