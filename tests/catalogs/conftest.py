@@ -1,4 +1,4 @@
-"""Servers of databases, one for all tests of this folder."""
+"""Database servers, one of each kind for all tests of this folder."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def mariadb_server() -> Iterator[DatabaseServer]:
 
 @pytest.fixture(scope="session")
 def postgres_uri(postgres_server: DatabaseServer) -> str:
-    """A database that many tests use."""
+    """Return the URI of a PostgreSQL database that many tests share."""
     return new_database(postgres_server)
 
 
 @pytest.fixture(scope="session")
 def mariadb_uri(mariadb_server: DatabaseServer) -> str:
-    """The same."""
+    """Return the URI of a MariaDB database that many tests share."""
     return new_database(mariadb_server)
 
 
@@ -49,13 +49,13 @@ def hive_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def hive_uri(hive_server: Server) -> str:
-    """A metastore that many tests use."""
+    """Return the URI of a metastore that many tests share."""
     return thrift_uri(hive_server)
 
 
 @pytest.fixture(autouse=True)
 def known_metadata_is_what_the_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test loads is compared with the file, also where it is not read."""
+    """Check that loaded metadata equals the metadata file, even if the file is not read."""
     get_or_read = KnownMetadata.get_or_read
 
     def checked(

@@ -29,7 +29,7 @@ KINDS = pytest.mark.parametrize("kind", ["sql", "hadoop", "postgres", MARIADB])
 
 @pytest.fixture(autouse=True)
 def served_database(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> None:
-    """Give the folder of the test a new database, where the kind is one that is served."""
+    """For a served kind, create a database and write its address to the test's folder."""
     if kind in ("postgres", "mariadb"):
         server = request.getfixturevalue(f"{kind}_server")
         (tmp_path / SERVED).write_text(new_database(server))
@@ -51,7 +51,7 @@ def test_every_acknowledged_commit_is_there_once(kind: str, tmp_path: Path) -> N
     after = catalog.load_table(EVENTS).metadata
     assert len(acknowledged) == 80
     assert after.properties.keys() - before == set(acknowledged)
-    # one metadata file per acknowledged commit, and none of a refused one
+    # Each acknowledged commit has one metadata file, and no refused commit left one.
     assert len(after.metadata_log) == 80
     files = list((tmp_path / "warehouse").rglob("*.metadata.json"))
     assert len(files) == 81
@@ -93,6 +93,6 @@ def test_a_process_killed_at_any_step_leaves_the_old_state_or_the_new(
         assert code == -signal.SIGKILL
     else:
         pytest.fail("the commit did not come to its end in 100 steps")
-    # it was killed on both sides of the point where the commit becomes true
+    # The process was killed both before and after the commit became visible.
     assert step > 5
     assert outcomes == {"old", "new"}

@@ -1,6 +1,6 @@
-"""Many processes changing the rows of one table: none is lost, doubled, or back from the dead.
+"""Many processes change the rows of one table: no row is lost, doubled, or restored after deletion.
 
-Eight processes do 200 commits together where ICEBERG_COMMITS=200 says so, and fewer by default.
+Eight processes make `ICEBERG_COMMITS` commits in total, 48 by default.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FOLDER_OF_VERSION_4 = pytest.mark.more("version 4 on SQLite, and folders with ve
         ("sql", 3, MIX),
         ("hadoop", 3, MIX),
         ("sql", 2, MIX),
-        # every other one of the maintenance that a user would run beside
+        # Four of ten operations are maintenance, as a user might run it concurrently.
         ("sql", 3, (*MIX, *MAINTENANCE)),
         ("hadoop", 2, (*MIX, *MAINTENANCE)),
         ("sql", 4, (*MIX, *MAINTENANCE)),

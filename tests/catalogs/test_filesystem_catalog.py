@@ -1,4 +1,4 @@
-"""What is particular to tables in folders: versions, the hint, exclusive names, drops."""
+"""Behaviour specific to path tables: versions, the version hint, exclusive names, drops."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_files_of_a_table(catalog: FilesystemCatalog, folder: Path) -> None:
     assert json.loads((folder / "v2.metadata.json").read_text())["location"] == str(folder.parent)
 
 
-# the hint (fault 15)
+# The version hint (fault 15).
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_no_hint_and_a_hint_of_bytes(catalog: FilesystemCatalog, folder: Path) -
     assert current_n(catalog) == "12"
     (folder / "version-hint.text").mkdir()
     assert current_n(catalog) == "12"
-    # that the hint cannot be written is no reason to fail
+    # If the hint cannot be written, the commit succeeds anyway.
     set_property(catalog, EVENTS, "n", "13")
     assert current_n(catalog) == "13"
 
@@ -158,7 +158,7 @@ def test_a_damaged_version_is_an_error_and_not_the_one_before(
         set_property(catalog, EVENTS, "a", "1")
 
 
-# gzip
+# Gzipped metadata.
 
 
 @pytest.mark.parametrize("name", ["v3.gz.metadata.json", "v3.metadata.json.gz"])
@@ -177,7 +177,7 @@ def test_gzipped_versions_of_both_names_are_found(
 def test_a_change_of_codec_takes_effect_one_commit_later(
     catalog: FilesystemCatalog, folder: Path
 ) -> None:
-    # so that all writers on one base race for one name, whatever codec they change to
+    # All writers on one base version must race for one file name, whatever codec they set.
     create(catalog, EVENTS)
     set_property(catalog, EVENTS, "write.metadata.compression-codec", "gzip")
     set_property(catalog, EVENTS, "write.metadata.compression-codec", "none")
@@ -223,7 +223,7 @@ def hooked(hook: Hook) -> HookedFileIO:
 
 
 def racing(moment: Moment, action: Callable[[], object]) -> HookedFileIO:
-    """A store on which another writer acts just before or after a version is published."""
+    """Return a store on which another writer acts just before or after a version is published."""
     return hooked(once("create_exclusive", moment, action))
 
 
@@ -243,7 +243,7 @@ def test_a_version_published_under_another_codec_wins(
         other.unlink()
 
 
-# exclusive names (fault 14) and writers that come late
+# Exclusive names (fault 14), and late writers.
 
 
 def test_a_lost_race_is_refused_and_leaves_nothing(
@@ -267,7 +267,7 @@ TRIMMING = {
 def test_a_writer_so_late_that_its_version_was_trimmed(
     catalog: FilesystemCatalog, folder: Path, tmp_path: Path, moment: Moment
 ) -> None:
-    # before: the name was free again; after: the version was the next one, and others followed
+    # Before: the file name was free again. After: the version was committed, and others followed.
     create(catalog, EVENTS, TRIMMING)
 
     def many_commits() -> None:
@@ -314,7 +314,7 @@ def test_the_base_may_be_trimmed_between_the_look_and_the_read(
         nonlocal published, is_trimmed
         published = published or (operation, location) == ("create_exclusive", following)
         if published and operation == "read_bytes" and location.endswith("v2.metadata.json"):
-            # as a commit on ours does in a table that keeps no older versions
+            # A later commit does this in a table that keeps no older versions.
             Path(location).unlink(missing_ok=True)
             is_trimmed = True
             set_property(catalog, EVENTS, "n", "4")
@@ -338,7 +338,7 @@ def test_what_fails_after_the_publish_never_takes_the_version_back(
             raise StorageError(os.strerror(code))
         published = published or (name, moment) == ("create_exclusive", "after")
 
-    # done or unknown, as the look went
+    # The outcome is success or unknown, depending on the check.
     with contextlib.suppress(CommitStateUnknownError):
         set_property(open_catalog(tmp_path, hooked(hook)), EVENTS, "n", "3")
     assert published
@@ -383,7 +383,7 @@ def test_a_creator_so_late_that_the_first_version_was_trimmed_is_refused(
 def test_a_commit_into_a_table_dropped_or_recreated_meanwhile_is_refused(
     catalog: FilesystemCatalog, folder: Path, tmp_path: Path
 ) -> None:
-    # fault 22
+    # Fault 22.
     table_of(catalog, 2)
 
     def recreate() -> None:
@@ -409,7 +409,7 @@ def test_a_drop_takes_a_commit_that_raced_with_it(
     assert not catalog.table_exists(EVENTS)
 
 
-# writes that fail (faults 16 and 28)
+# Writes that fail (faults 16 and 28).
 
 
 def test_a_publish_that_failed_after_it_worked_is_a_success(
@@ -474,7 +474,7 @@ def fail(error: Exception) -> None:
     raise error
 
 
-# what a table in a folder cannot be
+# Requests that path tables refuse.
 
 
 def test_a_location_elsewhere_is_refused(catalog: FilesystemCatalog, tmp_path: Path) -> None:
@@ -503,7 +503,7 @@ def test_a_newer_format_version_is_refused(catalog: FilesystemCatalog) -> None:
 def test_a_table_whose_location_has_a_scheme_is_the_same_table(
     catalog: FilesystemCatalog, folder: Path
 ) -> None:
-    # as Java writes it
+    # Java writes the location with a scheme.
     create(catalog, EVENTS)
     file = folder / "v1.metadata.json"
     file.write_text(file.read_text().replace(f'"{folder.parent}"', f'"file:{folder.parent}"'))
@@ -527,7 +527,7 @@ def test_a_warehouse_where_no_name_can_be_taken_is_refused() -> None:
         FilesystemCatalog("lake", {})
 
 
-# namespaces and folders
+# Namespaces and folders.
 
 
 def test_namespaces_are_folders(catalog: FilesystemCatalog, tmp_path: Path) -> None:
@@ -595,7 +595,7 @@ def test_a_dropped_table_keeps_its_files_and_its_last_metadata(
     catalog.drop_table(EVENTS)
     assert data.is_file()
     assert names(folder) == [f"dropped-v3-{last.table_uuid}.metadata.json"]
-    # what is left is neither a table nor a namespace, and the namespace is not empty
+    # The remaining folder is neither a table nor a namespace, and so the namespace is not empty.
     assert catalog.list_namespaces(("db",)) == []
     with pytest.raises(NoSuchTableError):
         catalog.load_table(EVENTS)

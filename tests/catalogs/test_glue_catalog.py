@@ -1,4 +1,4 @@
-"""The Glue catalog: what it writes there, versions, answers that are lost, secrets."""
+"""The Glue catalog: its entries in Glue, versions, lost answers, secrets."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def open_catalog(glue: Glue, folder: Path, **properties: str) -> GlueCatalog:
 
 
 def failing_once(glue: Glue, moment: str, operation: str, error: GlueError) -> None:
-    """Let the next request of an operation fail, before or after it takes effect."""
+    """Make the next request of an operation fail, before or after it takes effect."""
 
     def hook(name: str) -> None:
         if name == operation:

@@ -1,4 +1,4 @@
-"""The Hive catalog: what it writes there, locks, answers that are lost, other tools' tables."""
+"""The Hive catalog: its entries in the metastore, locks, lost answers, tables of other tools."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def proxy(proxies: Toxiproxy, hive_server: Server) -> Proxy:
 def calling(
     monkeypatch: pytest.MonkeyPatch, operation: str, instead: Callable[[Callable[[], Any]], Any]
 ) -> None:
-    """Let the next call of an operation go through `instead`, which may make the call."""
+    """Replace the next call of an operation by `instead`, which may make the call."""
     call = HiveClient.call
 
     def hooked(self: HiveClient, name: str, /, **arguments: Any) -> Any:
@@ -83,7 +83,7 @@ def calling(
 
 
 def cut(monkeypatch: pytest.MonkeyPatch, proxy: Proxy, operation: str, moment: str) -> None:
-    """Break the connection at the next call, before the request arrives or before its answer."""
+    """Break the connection at the next call, before the request or before the answer arrives."""
 
     def broken(make: Callable[[], Any]) -> Any:
         stream: Any = "upstream" if moment == "request" else "downstream"
@@ -103,7 +103,7 @@ def metadata_files(folder: Path) -> int:
     return len(list(folder.rglob("*.metadata.json")))
 
 
-# what is written
+# Entries in the metastore.
 
 
 def test_what_other_tools_see(
@@ -119,7 +119,7 @@ def test_what_other_tools_see(
     assert parameters["metadata_location"] == second.metadata_location
     assert parameters["previous_metadata_location"] == first.metadata_location
     assert (parameters["comment"], parameters["k"]) == ("all events", "v")
-    # a property of the table must not give its files to Hive
+    # A table property must not make Hive the owner of the files.
     assert parameters["EXTERNAL"] == "TRUE"
     assert table["sd"]["location"] == f"file:{tmp_path}/{events.namespace[0]}.db/events"
     assert [(c["name"], c["type"]) for c in table["sd"]["cols"]] == [
@@ -152,7 +152,7 @@ def test_what_other_tools_put_there_stays(catalog: HiveCatalog, events: TableIde
     assert table is not None
     changed = {**table, "owner": "them"}
     changed["parameters"] = {**table["parameters"], "classification": "events"}
-    # the bucket columns, a field that the catalog does not know
+    # The bucket columns, a field that the catalog does not know.
     changed["sd"] = {**table["sd"], 8: (15, (11, ["id"]))}
     catalog._alter(events, changed, None)
     set_property(catalog, events, "a", "1")
@@ -190,7 +190,8 @@ def test_tables_of_other_tools_are_left_alone(
 def test_a_new_name_may_start_with_the_catalogs(
     catalog: HiveCatalog, events: TableIdentifier
 ) -> None:
-    # Spark hands ALTER TABLE lake.db.events RENAME TO lake.db.renamed over like that
+    # Spark passes the new name with the catalog in ALTER TABLE lake.db.events RENAME TO
+    # lake.db.renamed.
     created = create(catalog, events)
     (db,) = events.namespace
     catalog.rename_table(events, TableIdentifier(namespace=("lake", db), name="renamed"))
@@ -198,7 +199,7 @@ def test_a_new_name_may_start_with_the_catalogs(
     assert catalog.load_table(renamed).metadata == created.metadata
 
 
-# answers that are lost
+# Lost answers.
 
 
 @pytest.mark.parametrize("locks", ["true", "false"])
@@ -215,7 +216,7 @@ def test_a_commit_whose_answer_is_lost_is_looked_up(
     cut(monkeypatch, proxy, "create_table", "answer")
     created = create(far, events)
     assert catalog.load_table(events) == created
-    # without locks the first commit asks what the metastore checks
+    # Without locks, the first commit asks the metastore which checks it supports.
     set_property(far, events, "first", "1")
     cut(monkeypatch, proxy, ALTER, "answer")
     done = set_property(far, events, "a", "1")
@@ -246,7 +247,7 @@ def test_a_lock_whose_answer_is_lost_is_found_and_given_back(
         set_property(far, events, "b", "1")
     assert catalog.load_table(events) == done
     assert locks_of(catalog, events) == []
-    # refused for certain: nothing had been sent for the table
+    # The refusal is certain, because no request about the table had been sent.
     assert metadata_files(tmp_path) == 2
     assert created != done
 
@@ -269,7 +270,7 @@ def test_a_lock_that_cannot_be_given_back_fails_nothing(
     catalog._hive.call("unlock", rqst={"lockid": lock["lockid"]})
 
 
-# locks
+# Locks.
 
 
 def hold_lock(catalog: HiveCatalog, table: TableIdentifier) -> int:
@@ -289,7 +290,7 @@ def test_a_commit_waits_for_the_lock_and_not_for_ever(
         set_property(hasty, events, "a", "1")
     assert catalog.load_table(events) == created
     assert metadata_files(tmp_path) == 1
-    # the one that waited has taken its own request back
+    # The client that gave up has withdrawn its own lock request.
     assert [held["lockid"] for held in locks_of(catalog, events)] == [lock]
     timer = threading.Timer(0.3, lambda: catalog._hive.call("unlock", rqst={"lockid": lock}))
     timer.start()
@@ -355,7 +356,7 @@ def test_a_lock_is_kept_alive_while_it_is_held(
     own = open_catalog(hive_uri, tmp_path, **properties)
     lock = TableLock(own._hive, {}, LockSettings.of(properties), events)
     lock.acquire(lambda: None)
-    # the times of its requests, as SHOW LOCKS has them
+    # The time of the last heartbeat, as in SHOW LOCKS.
     first = locks_of(catalog, events)[0][8]
     time.sleep(0.5)
     assert locks_of(catalog, events)[0][8] > first
@@ -429,7 +430,7 @@ def test_sixteen_threads_lose_nothing(
     assert locks_of(catalog, events) == []
 
 
-# settings
+# Settings.
 
 
 def test_a_pickled_catalog_reaches_the_same_tables(

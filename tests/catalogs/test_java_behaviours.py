@@ -1,7 +1,7 @@
-"""What Java's catalogs are tested for, `org.apache.iceberg.catalog.CatalogTests`, and where here.
+"""The tests of Java's catalogs, `org.apache.iceberg.catalog.CatalogTests`, and our counterparts.
 
-A name of one of our tests, in the contracts or in a file, or the reason why there is none. A test
-that is named is there: see the only function.
+Each value is the name of our test, in the contracts or in a file, or the reason why there is none.
+The only function checks that the named tests exist.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DEFAULTS = "test_table_catalog.py::test_defaults_and_overrides_of_the_catalog"
 _AS_CREATED = "one function, `new_table_properties`, serves creations and replacements"
 
 BEHAVIOURS = {
-    # namespaces
+    # Namespaces.
     "testCreateNamespace": "test_a_created_namespace_exists_and_is_listed",
     "testCreateExistingNamespace": "test_a_created_namespace_exists_and_is_listed",
     "testCreateNamespaceWithProperties": "test_namespace_properties",
@@ -40,7 +40,7 @@ BEHAVIOURS = {
     "createAndDropEmptyNamespace": _EMPTY_NAMESPACE,
     "namespacePropertiesOnEmptyNamespace": _EMPTY_NAMESPACE,
     "listTablesInEmptyNamespace": _EMPTY_NAMESPACE,
-    # tables
+    # Tables.
     "testBasicCreateTable": "test_a_created_table_loads_as_it_was_created",
     "testTableNameWithSlash": "test_names_that_are_refused",
     "testTableNameWithDot": "test_odd_names_round_trip",
@@ -68,7 +68,7 @@ BEHAVIOURS = {
     "testDropMissingTable": "test_what_is_not_there_is_a_typed_error",
     "testRegisterTable": "test_a_registered_table_goes_on_where_it_was",
     "testRegisterExistingTable": "test_register",
-    # changes of metadata
+    # Changes of metadata.
     "testUpdateTableSchema": "test_changed_schema_spec_and_order_are_loaded",
     "testUUIDValidation": "test_a_change_of_a_table_that_was_recreated_is_refused",
     "testUpdateTableSchemaServerSideRetry": "test_changes_of_different_things_all_hold",
@@ -94,7 +94,7 @@ BEHAVIOURS = {
     "testMetadataFileLocationsRemovalAfterCommit": (
         "test_old_metadata_is_deleted_only_when_the_table_asks"
     ),
-    # rows, transactions
+    # Rows and transactions.
     "testAppend": "test_appends_at_the_same_time_all_hold",
     "testConcurrentAppendEmptyTable": "test_appends_at_the_same_time_all_hold",
     "testConcurrentAppendNonEmptyTable": "test_appends_at_the_same_time_all_hold",
@@ -107,7 +107,8 @@ BEHAVIOURS = {
     "testConcurrentCreateTransaction": "test_a_table_that_another_created_meanwhile_stays",
     "testDefaultTablePropertiesCreateTransaction": _DEFAULTS,
     "testOverrideTablePropertiesCreateTransaction": _DEFAULTS,
-    # replaced tables: CREATE OR REPLACE is a creation where there is none, else a replacement
+    # Replaced tables: CREATE OR REPLACE creates a table that does not exist, and replaces one that
+    # does.
     "testCreateOrReplaceTransactionCreate": "test_a_table_with_rows_is_there_all_at_once",
     "testCompleteCreateOrReplaceTransactionCreate": "test_a_table_with_rows_is_there_all_at_once",
     "testCreateOrReplaceTransactionConcurrentCreate": (

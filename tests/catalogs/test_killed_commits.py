@@ -1,4 +1,4 @@
-"""Processes killed at each step of a commit of rows: the table is as before, or as it was to be."""
+"""Processes killed at each step of a commit of rows leave the table's old or new state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CASES = [
     *[("sql", op, 3) for op in ("append", "delete", "update", "replace_files", "compact")],
     *[("hadoop", op, 3) for op in ("append", "delete", "replace_files")],
     *[("sql", op, 3) for op in ("rewrite_data_files", "expire_snapshots")],
-    # deletion vectors are as they should be
+    # Version 2, because version 3 has deletion vectors, which need no rewrite.
     ("sql", "rewrite_deletes", 2),
     ("hadoop", "rewrite_manifests", 3),
     ("hadoop", "expire_snapshots", 3),
@@ -58,7 +58,7 @@ def test_a_killed_commit_is_done_or_has_not_begun(
             "commit.manifest-merge.enabled": str(operation != "rewrite_manifests").lower(),
         },
     )
-    # whose rows are in the same files once they are compacted
+    # After a compaction, the bystander's rows share files with the victim's.
     bystander = RowCommitter(catalog, EVENTS, KILLED + 1)
     victim = RowCommitter(catalog, EVENTS, KILLED)
     for client in (victim, bystander, victim):
@@ -80,10 +80,10 @@ def test_a_killed_commit_is_done_or_has_not_begun(
             if operation == "expire_snapshots":
                 assert new_snapshots < 0
             else:
-                # a rewrite with partial progress has a commit for each partition
+                # A rewrite with partial progress makes a commit for each partition.
                 assert 1 <= new_snapshots <= (2 if operation == "rewrite_data_files" else 1)
             assert is_changed_by(operation, rows, rows_of(catalog))
-        # life goes on, with what the dead one has left
+        # The clients continue on the state that the killed process left.
         for client in (bystander, victim):
             client.adopt()
         (victim if len(victim.rows) < 4 else bystander).run("append")
@@ -98,7 +98,7 @@ def test_a_killed_commit_is_done_or_has_not_begun(
     assert outcomes == {"old", "new"}
     rows = rows_of(catalog)
     table = Table(catalog, catalog.load_table(EVENTS))
-    # nobody writes any more, and so what nothing references is of the dead
+    # No process writes any more, so unreferenced files come from killed processes.
     table.maintenance().remove_orphan_files(older_than=time.time_ns() // 10**6 + 1000, force=True)
     assert unreferenced_files(table) == set()
     assert table_problems(table) == []
@@ -106,7 +106,7 @@ def test_a_killed_commit_is_done_or_has_not_begun(
 
 
 def test_a_killed_rewrite_goes_on_where_it_was(tmp_path: Path) -> None:
-    """With partial progress what was committed is not written a second time."""
+    """With partial progress, committed file groups are not rewritten a second time."""
     catalog = open_catalog("sql", str(tmp_path))
     catalog.create_namespace(EVENTS.namespace)
     TableCatalog(catalog).create_table(str(EVENTS), COLUMNS, partitioned_by=["truncate(4, id)"])
@@ -152,7 +152,7 @@ def rows_of(catalog: Catalog) -> Rows:
 
 
 def is_changed_by(operation: str, before: Rows, after: Rows) -> bool:
-    """Whether the rows are as the operation as a whole leaves them; its client's and no other's."""
+    """Return whether only the client's own rows changed, as the complete operation does it."""
     others = {r for r in before ^ after if r[0] // 10**6 != KILLED}
     removed, new = {i for i, _ in before - after}, {i for i, _ in after - before}
     expected = {

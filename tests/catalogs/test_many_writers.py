@@ -1,6 +1,6 @@
-"""Sixteen writers of one table with no property set: every append is acknowledged, and there.
+"""Sixteen writers of one table with default properties: every append succeeds, and no row is lost.
 
-How long they wait for each other, `make bench ARGS=writers` says.
+`make bench ARGS=writers` measures how long the writers wait for each other.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_no_writer_among_many_gives_up(
         (tmp_path / SERVED).write_text(request.getfixturevalue("hive_uri"))
     catalog = append_together(kind, how, folder, {})
     if kind == "hive":
-        # its metastore is that of other tests too
+        # Other tests use the metastore too.
         catalog.drop_table(EVENTS)
         catalog.drop_namespace(EVENTS.namespace)
 
@@ -62,7 +62,7 @@ def test_no_writer_of_root_manifests_gives_up(tmp_path: Path) -> None:
 
 
 def append_together(kind: str, how: str, folder: str, properties: dict[str, str]) -> Catalog:
-    """Have all writers append, and see that all is there; the catalog."""
+    """Let all writers append, check that all rows exist, and return the catalog."""
     catalog = open_catalog(kind, folder)
     catalog.create_namespace(EVENTS.namespace)
     TableCatalog(catalog).create_table(str(EVENTS), SCHEMA, properties=properties)

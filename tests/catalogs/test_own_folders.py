@@ -1,4 +1,4 @@
-"""Where a table lies is the catalog's knowledge; what its metadata claims is not believed."""
+"""The catalog determines a table's folders; locations in the metadata are not trusted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_another_claim_is_not_believed(catalog: MemoryCatalog, claimed: str) -> 
 
 
 def test_the_default_location_is_believed(catalog: MemoryCatalog) -> None:
-    """A table whose metadata files are kept elsewhere, by `write.metadata.path`."""
+    """The property `write.metadata.path` may put the metadata files elsewhere."""
     own = own_folders(catalog, loaded("s3://m/all/00001-x.metadata.json", "s3://b/wh/db/events"))
     assert own == OwnFolders(("s3://b/wh/db/events",), metadata_folder="s3://m/all")
     other = own_folders(catalog, loaded("s3://m/all/00001-x.metadata.json", "s3://b/wh/db/other"))
@@ -77,7 +77,7 @@ def test_a_path_is_the_folder(tmp_path: Path) -> None:
 
 
 def registered(tmp_path: Path, claimed: str, **properties: str) -> tuple[Table, TableCatalog]:
-    """Somebody else's table, taken into a catalog by its metadata file."""
+    """Register another user's table, by its metadata file, in our catalog."""
     source = load_catalog("theirs", type="memory", warehouse=str(tmp_path / "theirs"))
     file = Path(source.create_table("db.t", "id BIGINT").loaded.metadata_location)
     content = json.loads(file.read_text())
@@ -87,7 +87,7 @@ def registered(tmp_path: Path, claimed: str, **properties: str) -> tuple[Table, 
 
 
 def test_metadata_cannot_move_the_pointer(tmp_path: Path) -> None:
-    """Else the folder it claims would be the table's own after the next commit."""
+    """Otherwise the claimed folder would become the table's own with the next commit."""
     for properties in ({}, {"write.metadata.path": f"{tmp_path}/victim/metadata"}):
         table, catalog = registered(tmp_path, f"{tmp_path}/victim", **properties)
         own = own_folders(catalog.catalog, table.loaded)

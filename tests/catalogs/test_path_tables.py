@@ -26,7 +26,7 @@ def catalog() -> PathCatalog:
 
 
 def metastore_table(warehouse: Path) -> str:
-    """A table as a metastore catalog lays it out, of three versions; its folder."""
+    """Create a table of three versions in a metastore catalog's layout; return its folder."""
     catalog = MemoryCatalog("m", {"warehouse": str(warehouse)})
     catalog.create_namespace(("db",))
     identifier = TableIdentifier(namespace=("db",), name="events")

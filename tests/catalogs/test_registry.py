@@ -1,4 +1,4 @@
-"""Which catalog a name and properties mean, and where properties come from."""
+"""How a name and properties select a catalog, and where properties come from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iceberg_pyspark.errors import IcebergError, InvalidRequestError, Unsupporte
 
 @pytest.fixture(autouse=True)
 def nothing_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable, an empty home folder, an empty working folder."""
+    """Provide an empty home folder and working folder, and no `PYICEBERG_` variables."""
     for variable in list(os.environ):
         if variable.upper().startswith("PYICEBERG_"):
             monkeypatch.delenv(variable)
@@ -39,7 +39,7 @@ def write_file(folder: Path, text: str) -> None:
     (folder / ".pyiceberg.yaml").write_text(text)
 
 
-# types
+# Types.
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_an_unknown_uri_is_refused_without_its_password() -> None:
     assert "oracle://" in str(raised.value)
 
 
-# the embedded catalog
+# The embedded catalog.
 
 
 def test_with_nothing_configured_there_is_an_embedded_catalog(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_an_unknown_name_is_an_error_that_tells_the_known_ones(
     assert not (tmp_path / "work" / "iceberg-warehouse").exists()
 
 
-# file and environment
+# File and environment.
 
 
 def test_explicit_properties_win_over_variables_and_those_over_the_file(

@@ -57,7 +57,7 @@ def open_catalog(uri: str, folder: Path, **properties: str) -> SqlCatalog:
 def catalog_of_proxy(
     server: DatabaseServer, uri: str, proxy: CuttingProxy, folder: Path
 ) -> tuple[SqlCatalog, SqlCatalog]:
-    """A catalog of the database through the proxy, and one that sees it directly."""
+    """Return a catalog that uses the database through the proxy, and one that uses it directly."""
     direct = open_catalog(uri, folder)
     direct.create_namespace(EVENTS.namespace)
     through = open_catalog(server.url(uri.rpartition("/")[2], proxy.port), folder)
@@ -89,7 +89,7 @@ def test_a_commit_that_may_still_come_is_unknown_and_its_file_stays(
         set_property(through, EVENTS, "a", "1")
     assert direct.load_table(EVENTS) == created
     assert len(list((tmp_path / "warehouse").rglob("*.metadata.json"))) == 2
-    # the catalog has a new connection, and the table is whole
+    # The catalog opens a new connection, and the table is intact.
     assert set_property(through, EVENTS, "b", "2") == direct.load_table(EVENTS)
 
 
@@ -165,7 +165,7 @@ def test_properties_of_a_namespace_set_by_many_at_once(uri: str, tmp_path: Path)
             running.result()
     properties = catalog.load_namespace_properties(EVENTS.namespace)
     assert properties == {"shared": "19", **{f"own-{n}": "19" for n in range(6)}}
-    # what is as it was is set too
+    # A property can also be set to the value that it has.
     catalog.update_namespace_properties(EVENTS.namespace, removals=["own-0"], updates=properties)
     assert catalog.load_namespace_properties(EVENTS.namespace) == properties
 

@@ -1,4 +1,4 @@
-"""What is particular to the SQL catalog: its rows, other clients' schemas, locks, lost answers."""
+"""Behaviour specific to the SQL catalog: rows, schemas of other clients, locks, lost answers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def metadata_files(database: Path) -> set[str]:
     return {str(p) for p in (database.parent / "warehouse").rglob("*.metadata.json")}
 
 
-# rows as other clients expect them
+# Rows as other clients expect them.
 
 
 def test_the_tables_are_those_of_the_other_clients(catalog: SqlCatalog, database: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_v0_database_becomes_v1_on_request(database: Path, key: str) -> None:
     old = open_catalog(database)
     create(old, EVENTS)
     catalog = open_catalog(database, {key: "v1"})
-    # a row that a V0 client wrote has no type, and is a table's
+    # A row that a V0 client wrote has no type, which means a table.
     assert catalog.list_tables(EVENTS.namespace) == [EVENTS]
     set_property(catalog, EVENTS, "a", "1")
     set_property(old, EVENTS, "b", "2")
@@ -221,7 +221,7 @@ def test_a_pickled_catalog_connects_anew(catalog: SqlCatalog) -> None:
 
 
 def test_a_database_in_memory_does_not_pickle() -> None:
-    # fault 18
+    # Fault 18.
     catalog = SqlCatalog("lake", {"uri": "jdbc:sqlite::memory:"})
     with pytest.raises(InvalidRequestError, match="memory"):
         pickle.dumps(catalog)
@@ -247,7 +247,7 @@ def test_threads_share_a_database_in_memory(tmp_path: Path) -> None:
     assert len(catalog.list_tables(("db",))) == 8
 
 
-# locks (fault 17)
+# Locks (fault 17).
 
 
 @contextlib.contextmanager
@@ -264,7 +264,7 @@ def test_a_commit_into_a_locked_database_gives_up_and_changes_nothing(database: 
     with locked(database), pytest.raises(CatalogUnavailableError, match="locked"):
         set_property(catalog, EVENTS, "a", "1")
     assert catalog.load_table(EVENTS) == created
-    # the refused commit took its own metadata file with it
+    # The refused commit deleted its own metadata file.
     assert metadata_files(database) == {created.metadata_location}
 
 
@@ -297,7 +297,7 @@ def test_readers_do_not_wait_for_a_writer(database: Path) -> None:
 def test_a_change_holds_the_lock_from_its_first_read_on(
     catalog: SqlCatalog, database: Path
 ) -> None:
-    # a read that becomes a write later would be refused at once when another writer came between
+    # If another writer came between the read and the write, SQLite would refuse the write at once.
     def change(connection: sa.Connection) -> None:
         connection.execute(sa.text("SELECT count(*) FROM iceberg_tables"))
         with (
@@ -324,11 +324,11 @@ def test_a_commit_that_finds_the_database_busy_is_tried_again(
     assert len(done.metadata.metadata_log) == 1
 
 
-# races inside a commit
+# Races during a commit.
 
 
 class AtSwap:
-    """Runs something between the writing of the metadata file and the swap of the pointer."""
+    """A hook that runs an action between writing the metadata file and the pointer swap."""
 
     def __init__(self, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
         self._catalog = catalog
@@ -363,7 +363,7 @@ def test_a_commit_that_lost_the_race_is_refused_and_cleans_up(
 def test_a_commit_into_a_table_dropped_or_recreated_meanwhile_is_refused(
     catalog: SqlCatalog, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # fault 22: the new table's row has another metadata location
+    # Fault 22: the new table's row has another metadata location.
     create(catalog, EVENTS)
     other = open_catalog(database)
 
@@ -380,11 +380,11 @@ def test_a_commit_into_a_table_dropped_or_recreated_meanwhile_is_refused(
     assert not catalog.table_exists(EVENTS)
 
 
-# an answer to COMMIT that never comes (faults 6, 7, 8, 20)
+# A lost answer to COMMIT (faults 6, 7, 8, 20).
 
 
 class LostAnswer:
-    """Makes the next COMMIT of a catalog fail, before or after the database has done it."""
+    """A hook that fails a catalog's next COMMIT, before or after the database carries it out."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._monkeypatch = monkeypatch
@@ -467,7 +467,7 @@ def test_a_create_whose_answer_is_lost(
         create(catalog, EVENTS)
 
 
-# an answer of the store that never comes (faults 3 and 5)
+# A lost answer of the store (faults 3 and 5).
 
 
 @pytest.mark.parametrize("error", [StorageError("timed out"), FileAlreadyExistsError("412")])
@@ -500,7 +500,7 @@ def test_a_metadata_file_of_somebody_else_is_not_taken_for_ours(database: Path) 
     assert catalog.load_table(EVENTS) == created
 
 
-# URLs and secrets (fault 47)
+# URLs and secrets (fault 47).
 
 
 @pytest.mark.parametrize(
@@ -567,7 +567,7 @@ def test_no_form_of_a_uri_is_shown_by_what_it_leads_to(form: str) -> None:
 
 
 class Telling:
-    """A driver whose errors repeat all that it was told."""
+    """A database driver whose errors repeat all arguments that it received."""
 
     paramstyle = "qmark"
     Error = sqlite3.Error

@@ -1,4 +1,4 @@
-"""SQLite catalogs that others use, and those that can only be read."""
+"""SQLite catalogs that others use, and read-only SQLite catalogs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_of_many_who_begin_a_database_all_find_its_log(tmp_path: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[tuple[Path, ReadOnly]]:
-    """A folder, and what makes it one that can only be read: a mount of its own for a superuser."""
+    """Yield a folder and a function that makes it read-only; for root, the folder is a tmpfs."""
     place = tmp_path / "place"
     place.mkdir()
     if os.geteuid() == 0:
@@ -96,7 +96,7 @@ def test_what_can_only_be_read_is_read(folder: tuple[Path, ReadOnly], theirs: bo
     catalog.create_table("db.t", "id BIGINT").append(pa.table({"id": [1, 2]}))
     make_read_only()
     assert sorted(p.name for p in place.iterdir()) == ["catalog.db", "warehouse"]
-    # also by who had it open before
+    # Also for the client that opened the database earlier.
     for reader in (catalog, opened(place)):
         assert reader.list_tables("db") == ["db.t"]
         assert reader.load_table("db.t").scan().count() == 2

@@ -1,4 +1,4 @@
-"""The catalog as users of Python meet it, through the top package."""
+"""The Python API of catalogs, used through the top-level package."""
 
 from __future__ import annotations
 

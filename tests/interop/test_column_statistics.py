@@ -108,9 +108,7 @@ def test_counts_are_of_one_snapshot_and_for_sessions_that_want_them(cost_based: 
 
 
 def test_joins_are_ordered_by_what_is_known(cost_based: Oracle) -> None:
-    """The join with the larger table leaves 100 rows of the first, the join with the smaller one
-    10,000.
-    """
+    """Joined with the larger table, 100 rows of the first remain; with the smaller one, 10,000."""
     lake = cost_based
     make(lake, "known.facts", "select id fact, id % 2 many from range(1000)")
     make(lake, "known.wide", "select id wide, id % 2 many_of from range(20)")

@@ -137,9 +137,7 @@ def test_the_metastore_is_told_what_java_tells_it(shared: Shared) -> None:
 
 
 def _values(parameters: dict[str, str], messages: set[str]) -> dict[str, object]:
-    """Return the parameters that a commit does not change; JSON is parsed, since its keys have no
-    order.
-    """
+    """Return the parameters that a commit does not change; JSON is parsed, to ignore key order."""
     return {
         k: json.loads(v) if v.startswith("{") else v
         for k, v in parameters.items()

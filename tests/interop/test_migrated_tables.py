@@ -63,9 +63,7 @@ def sides(
 
 
 def pair(sides: dict[str, SparkSession], place: Path, columns: str, tail: str, rows: str) -> str:
-    """Create two EXTERNAL tables with the same files, one in a folder of each side; return their
-    name.
-    """
+    """Create two EXTERNAL tables with the same files in a folder per side; return their name."""
     name = f"Table{next(_numbers)}"
     spark = sides["java"]
     for side in ("java", "ours"):

@@ -1,4 +1,4 @@
-"""Files of Spark's own Parquet writer: Java reads them, and its metadata for them equal ours."""
+"""Files of Spark's own Parquet writer: Java reads them, and our metadata equals Java's."""
 
 from __future__ import annotations
 

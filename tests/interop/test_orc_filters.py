@@ -1,6 +1,4 @@
-"""Conditions that skip row groups of ORC files do not change the rows: Java, Python and Spark
-agree.
-"""
+"""Conditions that skip row groups of ORC files lose no rows: Java, Python and Spark agree."""
 
 import random
 from collections.abc import Iterator

@@ -1,6 +1,4 @@
-"""Spark's own reader reads ORC files if it returns the rows of Java and Python; otherwise Python
-reads.
-"""
+"""Spark's own reader reads an ORC file if its rows equal Java's; otherwise Python reads it."""
 
 from collections.abc import Iterator
 from pathlib import Path

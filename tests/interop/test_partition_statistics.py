@@ -1,6 +1,4 @@
-"""Partition statistics of Java and of this package: equal rows, and each builds on the other's
-file.
-"""
+"""Partition statistics of Java and this package: equal rows; each builds on the other's file."""
 
 from __future__ import annotations
 

@@ -34,9 +34,7 @@ NAN_IS_LARGEST = "{a}.x > {n}.5"
 
 
 def make_table(oracle: Oracle, name: str, version: int) -> None:
-    """Create a table with Java: rows are added, deleted and updated under several schemas and
-    specs.
-    """
+    """Create a table with Java and change its rows under several schemas and partition specs."""
     full = f"java_hadoop.random_queries.{name}"
     columns = "id BIGINT, p INT, old STRING, ts TIMESTAMP, d DATE, x FLOAT, n DECIMAL(9, 2)"
     oracle.sql(

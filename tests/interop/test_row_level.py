@@ -159,9 +159,7 @@ def deletes(lake: Oracle, name: str) -> list[tuple[object, ...]]:
 
 
 def test_java_deletes_what_we_have_deleted_from(lake: Oracle) -> None:
-    """Each writer merges the other's position deletes and vectors, also after an upgrade to version
-    3.
-    """
+    """Each writer merges the other's position deletes and vectors, also after an upgrade."""
     name = "changes.both"
     make_pair(lake, name, 2, "merge-on-read")
     for version in (2, 3):

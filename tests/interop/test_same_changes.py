@@ -111,9 +111,7 @@ class Pair:
         return errors[0] is None
 
     def compare(self) -> None:
-        """Check that both tables have equal rows, and in version 3 equal sets of new and changed
-        rows.
-        """
+        """Check that both tables have equal rows and, in version 3, equal new and changed rows."""
         columns = list(self.shape.columns)
         assert self.lake.spark.table(self.ours).columns == columns
         hidden = ["_row_id", "_last_updated_sequence_number"] if self.version == 3 else []
@@ -152,8 +150,8 @@ class Pair:
             self.states.append(State(heads[0], heads[1], sorted_rows(rows[0], at)))
 
     def _follow(self, place: str, rows: list[tuple[Any, ...]], key: int) -> None:
-        """Check that a row id never moves to another row, and that its sequence number changes only
-        with the row.
+        """Check that no row id moves to another row, and that only a change of the row changes its
+        sequence number.
         """
         last, lineage = self.newest[0][1], self.lineage.setdefault(place, {})
         ids = [row_id for _, row_id, _ in rows if row_id is not None]
@@ -300,9 +298,7 @@ class Pair:
             self.lake.write_equality_deletes(table, [changes.KEY], [(key,) for key in keys])
 
     def check_every_reader(self) -> None:
-        """Check that all our read paths agree with Java, for the branches and for earlier
-        snapshots.
-        """
+        """Check that all our read paths agree with Java, for branches and earlier snapshots."""
         table, _ = self.tables()
         assert table_problems(table) == []
         for place in self.places:

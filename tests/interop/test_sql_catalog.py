@@ -52,9 +52,7 @@ def shape(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def answers(lake: Oracle, statement: str) -> list[tuple[Any, ...]]:
-    """Check that a statement has equal rows on both catalogs, except for the catalog's name; return
-    ours.
-    """
+    """Check that both catalogs give equal rows, except for the catalog's name; return ours."""
     ours = [tuple(r) for r in lake.sql(statement.format(c=OURS)).collect()]
     java = [tuple(r) for r in lake.sql(statement.format(c=JAVAS)).collect()]
     renamed = [tuple(_without_catalog(v) for v in row) for row in ours]

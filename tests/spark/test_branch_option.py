@@ -1,6 +1,4 @@
-"""Reads with the option `branch` return the rows of that branch, also beside reads of other
-branches.
-"""
+"""Reads with the option `branch` return that branch's rows, also beside other branches."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ def session(
 
 
 def make(session: IcebergSession, table: str, clauses: str) -> None:
-    """Put row 1 on all branches, 11 and 12 on b and 21 on c; then add column v and put row 2 on
-    main.
-    """
+    """Put row 1 on all branches, 11 and 12 on b, 21 on c; then add column v, and row 2 on main."""
     sql = session.spark.sql
     sql(f"create table {table} (id bigint, g int) using iceberg {clauses}")
     sql(f"insert into {table} values (1, 1)")

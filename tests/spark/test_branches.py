@@ -28,9 +28,7 @@ def session(
 
 
 def branched(session: IcebergSession, name: str, mode: str) -> SparkTable:
-    """Put ids 0 to 9 on main and on branch b, partitioned by g = id % 2; then add 100 and delete 1
-    on main.
-    """
+    """Put ids 0 to 9 on main and branch b, partitioned by g = id % 2; then change main alone."""
     modes = ", ".join(f"'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))
     name = f"branches.db.{name}_{mode[0]}"
     session.spark.sql(

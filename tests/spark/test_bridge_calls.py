@@ -66,9 +66,7 @@ def names(count: int) -> list[str]:
 
 
 def make(session: IcebergSession, count: int, name: str) -> str:
-    """Create a table with ids 0 to 9 and columns of zeros; `source` has ids 8 to 11 and other
-    values.
-    """
+    """Create a table of ids 0 to 9 and zeros; `source` has ids 8 to 11 and other values."""
     spark, table = session.spark, f"calls.db.{name}_{count}"
     columns = ", ".join(f"{n} int default 5" for n in names(count))
     spark.sql(

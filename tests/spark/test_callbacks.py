@@ -1,6 +1,4 @@
-"""Calls from the JVM to Python: separate from pyspark's own callbacks, and closed to other
-processes.
-"""
+"""Calls from the JVM to Python: apart from pyspark's own, and closed to other processes."""
 
 from __future__ import annotations
 

@@ -149,9 +149,7 @@ VALUES = [
 
 
 def test_values_are_equal_or_not(spark: SparkSession) -> None:
-    """Delete a value in each case, and add an equal value and a different one; each case has a
-    column.
-    """
+    """In each case, delete a value and add an equal and a different one; each case has a column."""
     rows = []
     for case in range(len(VALUES)):
         for value, change in ((1, "DELETE"), (1, "INSERT"), (2, "INSERT")):
@@ -191,9 +189,7 @@ def test_values_that_cannot_be_compared(spark: SparkSession) -> None:
 
 
 def make(session: IcebergSession, name: str, version: int, mode: str) -> str:
-    """Create snapshots: 0 appends 1 to 4, 1 updates 2, 2 deletes 3, 3 only rewrites files, 4
-    merges.
-    """
+    """Create snapshots: 0 appends 1 to 4, 1 updates 2, 2 deletes 3, 3 rewrites, 4 merges."""
     table = f"logs.db.{name}"
     sql = session.spark.sql
     modes = ", ".join(f"'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))

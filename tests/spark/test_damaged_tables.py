@@ -211,9 +211,7 @@ def test_an_append_after_damage_to_a_list_of_this_process_writes_it_whole(table:
 
 
 def file_refusal(frame: DataFrame, read_path: ReadPath) -> tuple[str | None, str]:
-    """Return class and message of the error for a damaged data file; natively, Spark's own error
-    (no class).
-    """
+    """Return class (natively None) and message of the error for a damaged data file."""
     if read_path == "portable":
         return refusal(frame.collect)
     with pytest.raises(Py4JJavaError, match="FAILED_READ_FILE") as caught:

@@ -1,6 +1,4 @@
-"""A small `make demo` succeeds, prints the facts that a newcomer looks for, and the commands that
-the demo suggests work.
-"""
+"""A small `make demo` succeeds and prints its main facts; the suggested commands work."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def installed(lake: Lake) -> Iterator[IcebergSession]:
 
 @dataclass(frozen=True)
 class Failure:
-    """One failing operation in each form: without Spark, by the format, and in SQL or on a
+    """One failing operation in each form: without Spark, by the format, in SQL or on a
     `SparkTable`.
     """
 

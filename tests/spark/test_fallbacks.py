@@ -1,6 +1,4 @@
-"""A Spark release on which parts of the bridge do not compile or do not find a Spark class or
-method.
-"""
+"""A Spark release for which parts of the bridge do not compile or lack a class or method."""
 
 from __future__ import annotations
 

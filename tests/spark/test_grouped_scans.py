@@ -1,6 +1,4 @@
-"""Joins of tables with the same partitioning need no shuffle; the catalog has the transforms as
-functions.
-"""
+"""Joins of tables with equal partitioning need no shuffle; transforms are catalog functions."""
 
 from __future__ import annotations
 

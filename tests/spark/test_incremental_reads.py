@@ -29,9 +29,7 @@ def session(
 
 
 def make(session: IcebergSession, table: str, clauses: str) -> None:
-    """Create snapshots: 0 appends 1 and 2, 1 appends 11 and 12, 2 deletes 11, 3 appends 21 with a
-    v.
-    """
+    """Create snapshots: 0 appends 1, 2; 1 appends 11, 12; 2 deletes 11; 3 appends 21 with v."""
     sql = session.spark.sql
     modes = "'write.delete.mode'='merge-on-read', 'format-version'='3'"
     sql(f"create table {table} (id bigint, g int) using iceberg {clauses} tblproperties ({modes})")

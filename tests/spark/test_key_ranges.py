@@ -84,9 +84,7 @@ def make(session: IcebergSession, name: str, mode: str) -> str:
 
 
 def changed_plainly(session: IcebergSession, name: str, statement: str) -> list[tuple[int, ...]]:
-    """Run the statement on an unpartitioned table, whose file metrics cannot prune, and return its
-    rows.
-    """
+    """Return a statement's result on an unpartitioned table, whose metrics cannot prune."""
     table = f"ranged.db.{name}_plain"
     session.spark.sql(f"create table {table} as {ROWS}")
     session.spark.sql(statement.format(t=table))

@@ -29,9 +29,7 @@ def session(
 
 
 def make(session: IcebergSession, mode: str) -> None:
-    """Create snapshots: 0 and 1 append, 2 updates, 3 deletes, 4 appends; `mode` may name a file
-    format.
-    """
+    """Create snapshots: append twice, update, delete, append; `mode` may be a file format."""
     table, sql = named(mode), session.spark.sql
     kind = mode if mode in MODES else "copy-on-write"
     modes = ", ".join(f"'write.{op}.mode'='{kind}'" for op in ("delete", "update", "merge"))

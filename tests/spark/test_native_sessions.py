@@ -92,9 +92,7 @@ def is_native(frame: DataFrame) -> bool:
 
 
 def same_rows(spark: SparkSession, query: str) -> None:
-    """Check that a query of `{t}` is native and returns the same rows from the table and plain
-    rows.
-    """
+    """Check that a query of `{t}` is native and gives the same rows as the plain rows."""
     ours = spark.sql(query.format(t="lake.db.t"))
     assert is_native(ours)
     assert spark_rows(ours.collect()) == spark_rows(spark.sql(query.format(t="plain")).collect())

@@ -89,9 +89,7 @@ def entries(spark: SparkSession, table: str) -> list[Any]:
 
 
 def by_both(spark: SparkSession, lake: IcebergSession, name: str, clauses: str, query: str) -> str:
-    """Create a table with each writer and check that they are equal; return the native table's
-    name.
-    """
+    """Check that both writers create equal tables; return the name of the native writer's table."""
     native, arrow = f"fast.db.{name}", f"fast.db.{name}_arrow"
     spark.sql(f"create table {native} using iceberg {clauses} as {query} where false")
     spark.sql(f"create table {arrow} using iceberg {clauses} as {query} where false")

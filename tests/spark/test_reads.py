@@ -195,9 +195,7 @@ def test_the_data_source_is_an_attribute_of_a_package_that_needs_no_pyspark() ->
 
 
 def test_tasks_need_neither_a_database_nor_a_parser_of_sql() -> None:
-    """The classes that Spark pickles for executors import only modules that `read` and `write`
-    need.
-    """
+    """Classes that Spark pickles for executors import only what `read` and `write` need."""
     program = (
         "import sys\n"
         "from iceberg_pyspark.spark.data_source import reader, source, writer\n"

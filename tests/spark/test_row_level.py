@@ -84,9 +84,7 @@ def data_files(table: SparkTable) -> set[str]:
 
 
 class Interrupted:
-    """A replacement of `run_job` that also runs an action once, after the first job and before its
-    commit.
-    """
+    """A replacement of `run_job` that runs an action once, after the job and before its commit."""
 
     def __init__(self, patch: pytest.MonkeyPatch, between: Callable[[], object]) -> None:
         self.targets: list[Target] = []

@@ -143,9 +143,7 @@ main(Path(sys.argv[2]))
 def test_the_jvm_reads_and_writes_by_s3a_and_no_credential_is_shown(
     s3: S3Server, bucket: str, tmp_path: Path
 ) -> None:
-    """Hadoop's file system gets the catalog's keys for one scan or write, and no output shows the
-    keys.
-    """
+    """Hadoop's file system gets the catalog's keys per scan or write; no output shows the keys."""
     arguments = {
         "properties": s3.properties(),
         "warehouse": f"s3://{bucket}/{uuid.uuid4()}",

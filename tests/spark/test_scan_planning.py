@@ -31,9 +31,7 @@ MERGE_ON_READ = "tblproperties ('write.delete.mode'='merge-on-read')"
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
-    """Yield a session whose Spark has adaptive execution off, so that the first plan is the plan
-    that runs and its scans can be inspected.
-    """
+    """Yield a session without adaptive execution, so that the scans of a plan can be inspected."""
     lake = sqlite_lake(spark, tmp_path_factory.mktemp("planned"), "planned")
     with configured(spark, {"spark.sql.adaptive.enabled": "false"}), lake as created:
         spark.sql(ROWS).createOrReplaceTempView("plain")
@@ -47,9 +45,7 @@ def make(session: IcebergSession, name: str, clauses: str) -> None:
 
 
 def number(frame: DataFrame, name: str) -> int:
-    """Return the sum of one metric over the native scans of a query that has run; at least one scan
-    must have the metric.
-    """
+    """Return the sum of a metric over the native scans of a query that has run."""
     leaves = frame._jdf.queryExecution().executedPlan().collectLeaves().iterator()
     values = []
     while leaves.hasNext():
@@ -61,9 +57,7 @@ def number(frame: DataFrame, name: str) -> int:
 
 
 def same(session: IcebergSession, query: str, table: str) -> DataFrame:
-    """Run a query that contains `{t}` and check that Iceberg rows and plain rows give the same
-    result.
-    """
+    """Check that a query of `{t}` gives the same rows on the table as on plain rows; return it."""
     frame = session.spark.sql(query.format(t=f"planned.db.{table}"))
     assert spark_rows(frame.collect()) == spark_rows(
         session.spark.sql(query.format(t="plain")).collect()
@@ -106,9 +100,7 @@ def test_files_are_skipped_by_what_the_other_side_of_a_join_has(
 
 
 def test_both_sides_may_be_native_scans(session: IcebergSession) -> None:
-    """A dimension table that is a native scan is broadcast once, and its keys select the fact
-    files.
-    """
+    """A dimension table that is a native scan is broadcast once; its keys select the fact files."""
     make(session, "facts", "partitioned by (g)")
     spark = session.spark
     spark.sql("create table planned.db.dims as select cast(id as int) k, s, chosen from names")
@@ -311,9 +303,7 @@ VALUES = (
 
 @pytest.fixture(scope="module")
 def counted(session: IcebergSession) -> str:
-    """Create a table partitioned by `g`: one file has only nulls, another has one null among
-    values.
-    """
+    """Create a table partitioned by `g`: one file has only nulls, another one null among values."""
     spark = session.spark
     spark.sql(VALUES).createOrReplaceTempView("values_plain")
     nulls = (
@@ -439,9 +429,7 @@ def test_conditions_that_no_row_can_fail_are_not_evaluated(
 
 
 def test_rows_of_a_file_with_a_null_are_looked_at(session: IcebergSession, counted: str) -> None:
-    """The bounds of `id` satisfy the condition, but a null row does not, so Spark must filter the
-    rows.
-    """
+    """The bounds of `id` satisfy the condition, but a null does not, so Spark must filter rows."""
     for condition in ("id >= 0", "not (id < 0)", "id is not null", "d > -100"):
         query = f"select count(*), sum(id), max(f) from {{t}} where {condition}"
         ours = session.spark.sql(query.format(t=counted))
@@ -451,9 +439,7 @@ def test_rows_of_a_file_with_a_null_are_looked_at(session: IcebergSession, count
 
 
 def scanned_as_nullable(frame: DataFrame) -> list[bool]:
-    """Return, for each column of the query's only scan, whether Spark regards the column as
-    nullable.
-    """
+    """Return, for each column of a query's only scan, whether Spark regards it as nullable."""
     leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
     result = leaf.output()
     return [result.apply(i).nullable() for i in range(result.size())]

@@ -22,9 +22,7 @@ HADOOP = {"": "iceberg_pyspark", ".type": "hadoop"}
 
 @pytest.fixture(scope="module")
 def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Yield the folder of the catalog `made` with the table `made.db.t`; there is also a hadoop
-    catalog `plain`.
-    """
+    """Yield the folder of the catalog `made` with `made.db.t`; `plain` is a hadoop catalog."""
     folder = tmp_path_factory.mktemp("made")
     settings = {f"{CATALOG}.jdbc.schema-version": "V1"}
     settings |= {f"spark.sql.catalog.plain{key}": value for key, value in HADOOP.items()}

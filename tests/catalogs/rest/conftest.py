@@ -1,4 +1,4 @@
-"""One server for the tests of this folder; names in it are new in every test."""
+"""One server for the tests of this folder; each test uses new names."""
 
 from __future__ import annotations
 

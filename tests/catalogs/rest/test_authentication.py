@@ -1,4 +1,4 @@
-"""Who the REST client says it is: tokens fetched, renewed and exchanged, and other ways."""
+"""How the REST client authenticates: tokens fetched, renewed and exchanged, and other ways."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 
 
 class Tokens:
-    """Answers that give tokens 1, 2, ... and take only those in `valid`, None: all."""
+    """Replies that issue tokens 1, 2, ... and accept the tokens in `valid`, or all if None."""
 
     def __init__(self, **more: Any) -> None:
         self.more = more
@@ -77,7 +77,7 @@ def jwt(expires_at: float) -> str:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Seconds that are added to the monotonic clock of tokens."""
+    """Return a list of one number: the seconds that are added to the tokens' monotonic clock."""
     ahead, monotonic = [0.0], time.monotonic
     monkeypatch.setattr(
         "iceberg_pyspark.catalogs.rest.oauth2._now_s", lambda: monotonic() + ahead[0]
@@ -223,7 +223,7 @@ def test_a_table_with_a_token_of_its_own_is_committed_with_it() -> None:
             loaded = catalog.load_table(EVENTS)
             assert "of-the-table" not in repr(loaded) + repr(dict(loaded.config))
             assert committed_with(catalog, server) == "Bearer of-the-table"
-            # what came with no load leaves it as it is, and a load may take it away
+            # A commit's response does not change the token; a load may replace or remove it.
             assert committed_with(catalog, server) == "Bearer of-the-table"
             options["token"] = "the-second"
             catalog.load_table(EVENTS)

@@ -1,4 +1,4 @@
-"""The contract of every catalog, for a REST catalog before Iceberg's own server."""
+"""The contract of every catalog, for a REST catalog on Iceberg's own server."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.support.change_contract import ChangeContract
 
 class TestRestCatalog(CatalogContract, ChangeContract):
     reads_metadata_files = False
-    # the server commits what it is sent, also where that changes nothing
+    # The server commits every request, even one that changes nothing.
     skips_idle_commits = False
-    # Java's JdbcCatalog searches by LIKE, which in SQLite is blind to case
+    # Java's JdbcCatalog searches with LIKE, which ignores case in SQLite.
     tells_case_of_namespaces = False
 
     @pytest.fixture

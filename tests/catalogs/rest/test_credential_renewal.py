@@ -1,4 +1,4 @@
-"""Credentials that end while a table is read: renewed, or an error that says so."""
+"""Credentials that expire while a table is read are renewed, or an error reports the expiry."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ LOGIN = {"credential": "me:my-client-secret"}
 
 
 class Vending:
-    """A catalog of one table and its store: each request for credentials gets new ones.
+    """A catalog of one table, and its store: each request for credentials gets new credentials.
 
-    `way`: "config" (keys of the table), "list" (by prefix), "endpoint" (also by itself), "named"
-    (the endpoint in the table's config).
+    `way`: "config" (in the table's config), "list" (by prefix), "endpoint" (also at the server's
+    own endpoint), "named" (at the endpoint that the table's config names).
     """
 
     def __init__(self, way: str, token: str | None = None) -> None:
@@ -54,12 +54,12 @@ class Vending:
         return time.time() + self.ahead_s
 
     def end(self) -> None:
-        """The credentials so far end."""
+        """Expire all credentials that have been issued."""
         self.pass_time(0.95)
         self.store.keys &= {"owner"}
 
     def pass_time(self, part: float) -> None:
-        """Let a part of the time of credentials pass; obstore asks again after 0.1 seconds."""
+        """Let a fraction of the credentials' lifetime pass; obstore asks again after 0.1 s."""
         self.ahead_s += LIFETIME_S * part
         time.sleep(0.15)
 
@@ -69,7 +69,7 @@ class Vending:
         return {
             "s3.access-key-id": f"key-{self.number}",
             "s3.secret-access-key": f"vended-secret-{self.number}",
-            # obstore asks for them again, as they end within its five minutes
+            # The expiry is within obstore's five minutes, so obstore asks for new credentials.
             "s3.session-token-expires-at-ms": str(int((self.now_s() + LIFETIME_S) * 1000)),
         }
 
@@ -113,7 +113,7 @@ class Vending:
 
 @pytest.fixture
 def vending(request: pytest.FixtureRequest) -> Iterator[tuple[Vending, TestServer]]:
-    """A server of eight data files; its parameters are those of `Vending`."""
+    """Yield a server of a table with eight data files; the parameters are those of `Vending`."""
     way, *token = request.param
     vending = Vending(way, *token)
     owner = {"s3.access-key-id": "owner", "s3.secret-access-key": "s", "s3.region": "r"}
@@ -141,7 +141,7 @@ def rest(server: TestServer, **properties: str) -> RestCatalog:
 
 
 def without_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What another process knows of sources: nothing."""
+    """Forget the sources of credentials, as in another process."""
     monkeypatch.setattr(credential_renewal, "_sources", WeakValueDictionary())
     object_stores._store.cache_clear()
 

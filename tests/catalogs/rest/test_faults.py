@@ -1,4 +1,4 @@
-"""What the REST client does where answers are wrong, lost or never sent."""
+"""The REST client's behaviour if responses are wrong, lost or never sent."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def broken(_: Request) -> Reply:
     raise BreakConnection
 
 
-# outcomes of commits
+# Outcomes of commits.
 
 
 def test_a_conflict_is_a_refusal_to_be_tried_again() -> None:
@@ -154,7 +154,7 @@ def test_a_server_that_knows_repetitions_gets_the_same_key_again() -> None:
 
 
 def test_a_refused_repetition_is_unknown() -> None:
-    # the first attempt may have been carried out: then the second finds the table moved
+    # The first attempt may have been carried out, and then the second finds the table changed.
     replies = iter([error(500), error(409, "CommitFailedException")])
     outcome = commit(lambda _: next(replies), {"idempotency-key-lifetime": "PT30M"})
     assert isinstance(outcome, Unknown)
@@ -167,7 +167,7 @@ def test_a_creation_whose_answer_is_lost_is_unknown() -> None:
         assert len(server.paths("POST")) == 1
 
 
-# requests that can be repeated
+# Requests that can be repeated.
 
 
 def test_a_load_is_tried_again(no_waiting: list[float]) -> None:
@@ -249,7 +249,7 @@ def test_a_server_that_says_nothing_is_left_after_the_time_limit() -> None:
         catalog.load_table(EVENTS)
 
 
-# redirects
+# Redirects.
 
 
 def test_a_redirect_gets_no_credentials() -> None:
@@ -267,7 +267,7 @@ def test_a_redirect_gets_no_credentials() -> None:
         assert other.requests == []
 
 
-# answers that make no sense
+# Invalid responses.
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_an_answer_that_is_no_table_is_an_error_that_names_the_request(content: 
         catalog.load_table(EVENTS)
 
 
-# lists
+# Lists.
 
 
 def test_lists_come_in_pages() -> None:
@@ -307,7 +307,7 @@ def test_a_list_without_end_is_an_error() -> None:
         catalog.list_namespaces()
 
 
-# the cache of loads
+# The cache of loaded tables.
 
 
 def test_a_table_that_has_not_changed_is_not_sent_again() -> None:

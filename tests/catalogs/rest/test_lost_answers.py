@@ -1,4 +1,4 @@
-"""Appends before a real server whose answers get lost, in both directions, and by many at once."""
+"""Appends to a real server while requests or responses get lost, also by many writers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.many_writers import SCHEMA, append_many
 from tests.support.table_integrity import table_problems
 
 COMMITS = int(os.environ.get("ICEBERG_COMMITS", "0"))
-"""Where it is said, sixteen writers make so many appends each."""
+"""If set, sixteen writers make this many appends each."""
 WRITERS, APPENDS = (16, COMMITS) if COMMITS else (6, 3)
 QUICK = {
     "commit.status-check.min-wait-ms": "1",
@@ -32,7 +32,7 @@ QUICK = {
 
 
 class Faults:
-    """How many of the next commits get lost `before` or `after` the server carries them out."""
+    """The number of next commits that get lost `before` or `after` the server carries them out."""
 
     def __init__(self) -> None:
         self.before = 0
@@ -41,7 +41,7 @@ class Faults:
 
 @contextmanager
 def relay(server: Server, faults: Faults) -> Iterator[TestServer]:
-    """Pass all on to the server, but for the commits that faults are for."""
+    """Relay all requests to the server, except commits that `faults` says to lose."""
     with httpx.Client(timeout=60) as client:
 
         def answer(request: Request) -> Reply:

@@ -1,4 +1,4 @@
-"""What a REST server is told of scans and commits, and that nothing hangs on it."""
+"""Scan and commit reports to a REST server; a report never delays or fails an operation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ METRICS = f"{TABLE}/metrics"
 
 
 class Reported:
-    """A server of one table with two files; `answer` is what a report gets."""
+    """A server of one table with two data files; `answer` returns the reply to a report."""
 
     def __init__(self, folder: Path) -> None:
         lake = ice.load_catalog("own", type="memory", warehouse=str(folder))
@@ -54,7 +54,7 @@ def reported(tmp_path: Path) -> Iterator[tuple[Reported, TestServer]]:
 
 
 def reports(server: TestServer, count: int) -> list[Any]:
-    """The reports that came, once there are so many, or five seconds have passed."""
+    """Return the reports once `count` of them have arrived, or after five seconds."""
     end = time.monotonic() + 5
     while True:
         sent = [r.json() for r in server.requests if r.path == METRICS]
@@ -68,7 +68,7 @@ def test_a_scan_and_a_commit_are_reported(reported: tuple[Reported, TestServer])
     catalog = RestCatalog("lake", {"uri": server.uri})
     table = TableCatalog(catalog).load_table("db.events")
     scan = table.scan(filter="id = 1 AND name = 'a-persons-name'", columns=["id"])
-    # what goes to tasks has no catalog
+    # Objects that are sent to tasks have no catalog.
     assert pickle.loads(pickle.dumps(scan)).report is None
     assert pickle.loads(pickle.dumps(table.loaded)).report_scan is None
     scan.to_arrow()
@@ -124,7 +124,7 @@ def test_nothing_waits_for_a_report_or_fails_by_it(reported: tuple[Reported, Tes
     answers: tuple[Callable[[], Reply], ...] = (late, broken, lambda: error(403))
     for answer in answers:
         source.answer = answer
-        # many more than may wait
+        # More reports than the queue can hold.
         for _ in range(110 if answer is late else 1):
             assert table.scan().count() == 2
         gate.set()

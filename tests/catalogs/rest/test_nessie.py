@@ -1,4 +1,4 @@
-"""Tables in a catalog that Nessie serves, whose metadata is at addresses of its server."""
+"""Tables in a catalog that Nessie serves; the metadata location is a URL of its server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_rows_are_written_read_and_removed(server: Server, s3: S3Server) -> None
     table = lake.create_table("rows.t", "id BIGINT, v STRING")
     other = lake.load_table("rows.t")
     table.append(pa.table({"id": [1, 2], "v": ["a", "b"]}))
-    # on an older state: refused by the server, tried again
+    # This table object is outdated: the server refuses the commit, which is retried.
     other.append(pa.table({"id": [3], "v": ["c"]}))
     loaded = lake.load_table("rows.t")
     assert sorted(loaded.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
@@ -44,7 +44,7 @@ def test_rows_are_written_read_and_removed(server: Server, s3: S3Server) -> None
 
 
 def test_schema_spec_and_properties_change(server: Server, s3: S3Server) -> None:
-    """Nessie takes the ids that it is sent."""
+    """Nessie uses the schema and spec ids that the client sends."""
     lake = load_catalog("nessie", uri=catalog_uri(server), **s3.properties())
     lake.create_namespace("changed")
     lake.create_table("changed.t", "id BIGINT, day DATE").append(pa.table({"id": [1]}))
@@ -78,7 +78,7 @@ def test_appends_at_the_same_time_all_hold(server: Server, s3: S3Server) -> None
 
 
 def test_its_server_signs_every_request_to_the_store(s3: S3Server, tmp_path: Path) -> None:
-    """With no key of the store on our side."""
+    """The client has no key for the store."""
     keyless = {"s3.endpoint": s3.endpoint, "s3.path-style-access": "true"}
     header = {"header.x-iceberg-access-delegation": "remote-signing"}
     with nessie(tmp_path, s3, signs=True) as server:

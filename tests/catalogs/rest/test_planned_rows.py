@@ -1,4 +1,4 @@
-"""Java's REST server plans scans of random tables: their rows are those of a plan made here."""
+"""Java's REST server plans scans of random tables; the rows equal those of client planning."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.table_histories import ID, a_history, append
 
 
 def planned_catalog(server: Server, mode: str) -> TableCatalog:
-    # a thread that reports meets the random numbers of a draw
+    # A reporting thread would interfere with the random numbers of a draw.
     properties = {"scan-planning-mode": mode, "rest-metrics-reporting-enabled": "false"}
     return load_catalog("lake", type="rest", uri=server.endpoint, **properties)
 
@@ -29,7 +29,7 @@ def planned_catalog(server: Server, mode: str) -> TableCatalog:
 @settings(
     max_examples=settings().max_examples // 5,
     suppress_health_check=list(HealthCheck),
-    # each try takes a server's time
+    # Each attempt takes the server's time, so do not shrink examples.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )
 @given(data=st.data())
@@ -37,9 +37,10 @@ def test_rows_planned_by_the_server_are_those_planned_here(
     server: Server, data: st.DataObject
 ) -> None:
     history = a_history(data.draw, planned_catalog(server, "client"), newest=3)
-    # the server takes the schema of the snapshot, whatever the request says
+    # The server uses the snapshot's schema whatever the request says, so the newest snapshot must
+    # have the current schema.
     append(history)
-    # a column may be of a struct that no file can hold
+    # There are no snapshots if a column is a struct that no data file can store.
     assume(history.moments)
     name = str(history.table.identifier)
     planned = planned_catalog(server, "server").load_table(name)
@@ -53,13 +54,14 @@ def test_rows_planned_by_the_server_are_those_planned_here(
             here, there = (
                 table.scan(filter=text, selector=selector) for table in (history.table, planned)
             )
-            # as texts: NaN equals nothing
+            # Compare as text, because NaN does not equal NaN.
             rows = str(here.to_arrow().sort_by(ID).to_pylist())
             try:
                 assert str(there.to_arrow().sort_by(ID).to_pylist()) == rows
                 assert there.count() == here.count()
             except InvalidMetadataError as e:
-                # the server, 1.11, mixes up the vectors of one Puffin file, which is found out
+                # Server 1.11 confuses the deletion vectors of one Puffin file, and our client
+                # detects that.
                 if "is assigned to" not in str(e):
                     raise
 
@@ -88,7 +90,7 @@ def test_plans_that_take_time_and_come_in_parts(
         assert first == ("POST plan", 200)
         assert waits
         assert set(waits) == {("GET plan", 200)}
-        # five files, two at a time
+        # The server returns five files in tasks of two files.
         assert requests[-2:] == [("POST tasks", 200)] * 2
         requests.clear()
         tasks = planned.scan().plan_files()

@@ -1,4 +1,4 @@
-"""Scans that a server plans: what it is asked, whatever it answers, and when it is told to stop."""
+"""Scans that a server plans: the client's requests, all kinds of responses, and cancellation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FAILED = {"error": {"message": "too many files", "type": "PlanError", "code": 50
 
 
 def file_task(task: ScanTask) -> dict[str, Any]:
-    """A file that is planned here, as a server words it."""
+    """Return a planned file as a server represents it in JSON."""
     return {
         "data-file": {
             "content": "data",
@@ -56,7 +56,7 @@ def file_task(task: ScanTask) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Lake:
-    """One table, of whose three files each has two rows."""
+    """One table with three data files of two rows each."""
 
     loaded: LoadedTable
     files: list[dict[str, Any]]
@@ -76,7 +76,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 
 class Planning:
-    """A server of that table; `plan` answers whatever is of plans."""
+    """A server of the lake's table; `plan` replies to every request about plans."""
 
     def __init__(self, lake: Lake) -> None:
         self.loaded = lake.loaded
@@ -137,7 +137,7 @@ def test_the_server_is_asked_what_the_scan_asks(planning: tuple[Planning, TestSe
     }
     assert filtered["select"] == ["id", "name", "place", "place.x", "raw"]
     assert filtered["stats-fields"] == ["id", "name", "place", "raw"]
-    # what a server may compare otherwise is left to the reader
+    # Conditions that a server may evaluate differently are left to the reader.
     assert filtered["filter"] == {
         "type": "and",
         "left": {"type": "gt-eq", "term": "id", "value": 2},
@@ -233,7 +233,7 @@ def test_what_becomes_of_a_plan_otherwise(
     with pytest.raises(kind, match=match) as raised:
         ids(table)
     assert "lake" in str(raised.value) or "answer to POST" in str(raised.value)
-    # what has an id is given back
+    # A plan that has an id is cancelled.
     has_id = any("plan-id" in reply for reply in replies)
     assert server.paths("DELETE") == ([f"{PLAN}/p"] if has_id else [])
 
@@ -261,7 +261,7 @@ def test_errors_are_those_of_other_requests(
 
 
 def changed(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
-    """Set one field of an answer; `path` is its keys, joined by slashes."""
+    """Return a function that sets one field of a response; `path` joins the keys by slashes."""
 
     def change(content: dict[str, Any]) -> None:
         *parents, last = [int(k) if k.isdigit() else k for k in path.split("/")]
@@ -345,7 +345,7 @@ def test_forms_of_other_servers_are_read(planning: tuple[Planning, TestServer]) 
     (files,) = table.scan(filter="id >= 0").plan().files()
     assert files.entries["lower_bounds.1"].to_pylist() == [bytes([i, *[0] * 7]) for i in range(3)]
     assert files.entries["upper_bounds.1"].to_pylist()[2] == bytes([12, *[0] * 7])
-    # hexadecimal digits may be a text
+    # The bounds of a string column are ambiguous: hexadecimal digits may be the text itself.
     filtered = table.scan(filter="name = 'a'").plan().files()
     assert next(filtered).entries["lower_bounds.2"].to_pylist() == [None] * 3
     assert table.scan(filter="name = 'a'").known_count() == 6
@@ -373,7 +373,7 @@ def test_what_the_server_filters_besides_is_filtered(
 
 
 def _file_of(table: Table, number: int) -> str:
-    """The file that has a row, by the plan that is made here."""
+    """Return the path of the file that contains a row, planned by the client."""
     here = replace(table.scan(columns=["_file"], filter=f"id = {number}"), planner=None)
     (path,) = here.to_arrow()["_file"].to_pylist()
     return str(path)
@@ -435,7 +435,7 @@ def _object_properties(io: Any) -> Mapping[str, str]:
 
 def test_who_plans(planning: tuple[Planning, TestServer]) -> None:
     source, server = planning
-    # the table's own word is the last
+    # The table's config takes precedence.
     for of_table, of_catalog, by_server in (
         ("server", "client", True),
         ("SERVER", "", True),

@@ -1,4 +1,4 @@
-"""What a catalog takes from its server's configuration, and what it leaves or refuses."""
+"""Properties from a server's configuration that a catalog accepts, ignores or refuses."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_what_is_no_business_of_the_server_is_left_out(key: str) -> None:
         ),
         *("http://[::1]:80", "http://[fe80::1]", "http://[::ffff:127.0.0.1]", "http://2130706433"),
         *("https://0x7f.1", "http://metadata.google.internal/x", "http://[fd00:ec2::254]", "127.1"),
-        # spelled as readers of addresses take them too
+        # Other spellings that URL parsers accept too.
         *("http://169.254.169.254./", "http://localhost./", "http:169.254.169.254", "//127.0.0.1"),
         *(
             "http:\\\\127.0.0.1/",
@@ -103,7 +103,7 @@ def test_what_is_no_business_of_the_server_is_left_out(key: str) -> None:
 def test_addresses_of_this_machine_and_its_network_are_refused(address: str) -> None:
     with pytest.raises(CatalogError, match=r"s3\.endpoint"):
         taken_properties("rest", PUBLIC, {"s3.endpoint": address})
-    # a server of this machine may name another of it
+    # A server on this machine may name another address on this machine.
     assert taken_properties("rest", "http://localhost:8181", {"s3.endpoint": address})
 
 
@@ -154,7 +154,7 @@ def test_a_feature_that_the_server_does_not_list_is_refused_by_name() -> None:
         assert [r.method for r in server.requests] == ["GET", "GET"]
 
 
-# storage properties of a table
+# Storage properties of a table.
 
 
 def test_vended_credentials_go_over_the_tables_config_over_the_catalogs() -> None:
@@ -236,7 +236,7 @@ def test_a_table_that_its_server_must_plan_and_cannot_is_refused() -> None:
 def test_where_no_metadata_file_tells_the_store_the_warehouse_does(
     properties: dict[str, str], is_known: bool
 ) -> None:
-    """As Nessie answers: `metadata-location` is an address of the server's."""
+    """Nessie answers like this: `metadata-location` is a URL of the server."""
     location = "s3://lake/wh/db/events_5f3a"
     more = {"metadata-location": "http://127.0.0.1:1/trees/main/snapshot/events"}
     reply = table_reply(first_metadata(location), more=more)

@@ -1,4 +1,4 @@
-"""Tables whose requests the server signs: which address is asked, and with what."""
+"""Tables whose S3 requests the server signs: the address and the content of signing requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ON = {"s3.remote-signing-enabled": "true"}
 
 
 class Server:
-    """A catalog of one table in S3, which signs nothing."""
+    """A catalog of one table in S3; it refuses to sign."""
 
     def __init__(self, folder: str) -> None:
         self.config: dict[str, str] = dict(ON)
@@ -165,5 +165,5 @@ def test_a_signer_is_asked_by_those_prefixes_that_say_so(
     server.more["storage-credentials"] = [{"prefix": "s3://b/t/data", "config": ON}]
     config = loaded(http)[1]
     assert SIGNING in config
-    # other prefixes have the table's keys
+    # Files with other prefixes use the table's keys.
     assert config["s3.access-key-id"] == "k"

@@ -1,4 +1,4 @@
-"""Tables loaded with the snapshots of branches and tags alone: the others come when asked for."""
+"""Tables loaded with only the snapshots of refs; other snapshots are loaded on demand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REFS = {"snapshot-loading-mode": "REFS"}
 
 
 class Loads:
-    """A server of one table with five snapshots, of which it sends those of refs where asked to."""
+    """A server of one table with five snapshots; on request it sends only the snapshots of refs."""
 
     def __init__(self, folder: Path) -> None:
         lake = ice.load_catalog("own", type="memory", warehouse=str(folder))
@@ -72,11 +72,11 @@ def test_others_are_loaded_once_when_one_is_asked_for(loads: tuple[Loads, TestSe
     table, whole = catalog.load_table("db.events"), source.metadata
     ids = [s.snapshot_id for s in whole.snapshots]
     assert isinstance(table.metadata.snapshots, SnapshotsOfRefs)
-    # the current state needs no other
+    # The current state needs no other snapshots.
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 3, 4]
     assert table.current_snapshot == whole.current_snapshot
     assert asked(server) == ["refs"]
-    # time travel, history and whatever else looks at all
+    # Time travel, the history, and everything else that needs all snapshots.
     assert sorted(
         table.scan(selector=SnapshotSelector(snapshot_id=ids[1])).to_arrow()["id"].to_pylist()
     ) == [0, 1]
@@ -127,7 +127,7 @@ def test_commits_on_the_java_server_lose_no_snapshot(server: Server) -> None:
         table.append(pa.table({"id": [n]}))
     lean = TableCatalog(RestCatalog("rest", {"uri": uri, **REFS})).load_table(name)
     assert isinstance(lean.metadata.snapshots, SnapshotsOfRefs)
-    # Java's server sends what was asked for
+    # Java's server honours the request for the snapshots of refs.
     assert len(lean.metadata.snapshots.loaded) == 1
     lean.append(pa.table({"id": [4]}))
     lean.delete("id = 0")

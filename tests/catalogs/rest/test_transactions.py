@@ -1,4 +1,4 @@
-"""Commits to several tables before Iceberg's own server: to all of them or to none."""
+"""Commits to several tables on Iceberg's own server change all tables or none."""
 
 from __future__ import annotations
 

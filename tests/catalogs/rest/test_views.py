@@ -1,4 +1,4 @@
-"""Views of a REST catalog, before Iceberg's own server and before one that has none."""
+"""Views of a REST catalog, on Iceberg's own server and on a server without views."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_view_has_a_life(catalog: RestCatalog, name: TableIdentifier) -> None:
     assert catalog.view_exists(name)
     assert catalog.list_views(name.namespace) == [name]
     same = (AssertViewUUID(created.metadata.view_uuid),)
-    # the schema is the one that the view has: only the query is new
+    # The schema is unchanged; only the query is new.
     done = catalog.commit_view(name, same, definition("SELECT 2")).result()
     assert done.metadata.current_version.sql("spark") == "SELECT 2"
     assert [v.version_id for v in done.metadata.versions] == [1, 2]

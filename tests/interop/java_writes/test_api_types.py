@@ -19,9 +19,7 @@ UUIDS = {i: f"{c}79c3e09-677c-4bbd-a479-3f349cb785e7" for i, c in enumerate("07f
 
 
 def test_uuid_and_fixed_as_spark_shows_them(oracle: Oracle) -> None:
-    """Java orders uuids and their bounds as signed halves; our filters must not lose rows because
-    of that.
-    """
+    """Java orders uuids and their bounds as signed halves; our filters must still lose no rows."""
     name = "java_sql.api.bytes"
     nested = [{"id": 20, "name": "u", "type": "uuid", "required": False}]
     create_java_table(

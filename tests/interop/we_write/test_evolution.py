@@ -42,9 +42,7 @@ from tests.support.readings import our_table
 
 
 def assert_readers_agree(java: JavaTables, name: str) -> list[str]:
-    """Check that Java, Spark with Java, PyIceberg and this package read equal rows; return the
-    rows.
-    """
+    """Check that Java, Spark with Java, PyIceberg and we read equal rows; return the rows."""
     ours = our_table(java.oracle, name).scan().to_arrow()
     assert_all_read(java, name, ours, through_spark=True, with_pyiceberg=False)
     # PyIceberg 0.12 reads a null list or map of structs as empty, whoever wrote it.

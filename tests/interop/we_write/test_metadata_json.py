@@ -1,6 +1,4 @@
-"""Table metadata: Java parses every file that we write, and would write an equal file; and vice
-versa.
-"""
+"""Java parses each of our metadata files and would write it equally, and vice versa."""
 
 from __future__ import annotations
 
