@@ -1,4 +1,4 @@
-"""Statistics files without usable blobs, or missing ones, do not change query results."""
+"""Missing statistics files, and files without usable blobs, do not change query results."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_a_vector_is_read_once_for_all_tasks_and_queries(session: IcebergSession
 def test_tasks_at_the_same_time_read_a_vector_once(
     session: IcebergSession, tmp_path: Path, lasting: bool
 ) -> None:
-    """The exception is a file whose content may change under the same name: each task reads it."""
+    """Concurrent tasks share one read, unless the file's content may change under its name."""
     rng = random.Random(1)
     positions = BitMap64(rng.sample(range(10**9), 400_000))
     blob = encode_deletion_vector(positions)

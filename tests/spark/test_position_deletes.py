@@ -188,7 +188,7 @@ def read_at_the_same_time(
 def test_tasks_at_the_same_time_read_a_file_once_for_all_data_files(
     session: IcebergSession, tmp_path: Path, lasting: bool
 ) -> None:
-    """The exception is a file whose content may change under the same name: each task reads it."""
+    """Concurrent tasks share one read, unless the file's content may change under its name."""
     file = tmp_path / f"{uuid.uuid4()}.parquet"
     deletes = many(80_000)
     pq.write_table(rows_of(deletes), file)
