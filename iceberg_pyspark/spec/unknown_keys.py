@@ -71,6 +71,7 @@ _SNAPSHOT = frozenset(
         "timestamp-ms",
         "manifest-list",
         "manifests",
+        "root-manifest",
         "summary",
         "schema-id",
         "first-row-id",

@@ -75,7 +75,7 @@ class _Counting:
             self.files[e.status] += 1
             self.rows[e.status] += e.data_file.record_count
             number = e.sequence_number
-            if number is not None:
+            if number is not None and e.is_live:
                 least = self.min_sequence_number
                 self.min_sequence_number = number if least is None else min(least, number)
             yield replace(e, snapshot_id=None) if e.status is EntryStatus.ADDED else e

@@ -169,7 +169,3 @@ def _without_trailing_slash(location: str) -> str:
     while stripped.endswith("/") and not stripped.endswith("://"):
         stripped = stripped[:-1]
     return stripped
-
-
-def _is_true(text: str) -> bool:
-    return text.strip().lower() == "true"

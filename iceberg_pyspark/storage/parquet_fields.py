@@ -32,13 +32,20 @@ def struct_column(
     return parquet_field(field_id, name, pa.struct(fields), required=required), array
 
 
-def numeric_columns(fields: Iterable[pa.Field], path: str = "") -> Iterator[str]:
-    """Yield the integer, date and time columns outside lists, with pyarrow's column paths."""
+def column_paths(fields: Iterable[pa.Field], path: str = "") -> Iterator[tuple[str, pa.DataType]]:
+    """Yield the path of each Parquet column, and its Arrow type; maps are not supported.
+
+    >>> places = pa.list_(pa.field("element", pa.int64()))
+    >>> [p for p, _ in column_paths([pa.field("s", pa.struct([pa.field("l", places)]))])]
+    ['s.l.list.element']
+    """
     for field in fields:
         if pa.types.is_struct(field.type):
-            yield from numeric_columns(field.type, f"{path}{field.name}.")
-        elif pa.types.is_integer(field.type) or pa.types.is_temporal(field.type):
-            yield f"{path}{field.name}"
+            yield from column_paths(field.type, f"{path}{field.name}.")
+        elif pa.types.is_list(field.type):
+            yield f"{path}{field.name}.list.element", field.type.value_type
+        else:
+            yield f"{path}{field.name}", field.type
 
 
 def unlike(used_names: set[str], name: str, field_id: int) -> str:

@@ -64,7 +64,9 @@ class WrittenRoot:
         return {
             e.manifest.manifest_path: e.referenced_file
             for e in self.entries
-            if isinstance(e, LeafEntry) and e.referenced_file is not None
+            if isinstance(e, LeafEntry)
+            and e.status in LIVE_STATUSES
+            and e.referenced_file is not None
         }
 
     def manifests(self, location: str, snapshot: Snapshot) -> list[ManifestFile] | None:

@@ -12,11 +12,12 @@ from iceberg_pyspark.spark.procedures.definition import (
     ProcedureRun,
     Row,
 )
+from iceberg_pyspark.spark.procedures.executor_sketches import has_executors
 from iceberg_pyspark.spark.write.executors import Executors
 from iceberg_pyspark.spec.property_types import BoolProperty
 
 USE_EXECUTORS = BoolProperty("use-executors", False)
-"""Whether Spark's executors write the files; by default, unless the master is `local[...]`."""
+"""Whether executors write the files; by default, unless the master is `local` or `local[...]`."""
 
 _COUNTS = {
     "rewritten_data_files_count": Column(type="integer"),
@@ -33,7 +34,7 @@ def _rewrite_data_files(run: ProcedureRun) -> tuple[Row, ...]:
     context = SparkContext.getOrCreate()
     on_executors = options.pop(USE_EXECUTORS.name, None)
     if on_executors is None:
-        on_executors = "false" if str(context.master).startswith("local[") else "true"
+        on_executors = "true" if has_executors(context) else "false"
     if (problem := USE_EXECUTORS.problem(on_executors)) is not None:
         raise InvalidRequestError(
             f"rewrite_data_files: {USE_EXECUTORS.name}={on_executors} {problem}"

@@ -83,14 +83,15 @@ class RootChange:
                 continue
             if entry.status is ContentStatus.ADDED:
                 self._add("added-is-new", f"the parent has the manifest {path}", entry)
-            said = {
+            # A first row id that the parent lacks is assigned by this snapshot.
+            assigned = m.first_row_id if old.first_row_id is None else old.first_row_id
+            values = {
                 "snapshot_id": (old.added_snapshot_id, m.added_snapshot_id),
                 "sequence_number": (old.sequence_number, m.sequence_number),
                 "partition_spec_id": (old.partition_spec_id, m.partition_spec_id),
-                # A first row id that the parent lacks is assigned by this snapshot.
-                "first_row_id": (old.first_row_id or m.first_row_id, m.first_row_id),
+                "first_row_id": (assigned, m.first_row_id),
             }
-            for name, (was, is_now) in said.items():
+            for name, (was, is_now) in values.items():
                 if was != is_now:
                     self._add("existing-unchanged", f"{name} of {path} was {was}", entry)
 

@@ -16,6 +16,7 @@ from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import metadata_from_json, metadata_to_json
 from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.spec.unknown_keys import NOTHING_UNKNOWN
 from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector
 from iceberg_pyspark.storage.local import LocalFileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
@@ -253,6 +254,7 @@ def test_a_root_manifest_is_written_back_as_it_was(tmp_path: Path) -> None:
         tmp_path / "t", "id BIGINT", [{"id": 1}], properties={"format-version": "3"}
     )
     copy = load_table(RootTable(table, LocalFileIO(), PROFILES[0], random.Random(1)).write())
+    assert copy.metadata.unknown == NOTHING_UNKNOWN
     written = metadata_to_json(copy.metadata)
     assert "manifest-list" not in written["snapshots"][0]
     assert metadata_from_json(written).snapshots == copy.metadata.snapshots

@@ -249,6 +249,7 @@ BREAKS = [
     Break("existing-unchanged", set_(3, D1, {"record_count": 99})),
     Break("existing-unchanged", set_(3, D1, {ID: 2})),
     Break("existing-unchanged", set_(5, M1, {ID: 3})),
+    Break("existing-unchanged", set_(5, M1, {"first_row_id": 7})),
     Break("vector-removed-with-data-file", all_of(only(7), set_(7, P2, {STATUS: EXISTING, ID: 5}))),
     Break(
         "first-row-id-walk", all_of(only(2), set_(2, D2, {"first_row_id": 101})), also=("row-ids",)
