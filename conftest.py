@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.selection import cases_to_leave_out
 
-# an assertion that fails there says what it compared
+# pytest shows the compared values of a failed assertion only in modules that it rewrites
 pytest.register_assert_rewrite("tests.support", "tests.faults.matrix")
 
 
@@ -24,8 +24,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Time says nothing on a busy machine; where CI is set the examples are always the same.
-    # ICEBERG_EXAMPLES is for whom Hypothesis' hundred are too few.
+    # No deadline: timing means nothing on a busy machine. Where CI is set, the examples are always
+    # the same. ICEBERG_EXAMPLES replaces Hypothesis' default of 100 examples.
     base = settings.get_profile("ci" if os.environ.get("CI") else "default")
     settings.register_profile(
         "tests",

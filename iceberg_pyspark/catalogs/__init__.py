@@ -1,1 +1,1 @@
-"""Catalogs: they find and replace the current metadata of tables by name."""
+"""Catalogs, which find and replace the current metadata of tables by name."""

@@ -1,7 +1,7 @@
 """The interface of catalogs: names, metadata, and one atomic commit.
 
-A catalog returns values, never a `Table`. Commits are those of the REST catalog, requirements and
-updates, so all catalogs have the same interface.
+A catalog returns values, never a `Table`. A commit consists of requirements and updates, as in the
+REST catalog specification, so all catalogs have the same interface.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 if TYPE_CHECKING:
-    # whoever only loads tables needs nothing of how scans are planned
+    # code that only loads tables does not need the modules of scan planning
     from iceberg_pyspark.planning.scan_plan import PlannedFiles
 
 Namespace: TypeAlias = tuple[str, ...]
@@ -27,7 +27,7 @@ Namespace: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableIdentifier:
-    """A table's namespace levels and name."""
+    """The namespace levels and the name of a table."""
 
     namespace: Namespace
     name: str
@@ -54,9 +54,10 @@ class ScanReport:
 class ScanToPlan:
     """A scan of one snapshot that a catalog's server plans.
 
-    `predicate` is bound to `schema`, the one that the scan resolves names in; `metrics` are the ids
-    of columns whose metrics the files are to have, where the server gives them. `take_credentials`
-    is told the storage property with the credentials for them, if there are any, before the first.
+    `predicate` is bound to `schema`, the schema that resolves the column names of the scan.
+    `metrics` holds the ids of the columns whose metrics the files should have, if the server
+    returns metrics. `take_credentials` is called before the first file with the storage property
+    that holds the credentials for the files, if the server sends credentials.
     """
 
     metadata: TableMetadata
@@ -69,18 +70,19 @@ class ScanToPlan:
 
 
 ScanPlanner: TypeAlias = "Callable[[ScanToPlan], Generator[PlannedFiles, None, None]]"
-"""Gives the files of a scan as they come; closing the iterator says that no more are wanted."""
+"""A function that yields the files of a scan; closing the generator ends the planning early."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedTable:
     """A table as the catalog knows it at one moment.
 
-    `config` holds storage properties for it and where it may read: from the user and the catalog's
-    configuration, and nothing of it from the table. `report_scan`, of a catalog that wants reports,
-    returns at once and raises nothing. `plan_scan` plans the scans of a table that only its server
-    may plan; of other tables it is None. `store_location` is where the
-    files are of a catalog whose metadata is no file of their store, but an address of its server.
+    `config` holds the table's storage properties and the locations that the table may read. They
+    come from the user and the catalog's configuration, never from the table's metadata.
+    `report_scan` is set if the catalog wants scan reports; it returns at once and raises nothing.
+    `plan_scan` is set if only the catalog's server may plan scans of this table. `store_location`
+    is the location of the table's files if `metadata_location` is an address of the catalog's
+    server instead of a file in the store.
     """
 
     identifier: TableIdentifier
@@ -96,7 +98,7 @@ class LoadedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTablePlace:
-    """Where a table goes that is not created yet, and the storage properties to write there."""
+    """The location of a table that is not created yet, and its storage properties."""
 
     location: str
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -104,26 +106,27 @@ class NewTablePlace:
 
 @runtime_checkable
 class PlacingCatalog(Protocol):
-    """A catalog whose server says where a new table goes, and may vend credentials for it."""
+    """A catalog whose server places new tables and may vend credentials for them."""
 
     def place_table(self, identifier: TableIdentifier, location: str | None) -> NewTablePlace:
-        """The place of a new table, `location` where one is asked for."""
+        """Return the place of a new table; `location` is the requested location, or None."""
         ...
 
 
 @runtime_checkable
 class CheckingCatalog(Protocol):
-    """A catalog that cannot have every table: it is asked before files are written for one."""
+    """A catalog that refuses some tables, and can be asked before files are written."""
 
     def check_new_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> None:
-        """Raise the `IcebergError` that `create_table` would raise for this metadata alone."""
+        """Raise the `IcebergError` that `create_table` would raise because of this metadata."""
         ...
 
 
 def check_same_table(loaded: LoadedTable, current: LoadedTable) -> LoadedTable:
-    """The table that has the name of a loaded one now; raises `TableRecreatedError`: another one.
+    """Return `current` if it is the same table as `loaded`; raise `TableRecreatedError` if not.
 
-    A table of version 1 may have had no UUID yet, and is taken for the same.
+    A table of format version 1 may have been loaded without a UUID and is taken to be the same
+    table.
     """
     before, now = loaded.metadata.table_uuid, current.metadata.table_uuid
     if before is not None and before.lower() != (now or "").lower():
@@ -136,7 +139,7 @@ def check_same_table(loaded: LoadedTable, current: LoadedTable) -> LoadedTable:
 
 
 class Catalog(Protocol):
-    """The operations every catalog answers; errors are those of `errors.py`."""
+    """The operations that every catalog supports; they raise the errors of `errors.py`."""
 
     @property
     def name(self) -> str:
@@ -145,29 +148,29 @@ class Catalog(Protocol):
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """Its configuration, storage properties included."""
+        """The catalog's configuration, storage properties included."""
         ...
 
     def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
-        """Direct children of a namespace."""
+        """Return the direct children of a namespace."""
         ...
 
     def create_namespace(
         self, namespace: Namespace, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Raises `NamespaceAlreadyExistsError`."""
+        """Create a namespace; raise `NamespaceAlreadyExistsError` if the namespace exists."""
         ...
 
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        """Drop a namespace; raise `NoSuchNamespaceError` or `NamespaceNotEmptyError`."""
         ...
 
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Whether the namespace is there."""
+        """Return whether the namespace exists."""
         ...
 
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
-        """Raises `NoSuchNamespaceError`."""
+        """Return the properties of a namespace; raise `NoSuchNamespaceError` if there is none."""
         ...
 
     def update_namespace_properties(
@@ -177,25 +180,25 @@ class Catalog(Protocol):
         ...
 
     def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
-        """Tables directly in a namespace; raises `NoSuchNamespaceError`."""
+        """Return the tables directly in a namespace; raise `NoSuchNamespaceError`."""
         ...
 
     def table_exists(self, identifier: TableIdentifier) -> bool:
-        """Whether the table is there."""
+        """Return whether the table exists."""
         ...
 
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
-        """Raises `NoSuchTableError`."""
+        """Load the table's current metadata; raise `NoSuchTableError` if there is no such table."""
         ...
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
-        """Where a new table of that name goes when no location is given."""
+        """Return the location of a new table of this name if the user specifies no location."""
         ...
 
     def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
         """Publish the first metadata of a new table.
 
-        Raises `TableAlreadyExistsError`, or `CommitStateUnknownError` where the table may be there.
+        Raise `TableAlreadyExistsError`, or `CommitStateUnknownError` if the table may exist now.
         """
         ...
 
@@ -209,37 +212,41 @@ class Catalog(Protocol):
     ) -> Outcome[LoadedTable]:
         """Check the requirements on the current metadata, apply the updates, swap the pointer.
 
-        `base` is the table as the caller has loaded it last. A catalog whose swap compares with it
-        need not load the table again: where the table has moved on since, that is a conflict.
+        `base` is the table as the caller last loaded it. A catalog whose swap compares the pointer
+        with `base` need not load the table again: if the table has changed since, the commit is a
+        conflict.
 
-        `Refused` says that the table is and will be as it was; with a `CommitConflictError` in it
-        the same commit may be tried again on newer metadata. An exception says nothing about the
-        table, and the caller treats it as `Unknown`.
+        `Refused` means that this commit has not changed the table and never will; if its error is a
+        `CommitConflictError`, the same commit may be retried on newer metadata. An exception says
+        nothing about the table, and the caller treats the exception as `Unknown`.
         """
         ...
 
     def drop_table(self, identifier: TableIdentifier) -> None:
-        """Forget the table; its files stay. Raises `NoSuchTableError`."""
+        """Remove the table from the catalog and keep its files; raise `NoSuchTableError`."""
         ...
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
-        """Raises `NoSuchTableError`, `TableAlreadyExistsError`, `NoSuchNamespaceError`."""
+        """Rename a table.
+
+        Raise `NoSuchTableError`, `TableAlreadyExistsError` or `NoSuchNamespaceError`.
+        """
         ...
 
     def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
-        """Adopt an existing metadata file; raises `TableAlreadyExistsError`."""
+        """Register an existing metadata file as a table; raise `TableAlreadyExistsError`."""
         ...
 
 
 @runtime_checkable
 class PurgingCatalog(Protocol):
-    """A catalog whose server may delete a dropped table's files itself."""
+    """A catalog whose server may delete the files of a dropped table."""
 
     @property
     def purges_tables(self) -> bool:
-        """Whether the server is to do so for this catalog."""
+        """Whether the server of this catalog deletes the files of dropped tables."""
         ...
 
     def purge_table(self, identifier: TableIdentifier) -> None:
-        """Forget the table and have the server delete its files; raises `NoSuchTableError`."""
+        """Drop the table and let the server delete its files; raise `NoSuchTableError`."""
         ...

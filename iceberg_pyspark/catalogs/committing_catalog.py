@@ -1,8 +1,8 @@
-"""The common part of catalogs that commit themselves, however they find a table's metadata.
+"""The common part of the catalogs that commit without a REST server.
 
-A commit has two parts. In the first, which prepares it, every `IcebergError` means `Refused`,
-because nothing has been changed yet. The outcome of the second part is known only to the swap
-(`pointer_swap.py`, `hadoop/tables.py`). For a REST catalog, the server does all this.
+A commit has two parts. The first part prepares the commit; every `IcebergError` there means
+`Refused`, because nothing has been changed yet. Only the second part, the swap (`pointer_swap.py`,
+`hadoop/tables.py`), knows the outcome. For a REST catalog, the server does all this.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 
 Swap: TypeAlias = Callable[[], Outcome[LoadedTable]]
-"""The second half of a commit: writes the metadata file and swaps."""
+"""The second part of a commit: writes the metadata file and swaps the pointer."""
 
 
 class CommittingCatalog(ABC):
-    """Creates and commits tables; `io` None: storage is chosen by location."""
+    """A catalog that creates and commits tables itself.
+
+    If `io` is None, the location of each file decides which storage is used.
+    """
 
     def __init__(self, name: str, properties: Mapping[str, str], io: FileIO | None) -> None:
         self._name = name
@@ -42,11 +45,11 @@ class CommittingCatalog(ABC):
 
     @property
     def properties(self) -> CatalogProperties:
-        """Its configuration, storage properties included."""
+        """The catalog's configuration, storage properties included."""
         return self._properties
 
     def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
-        """Publish the first metadata of a new table; raises `TableAlreadyExistsError`."""
+        """Publish the first metadata of a new table; raise `TableAlreadyExistsError`."""
         return self._prepare_create(identifier, metadata)().result()
 
     def commit_table(
@@ -57,7 +60,7 @@ class CommittingCatalog(ABC):
         *,
         base: LoadedTable | None = None,
     ) -> Outcome[LoadedTable]:
-        """Check the requirements on the current metadata, apply the updates, swap."""
+        """Check the requirements on the current metadata, apply the updates, swap the pointer."""
         try:
             if AssertCreate() in requirements and not self.table_exists(identifier):
                 metadata = next_metadata(None, None, requirements, updates)
@@ -80,11 +83,11 @@ class CommittingCatalog(ABC):
 
     @abstractmethod
     def table_exists(self, identifier: TableIdentifier) -> bool:
-        """Whether the table is there."""
+        """Return whether the table exists."""
 
     @abstractmethod
     def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
-        """Raises an `IcebergError` where the table cannot be created."""
+        """Prepare a create; raise an `IcebergError` if the table cannot be created."""
 
     @abstractmethod
     def _prepare_commit(
@@ -94,7 +97,7 @@ class CommittingCatalog(ABC):
         updates: Sequence[TableUpdate],
         base: LoadedTable | None,
     ) -> Swap:
-        """Raises an `IcebergError` where the table cannot be loaded."""
+        """Prepare a commit; raise an `IcebergError` if the table cannot be loaded."""
 
     def _storage(self, location: str) -> FileIO:
         return self._io if self._io is not None else open_storage(location, self._config)

@@ -1,8 +1,8 @@
 """Sources of a catalog's properties besides arguments: PyIceberg's file, environment variables.
 
 Precedence: explicit properties, then `PYICEBERG_CATALOG__<NAME>__<KEY>`, then the first
-`.pyiceberg.yaml` of $PYICEBERG_HOME, the home folder and the working folder. Names of catalogs are
-compared in lower case. In a variable, `__` in the key is a dot and `_` a dash:
+`.pyiceberg.yaml` of $PYICEBERG_HOME, the home folder and the working folder. Catalog names are
+compared in lower case. In the key of a variable, `__` stands for a dot and `_` for a dash:
 `PYICEBERG_CATALOG__LAKE__S3__ACCESS_KEY_ID` sets `s3.access-key-id` of catalog `lake`.
 """
 
@@ -21,18 +21,18 @@ _DEFAULT_CATALOG = "PYICEBERG_DEFAULT_CATALOG"
 
 
 def configured_properties(name: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """A catalog's properties in the file and the environment; empty if there are none."""
+    """Return a catalog's properties from the file and the environment; empty if there are none."""
     file = _catalogs_of_file(environment).get(name.lower(), {})
     return {**file, **_catalogs_of_environment(environment).get(name.lower(), {})}
 
 
 def configured_names(environment: Mapping[str, str]) -> list[str]:
-    """The catalogs that file and environment know, sorted."""
+    """Return the sorted names of the catalogs in the file and the environment."""
     return sorted({*_catalogs_of_file(environment), *_catalogs_of_environment(environment)})
 
 
 def default_name(environment: Mapping[str, str]) -> str:
-    """The name of the default catalog: the value of `default-catalog`, else `default`."""
+    """Return the name of the default catalog: the value of `default-catalog`, else `default`."""
     for key, value in environment.items():
         if key.upper() == _DEFAULT_CATALOG and value:
             return value
@@ -72,7 +72,7 @@ def _catalogs_of_file(environment: Mapping[str, str]) -> dict[str, dict[str, str
 
 
 def _file(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The content of the first configuration file that holds anything; every scalar is text."""
+    """Return the content of the first non-empty configuration file; every scalar is text."""
     for folder in (
         environment.get("PYICEBERG_HOME"),
         os.path.expanduser("~"),
@@ -97,16 +97,16 @@ def _file(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _parse(text: str, path: str) -> Any:
-    # Spark's Python processes come here anew for every step, and mostly without a file
+    # Spark's Python processes import this module anew for every step, and mostly find no file
     import yaml  # noqa: PLC0415
 
     try:
-        # the base loader makes nothing but text, lists and mappings
+        # the base loader creates only strings, lists and mappings
         return yaml.load(text, Loader=yaml.BaseLoader)
     except RecursionError:
         raise InvalidRequestError(f"configuration {path} is nested too deeply") from None
     except yaml.YAMLError as e:
-        # not chained, and only the place: the text may hold secrets
+        # no cause, and only the line number: the text may contain secrets
         mark = getattr(e, "problem_mark", None)
         place = f" in line {mark.line + 1}" if mark is not None else ""
         raise InvalidRequestError(f"configuration {path} is no valid YAML{place}") from None

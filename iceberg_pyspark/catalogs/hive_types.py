@@ -1,7 +1,7 @@
-"""Hive's type names for a table's columns, which other tools show in Glue and the Hive metastore.
+"""Hive type names for the columns of a table, which other tools show in Glue and Hive.
 
-Iceberg does not read them: its schema is in the metadata file. The names are those that Java
-writes.
+Iceberg does not read the type names: its schema is in the metadata file. The names are the same as
+those that Java writes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PRIMITIVES: dict[type[object], str] = {
 
 
 def hive_type(type_: t.Type) -> str:
-    """The type in Hive's words; `string` for one that it has no word for.
+    """Return Hive's name of a type, or `string` if Hive has no such type.
 
     >>> hive_type(t.ListType(element_id=1, element_type=t.DecimalType(9, 2)))
     'array<decimal(9,2)>'

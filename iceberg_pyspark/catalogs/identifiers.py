@@ -1,7 +1,7 @@
 """Names of tables and namespaces, and checks of names.
 
-Names that a particular store cannot hold are checked by that store's catalog (`check_folder_name`
-for catalogs that use folders).
+The catalog of a store checks the additional restrictions of that store (`check_folder_name` for
+catalogs that use folders).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from iceberg_pyspark.sql_text.names import MAX_LEVEL_LENGTH, check_level
 def split_catalog(
     levels: tuple[str, ...], catalogs: tuple[str, ...]
 ) -> tuple[str | None, Namespace]:
-    """The catalog a name starts with, if it is one of those known, and the levels after it.
+    """Split a name into the known catalog that it starts with, or None, and the other levels.
 
-    A name of one level never is a catalog's: it must name a table.
+    A name of one level never starts with a catalog, because the level must name a table.
 
     >>> split_catalog(("lake", "db", "events"), ("lake",))
     ('lake', ('db', 'events'))
@@ -27,7 +27,7 @@ def split_catalog(
 
 
 def check_folder_name(level: str) -> None:
-    """Refuse a level that cannot be the name of one folder in the place it belongs to."""
+    """Raise `InvalidRequestError` if a level cannot be the name of a folder."""
     check_level(level)
     if "/" in level or "\\" in level:
         raise InvalidRequestError(f"name {level!r}: slashes are not allowed in names of folders")
@@ -42,7 +42,7 @@ def check_folder_name(level: str) -> None:
 
 
 def check_namespace(namespace: Namespace) -> None:
-    """Refuse the empty namespace, and levels that `check_level` refuses."""
+    """Raise `InvalidRequestError` for an empty namespace or an invalid level."""
     if not namespace:
         raise InvalidRequestError("a namespace needs at least one level")
     for level in namespace:
@@ -50,13 +50,13 @@ def check_namespace(namespace: Namespace) -> None:
 
 
 def check_identifier(identifier: TableIdentifier) -> None:
-    """Refuse a table name with a level that `check_level` refuses."""
+    """Raise `InvalidRequestError` if a level of a table's identifier is invalid."""
     for level in (*identifier.namespace, identifier.name):
         check_level(level)
 
 
 def no_such_namespace(namespace: Namespace, catalog: str) -> NoSuchNamespaceError:
-    """The error for a namespace that the catalog of that name does not have."""
+    """Return the error for a namespace that the catalog does not have."""
     return NoSuchNamespaceError(
         f"namespace {'.'.join(namespace)} is not in catalog '{catalog}'; create it first"
     )

@@ -1,9 +1,9 @@
-"""Finds table metadata that this process already holds, by the location of its file.
+"""A cache of the table metadata that this process already holds, by metadata location.
 
 Metadata files never change (specification, "Overview"), so a file need not be read again while some
-table holds its metadata. This applies to file names with a UUID, which are unique: a
-`v1.metadata.json` may belong to another table later. Entries are weak: they end with the last table
-that holds them.
+table holds its metadata. This applies only to file names with a UUID, which are unique: a
+`v1.metadata.json` may later belong to another table. The references are weak: an entry ends with
+the last table that holds the metadata.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UNIQUE = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[^/]*$")
 
 
 class KnownMetadata:
-    """Of the tables of one catalog; threads share it, and where a catalog is sent it is empty."""
+    """The known metadata of one catalog's tables; shared by threads, and empty after pickling."""
 
     def __init__(self) -> None:
         self._by_location: WeakValueDictionary[str, TableMetadata] = WeakValueDictionary()
@@ -28,7 +28,7 @@ class KnownMetadata:
         return KnownMetadata, ()
 
     def get_or_read(self, location: str, read: Callable[[], TableMetadata]) -> TableMetadata:
-        """The metadata of a file."""
+        """Return the metadata of a file, by calling `read` if the metadata is not known."""
         metadata = self._by_location.get(location)
         if metadata is None:
             metadata = read()
@@ -36,6 +36,6 @@ class KnownMetadata:
         return metadata
 
     def add(self, location: str, metadata: TableMetadata) -> None:
-        """Know what a file says that is in the table."""
+        """Remember the metadata of a table's file, if the file name is unique."""
         if _UNIQUE.search(location):
             self._by_location[location] = metadata

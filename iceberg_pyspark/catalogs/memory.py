@@ -1,6 +1,6 @@
 """A catalog in the memory of this process, for tests and for tables of one session.
 
-The pointers are a dict behind a lock; metadata and data are files of the warehouse.
+The pointers are in a dict that a lock protects; metadata and data are files in the warehouse.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from iceberg_pyspark.storage.file_io import FileIO
 
 
 class MemoryCatalog(MetastoreViewCatalog):
-    """Tables and views by name in this process; `io` None: storage is chosen by location."""
+    """The tables and views of this process, by name.
+
+    If `io` is None, the location of each file decides which storage is used.
+    """
 
     def __init__(
         self, name: str, properties: Mapping[str, str] | None = None, *, io: FileIO | None = None
@@ -44,7 +47,7 @@ class MemoryCatalog(MetastoreViewCatalog):
         )
 
     def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
-        """Direct children of a namespace."""
+        """Return the direct children of a namespace."""
         with self._lock:
             self._require_namespace(parent)
             depth = len(parent)
@@ -54,7 +57,7 @@ class MemoryCatalog(MetastoreViewCatalog):
     def create_namespace(
         self, namespace: Namespace, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Raises `NamespaceAlreadyExistsError`."""
+        """Create a namespace; raise `NamespaceAlreadyExistsError` if the namespace exists."""
         check_namespace(namespace)
         with self._lock:
             if namespace in self._namespaces:
@@ -64,7 +67,7 @@ class MemoryCatalog(MetastoreViewCatalog):
             self._namespaces[namespace] = dict(properties or {})
 
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        """Drop an empty namespace; raise `NoSuchNamespaceError` or `NamespaceNotEmptyError`."""
         check_namespace(namespace)
         with self._lock:
             self._require_namespace(namespace)
@@ -77,14 +80,14 @@ class MemoryCatalog(MetastoreViewCatalog):
             del self._namespaces[namespace]
 
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Whether the namespace is there; so is every parent of one that is."""
+        """Return whether the namespace exists; all parents of a namespace exist too."""
         with self._lock:
             return not namespace or any(n[: len(namespace)] == namespace for n in self._namespaces)
 
     def update_namespace_properties(
         self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
     ) -> None:
-        """Remove and set namespace properties."""
+        """Remove and set namespace properties; raise `NoSuchNamespaceError`."""
         check_namespace(namespace)
         with self._lock:
             self._require_namespace(namespace)
@@ -94,14 +97,14 @@ class MemoryCatalog(MetastoreViewCatalog):
             properties.update(updates)
 
     def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
-        """Tables directly in a namespace; raises `NoSuchNamespaceError`."""
+        """Return the tables directly in a namespace; raise `NoSuchNamespaceError`."""
         with self._lock:
             self._require_namespace(namespace)
             tables = (i for i in self._locations if i.namespace == namespace)
             return sorted(tables, key=lambda i: i.name)
 
     def table_exists(self, identifier: TableIdentifier) -> bool:
-        """Whether the table is there."""
+        """Return whether the table exists."""
         return identifier in self._locations
 
     def _namespace_properties(self, namespace: Namespace) -> dict[str, str]:
@@ -146,7 +149,7 @@ class MemoryCatalog(MetastoreViewCatalog):
             return True
 
     def list_views(self, namespace: Namespace) -> list[TableIdentifier]:
-        """Views directly in a namespace; raises `NoSuchNamespaceError`."""
+        """Return the views directly in a namespace; raise `NoSuchNamespaceError`."""
         with self._lock:
             self._require_namespace(namespace)
             views = (i for i in self._view_locations if i.namespace == namespace)

@@ -1,6 +1,6 @@
-"""The common part of catalogs that store a pointer to each table's metadata file.
+"""The common part of the catalogs that store a pointer to each table's metadata file.
 
-Specification, "Metastore Tables". A backend stores pointers and namespaces, and swaps a pointer.
+Specification, "Metastore Tables". A subclass stores pointers and namespaces, and swaps a pointer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class MetastoreCatalog(CommittingCatalog):
-    """Tables by their pointers."""
+    """A catalog that stores the location of each table's current metadata file."""
 
     def __init__(self, name: str, properties: Mapping[str, str], io: FileIO | None) -> None:
         super().__init__(name, properties, io)
@@ -41,39 +41,42 @@ class MetastoreCatalog(CommittingCatalog):
 
     @abstractmethod
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Whether the namespace is there."""
+        """Return whether the namespace exists."""
 
     @abstractmethod
     def _namespace_properties(self, namespace: Namespace) -> dict[str, str]:
-        """Empty where there is no such namespace."""
+        """Return a namespace's properties; empty if there is no such namespace."""
 
     @abstractmethod
     def _pointer(self, identifier: TableIdentifier) -> str | None:
-        """The location of a table's current metadata file; None: there is no such table."""
+        """Return the location of a table's metadata file, or None if there is no such table."""
 
     @abstractmethod
     def _publish_table(self, table: LoadedTable) -> Outcome[None]:
-        """Give a table its first pointer; refused where there is one."""
+        """Store a table's first pointer; `Refused` if the table already has a pointer."""
 
     @abstractmethod
     def _swap_table(self, base: LoadedTable, committed: LoadedTable) -> Outcome[None]:
-        """Replace a pointer; refused with `self._conflict` where it is not `base`'s."""
+        """Replace a pointer; `Refused` with `self._conflict` if the pointer is not `base`'s."""
 
     @abstractmethod
     def _delete_pointer(self, identifier: TableIdentifier) -> bool:
-        """Whether there was one."""
+        """Delete a pointer; return whether the pointer existed."""
 
     @abstractmethod
     def _rename_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
-        """Whether there was one; raises `self._already_exists` where the target has one."""
+        """Rename a pointer; return whether the pointer existed.
+
+        Raise `self._already_exists` if the target has a pointer.
+        """
 
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
-        """Raises `NoSuchNamespaceError`."""
+        """Return the properties of a namespace; raise `NoSuchNamespaceError`."""
         self._require_namespace(namespace)
         return self._namespace_properties(namespace)
 
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
-        """Raises `NoSuchTableError`."""
+        """Load the table's current metadata; raise `NoSuchTableError` if there is no such table."""
         location = self._pointer(identifier)
         if location is None:
             raise self._no_such_table(identifier)
@@ -81,7 +84,7 @@ class MetastoreCatalog(CommittingCatalog):
         return self._loaded(identifier, location, metadata)
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
-        """Where a new table of that name goes when no location is given."""
+        """Return the location of a new table of this name if the user specifies no location."""
         namespace_properties = self._namespace_properties(identifier.namespace)
         return default_location(self._name, self._properties, namespace_properties, identifier)
 
@@ -99,7 +102,7 @@ class MetastoreCatalog(CommittingCatalog):
         updates: Sequence[TableUpdate],
         base: LoadedTable | None,
     ) -> Swap:
-        # the swap refuses a pointer that is not where `base` was loaded from
+        # the swap refuses a pointer that differs from the location of `base`
         current = self.load_table(identifier) if base is None else base
         io = self._storage(current.metadata.location)
         own = own_folders(self, current)
@@ -113,12 +116,15 @@ class MetastoreCatalog(CommittingCatalog):
         return outcome
 
     def drop_table(self, identifier: TableIdentifier) -> None:
-        """Forget the table; its files stay. Raises `NoSuchTableError`."""
+        """Remove the table from the catalog and keep its files; raise `NoSuchTableError`."""
         if not self._delete_pointer(identifier):
             raise self._no_such_table(identifier)
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
-        """Raises `NoSuchTableError`, `TableAlreadyExistsError`, `NoSuchNamespaceError`."""
+        """Rename a table.
+
+        Raise `NoSuchTableError`, `TableAlreadyExistsError` or `NoSuchNamespaceError`.
+        """
         check_identifier(target)
         if not self.table_exists(source):
             raise self._no_such_table(source)
@@ -127,7 +133,7 @@ class MetastoreCatalog(CommittingCatalog):
             raise self._no_such_table(source)
 
     def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
-        """Adopt an existing metadata file; raises `TableAlreadyExistsError`."""
+        """Register an existing metadata file as a table; raise `TableAlreadyExistsError`."""
         self._require_free(identifier)
         metadata = self._read(metadata_location)
         table = self._loaded(identifier, metadata_location, metadata)
@@ -143,10 +149,10 @@ class MetastoreCatalog(CommittingCatalog):
         expected: str | None = None,
         refusal: IcebergError,
     ) -> Outcome[None]:
-        """The outcome of a swap that was sent and not answered.
+        """Find out the outcome of a swap that was sent but not answered.
 
-        `refusal` is the error where the pointer has moved on from what the swap asked for, so
-        that the swap can never be applied any more.
+        `refusal` is the error for a pointer that another commit has moved away from `expected`, so
+        that the swap can no longer be applied.
         """
         not_known = unknown(f"table {identifier}", cause)
         try:
@@ -162,7 +168,7 @@ class MetastoreCatalog(CommittingCatalog):
         logged = {entry.metadata_file for entry in log}
         if new in logged:
             return Done(None)
-        # without the old location in it, the log may have been cut after our commit
+        # if the log lacks the old location, entries may have been removed after our commit
         if expected in logged or (expected is None and not logged):
             return Refused(caused_by(refusal, cause))
         return not_known

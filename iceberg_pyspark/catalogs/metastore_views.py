@@ -1,7 +1,7 @@
-"""Views of catalogs that store a pointer to each view's metadata file.
+"""Views of the catalogs that store a pointer to each view's metadata file.
 
-The steps around the swap are those of tables (`pointer_swap.py`), except for files: a view has no
-metadata log, and none of its files is deleted.
+The steps around the swap are the same as for tables (`pointer_swap.py`), except for files: a view
+has no metadata log, and none of its files is deleted.
 """
 
 from __future__ import annotations
@@ -41,26 +41,32 @@ _log = logging.getLogger(__name__)
 
 
 class MetastoreViewCatalog(MetastoreCatalog):
-    """Tables and views by their pointers; no view has the name of a table."""
+    """A catalog that stores pointers to tables and views, which share one set of names."""
 
     @abstractmethod
     def _view_pointer(self, identifier: TableIdentifier) -> str | None:
-        """The location of a view's current metadata file; None: there is no such view."""
+        """Return the location of a view's metadata file, or None if there is no such view."""
 
     @abstractmethod
     def _publish_view(self, view: LoadedView) -> Outcome[None]:
-        """Give a view its first pointer; refused where the name has one, be it a table's."""
+        """Store a view's first pointer;
+
+        `Refused` if the name already belongs to a view or table.
+        """
 
     @abstractmethod
     def _swap_view(self, base: LoadedView, committed: LoadedView) -> Outcome[None]:
-        """Replace a pointer; refused with `self._view_conflict` where it is not `base`'s."""
+        """Replace a pointer;
+
+        `Refused` with `self._view_conflict` if the pointer is not `base`'s.
+        """
 
     def _view_outcome(
         self, identifier: TableIdentifier, new: str, cause: BaseException
     ) -> Outcome[None]:
-        """The outcome of a swap that was sent and not answered.
+        """Find out the outcome of a swap that was sent but not answered.
 
-        A view has no log of its files, so that a pointer that has moved on tells nothing.
+        View metadata has no log of earlier files, so a pointer to a third file proves nothing.
         """
         try:
             if self._view_pointer(identifier) == new:
@@ -71,18 +77,21 @@ class MetastoreViewCatalog(MetastoreCatalog):
 
     @abstractmethod
     def _delete_view_pointer(self, identifier: TableIdentifier) -> bool:
-        """Whether there was one."""
+        """Delete a pointer; return whether the pointer existed."""
 
     @abstractmethod
     def _rename_view_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
-        """Whether there was one; raises `self._view_already_exists` where the target has one."""
+        """Rename a pointer; return whether the pointer existed.
+
+        Raise `self._view_already_exists` if the target has a pointer.
+        """
 
     def view_exists(self, identifier: TableIdentifier) -> bool:
-        """Whether the view is there."""
+        """Return whether the view exists."""
         return self._view_pointer(identifier) is not None
 
     def load_view(self, identifier: TableIdentifier) -> LoadedView:
-        """Raises `NoSuchViewError`."""
+        """Load the view's current metadata; raise `NoSuchViewError` if there is no such view."""
         location = self._view_pointer(identifier)
         if location is None:
             raise self._no_such_view(identifier)
@@ -94,11 +103,11 @@ class MetastoreViewCatalog(MetastoreCatalog):
         )
 
     def default_view_location(self, identifier: TableIdentifier) -> str:
-        """Where a new view of that name goes when no location is given."""
+        """Return the location of a new view of this name if the user specifies no location."""
         return self.default_table_location(identifier)
 
     def create_view(self, identifier: TableIdentifier, metadata: ViewMetadata) -> LoadedView:
-        """Publish the first metadata of a new view; raises `ViewAlreadyExistsError`."""
+        """Publish the first metadata of a new view; raise `ViewAlreadyExistsError`."""
         self._require_free_for_view(identifier)
         io = self._storage(metadata.location)
         location = first_metadata_location(metadata, self._config)
@@ -140,12 +149,15 @@ class MetastoreViewCatalog(MetastoreCatalog):
         return swap_pointer(io, committed, lambda: self._swap_view(current, committed))
 
     def drop_view(self, identifier: TableIdentifier) -> None:
-        """Forget the view; its files stay. Raises `NoSuchViewError`."""
+        """Remove the view from the catalog and keep its files; raise `NoSuchViewError`."""
         if not self._delete_view_pointer(identifier):
             raise self._no_such_view(identifier)
 
     def rename_view(self, source: TableIdentifier, target: TableIdentifier) -> None:
-        """Raises `NoSuchViewError`, `ViewAlreadyExistsError`, `NoSuchNamespaceError`."""
+        """Rename a view.
+
+        Raise `NoSuchViewError`, `ViewAlreadyExistsError` or `NoSuchNamespaceError`.
+        """
         check_identifier(target)
         if not self.view_exists(source):
             raise self._no_such_view(source)

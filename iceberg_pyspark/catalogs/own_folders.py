@@ -1,8 +1,9 @@
-"""The folders that a catalog knows as a table's own: files are deleted only in these.
+"""The folders that a catalog knows to be a table's own: files are deleted only in these folders.
 
-A metadata file at `<folder>/metadata/<file>`, to which the pointer refers, makes `<folder>` the
-table's. The location in the metadata counts only if it is this folder, or the catalog's default
-location for the table's name; any other location (`/`, a parent folder, another table's) does not.
+If the pointer refers to a metadata file at `<folder>/metadata/<file>`, then `<folder>` belongs to
+the table. The location in the metadata counts only if it is this folder, or the catalog's default
+location for the table's name; any other location (`/`, a parent folder, another table's) does not
+count.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class _Places(Protocol):
 
 
 def own_folders(catalog: _Places, loaded: LoadedTable) -> OwnFolders:
-    """The folders of a table; raises nothing, and where in doubt there are fewer.
+    """Return the table's own folders; raise nothing, and leave out every doubtful folder.
 
-    A table that is not created yet has no metadata location: its location is taken as it is.
+    A table that is not created yet has no metadata location, so its location is trusted.
     """
     claimed, pointer = loaded.metadata.location, loaded.metadata_location
     if not pointer:
@@ -46,7 +47,7 @@ def own_folders(catalog: _Places, loaded: LoadedTable) -> OwnFolders:
         folders = (*folders, claimed)
     return OwnFolders(
         folders=_not_shared(catalog, *folders),
-        # as `write.metadata.path` has it; other tables may keep files there too
+        # a folder from `write.metadata.path`, in which other tables may keep files too
         metadata_folder=None if is_conventional else parent,
     )
 
@@ -61,7 +62,7 @@ def _is_default(catalog: _Places, loaded: LoadedTable) -> bool:
 
 
 def _not_shared(catalog: _Places, *folders: str) -> tuple[str, ...]:
-    """Those of the folders that do not hold the whole warehouse."""
+    """Return the folders that do not contain the whole warehouse."""
     warehouse = catalog.properties.get(WAREHOUSE)
     if warehouse is None:
         return folders

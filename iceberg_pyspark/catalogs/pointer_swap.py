@@ -1,8 +1,8 @@
 """Commits of catalogs with pointers to metadata files: write the next file, swap the pointer.
 
-For catalogs with metastore-style names, `00003-<uuid>.metadata.json`. The catalog implements the
-swap, and its outcome decides about the new file: a refused swap removes it, an unknown outcome
-keeps it. Specification, "Optimistic Concurrency" and "Metastore Tables".
+For catalogs with metastore-style file names, `00003-<uuid>.metadata.json`. The catalog implements
+the swap, and the outcome of the swap decides about the new file: a refused swap removes the file,
+an unknown outcome keeps the file. Specification, "Optimistic Concurrency" and "Metastore Tables".
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ def next_metadata(
     requirements: Sequence[TableRequirement],
     updates: Sequence[TableUpdate],
 ) -> TableMetadata:
-    """The metadata after a commit; `base` itself where nothing changes, None for a new table.
+    """Return the metadata after a commit, or `base` itself if nothing changes.
 
-    Raises the `IcebergError` of the requirement or update that does not fit the base.
+    `base` is None for a new table. Raise the `IcebergError` of a requirement or update that does
+    not fit `base`.
     """
     for requirement in requirements:
         check_requirement(requirement, base)
@@ -72,7 +73,7 @@ def next_metadata(
 
 
 def metadata_folder(metadata: TableMetadata | ViewMetadata) -> str:
-    """Where metadata files go: `write.metadata.path`, or `metadata` below the location."""
+    """Return the folder of metadata files: `write.metadata.path`, or `metadata` in the location."""
     configured = metadata.properties.get(WRITE_METADATA_PATH)
     return configured.rstrip("/") if configured else f"{metadata.location}/metadata"
 
@@ -80,7 +81,7 @@ def metadata_folder(metadata: TableMetadata | ViewMetadata) -> str:
 def first_metadata_location(
     metadata: TableMetadata | ViewMetadata, config: Mapping[str, str]
 ) -> str:
-    """An unused name for the metadata file of a new table or view."""
+    """Return an unused location for the first metadata file of a new table or view."""
     folder = metadata_folder(metadata)
     _check_store(folder, metadata.location, config)
     return f"{folder}/{_file_name(metadata, 0)}"
@@ -89,11 +90,11 @@ def first_metadata_location(
 def next_metadata_location(
     current: LoadedTable | LoadedView, metadata: TableMetadata | ViewMetadata
 ) -> str:
-    """An unused name for the next metadata file of a table or view.
+    """Return an unused location for the next metadata file of a table or view.
 
-    It lies beside the current one, unless it is this change that moves the table: where the pointer
-    is tells the catalog which folders are the table's own, and if metadata that somebody else wrote
-    could move it, that metadata would tell.
+    The file is created beside the current file, unless this change itself changes the metadata
+    folder. The folder of the pointer tells the catalog which folders are the table's own, so older
+    metadata, which somebody else may have written, must not move the pointer.
     """
     here, folder = current.metadata_location, metadata_folder(metadata)
     if folder == metadata_folder(current.metadata):
@@ -104,14 +105,14 @@ def next_metadata_location(
 
 
 def _file_name(metadata: TableMetadata | ViewMetadata, version: int) -> str:
-    # the defaults are Java's
+    # as in Java
     default: MetadataCodec = "gzip" if isinstance(metadata, ViewMetadata) else "none"
     codec = metadata_codec(metadata.properties, default)
     return new_metadata_file_name(version, str(uuid.uuid4()), codec)
 
 
 def _check_store(folder: str, table_location: str, config: Mapping[str, str]) -> None:
-    """Refuse a folder in a store that the table may not read."""
+    """Raise `LocationRefusedError` if the folder is in a store that the table may not read."""
     if read_rule(config) is not ReadRule.ANY_STORE and not is_in_store(folder, table_location):
         raise LocationRefusedError(
             f"metadata files cannot go to {folder}: that is another store than "
@@ -149,10 +150,10 @@ def commit_by_swap(
     updates: Sequence[TableUpdate],
     swap: Callable[[LoadedTable, LoadedTable], Outcome[None]],
 ) -> Outcome[LoadedTable]:
-    """Check, apply, write, and swap the pointer from the current location to the new one.
+    """Check the requirements, apply the updates, write the metadata file and swap the pointer.
 
-    `own` are the folders in which files of the table may be deleted. `swap(current, committed)` is
-    `Refused` with a `CommitConflictError` if the pointer is not at `current`'s any more.
+    `own` lists the folders in which files of the table may be deleted. `swap(current, committed)`
+    returns `Refused` with a `CommitConflictError` if the pointer no longer refers to `current`.
     """
     base = current.metadata
     try:
@@ -178,7 +179,7 @@ def commit_by_swap(
 def swap_pointer(
     io: FileIO, committed: _Loaded, swap: Callable[[], Outcome[None]]
 ) -> Outcome[_Loaded]:
-    """Swap; a refused swap removes the metadata file."""
+    """Swap the pointer; delete the new metadata file if the swap is refused."""
     try:
         outcome = swap()
     except Exception as e:  # noqa: BLE001 - whatever it is, the pointer may have moved before it
@@ -197,23 +198,23 @@ def _remove_metadata(io: FileIO, location: str, _proof: NotCommitted) -> None:
     try:
         io.delete(location)
     except IcebergError as e:
-        # a file left over is an orphan; the outcome must not change
+        # a remaining file is an orphan file; the outcome must not change
         _log.warning("could not delete %s: %s", location, e)
 
 
 def delete_trimmed_metadata(
     io: FileIO, own: OwnFolders, base: TableMetadata, metadata: TableMetadata
 ) -> None:
-    """Delete the metadata files that this commit dropped from the log, if the table asks for it.
+    """Delete the metadata files that this commit removed from the log, if the table is set to.
 
-    Only files in the table's own folders that the committed metadata no longer lists, and that by
-    their names are metadata files: the log may be somebody else's work.
-    The commit is done: a failure here is logged and has no other effect.
+    Delete only metadata files (by their names) in the table's own folders that the committed
+    metadata no longer lists, because another writer may have put any location into the log. The
+    commit is done, so a failure here is only logged.
     """
     with after_commit(f"deleting trimmed metadata of {metadata.location}"):
         if not METADATA_DELETE_AFTER_COMMIT.of(metadata.properties):
             return
-        # an upgrade gives files in the log their schemes
+        # an upgrade may add the scheme to the locations in the log
         logged = {s for entry in metadata.metadata_log for s in spellings(entry.metadata_file)}
         for entry in base.metadata_log:
             file = entry.metadata_file

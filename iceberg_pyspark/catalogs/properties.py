@@ -30,9 +30,9 @@ class CatalogProperties(Mapping[str, str]):
 
 
 def storage_properties(properties: Mapping[str, str]) -> CatalogProperties:
-    """The properties for storage; nothing of the catalog itself (its URI, its password).
+    """Return the properties for storage, without those of the catalog itself (URI, password).
 
-    Where tables may read belongs to it.
+    The settings of the locations that tables may read are storage properties.
     """
     return CatalogProperties(
         {
@@ -44,7 +44,7 @@ def storage_properties(properties: Mapping[str, str]) -> CatalogProperties:
 
 
 def required_property(name: str, properties: Mapping[str, str], key: str, remedy: str) -> str:
-    """A property a catalog cannot do without."""
+    """Return a required property; raise `InvalidRequestError` if it is missing or empty."""
     value = properties.get(key)
     if not value:
         raise InvalidRequestError(f"catalog '{name}' needs the property '{key}': {remedy}")

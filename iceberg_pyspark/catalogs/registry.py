@@ -1,7 +1,7 @@
 """Creates a catalog from its name and properties.
 
 The types are a closed list: a class named in properties is never imported. Without any
-configuration there is the embedded catalog: an SQLite file beside its tables in the folder
+configuration, there is the embedded catalog: an SQLite file beside its tables in the folder
 `iceberg-warehouse` of the working folder (`sql/open_catalog.py`). `configuration.py` finds the
 properties.
 """
@@ -47,7 +47,7 @@ _TYPE_OF_SCHEME = {
     "mysql": "sql",
     "mariadb": "sql",
 }
-# names users have in their Spark configuration; only these words are known, nothing is loaded
+# class names from users' Spark configurations; only these names are known, and no class is loaded
 _TYPE_OF_JAVA_CLASS = {
     "org.apache.iceberg.jdbc.JdbcCatalog": "sql",
     "org.apache.iceberg.hadoop.HadoopCatalog": "hadoop",
@@ -59,10 +59,10 @@ _TYPE_OF_JAVA_CLASS = {
 
 
 def load_catalog(name: str | None = None, **properties: str) -> Catalog:
-    """The catalog of that name; explicit properties win over environment and `.pyiceberg.yaml`.
+    """Open a catalog; explicit properties win over the environment and `.pyiceberg.yaml`.
 
-    Property names with dots and dashes are given as `**{"s3.region": "eu-west-1"}`. No name: the
-    default catalog, which is embedded in the working folder if nothing is configured for it.
+    Pass property names with dots and dashes as `**{"s3.region": "eu-west-1"}`. Without a name, open
+    the default catalog, which is embedded in the working folder if nothing is configured for it.
     """
     environment = os.environ
     catalog_name = default_name(environment) if name is None else name
@@ -78,7 +78,7 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
         )
     match _type_of(catalog_name, merged):
         case "sql":
-            # SQLAlchemy takes a third of a second to import, which no other catalog needs to pay
+            # importing SQLAlchemy takes a third of a second, which other catalogs should not pay
             from iceberg_pyspark.catalogs.sql.open_catalog import open_sql_catalog  # noqa: PLC0415
 
             return open_sql_catalog(catalog_name, merged)
@@ -96,7 +96,7 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
 
 def _rest_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
     try:
-        # httpx is an extra, which other catalogs need not have
+        # httpx is an extra, which other catalogs do not need
         from iceberg_pyspark.catalogs.rest.catalog import RestCatalog  # noqa: PLC0415
     except ModuleNotFoundError as e:
         if e.name != "httpx":

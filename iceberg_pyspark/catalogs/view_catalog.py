@@ -1,6 +1,7 @@
 """The interface of catalogs with views, which share the namespaces of tables.
 
-A view and a table cannot have the same name. Commits are those of the REST catalog, as for tables.
+A view and a table cannot have the same name. A commit consists of requirements and updates, as for
+tables.
 """
 
 from __future__ import annotations
@@ -30,26 +31,26 @@ class ViewCatalog(Protocol):
     """The operations of a catalog that has views."""
 
     def list_views(self, namespace: Namespace) -> list[TableIdentifier]:
-        """Views directly in a namespace; raises `NoSuchNamespaceError`."""
+        """Return the views directly in a namespace; raise `NoSuchNamespaceError`."""
         ...
 
     def view_exists(self, identifier: TableIdentifier) -> bool:
-        """Whether the view is there."""
+        """Return whether the view exists."""
         ...
 
     def load_view(self, identifier: TableIdentifier) -> LoadedView:
-        """Raises `NoSuchViewError`."""
+        """Load the view's current metadata; raise `NoSuchViewError` if there is no such view."""
         ...
 
     def default_view_location(self, identifier: TableIdentifier) -> str:
-        """Where a new view of that name goes when no location is given."""
+        """Return the location of a new view of this name if the user specifies no location."""
         ...
 
     def create_view(self, identifier: TableIdentifier, metadata: ViewMetadata) -> LoadedView:
         """Publish the first metadata of a new view.
 
-        Raises `ViewAlreadyExistsError` where a view or table has the name,
-        `CommitStateUnknownError` where the view may be there.
+        Raise `ViewAlreadyExistsError` if a view or table has the name, or `CommitStateUnknownError`
+        if the view may exist now.
         """
         ...
 
@@ -63,9 +64,12 @@ class ViewCatalog(Protocol):
         ...
 
     def drop_view(self, identifier: TableIdentifier) -> None:
-        """Forget the view; its files stay. Raises `NoSuchViewError`."""
+        """Remove the view from the catalog and keep its files; raise `NoSuchViewError`."""
         ...
 
     def rename_view(self, source: TableIdentifier, target: TableIdentifier) -> None:
-        """Raises `NoSuchViewError`, `ViewAlreadyExistsError`, `NoSuchNamespaceError`."""
+        """Rename a view.
+
+        Raise `NoSuchViewError`, `ViewAlreadyExistsError` or `NoSuchNamespaceError`.
+        """
         ...

@@ -15,7 +15,7 @@ WAREHOUSE = "warehouse"
 
 
 def absolute_location(location: str) -> str:
-    """A location that means the same everywhere: a relative path starts at the working folder.
+    """Return a location for all processes; a relative path starts at the working folder.
 
     >>> absolute_location("s3://bucket/warehouse/")
     's3://bucket/warehouse'
@@ -33,9 +33,10 @@ def default_location(
     *,
     namespace_suffix: str = "",
 ) -> str:
-    """`<namespace's location>/<table>`, else `<warehouse>/<levels joined by slashes>/<table>`.
+    """Return `<namespace's location>/<table>`, or else `<warehouse>/<namespace levels>/<table>`.
 
-    Databases of Hive have the suffix `.db`: `<warehouse>/<database>.db/<table>`.
+    The databases of Hive have the suffix `.db`: `<warehouse>/<database>.db/<table>`. Raise
+    `InvalidRequestError` if neither location is set.
     """
     for level in (*identifier.namespace, identifier.name):
         check_folder_name(level)

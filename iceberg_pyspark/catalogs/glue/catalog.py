@@ -1,8 +1,8 @@
 """A catalog in AWS Glue, compatible with Java's GlueCatalog and PyIceberg's.
 
-A commit is an UpdateTable with the table version that was read, which Glue refuses if the version
-has changed. Names have one namespace level, a Glue database. `tables.py` has the entries of tables,
-`client.py` the requests and their errors.
+A commit calls UpdateTable with the table version that was read; Glue refuses the call if the
+version has changed. A namespace has one level, a Glue database. `tables.py` builds the entries of
+tables; `client.py` sends the requests and translates their errors.
 """
 
 from __future__ import annotations
@@ -48,7 +48,10 @@ _CHANGED = "ConcurrentModificationException"
 
 
 class GlueCatalog(MetastoreCatalog):
-    """Tables of a Glue data catalog; `io` None: storage is chosen by location."""
+    """The tables of an AWS Glue data catalog.
+
+    If `io` is None, the location of each file decides which storage is used.
+    """
 
     def __init__(
         self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None
@@ -64,7 +67,7 @@ class GlueCatalog(MetastoreCatalog):
     # namespaces
 
     def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
-        """The databases; one of them has no children."""
+        """Return the databases as namespaces; a database has no child namespaces."""
         if parent:
             self._require_namespace(parent)
             return []
@@ -73,7 +76,7 @@ class GlueCatalog(MetastoreCatalog):
     def create_namespace(
         self, namespace: Namespace, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Raises `NamespaceAlreadyExistsError`."""
+        """Create a database; raise `NamespaceAlreadyExistsError` if the database exists."""
         check_namespace(namespace)
         if len(namespace) > 1:
             raise UnsupportedFeatureError(
@@ -92,10 +95,10 @@ class GlueCatalog(MetastoreCatalog):
             ) from e
 
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        """Drop an empty database; raise `NoSuchNamespaceError` or `NamespaceNotEmptyError`."""
         check_namespace(namespace)
         self._require_namespace(namespace)
-        # Glue would drop the tables of other tools along with it
+        # Glue would also drop the tables of other tools in the database
         tables = self._glue.call("get_tables", DatabaseName=namespace[0], MaxResults=1)
         if tables.get("TableList"):
             raise NamespaceNotEmptyError(
@@ -105,7 +108,7 @@ class GlueCatalog(MetastoreCatalog):
         self._glue.call("delete_database", Name=namespace[0])
 
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Whether there is such a database; the empty namespace is the catalog itself."""
+        """Return whether the database exists; the empty namespace is the catalog itself."""
         return not namespace or self._database(namespace) is not None
 
     def _namespace_properties(self, namespace: Namespace) -> dict[str, str]:
@@ -114,7 +117,7 @@ class GlueCatalog(MetastoreCatalog):
     def update_namespace_properties(
         self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
     ) -> None:
-        """Remove and set namespace properties; of two clients at once the later one wins."""
+        """Remove and set namespace properties; of two concurrent updates, the later one wins."""
         check_namespace(namespace)
         properties = self.load_namespace_properties(namespace)
         remaining_properties = {k: v for k, v in properties.items() if k not in removals}
@@ -136,7 +139,7 @@ class GlueCatalog(MetastoreCatalog):
     # tables
 
     def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
-        """Iceberg's tables in a database; raises `NoSuchNamespaceError`."""
+        """Return the Iceberg tables in a database; raise `NoSuchNamespaceError`."""
         if not namespace:
             return []
         if not is_database_name(namespace):
@@ -151,12 +154,12 @@ class GlueCatalog(MetastoreCatalog):
         return [TableIdentifier(namespace=namespace, name=name) for name in names]
 
     def table_exists(self, identifier: TableIdentifier) -> bool:
-        """Whether the table is there, and is Iceberg's."""
+        """Return whether the table exists and is an Iceberg table."""
         table = self._table(identifier)
         return table is not None and is_iceberg(table)
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
-        """Where a new table of that name goes when no location is given."""
+        """Return the location of a new table of this name if the user specifies no location."""
         return default_location(
             self._name,
             self._properties,
@@ -200,7 +203,7 @@ class GlueCatalog(MetastoreCatalog):
         super()._require_free(identifier)
         check_name(identifier.name)
         if self._table(identifier) is not None:
-            # another tool's
+            # a table of another tool has the name
             raise self._already_exists(identifier)
 
     def _publish_table(self, table: LoadedTable) -> Outcome[None]:
@@ -279,7 +282,7 @@ class GlueCatalog(MetastoreCatalog):
         return True
 
     def _rename_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
-        """Glue has no renaming: the table has both names for a moment."""
+        """Create the table under the new name, then delete the old one: Glue cannot rename."""
         table = self._table(source)
         if table is None:
             return False
@@ -295,7 +298,7 @@ class GlueCatalog(MetastoreCatalog):
             raise
         moved = self._table(source)
         if moved is None or moved.get("VersionId") != table.get("VersionId"):
-            # a commit came between: it is in the source, and not in the copy
+            # another commit came in between: the source has its changes, the copy does not
             self._glue.call("delete_table", DatabaseName=target.namespace[0], Name=target.name)
             raise CatalogUnavailableError(
                 f"table {source} changed during the rename, so it was not renamed; try again"

@@ -1,8 +1,8 @@
 """Calls of AWS Glue through botocore: settings and errors.
 
-A change has three outcomes. Glue's answer that nothing was done is a refusal if botocore has sent
-the request only once. After a server error, a lost connection, or a refusal of a repeated request,
-it is unknown whether the first request took effect.
+A change has three outcomes. If Glue answers that nothing was done, and botocore has sent the
+request only once, the change is refused. After a server error, a lost connection, or a refusal of a
+repeated request, it is unknown whether the first request took effect.
 """
 
 from __future__ import annotations
@@ -31,11 +31,14 @@ _NOT_AUTHORIZED = (
 )
 _SERVER_ERROR = 500
 _UNDECIDED = ("OperationTimeoutException",)
-"""Errors that Glue gives the status of a refusal, and that say nothing about what was done."""
+"""Error codes with the HTTP status of a refusal that do not prove that nothing was done."""
 
 
 class GlueAnswerError(CatalogError):
-    """Glue refused a request: `code` is its error, `is_certain` whether nothing was done."""
+    """An error answer of Glue:
+
+    `code` is Glue's error code, `is_certain` means that nothing was done.
+    """
 
     def __init__(self, message: str, code: str, is_certain: bool) -> None:
         super().__init__(message)
@@ -47,7 +50,7 @@ class GlueAnswerError(CatalogError):
 
 
 class GlueClient:
-    """Glue as a catalog's properties reach it; plain data until the first call."""
+    """A client of Glue, made from a catalog's properties; the first call connects."""
 
     def __init__(self, catalog: str, properties: Mapping[str, str]) -> None:
         self._catalog = catalog
@@ -63,9 +66,9 @@ class GlueClient:
         return f"GlueClient({self._catalog!r})"
 
     def call(self, operation: str, **arguments: Any) -> Any:
-        """The answer of an operation, `get_table` and so on.
+        """Call a Glue operation, such as `get_table`, and return its answer.
 
-        Raises `GlueAnswerError`, `CatalogUnavailableError` where no answer came.
+        Raise `GlueAnswerError` for an error answer, `CatalogUnavailableError` if no answer arrived.
         """
         from botocore.exceptions import (  # noqa: PLC0415
             BotoCoreError,
@@ -89,7 +92,7 @@ class GlueClient:
             ) from harmless_cause(e, self._secrets)
 
     def pages(self, operation: str, key: str, **arguments: Any) -> Iterator[Any]:
-        """The items of all pages of a list."""
+        """Yield the items of all pages of a list operation."""
         token: dict[str, str] = {}
         while True:
             page = self.call(operation, **arguments, **token)

@@ -1,6 +1,6 @@
-"""Databases and tables in Glue: which are Iceberg's, and their entries.
+"""Databases and tables in Glue: how to recognize Iceberg tables, and the entries to write.
 
-The keys are those of Java's GlueCatalog and of PyIceberg's.
+The keys are the same as in Java's GlueCatalog and in PyIceberg.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOCATION = "location"
 _NAME = re.compile(r"[a-z0-9_]{1,255}")
 _DATABASE_NAME = re.compile(r"[a-z0-9_]{1,252}")
 _MAX_COMMENT = 255
-# what an update may send back of a table as Glue gives it
+# the fields of a table answer that an UpdateTable request may contain
 _INPUT_KEYS = (
     "Name",
     "Description",
@@ -37,22 +37,22 @@ _INPUT_KEYS = (
 
 
 def is_iceberg(table: Mapping[str, Any]) -> bool:
-    """Whether a table of Glue is Iceberg's."""
+    """Return whether a Glue table is an Iceberg table."""
     return str((table.get("Parameters") or {}).get(_TABLE_TYPE, "")).upper() == _ICEBERG
 
 
 def is_database_name(namespace: Namespace) -> bool:
-    """Whether a namespace can be a database of Glue at all."""
+    """Return whether a namespace is a valid Glue database name."""
     return len(namespace) == 1 and _DATABASE_NAME.fullmatch(namespace[0]) is not None
 
 
 def is_table_name(identifier: TableIdentifier) -> bool:
-    """Whether an identifier can be a table's in Glue at all."""
+    """Return whether an identifier is a valid Glue database name and table name."""
     return is_database_name(identifier.namespace) and _NAME.fullmatch(identifier.name) is not None
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that Glue would change, or that its other clients could not read."""
+    """Refuse a name that Glue would change, or that other clients of Glue could not read."""
     if _DATABASE_NAME.fullmatch(name) is None:
         raise InvalidRequestError(
             f"name {name!r}: a name in Glue has 1 to 252 lower-case letters a to z, digits and _"
@@ -60,7 +60,7 @@ def check_name(name: str) -> None:
 
 
 def new_table_input(table: LoadedTable) -> dict[str, Any]:
-    """The table that Glue is to make."""
+    """Return the input of Glue's CreateTable for a new Iceberg table."""
     return {
         "Name": table.identifier.name,
         "TableType": "EXTERNAL_TABLE",
@@ -76,7 +76,7 @@ def new_table_input(table: LoadedTable) -> dict[str, Any]:
 def next_table_input(
     table: Mapping[str, Any], expected: str, committed: LoadedTable
 ) -> dict[str, Any]:
-    """The table after a commit: what other tools have put there stays."""
+    """Return the input of Glue's UpdateTable after a commit; entries of other tools are kept."""
     return {
         **renamed_table_input(table, committed.identifier.name),
         "Parameters": {
@@ -90,13 +90,13 @@ def next_table_input(
 
 
 def renamed_table_input(table: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The same table under another name."""
+    """Return the input of Glue's CreateTable for the same table under another name."""
     fields = {key: table[key] for key in _INPUT_KEYS if table.get(key) is not None}
     return {**fields, "Name": name}
 
 
 def database_input(name: str, properties: Mapping[str, str]) -> dict[str, Any]:
-    """The database of a namespace with these properties."""
+    """Return the database input for a namespace with these properties."""
     fields: dict[str, Any] = {"Name": name}
     if comment := properties.get(_COMMENT):
         fields["Description"] = comment
@@ -107,7 +107,7 @@ def database_input(name: str, properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 def namespace_properties(database: Mapping[str, Any]) -> dict[str, str]:
-    """The properties of a namespace that a database of Glue stands for."""
+    """Return the namespace properties that a Glue database represents."""
     properties = dict(database.get("Parameters") or {})
     if database.get("Description"):
         properties[_COMMENT] = database["Description"]

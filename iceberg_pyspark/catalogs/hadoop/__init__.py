@@ -1,1 +1,1 @@
-"""A catalog whose tables are folders, and tables by their path."""
+"""A catalog whose tables are folders, and tables that are addressed by their path."""

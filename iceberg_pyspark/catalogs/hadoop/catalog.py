@@ -1,9 +1,9 @@
 """A catalog that is a folder tree: Java HadoopCatalog's `<warehouse>/<namespace>/<table>`.
 
-For local file systems and object stores with exclusive creation of files. `tables.py` reads and
-commits tables. A folder is a table if its `metadata` folder has a version; a `metadata` folder with
-other files is left from a dropped table or an interrupted create; every other folder is a
-namespace.
+It works on local file systems, HDFS, and object stores that can create a file exclusively.
+`tables.py` reads and commits tables. A folder is a table if its `metadata` folder contains a
+version file. A `metadata` folder with only other files remains from a dropped table or an
+interrupted create. Every other folder is a namespace.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ _METADATA = "metadata"
 
 
 class FilesystemCatalog(CommittingCatalog):
-    """Tables in the folders of a warehouse; `io` None: storage is chosen by location."""
+    """The tables in the folders of a warehouse.
+
+    If `io` is None, the location of each file decides which storage is used.
+    """
 
     def __init__(
         self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None
@@ -74,7 +77,7 @@ class FilesystemCatalog(CommittingCatalog):
         return f"FilesystemCatalog({self._name!r}, {redact_text(self._warehouse)!r})"
 
     def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
-        """Direct children of a namespace."""
+        """Return the direct children of a namespace."""
         self._require_namespace(parent)
         folder = self._folder(parent)
         return [
@@ -86,7 +89,11 @@ class FilesystemCatalog(CommittingCatalog):
     def create_namespace(
         self, namespace: Namespace, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Raises `NamespaceAlreadyExistsError`; properties have no place and are refused."""
+        """Create the folder of a namespace and of its parents.
+
+        Raise `NamespaceAlreadyExistsError` if the folder exists. Namespace properties cannot be
+        stored and are refused.
+        """
         check_namespace(namespace)
         if properties:
             raise self._no_properties()
@@ -104,12 +111,15 @@ class FilesystemCatalog(CommittingCatalog):
             ) from e
 
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`: any file counts."""
+        """Drop a namespace.
+
+        Raise `NoSuchNamespaceError`, or `NamespaceNotEmptyError` if the folder contains any file.
+        """
         check_namespace(namespace)
         self._require_namespace(namespace)
         folder = self._folder(namespace)
         for name in self._visible_folders(folder):
-            # of a table that was purged: folders, and no file in them
+            # a purged table leaves its folders behind, without files
             if {_DATA, _METADATA} & {*self._folders.list(f"{folder}/{name}")[0]}:
                 self._folders.remove_empty_below(f"{folder}/{name}")
         if not self._folders.remove_empty(folder):
@@ -120,26 +130,26 @@ class FilesystemCatalog(CommittingCatalog):
             )
 
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Whether there is a folder that is no table's."""
+        """Return whether the folder exists and is not the folder of a table."""
         if not namespace:
             return True
         folder = self._folder(namespace)
         return self._folders.exists(folder) and not self._is_used(folder)
 
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
-        """Its folder as `location`. Raises `NoSuchNamespaceError`."""
+        """Return the namespace's folder as `location`; raise `NoSuchNamespaceError`."""
         self._require_namespace(namespace)
         return {LOCATION: self._folder(namespace)}
 
     def update_namespace_properties(
         self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
     ) -> None:
-        """Refused: a folder has no place for them."""
+        """Raise `UnsupportedFeatureError`: a folder cannot store properties."""
         self._require_namespace(namespace)
         raise self._no_properties()
 
     def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
-        """Tables directly in a namespace; raises `NoSuchNamespaceError`."""
+        """Return the tables directly in a namespace; raise `NoSuchNamespaceError`."""
         self._require_namespace(namespace)
         folder = self._folder(namespace)
         return [
@@ -149,19 +159,19 @@ class FilesystemCatalog(CommittingCatalog):
         ]
 
     def table_exists(self, identifier: TableIdentifier) -> bool:
-        """Whether the table is there."""
+        """Return whether the table's folder contains a version."""
         return self._is_table(self.default_table_location(identifier))
 
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
-        """Raises `NoSuchTableError`."""
+        """Load the current version; raise `NoSuchTableError` if there is none."""
         return self._table(identifier, self._current(identifier))
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
-        """The only place a table of that name can be."""
+        """Return the only location that a table of this name can have."""
         return self._folder((*identifier.namespace, identifier.name))
 
     def check_new_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> None:
-        """Refuse what no table of a file system can have; `create_table` refuses it too."""
+        """Raise an `IcebergError` for metadata that `create_table` would refuse."""
         check_metadata(metadata, self.default_table_location(identifier))
 
     def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
@@ -186,20 +196,20 @@ class FilesystemCatalog(CommittingCatalog):
         return lambda: commit_next_version(io, folder, version, requirements, updates).map(table)
 
     def drop_table(self, identifier: TableIdentifier) -> None:
-        """Forget the table; its files stay. Raises `NoSuchTableError`."""
+        """Delete the table's version files and keep all others; raise `NoSuchTableError`."""
         io, folder = self._storage(self._warehouse), self.default_table_location(identifier)
         if not drop_versions(io, folder):
             raise self._no_such_table(identifier)
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
-        """Refused: the folder is the table, and its metadata holds absolute locations."""
+        """Raise `UnsupportedFeatureError`: metadata contains absolute locations in the folder."""
         raise UnsupportedFeatureError(
             f"catalog '{self._name}' of type hadoop cannot rename table {source}: its name is its "
             "folder"
         )
 
     def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
-        """Refused: a table is where its folder is."""
+        """Raise `UnsupportedFeatureError`: a table's folder determines its name."""
         raise UnsupportedFeatureError(
             f"catalog '{self._name}' of type hadoop cannot register {metadata_location}: its "
             "tables are the "
@@ -261,15 +271,16 @@ class FilesystemCatalog(CommittingCatalog):
         return any(map(is_version_file, self._folders.list(f"{folder}/{_METADATA}")[1]))
 
     def _is_used(self, folder: str) -> bool:
-        """Whether a folder is a table's, or holds what is left of one."""
+        """Return whether a folder belongs to a table, or contains the rest of a dropped table."""
         return bool(self._folders.list(f"{folder}/{_METADATA}")[1])
 
     def _is_free(self, folder: str) -> bool:
-        """Whether a table may begin in a folder: nothing but a table has ever been in it.
+        """Return whether a table may be created in a folder: only a table has ever used the folder.
 
-        It is empty, or holds the table's first data files, since a job that creates its table
-        writes the files first, or what is left of a table whose files were all removed. A namespace
-        can hold a table or a namespace called `data` or `metadata` too, but no data files there.
+        Such a folder is empty; or contains the first data files of the table, because a job that
+        creates its table writes the files first; or contains the empty folders of a purged table. A
+        namespace may contain a table or a namespace named `data` or `metadata`, but no data files
+        in it.
         """
         folders, files = self._folders.list(folder)
         metadata = self._folders.list(f"{folder}/{_METADATA}")

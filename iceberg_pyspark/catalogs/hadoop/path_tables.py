@@ -1,8 +1,8 @@
-"""Tables that are named by a path: a table's folder, or one metadata file.
+"""Tables that are named by a path: the table's folder, or one metadata file.
 
 A folder with versions (`versions.py`) can be read and written; the first write creates it. A folder
 whose metadata belongs to another catalog (`00003-<uuid>.metadata.json`) and a single metadata file
-are read-only, because that catalog would not see a commit made here.
+are read-only, because the other catalog would not see a commit made here.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _OWN_FOLDERS = {"metadata", "data"}
 
 
 def path_identifier(path: str) -> TableIdentifier:
-    """The identifier of the table at a path: no namespace, the absolute path as its name."""
+    """Return the identifier of the table at a path: no namespace, the absolute path as its name."""
     return TableIdentifier(namespace=(), name=absolute_location(path))
 
 
 class PathCatalog(CommittingCatalog):
-    """A catalog in which every path is a table's name, without namespaces.
+    """A catalog without namespaces, in which every path is the name of a table.
 
-    `io` None: storage is chosen by location.
+    If `io` is None, the location of each file decides which storage is used.
     """
 
     def __init__(
@@ -60,42 +60,42 @@ class PathCatalog(CommittingCatalog):
         return "PathCatalog()"
 
     def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
-        """None at all."""
+        """Return an empty list: there are no namespaces."""
         return []
 
     def create_namespace(
         self, namespace: Namespace, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Refused."""
+        """Raise `UnsupportedFeatureError`: there are no namespaces."""
         raise _no_namespaces()
 
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Refused."""
+        """Raise `UnsupportedFeatureError`: there are no namespaces."""
         raise _no_namespaces()
 
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Only the empty one."""
+        """Return whether the namespace is the empty one, the only namespace that exists."""
         return not namespace
 
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
-        """None at all."""
+        """Return an empty mapping: there are no namespace properties."""
         return {}
 
     def update_namespace_properties(
         self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
     ) -> None:
-        """Refused."""
+        """Raise `UnsupportedFeatureError`: there are no namespaces."""
         raise _no_namespaces()
 
     def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
-        """Refused: any folder may be a table."""
+        """Raise `UnsupportedFeatureError`: any folder may be a table."""
         raise UnsupportedFeatureError(
             "tables named by a path cannot be listed; use a catalog of type hadoop on their "
             "warehouse folder"
         )
 
     def table_exists(self, identifier: TableIdentifier) -> bool:
-        """Whether there is a table at the path."""
+        """Return whether there is a table at the path."""
         try:
             self.load_table(identifier)
         except NoSuchTableError:
@@ -103,7 +103,7 @@ class PathCatalog(CommittingCatalog):
         return True
 
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
-        """Raises `NoSuchTableError`."""
+        """Load the table from its folder or metadata file; raise `NoSuchTableError`."""
         location = _location(identifier)
         io = self._storage(location)
         if _METADATA_FILE.search(location):
@@ -121,14 +121,14 @@ class PathCatalog(CommittingCatalog):
         return self._loaded(identifier, file, read_table_metadata(io, file))
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
-        """The path itself."""
+        """Return the path itself; raise `InvalidRequestError` for a metadata file."""
         location = _location(identifier)
         if _METADATA_FILE.search(location):
             raise InvalidRequestError(f"{location} names a metadata file; a table needs a folder")
         return location
 
     def check_new_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> None:
-        """Refuse what no table of a file system can have; `create_table` refuses it too."""
+        """Raise an `IcebergError` for metadata that `create_table` would refuse."""
         check_metadata(metadata, self.default_table_location(identifier))
 
     def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
@@ -152,16 +152,16 @@ class PathCatalog(CommittingCatalog):
         return lambda: commit_next_version(io, location, version, requirements, updates).map(table)
 
     def drop_table(self, identifier: TableIdentifier) -> None:
-        """Forget the table; its files stay. Raises `NoSuchTableError`."""
+        """Delete the table's version files and keep all others; raise `NoSuchTableError`."""
         self._writable(identifier)
         drop_versions(self._storage(_location(identifier)), _location(identifier))
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
-        """Refused."""
+        """Raise `UnsupportedFeatureError`: a path cannot be renamed."""
         raise UnsupportedFeatureError(f"table {source} is its folder; it cannot be renamed")
 
     def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
-        """Refused."""
+        """Raise `UnsupportedFeatureError`: a path cannot refer to a file elsewhere."""
         raise UnsupportedFeatureError(
             f"{metadata_location} cannot be registered under a path; load that file itself, or "
             "use a catalog"
@@ -195,9 +195,9 @@ def _no_namespaces() -> UnsupportedFeatureError:
 
 
 def _metastore_file(io: FileIO, location: str) -> str | None:
-    """The newest metadata file in a catalog's naming.
+    """Return the newest metadata file whose name follows a metastore catalog's pattern.
 
-    Raises `InvalidRequestError` if two could be it.
+    Raise `InvalidRequestError` if several files have the highest version number.
     """
     newest: list[str] = []
     highest = -1

@@ -1,9 +1,9 @@
-"""Tables without a catalog: creates, commits and drops their versions.
+"""Tables without a catalog: how their versions are created, committed and dropped.
 
 Specification, "File System Tables"; Java's HadoopTableOperations. A commit creates the file of the
 next version exclusively, so only one of several concurrent writers succeeds; creating the file is
-the swap. `versions.py` finds the current version, `catalog.py` and `path_tables.py` the folder of a
-table's name.
+the swap. `versions.py` finds the current version; `catalog.py` and `path_tables.py` find the folder
+of a table by its name.
 """
 
 from __future__ import annotations
@@ -63,14 +63,17 @@ _MAX_FORMAT_VERSION = 3
 def create_first_version(
     io: FileIO, location: str, metadata: TableMetadata
 ) -> Outcome[TableVersion]:
-    """Publish version 1; refused with a `TableAlreadyExistsError` where the folder is a table."""
+    """Publish version 1.
+
+    Return `Refused` with a `TableAlreadyExistsError` if the folder already contains a table.
+    """
     try:
         check_metadata(metadata, location)
         if current_version(io, location) is not None:
             return Refused(_already_exists(location))
     except IcebergError as e:
         return Refused(e)
-    # always the plain name: two creators must race for the same one
+    # always the uncompressed name: two creators must race for the same name
     file = f"{versions_folder(location)}/v1{SUFFIXES[0]}"
     first = TableVersion(version=1, metadata_location=file, metadata=metadata)
     outcome = _publish(io, location, first)
@@ -89,10 +92,10 @@ def create_first_version(
 def _outcome_after_first_publish(
     io: FileIO, location: str, first: TableVersion
 ) -> Outcome[TableVersion]:
-    """The outcome after version 1 was published.
+    """Return the outcome after the file of version 1 was created.
 
-    The first versions of a table that commits have trimmed leave their names free: a writer that
-    did not see that table took one of them.
+    In an older table, commits have deleted the first versions, and their names are free again. A
+    writer that did not see the older table may have taken such a name.
     """
     try:
         newest = current_version(io, location)
@@ -117,7 +120,10 @@ def commit_next_version(
     requirements: Sequence[TableRequirement],
     updates: Sequence[TableUpdate],
 ) -> Outcome[TableVersion]:
-    """Publish the version after `base`; refused with a `CommitConflictError` if there is one."""
+    """Publish the version after `base`.
+
+    Return `Refused` with a `CommitConflictError` if that version already exists.
+    """
     try:
         metadata = next_metadata(base.metadata, base.metadata_location, requirements, updates)
         if metadata is base.metadata:
@@ -140,10 +146,11 @@ def commit_next_version(
 
 
 def _is_gzipped(base: TableMetadata) -> bool:
-    """Whether the version after the base is compressed.
+    """Return whether the version after the base is compressed.
 
-    By what the base says, not the new metadata: writers that race for a version then race for one
-    name. A codec of the base that is none is what the new metadata mends.
+    The properties of the base decide, not those of the new metadata, so that concurrent writers
+    race for the same file name. If the base has an invalid codec, the new metadata may correct the
+    codec.
     """
     try:
         return metadata_codec(base.properties) == "gzip"
@@ -152,7 +159,7 @@ def _is_gzipped(base: TableMetadata) -> bool:
 
 
 def _publish(io: FileIO, location: str, new: TableVersion) -> Outcome[TableVersion]:
-    """Create the version's file, which is the swap: `Refused` where the version is another's."""
+    """Create the version's file, which is the swap; `Refused` if another writer has the version."""
     file = new.metadata_location
     others = [f for f in version_files(location, new.version) if f != file]
     conflict = CommitConflictError(
@@ -175,8 +182,8 @@ def _publish(io: FileIO, location: str, new: TableVersion) -> Outcome[TableVersi
         return unknown(f"table {location}", e)
     try:
         if any(io.exists(f) for f in others):
-            # a writer that changes the codec took the other name in the same moment; it does not
-            # look again
+            # a writer that changes the codec has created the other name at the same moment, and
+            # does not check again
             return _withdraw(io, location, new)
     except Exception as e:  # noqa: BLE001
         return unknown(f"table {location}", e)
@@ -186,30 +193,30 @@ def _publish(io: FileIO, location: str, new: TableVersion) -> Outcome[TableVersi
 def _outcome_of_failed_write(
     io: FileIO, new: TableVersion, conflict: CommitConflictError, error: StorageError
 ) -> Refused | Unknown | None:
-    """The outcome of a failed write; None: the file is there, and it is the one we wrote."""
+    """Return the outcome of a failed write, or None if our file was published all the same."""
     file = new.metadata_location
     try:
         if not io.exists(file):
             if isinstance(error, FileAlreadyExistsError):
                 return Refused(caused_by(conflict, error))
-            # absent now is no proof: a request that timed out may still be carried out
+            # the file's absence proves nothing: a request that timed out may still be carried out
             return unknown(f"{file} may yet be published", error)
         published = read_table_metadata(io, file)
     except Exception as e:  # noqa: BLE001 - whatever keeps us from looking
         return unknown(f"{file} may have been published ({error}), and looking failed", e)
     if metadata_to_json(published) == metadata_to_json(new.metadata):
         return None
-    # the name is another's for good
+    # another writer owns the name for good
     return Refused(caused_by(conflict, error))
 
 
 def _outcome_after_publish(
     io: FileIO, location: str, base: TableVersion, new: TableVersion
 ) -> Outcome[TableVersion]:
-    """The outcome after a version was published: whether it is in the table's history.
+    """Return the outcome after a version's file was created: is it in the table's history?
 
-    Where so many commits have passed that versions were trimmed, or the table was dropped, the
-    name after an old base is free again, and nothing follows from a version that takes it.
+    If later commits have deleted the old versions, or the table was dropped, the name after an old
+    base is free again. A version that takes such a name is not part of the table.
     """
     try:
         hinted = hinted_version(io, location)
@@ -220,7 +227,7 @@ def _outcome_after_publish(
         if current is None:
             return unknown(f"table {location}", NoSuchTableError("it was dropped in the meantime"))
         if base_is_there and current.metadata_location == new.metadata_location:
-            # the hint is nonsense
+            # the hint is wrong
             return Done(new)
         match _descends_from(current, base, new):
             case True:
@@ -246,7 +253,7 @@ def _is_unchanged(io: FileIO, version: TableVersion) -> bool:
     try:
         metadata = read_table_metadata(io, version.metadata_location)
     except StorageError:
-        # trimmed since the look: by a commit on ours, or long ago
+        # the file was deleted after the check: by a commit on top of our version, or long ago
         if io.exists(version.metadata_location):
             raise
         return False
@@ -257,13 +264,14 @@ def _is_unchanged(io: FileIO, version: TableVersion) -> bool:
 
 
 def _descends_from(current: TableVersion, base: TableVersion, new: TableVersion) -> bool | None:
-    """Whether the table's newest version descends from `new`; None: its metadata does not show it.
+    """Return whether the newest version descends from `new`, or None if its metadata cannot tell.
 
-    For the case that the base was removed or replaced, or that there are versions after `new`.
+    The caller asks if the base was removed or replaced, or if there are versions after `new`.
     """
     metadata = current.metadata
     if metadata.table_uuid != new.metadata.table_uuid or current.version == new.version:
-        # dropped, and perhaps made anew; or the other name of the version is the one that counts
+        # the table was dropped and perhaps recreated, or the other file name of this version takes
+        # precedence
         return False
     if (logged := _logged_time(metadata, new.metadata_location)) is not None:
         return logged == new.metadata.last_updated_ms
@@ -283,10 +291,11 @@ def _logged_time(metadata: TableMetadata, file: str) -> int | None:
 
 
 def _withdraw(io: FileIO, location: str, new: TableVersion) -> Refused | Unknown:
-    """Remove a version that is not in the table; unknown where another writer has built on it.
+    """Remove a version that is not in the table; `Unknown` if another writer has built on it.
 
-    A writer that has read it publishes the next version and then looks for its base. So either we
-    see that version after ours is gone, or its writer sees that ours is.
+    A writer that has read our version publishes the next version and then checks its base. So
+    either we see the next version after we deleted ours, or the other writer sees that our version
+    is deleted.
     """
     io.delete(new.metadata_location)
     for file in version_files(location, new.version + 1):
@@ -303,17 +312,17 @@ def _withdraw(io: FileIO, location: str, new: TableVersion) -> Refused | Unknown
 
 
 def _write_hint(io: FileIO, location: str, version: int) -> None:
-    # readers find their way without it
+    # readers find the current version without the hint
     with after_commit(f"the version hint of table {location}"):
         io.write_bytes(hint_file(location), str(version).encode("ascii"))
 
 
 def drop_versions(io: FileIO, location: str) -> bool:
-    """Take the table out of a folder; all other files stay. False: there was no table.
+    """Remove the table from a folder and keep all other files; return False if there was no table.
 
-    The last metadata stays as `dropped-v<N>-<uuid>.metadata.json`, from which the table can be
-    registered in another catalog. Versions go oldest first, so that until the last one is gone the
-    table is whole.
+    The last metadata is kept as `dropped-v<N>-<uuid>.metadata.json`, so that the table can be
+    registered in another catalog. The oldest versions are deleted first, so the table stays
+    complete until the last version is deleted.
     """
     current = load_version(io, location)
     if current is None:
@@ -324,7 +333,7 @@ def drop_versions(io: FileIO, location: str) -> bool:
         for version, file in sorted(all_versions(io, location)):
             if version <= current.version:
                 io.delete(file)
-        # a commit that won the race against this drop is dropped too
+        # also drop a commit that was published during this drop
         current = load_version(io, location)
     return True
 
@@ -334,12 +343,12 @@ def _keep_as_dropped(io: FileIO, location: str, current: TableVersion) -> None:
     try:
         write_table_metadata(io, current.metadata, f"{versions_folder(location)}/{name}")
     except FileAlreadyExistsError:
-        # an interrupted drop has written it
+        # an interrupted drop has already written the file
         return
 
 
 def check_metadata(metadata: TableMetadata, location: str) -> None:
-    """Raise an `IcebergError` where no table in this folder can have this metadata."""
+    """Raise an `IcebergError` if no table in this folder can have this metadata."""
     if metadata.format_version > _MAX_FORMAT_VERSION and not ROOTS_IN_FOLDERS.of(
         metadata.properties
     ):
@@ -360,7 +369,7 @@ def check_metadata(metadata: TableMetadata, location: str) -> None:
             "table of a "
             "file system is found in its folder only"
         )
-    # an invalid codec would lock the table: no later version would have a name
+    # an invalid codec would block the table: later versions would have no file name
     metadata_codec(metadata.properties)
 
 

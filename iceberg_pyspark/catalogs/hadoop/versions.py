@@ -1,7 +1,7 @@
 """The versions of a table without a catalog: `metadata/v<N>.metadata.json`, the highest is current.
 
 Specification, "File System Tables"; Java's HadoopTableOperations. `version-hint.text` only saves a
-listing: it may be missing, outdated or invalid. `tables.py` creates and deletes versions.
+listing: the hint may be missing, outdated or invalid. `tables.py` creates and deletes versions.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from iceberg_pyspark.storage.metadata_files import read_table_metadata
 
 _VERSION_FILE = re.compile(r"v(\d{1,18})(?:\.gz\.metadata\.json|\.metadata\.json(?:\.gz)?)")
 SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
-"""How names of versions may end; the plain one counts where there are several."""
+"""The possible file name suffixes of a version; if several files exist, the first suffix counts."""
 _LOAD_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableVersion:
-    """One version of a table: its number, its file and what is in it."""
+    """One version of a table: its number, its metadata file and the metadata."""
 
     version: int
     metadata_location: str
@@ -30,7 +30,7 @@ class TableVersion:
 
 
 def is_version_file(name: str) -> bool:
-    """Whether a file of a metadata folder is a version of a table.
+    """Return whether a file in a metadata folder is a version of a table.
 
     >>> is_version_file("v3.gz.metadata.json"), is_version_file("00003-a.metadata.json")
     (True, False)
@@ -39,7 +39,7 @@ def is_version_file(name: str) -> bool:
 
 
 def load_version(io: FileIO, location: str) -> TableVersion | None:
-    """The current version of the table in a folder; None: there is no such table there."""
+    """Load the current version of the table in a folder; None if there is no such table."""
     for attempt in range(1, _LOAD_ATTEMPTS + 1):
         current = current_version(io, location)
         if current is None:
@@ -48,7 +48,7 @@ def load_version(io: FileIO, location: str) -> TableVersion | None:
         try:
             metadata = read_table_metadata(io, metadata_location)
         except StorageError:
-            # many commits later the file may have been trimmed away between the look and the read
+            # concurrent commits may have deleted the file between the listing and the read
             if attempt == _LOAD_ATTEMPTS or io.exists(metadata_location):
                 raise
             continue
@@ -57,9 +57,10 @@ def load_version(io: FileIO, location: str) -> TableVersion | None:
 
 
 def current_version(io: FileIO, location: str) -> tuple[int, str] | None:
-    """Number and file of a table's current version; None: there is none.
+    """Return the number and file of a table's current version, or None if there is none.
 
-    Found by the hint or a listing, and then as far as files go on.
+    Start with the version from the hint, or else from a listing, and continue while the next
+    version exists.
     """
     version = hinted_version(io, location)
     file = None if version is None else _file_of(io, location, version)
@@ -74,7 +75,7 @@ def current_version(io: FileIO, location: str) -> tuple[int, str] | None:
 
 
 def hinted_version(io: FileIO, location: str) -> int | None:
-    """The version in the hint; None if the hint is not a number."""
+    """Return the version number in the hint, or None if the hint is missing or not a number."""
     try:
         text = io.read_bytes(hint_file(location)).decode("utf-8").strip()
     except (StorageError, UnicodeDecodeError):
@@ -87,7 +88,7 @@ def _highest_version(io: FileIO, location: str) -> int | None:
 
 
 def all_versions(io: FileIO, location: str) -> list[tuple[int, str]]:
-    """Numbers and files of the versions that are there, in the order of a listing."""
+    """Return the numbers and files of all existing versions, in the order of the listing."""
     versions = []
     for info in io.list_files(versions_folder(location)):
         if m := _VERSION_FILE.fullmatch(info.location.rsplit("/", 1)[1]):
@@ -96,20 +97,20 @@ def all_versions(io: FileIO, location: str) -> list[tuple[int, str]]:
 
 
 def _file_of(io: FileIO, location: str, version: int) -> str | None:
-    """The file of a version; the plain name comes first, as Java looks for it."""
+    """Return the existing file of a version; the uncompressed name comes first, as in Java."""
     return next((f for f in version_files(location, version) if io.exists(f)), None)
 
 
 def version_files(location: str, version: int) -> tuple[str, ...]:
-    """The names that a version may have, in the order in which they count."""
+    """Return the possible file names of a version, in order of precedence."""
     return tuple(f"{versions_folder(location)}/v{version}{suffix}" for suffix in SUFFIXES)
 
 
 def hint_file(location: str) -> str:
-    """Where the hint is."""
+    """Return the location of the version hint."""
     return f"{versions_folder(location)}/version-hint.text"
 
 
 def versions_folder(location: str) -> str:
-    """Where a table's versions are."""
+    """Return the folder that contains a table's versions."""
     return f"{location}/metadata"

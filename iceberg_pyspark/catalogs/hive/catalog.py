@@ -1,9 +1,10 @@
 """A catalog in a Hive metastore, compatible with Java's HiveCatalog and PyIceberg's.
 
-A commit changes the parameter `metadata_location` of a table while it holds the metastore's lock of
-the table (`locks.py`); with `engine.hive.lock-enabled=false` the request contains the location that
-it replaces, which not every metastore checks. Names have one namespace level, a Hive database
-(`namespaces.py`). `tables.py` has the entries of tables, `client.py` the calls and their errors.
+A commit changes the parameter `metadata_location` of a table while the commit holds the metastore's
+lock of the table (`locks.py`). With `engine.hive.lock-enabled=false`, the request instead contains
+the location that it replaces, which not every metastore checks. A namespace has one level, a Hive
+database (`namespaces.py`). `tables.py` builds the entries of tables; `client.py` sends the calls
+and translates their errors.
 """
 
 from __future__ import annotations
@@ -63,12 +64,12 @@ _MAX_PROPERTY = IntProperty("iceberg.hive.table-property-max-size", 32_672)
 _TABLES_AT_ONCE = 200
 _MISSING, _EXISTS = "NoSuchObjectException", "AlreadyExistsException"
 _CERTAIN = ("InvalidOperationException", "InvalidObjectException", _MISSING)
-"""Errors that a metastore raises while it looks at a request."""
+"""Error codes that a metastore raises while it validates a request, before any change."""
 _MODIFIED = "The table has been modified"
 
 
 class _Guard(Protocol):
-    """Keeps other writers away while a table is changed."""
+    """A lock that keeps other writers away while a table is changed."""
 
     def acquire(self, while_waiting: Callable[[], None]) -> None: ...
     def check(self) -> None: ...
@@ -77,17 +78,20 @@ class _Guard(Protocol):
 
 class _NoLock:
     def acquire(self, while_waiting: Callable[[], None]) -> None:
-        """There is nothing to wait for."""
+        """Do nothing: there is no lock to wait for."""
 
     def check(self) -> None:
-        """There is nothing to lose."""
+        """Do nothing: there is no lock that can be lost."""
 
     def release(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: there is no lock to release."""
 
 
 class HiveCatalog(MetastoreViewCatalog):
-    """Tables and views of a Hive metastore; `io` None: storage is chosen by location."""
+    """The tables and views of a Hive metastore.
+
+    If `io` is None, the location of each file decides which storage is used.
+    """
 
     def __init__(
         self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None
@@ -108,7 +112,7 @@ class HiveCatalog(MetastoreViewCatalog):
     # namespaces
 
     def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
-        """The databases; one of them has no children."""
+        """Return the databases as namespaces; a database has no child namespaces."""
         if parent:
             self._require_namespace(parent)
             return []
@@ -117,15 +121,15 @@ class HiveCatalog(MetastoreViewCatalog):
     def create_namespace(
         self, namespace: Namespace, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Raises `NamespaceAlreadyExistsError`."""
+        """Create a database; raise `NamespaceAlreadyExistsError` if the database exists."""
         self._namespaces.create(namespace, properties or {})
 
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        """Drop an empty database; raise `NoSuchNamespaceError` or `NamespaceNotEmptyError`."""
         self._namespaces.drop(namespace)
 
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Whether there is such a database; the empty namespace is the catalog itself."""
+        """Return whether the database exists; the empty namespace is the catalog itself."""
         return not namespace or self._namespaces.database(namespace) is not None
 
     def _namespace_properties(self, namespace: Namespace) -> dict[str, str]:
@@ -134,17 +138,17 @@ class HiveCatalog(MetastoreViewCatalog):
     def update_namespace_properties(
         self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
     ) -> None:
-        """Remove and set namespace properties; of two clients at once the later one wins."""
+        """Remove and set namespace properties; of two concurrent updates, the later one wins."""
         self._namespaces.update_properties(namespace, removals=removals, updates=updates)
 
     # tables
 
     def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
-        """Iceberg's tables in a database; raises `NoSuchNamespaceError`."""
+        """Return the Iceberg tables in a database; raise `NoSuchNamespaceError`."""
         return self._list(namespace, is_iceberg)
 
     def list_views(self, namespace: Namespace) -> list[TableIdentifier]:
-        """Iceberg's views in a database; raises `NoSuchNamespaceError`."""
+        """Return the Iceberg views in a database; raise `NoSuchNamespaceError`."""
         return self._list(namespace, is_iceberg_view)
 
     def _list(
@@ -173,12 +177,12 @@ class HiveCatalog(MetastoreViewCatalog):
         return list(tables or ())
 
     def table_exists(self, identifier: TableIdentifier) -> bool:
-        """Whether the table is there, and is Iceberg's."""
+        """Return whether the table exists and is an Iceberg table."""
         table = self._table(identifier)
         return table is not None and is_iceberg(table)
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
-        """Where a new table of that name goes when no location is given."""
+        """Return the location of a new table of this name if the user specifies no location."""
         return default_location(
             self._name,
             self._properties,
@@ -188,7 +192,10 @@ class HiveCatalog(MetastoreViewCatalog):
         )
 
     def _table(self, identifier: TableIdentifier) -> Struct | None:
-        """A table or view of the metastore, Iceberg's or another's."""
+        """Return the metastore's entry of any table or view, Iceberg or not;
+
+        None if there is none.
+        """
         if not is_table_name(identifier):
             return None
         database, name = identifier.namespace[0], identifier.name
@@ -230,7 +237,7 @@ class HiveCatalog(MetastoreViewCatalog):
         super()._require_free(identifier)
         check_name(identifier.name)
         if self._table(identifier) is not None:
-            # another tool's
+            # a table of another tool has the name
             raise self._already_exists(identifier)
 
     def _publish_table(self, loaded_table: LoadedTable) -> Outcome[None]:
@@ -294,7 +301,7 @@ class HiveCatalog(MetastoreViewCatalog):
         conflict: IcebergError,
     ) -> Outcome[None]:
         def require_expected() -> None:
-            # to wait for a lock is in vain where another has committed meanwhile
+            # waiting for the lock is pointless if another writer has committed in the meantime
             table = self._table(identifier)
             if table is None or pointer_of(table) != expected:
                 raise conflict
@@ -332,7 +339,7 @@ class HiveCatalog(MetastoreViewCatalog):
         except HiveAnswerError as e:
             return self._after_answer(e, identifier, expected, look(e), conflict)
         except CatalogError as e:
-            # no answer, or a lock that was lost while the request was on its way
+            # no answer, or the lock was lost while the request was on its way
             return look(e)
         return Done(None)
 
@@ -344,9 +351,10 @@ class HiveCatalog(MetastoreViewCatalog):
         observed_outcome: Outcome[None],
         conflict: IcebergError,
     ) -> Outcome[None]:
-        """The outcome of a request that the metastore said no to; `seen` is what the table says.
+        """Return the outcome of a request that the metastore refused.
 
-        Nothing is on its way any more, so that a table which has not moved never will.
+        `observed_outcome` is the outcome according to the table's metadata. The request is
+        finished, so a table that has not changed will not be changed by this request.
         """
         if e.code == UNKNOWN_CALL:
             return Refused(e)
@@ -392,7 +400,7 @@ class HiveCatalog(MetastoreViewCatalog):
         return _NoLock()
 
     def _probe(self, database: str) -> bool:
-        """Whether the metastore checks what a change says it replaces, on a view made for that."""
+        """Test with a temporary view whether the metastore checks `expected_parameter_value`."""
         name = TableIdentifier(namespace=(database,), name=f"iceberg_probe_{uuid.uuid4().hex}")
         table: dict[str | int, Any] = {
             "tableName": name.name,
@@ -417,7 +425,7 @@ class HiveCatalog(MetastoreViewCatalog):
         return False
 
     def _is_enabled(self, name: str, properties: Mapping[str, str], default: bool) -> bool:
-        """A setting of a table, or of the catalog for all tables."""
+        """Return a boolean setting of the table, or else of the catalog."""
         if name in properties:
             return BoolProperty(name, default).of(properties)
         of_catalog = _of_hive(self._properties, f"iceberg.{name}")
@@ -450,11 +458,11 @@ class HiveCatalog(MetastoreViewCatalog):
         return True
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
-        """The target may start with the catalog's name, as in Java's HiveCatalog."""
+        """Rename a table; `target` may start with the catalog's name, as in Java's HiveCatalog."""
         super().rename_table(source, self._without_catalog(target))
 
     def rename_view(self, source: TableIdentifier, target: TableIdentifier) -> None:
-        """The target may start with the catalog's name, as in Java's HiveCatalog."""
+        """Rename a view; `target` may start with the catalog's name, as in Java's HiveCatalog."""
         super().rename_view(source, self._without_catalog(target))
 
     def _without_catalog(self, identifier: TableIdentifier) -> TableIdentifier:
@@ -480,7 +488,7 @@ class HiveCatalog(MetastoreViewCatalog):
             if table is None or not is_wanted(table):
                 return False
             guard.check()
-            # a commit that comes between would be lost with the table as it was read
+            # this write of the old entry would undo a commit that came in between
             expected = pointer_of(table) if isinstance(guard, _NoLock) else None
             self._alter(source, renamed(table, target), expected)
         except HiveAnswerError as e:

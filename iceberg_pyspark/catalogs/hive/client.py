@@ -45,11 +45,11 @@ _KERBEROS = (
     "hive.metastore.sasl.enabled",
     "hive.metastore.use.SSL",
 )
-"""Ways to reach a metastore that there are not; the first is PyIceberg's word."""
+"""Properties that ask for Kerberos or TLS, which are not supported; the first is PyIceberg's."""
 
 
 class HiveAnswerError(CatalogError):
-    """The metastore refused a request: `code` is the name of its error."""
+    """An error answer of the metastore: `code` is the name of the metastore's exception."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -60,13 +60,13 @@ class HiveAnswerError(CatalogError):
 
 
 def hive_property(properties: Mapping[str, str], name: str) -> str | None:
-    """A setting of Hive's clients, which users of Spark give as `hadoop.<name>`."""
+    """Return a setting of Hive's clients, also in Spark's form `hadoop.<name>`; None if unset."""
     value = properties.get(name)
     return properties.get(f"hadoop.{name}") if value is None else value
 
 
 def user_name(properties: Mapping[str, str]) -> str:
-    """The user name to send: `ugi`, HADOOP_USER_NAME, or the operating system's user."""
+    """Return the user name to send: `ugi`, HADOOP_USER_NAME, or the operating system's user."""
     configured_name = properties.get("ugi", "").partition(":")[0] or os.environ.get(
         "HADOOP_USER_NAME"
     )
@@ -79,9 +79,10 @@ def user_name(properties: Mapping[str, str]) -> str:
 
 
 class HiveClient:
-    """A metastore as a catalog's properties reach it; plain data until the first call.
+    """A client of a metastore, made from a catalog's properties; the first call connects.
 
-    Threads share it: each call has a connection of its own, and some are kept.
+    Threads may share a client: each call uses a connection of its own, and up to `clients` idle
+    connections are kept.
     """
 
     def __init__(self, catalog: str, properties: Mapping[str, str]) -> None:
@@ -116,13 +117,13 @@ class HiveClient:
 
     @property
     def address(self) -> str:
-        """The metastores' hosts and ports."""
+        """The metastores' hosts and ports, separated by commas."""
         return ",".join(f"{host}:{port}" for host, port in self._addresses)
 
     def call(self, operation: str, **arguments: Any) -> Any:
-        """The answer of a call of `hive_thrift.CALLS`.
+        """Call an operation of `thrift.CALLS` and return its answer.
 
-        Raises `HiveAnswerError`, `CatalogUnavailableError` where no answer came.
+        Raise `HiveAnswerError` for an error answer, `CatalogUnavailableError` if no answer arrived.
         """
         from thrift.Thrift import TException  # noqa: PLC0415 - an extra
 
@@ -139,7 +140,7 @@ class HiveClient:
                 f"to {operation}: {e}"
             ) from e
         except BaseException:
-            # half of an answer may be left in it
+            # the connection may still contain a part of the answer
             protocol.trans.close()
             raise
         self._keep(protocol)
@@ -147,7 +148,7 @@ class HiveClient:
 
     def _connection(self) -> Any:
         if self._pid != os.getpid():
-            # the connections are the parent's
+            # after a fork, the connections belong to the parent process
             self._reset()
         while True:
             with self._lock:
@@ -178,7 +179,7 @@ class HiveClient:
                 f"catalog '{self._catalog}': type 'hive' needs thrift; run "
                 "pip install 'iceberg-pyspark[hive]'"
             ) from e
-        # the library says at the level of errors what is raised here
+        # the library logs, at the error level, the same errors that are raised here
         logging.getLogger("thrift.transport.TSocket").setLevel(logging.CRITICAL)
         failures = []
         for host, port in self._addresses:
@@ -201,7 +202,7 @@ class HiveClient:
         )
 
     def _introduce(self, protocol: Any) -> None:
-        """Say who we are, which a metastore without Kerberos believes."""
+        """Send our user name and groups, which a metastore without Kerberos trusts."""
         groups = self._properties.get("ugi", "").split(":")[1:]
         arguments = {"user_name": user_name(self._properties), "group_names": groups}
         try:
@@ -248,7 +249,7 @@ def _exchange(protocol: Any, operation: str, arguments: Mapping[str, Any]) -> An
 
 
 UNKNOWN_CALL = "unknown method"
-"""The code of an error for a call that this metastore does not have."""
+"""The error code for a call that the metastore does not support."""
 
 
 def _addresses(catalog: str, properties: Mapping[str, str]) -> list[tuple[str, int]]:
@@ -270,7 +271,7 @@ def _addresses(catalog: str, properties: Mapping[str, str]) -> list[tuple[str, i
 
 
 def _timeout(catalog: str, properties: Mapping[str, str]) -> float:
-    """Seconds."""
+    """Return the socket timeout in seconds."""
     text = hive_property(properties, _TIMEOUT) or "600s"
     match = _DURATION.fullmatch(text.strip().lower())
     if match is None or not int(match[1]):

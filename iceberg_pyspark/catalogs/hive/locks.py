@@ -1,8 +1,8 @@
 """Locks of the Hive metastore: one writer of a table at a time, including Java's and PyIceberg's.
 
-A lock without heartbeats expires, so a heartbeat runs while it is held. A release is always tried;
-if it fails, nothing else does. Threads of one process wait for each other first, and only one of
-them asks the metastore.
+A lock without heartbeats expires, so a thread sends heartbeats while the lock is held. A release is
+always tried; a failed release is only logged. Threads of one process first wait for each other, and
+only one of them asks the metastore.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BACK_OFF = 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockSettings:
-    """Times in seconds; the properties and their defaults are Java's."""
+    """The times of a lock in seconds; the properties and their defaults are Java's."""
 
     timeout: float
     min_wait: float
@@ -52,7 +52,7 @@ class LockSettings:
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> LockSettings:
-        """The settings of a catalog; PyIceberg's two words for waiting are known too."""
+        """Parse a catalog's settings; PyIceberg's two properties for waiting are accepted too."""
         seconds = _seconds(properties, "lock-check-min-wait-time")
         longest = _seconds(properties, "lock-check-max-wait-time")
         return LockSettings(
@@ -84,10 +84,11 @@ class TableLock:
         self._loss: IcebergError | None = None
 
     def acquire(self, while_waiting: Callable[[], None]) -> None:
-        """Wait for the lock; `while_waiting` is called now and then, and may end it by an error.
+        """Wait for the lock.
 
-        Raises `CommitConflictError` where it is not free in time, and other `CatalogError`s; then
-        nothing is held.
+        `while_waiting` is called repeatedly, and may end the wait by raising an error. Raise
+        `CommitConflictError` if the lock is not free in time, or another `CatalogError`; after an
+        error, no lock is held.
         """
         end = time.monotonic() + self._settings.timeout
         if not self._local.acquire(timeout=self._settings.timeout):
@@ -101,7 +102,7 @@ class TableLock:
         threading.Thread(target=self._heartbeat, name=f"lock of {self._name}", daemon=True).start()
 
     def check(self) -> None:
-        """Raise where the lock was lost since it was taken."""
+        """Raise a `CatalogError` if the lock was lost since it was acquired."""
         if self._loss is not None:
             raise CatalogError(
                 f"the lock of {self._name} in the Hive metastore was lost: {self._loss}; try again"
@@ -109,7 +110,7 @@ class TableLock:
             ) from self._loss
 
     def release(self) -> None:
-        """Give the lock back; an error is logged and no more: the lock ends by itself."""
+        """Release the lock; an error is only logged, because the lock expires by itself."""
         self._ended.set()
         try:
             if self._id is not None:
@@ -137,7 +138,7 @@ class TableLock:
             )
 
     def _request(self) -> int | None:
-        """Ask for the lock; its state."""
+        """Request the lock and return its state."""
         component = {
             "type": _EXCLUSIVE,
             "level": _OF_TABLE,
@@ -153,7 +154,7 @@ class TableLock:
         try:
             answer = self._client.call("lock", rqst=request)
         except CatalogUnavailableError as e:
-            # the answer is lost, and the lock may be ours
+            # the answer was lost, but the metastore may have granted the lock
             answer = self._find(e)
         except HiveAnswerError as e:
             raise CatalogError(
@@ -212,7 +213,7 @@ def _local_lock(*key: str) -> _LocalLock:
 
 
 def _forget_locks() -> None:
-    """In a child process: the parent's threads, which would release them, are not there."""
+    """Reset the locks in a forked child, which lacks the threads that would release them."""
     global _local_locks, _guard
     _local_locks, _guard = WeakValueDictionary(), threading.Lock()
 
@@ -221,7 +222,7 @@ os.register_at_fork(after_in_child=_forget_locks)
 
 
 def _milliseconds(properties: Mapping[str, str], name: str, default: int) -> float:
-    """A time in milliseconds, as seconds."""
+    """Return a property in milliseconds, converted to seconds."""
     name = f"iceberg.hive.{name}"
     text = hive_property(properties, name)
     number = default if text is None else whole_number(text, LONG_MAX)

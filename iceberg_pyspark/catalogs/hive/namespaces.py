@@ -23,7 +23,10 @@ from iceberg_pyspark.errors import (
 
 
 class HiveNamespaces:
-    """The databases of one metastore; new ones lie in `warehouse`, or where the metastore says."""
+    """The databases of one metastore.
+
+    A new database is located in `warehouse`, or where the metastore's configuration says.
+    """
 
     def __init__(self, catalog: str, client: HiveClient, warehouse: str | None) -> None:
         self._catalog = catalog
@@ -31,11 +34,11 @@ class HiveNamespaces:
         self._warehouse = warehouse
 
     def all(self) -> list[Namespace]:
-        """Sorted."""
+        """Return all databases as namespaces, sorted."""
         return sorted((name,) for name in self._hive.call("get_all_databases"))
 
     def create(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
-        """Raises `NamespaceAlreadyExistsError`."""
+        """Create a database; raise `NamespaceAlreadyExistsError` if the database exists."""
         check_namespace(namespace)
         if len(namespace) > 1:
             raise UnsupportedFeatureError(
@@ -57,7 +60,7 @@ class HiveNamespaces:
             ) from e
 
     def drop(self, namespace: Namespace) -> None:
-        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        """Drop an empty database; raise `NoSuchNamespaceError` or `NamespaceNotEmptyError`."""
         check_namespace(namespace)
         self._required(namespace)
         full = NamespaceNotEmptyError(
@@ -78,7 +81,7 @@ class HiveNamespaces:
     def update_properties(
         self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
     ) -> None:
-        """Raises `NoSuchNamespaceError`."""
+        """Remove and set namespace properties; raise `NoSuchNamespaceError`."""
         check_namespace(namespace)
         database = self._required(namespace)
         remaining_properties = {
@@ -88,7 +91,7 @@ class HiveNamespaces:
         self._hive.call("alter_database", dbname=namespace[0], db=changed)
 
     def database(self, namespace: Namespace) -> Struct | None:
-        """None: there is no such namespace."""
+        """Return the metastore's entry of a database, or None if there is no such database."""
         if not is_database_name(namespace):
             return None
         try:

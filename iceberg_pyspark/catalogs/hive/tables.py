@@ -1,7 +1,7 @@
-"""Databases, tables and views in a Hive metastore: which are Iceberg's, and their entries.
+"""Databases, tables and views in a Hive metastore: their entries, and which are Iceberg's.
 
-The parameters are those of Java's HiveCatalog, so Hive, Trino and Java's catalog can show and read
-them. Iceberg itself reads only `table_type` and `metadata_location`.
+The parameters are the same as in Java's HiveCatalog, so that Hive, Trino and Java's catalog can
+show and read the tables. Iceberg itself reads only `table_type` and `metadata_location`.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _COMMENT = "comment"
 _LOCATION = "location"
 _NAME = re.compile(r"[a-z0-9_]{1,128}")
 _IN_HIVE = {"gc.enabled": "external.table.purge"}
-"""Properties that Hive has under names of its own."""
+"""Properties for which Hive has its own names."""
 _STATISTICS = {
     "numFiles": "total-data-files",
     "numRows": "total-records",
     "totalSize": "total-files-size",
 }
-"""Hive's parameters, and the keys of a snapshot's summary that they repeat."""
+"""Hive's statistics parameters, and the keys of a snapshot summary that they repeat."""
 _MAX_INT = 2**31 - 1
 _NO_STORAGE_HANDLER: Mapping[str, Any] = {
     "inputFormat": "org.apache.hadoop.mapred.FileInputFormat",
@@ -63,37 +63,37 @@ _STORAGE_HANDLER: Mapping[str, Any] = {
         "parameters": {},
     },
 }
-"""What lets Hive itself query a table, where it has Iceberg's classes."""
+"""The storage that lets Hive itself query a table, if Hive has Iceberg's classes."""
 
 
 def is_iceberg(table: Struct) -> bool:
-    """Whether a table of the metastore is Iceberg's."""
+    """Return whether a metastore table is an Iceberg table."""
     return str(_parameters(table).get(_TABLE_TYPE, "")).upper() == _ICEBERG
 
 
 def is_iceberg_view(table: Struct) -> bool:
-    """Whether a table of the metastore is a view of Iceberg's."""
+    """Return whether a metastore table is an Iceberg view."""
     return str(_parameters(table).get(_TABLE_TYPE, "")).upper() == _ICEBERG_VIEW
 
 
 def pointer_of(table: Struct) -> str | None:
-    """The location of its metadata file; None: it has none."""
+    """Return the location of the table's metadata file, or None if the entry has no location."""
     location = _parameters(table).get(METADATA_LOCATION)
     return location if isinstance(location, str) else None
 
 
 def is_database_name(namespace: Namespace) -> bool:
-    """Whether a namespace can be a database of Hive at all."""
+    """Return whether a namespace is a valid Hive database name."""
     return len(namespace) == 1 and _NAME.fullmatch(namespace[0]) is not None
 
 
 def is_table_name(identifier: TableIdentifier) -> bool:
-    """Whether an identifier can be a table's in Hive at all."""
+    """Return whether an identifier is a valid Hive database name and table name."""
     return is_database_name(identifier.namespace) and _NAME.fullmatch(identifier.name) is not None
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that Hive would change, or refuse itself."""
+    """Raise `InvalidRequestError` for a name that Hive would change or refuse."""
     if _NAME.fullmatch(name) is None:
         raise InvalidRequestError(
             f"name {name!r}: a name in a Hive metastore has 1 to 128 lower-case letters a to z, "
@@ -102,7 +102,7 @@ def check_name(name: str) -> None:
 
 
 def new_table(table: LoadedTable, owner: str, now_s: int, limit: int, for_hive: bool) -> Struct:
-    """The table that the metastore is to make; `for_hive` and `limit` as in `changed_table`."""
+    """Return the entry of a new table; `limit` and `for_hive` as in `changed_table`."""
     owner = table.metadata.properties.get(TABLE_OWNER, owner)
     hive_table = _new(table.identifier, owner, now_s, _EXTERNAL)
     return changed_table(hive_table, None, table, limit, for_hive)
@@ -111,10 +111,10 @@ def new_table(table: LoadedTable, owner: str, now_s: int, limit: int, for_hive: 
 def changed_table(
     table: Struct, base: LoadedTable | None, committed: LoadedTable, limit: int, for_hive: bool
 ) -> Struct:
-    """The table after a commit: what other tools have put there stays.
+    """Return the entry of a table after a commit; parameters of other tools are kept.
 
-    `limit`: the longest schema, summary and so on to repeat, in characters; 0: none. `for_hive`:
-    whether Hive itself is to query the table.
+    `limit` is the maximum length, in characters, of a schema, a summary and so on in a parameter; 0
+    leaves them out. `for_hive` tells whether Hive itself should be able to query the table.
     """
     metadata = committed.metadata
     parameters = dict(_parameters(table))
@@ -127,10 +127,10 @@ def changed_table(
     if metadata.table_uuid is not None:
         parameters["uuid"] = metadata.table_uuid
     if table.get("tableType") == _EXTERNAL:
-        # without it, Hive takes the table for its own and deletes its files when it is dropped
+        # otherwise, Hive treats the table as a managed table and deletes its files on drop
         parameters["EXTERNAL"] = "TRUE"
     _point(parameters, _ICEBERG, committed.metadata_location)
-    # the statistics of columns that a query of Hive has counted are of older data
+    # column statistics from a Hive query describe older data
     parameters.pop("COLUMN_STATS_ACCURATE", None)
     parameters["DO_NOT_UPDATE_STATS"] = "true"
     if for_hive:
@@ -147,7 +147,7 @@ def changed_table(
 
 
 def new_view(view: LoadedView, owner: str, now_s: int, limit: int) -> Struct:
-    """The view that the metastore is to make."""
+    """Return the entry of a new view; `limit` as in `changed_table`."""
     owner = view.metadata.properties.get(TABLE_OWNER, owner)
     hive_view = _new(view.identifier, owner, now_s, "VIRTUAL_VIEW")
     return changed_view(hive_view, None, view, limit)
@@ -156,7 +156,7 @@ def new_view(view: LoadedView, owner: str, now_s: int, limit: int) -> Struct:
 def changed_view(
     view: Struct, base: LoadedView | None, committed: LoadedView, limit: int
 ) -> Struct:
-    """The view after a commit; `limit` as in `changed_table`."""
+    """Return the entry of a view after a commit; `limit` as in `changed_table`."""
     metadata = committed.metadata
     parameters = dict(_parameters(view))
     if base is not None:
@@ -177,12 +177,12 @@ def changed_view(
 
 
 def renamed(table: Struct, target: TableIdentifier) -> Struct:
-    """The same table under another name."""
+    """Return the entry of the same table under another name."""
     return {**table, "dbName": target.namespace[0], "tableName": target.name}
 
 
 def changed_database(database: Struct, properties: Mapping[str, str]) -> Struct:
-    """The database of a namespace with these properties."""
+    """Return the database entry of a namespace with these properties."""
     own_fields = (_COMMENT, _LOCATION, _DATABASE_OWNER, _DATABASE_OWNER_TYPE)
     changed = {
         **database,
@@ -205,7 +205,7 @@ def changed_database(database: Struct, properties: Mapping[str, str]) -> Struct:
 
 
 def namespace_properties(database: Struct) -> dict[str, str]:
-    """The properties of a namespace that a database stands for."""
+    """Return the namespace properties that a database entry represents."""
     properties = dict(database.get("parameters") or {})
     if database.get("description"):
         properties[_COMMENT] = database["description"]
@@ -245,7 +245,7 @@ def _point(parameters: dict[str, str], table_type: str, location: str) -> None:
 
 
 def _describe(parameters: dict[str, str], metadata: TableMetadata, limit: int) -> None:
-    """The description of a table for tools that do not read its metadata."""
+    """Add a description of the table for tools that do not read Iceberg metadata."""
     snapshot = metadata.current_snapshot
     summary = {} if snapshot is None else dict(snapshot.summary)
     for name, key in _STATISTICS.items():

@@ -1,8 +1,8 @@
-"""The subset of the Hive metastore's Thrift interface that is used here: structs, calls, field ids.
+"""The part of the Hive metastore's Thrift interface that this catalog uses.
 
 The names and numbers are those of Hive's hive_metastore.thrift. A struct is a dict by field name.
 Undeclared fields keep their numbers and values and are sent back, because a newer metastore has
-more fields, and a change of a table must not lose them.
+more fields, and a change of a table must not lose those fields.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-# Thrift's own numbers of types, as thrift.Thrift.TType has them
+# Thrift's type numbers, as in thrift.Thrift.TType
 STOP, BOOL, BYTE, DOUBLE, I16, I32, I64, STRING, STRUCT, MAP, SET, LIST = (
     *(0, 2, 3, 4, 6, 8, 10, 11, 12, 13, 14, 15),
 )
@@ -19,14 +19,14 @@ STOP, BOOL, BYTE, DOUBLE, I16, I32, I64, STRING, STRUCT, MAP, SET, LIST = (
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list of one kind."""
+    """A list whose items have one kind."""
 
     item: Kind
 
 
 @dataclass(frozen=True)
 class MapOf:
-    """A map between two kinds."""
+    """A map from one kind to another."""
 
     key: Kind
     value: Kind
@@ -34,14 +34,14 @@ class MapOf:
 
 @dataclass(frozen=True)
 class StructOf:
-    """Fields by their names: number and kind."""
+    """A struct: the number and kind of each field, by field name."""
 
     fields: Mapping[str, tuple[int, Kind]]
 
 
 @dataclass(frozen=True)
 class Call:
-    """Arguments, what is answered (None: nothing), and the errors, numbered from 1 as here."""
+    """A call: its arguments, its answer (None: no answer), and its errors, numbered from 1."""
 
     arguments: StructOf
     answer: Kind | None
@@ -55,7 +55,7 @@ _TEXTS = MapOf(STRING, STRING)
 
 
 def _struct(*fields: tuple[str, Kind]) -> StructOf:
-    """Fields numbered from 1 without a gap."""
+    """Return a struct whose fields are numbered from 1 without a gap."""
     return StructOf({name: (n, kind) for n, (name, kind) in enumerate(fields, 1)})
 
 
@@ -116,7 +116,7 @@ SHOWN_LOCK = StructOf({"lockid": (1, I64), "state": (5, I32), "agentInfo": (13, 
 SHOW_LOCKS_RESPONSE = _struct(("locks", ListOf(SHOWN_LOCK)))
 
 ERROR = _struct(("message", STRING))
-"""What all errors of the interface have."""
+"""The field that all errors of the interface have."""
 
 _META, _EXISTS, _MISSING = "MetaException", "AlreadyExistsException", "NoSuchObjectException"
 _OBJECT, _OPERATION = "InvalidObjectException", "InvalidOperationException"
@@ -178,11 +178,11 @@ CALLS: Mapping[str, Call] = {
     ),
     "show_locks": Call(_struct(("rqst", SHOW_LOCKS_REQUEST)), SHOW_LOCKS_RESPONSE, ()),
 }
-"""The calls by their names."""
+"""The supported calls, by name."""
 
 
 def write_value(protocol: Any, kind: Kind, value: Any) -> None:
-    """Write a value of a kind; fields of a struct that are None are left out."""
+    """Write a value of a kind; struct fields that are None are left out."""
     match kind:
         case StructOf(fields):
             for name, (number, field_kind) in fields.items():
@@ -240,7 +240,7 @@ def _read_struct(protocol: Any, by_number: Mapping[int, tuple[str, Kind]]) -> St
 
 
 def type_number(kind: Kind) -> int:
-    """Thrift's number of the type of a kind."""
+    """Return Thrift's type number of a kind."""
     match kind:
         case StructOf():
             return STRUCT
@@ -257,7 +257,7 @@ _SCALARS = {BOOL: "Bool", BYTE: "Byte", DOUBLE: "Double", I16: "I16", I32: "I32"
 
 def _write_raw(protocol: Any, type_: int, value: Any) -> None:
     match type_:
-        case 11:  # STRING, which may be bytes too
+        case 11:  # STRING, which may also contain binary data
             protocol.writeBinary(value.encode("utf-8", "surrogateescape"))
         case 12:  # STRUCT
             write_value(protocol, StructOf({}), value)
@@ -267,7 +267,7 @@ def _write_raw(protocol: Any, type_: int, value: Any) -> None:
             for k, v in items:
                 _write_raw(protocol, key_type, k)
                 _write_raw(protocol, value_type, v)
-        case 14 | 15:  # SET and LIST, which look the same
+        case 14 | 15:  # SET and LIST, which have the same encoding
             item_type, items = value
             protocol.writeListBegin(item_type, len(items))
             for item in items:

@@ -1,4 +1,4 @@
-"""An answer of the server: status, headers and JSON, and its error class.
+"""An answer of the server: status, headers and JSON, and the error that it means.
 
 Open API specification of the REST catalog, `IcebergErrorResponse`: `error.type` is the name of a
 Java exception, `error.code` repeats the status. `commits.py` decides what an error means for a
@@ -55,9 +55,9 @@ _BY_TYPE: Mapping[str, type[IcebergError]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One answer; `request` is its method and path, for messages.
+    """One answer of the server; `request` is the method and path of the request, for messages.
 
-    `repeated`: an attempt before this one may have been carried out, and its answer was lost.
+    `repeated` is true if an earlier attempt may have been carried out and its answer was lost.
     """
 
     request: str
@@ -69,13 +69,13 @@ class Answer:
 
     @property
     def is_success(self) -> bool:
-        """Whether the server did what it was asked for."""
+        """Whether the status is a success (2xx)."""
         return 200 <= self.status < 300
 
     def read(self, parse: Callable[[JsonObject], T]) -> T:
-        """What `parse` makes of the body; what is wrong in it is an error that names the request.
+        """Parse the body's JSON with `parse`; an error in the body names the request.
 
-        Raises `InvalidMetadataError`, `UnsupportedFeatureError`.
+        Raise `InvalidMetadataError` or `UnsupportedFeatureError`.
         """
         try:
             return parse(JsonObject(parse_json(self.body, "body")))
@@ -85,11 +85,11 @@ class Answer:
 
     @property
     def error_type(self) -> str:
-        """The Java exception that the server names; empty without one."""
+        """The name of the Java exception in the answer; empty if there is none."""
         return _text(self._error(), "type")
 
     def message(self) -> str:
-        """The server's error message, without secrets."""
+        """Return the server's error message, without secrets."""
         text = _text(self._error(), "message") or self.body.decode("utf-8", "replace").strip()
         excerpt = without_secrets(text, self.secrets)[:_SHOWN_CHARACTERS]
         return f"{self.request} was answered with {self.status}: {excerpt or 'no message'}"
@@ -115,10 +115,10 @@ def error_of(
     missing: type[NotFoundError] = NotFoundError,
     existing: type[AlreadyExistsError] = AlreadyExistsError,
 ) -> IcebergError:
-    """The error that an answer without success stands for.
+    """Return the error that an unsuccessful answer means.
 
-    `missing` and `existing` are what a 404 and a 409 mean for this request where the server does
-    not say.
+    `missing` and `existing` are the errors for a 404 and a 409 of this request if the server does
+    not specify the error.
     """
     message = f"catalog '{catalog}': {answer.message()}"
     error_class = _BY_TYPE.get(answer.error_type)
@@ -149,7 +149,7 @@ def error_of(
 
 
 def is_deleted(answer: Answer) -> bool:
-    """Whether it is deleted now; where it is not there, an attempt before this one did it."""
+    """Return whether a deletion is done; a 404 to a repeated request counts as done."""
     return answer.is_success or (answer.repeated and answer.status == 404)
 
 

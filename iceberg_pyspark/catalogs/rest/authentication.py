@@ -1,7 +1,7 @@
 """Authentication of a REST catalog's client: the headers that it adds to each request.
 
-`configured_authentication.py` chooses one by the catalog's properties. An authentication of the
-user's own is a Python object, never a class named in properties.
+`configured_authentication.py` chooses a class by the catalog's properties. A user may pass an
+object of their own class, but a class named in properties is never loaded.
 """
 
 from __future__ import annotations
@@ -12,40 +12,40 @@ from typing import Protocol
 
 
 class Authentication(Protocol):
-    """Authenticates the requests of a catalog."""
+    """The interface of objects that authenticate the requests of a catalog."""
 
     def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
-        """Headers to add to one request."""
+        """Return the headers to add to one request."""
         ...
 
     def renew(self) -> bool:
-        """Called where the server refused the headers; whether new ones are worth an attempt."""
+        """Renew the headers after the server refused them; return whether a retry is worthwhile."""
         ...
 
 
 class NoAuthentication:
-    """Nothing is added."""
+    """An authentication that adds no headers."""
 
     def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
-        """None."""
+        """Return no headers."""
         return {}
 
     def renew(self) -> bool:
-        """There is nothing to renew."""
+        """Return False: there is nothing to renew."""
         return False
 
 
 class BasicAuthentication:
-    """A user name and a password."""
+    """An authentication with a user name and a password."""
 
     def __init__(self, user: str, password: str) -> None:
         token = base64.b64encode(f"{user}:{password}".encode()).decode("ascii")
         self._headers = {"Authorization": f"Basic {token}"}
 
     def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
-        """The header `Authorization`."""
+        """Return the header `Authorization`."""
         return self._headers
 
     def renew(self) -> bool:
-        """There is nothing to renew."""
+        """Return False: there is nothing to renew."""
         return False

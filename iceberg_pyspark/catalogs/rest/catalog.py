@@ -79,7 +79,10 @@ _DELEGATION = "X-Iceberg-Access-Delegation"
 
 
 class RestCatalog(RestViews):
-    """Tables of a REST server; `authentication` None: as the properties say."""
+    """The tables of a REST server.
+
+    If `authentication` is None, the catalog's properties decide how requests are authenticated.
+    """
 
     def __init__(
         self,
@@ -100,7 +103,7 @@ class RestCatalog(RestViews):
         return f"RestCatalog({self._name!r}, {self._own_properties!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # connections do not travel
+        # connections cannot be pickled
         build = partial(RestCatalog, authentication=self._authentication)
         return build, (self._name, dict(self._own_properties))
 
@@ -111,7 +114,7 @@ class RestCatalog(RestViews):
 
     @property
     def properties(self) -> CatalogProperties:
-        """Its configuration with the server's, storage properties included."""
+        """The catalog's properties merged with the server's, storage properties included."""
         return self._connection.properties
 
     @cached_property
@@ -124,7 +127,7 @@ class RestCatalog(RestViews):
 
     @cached_property
     def _reports(self) -> MetricsReports | None:
-        """Where the server gets reports; None where it takes none or is to get none."""
+        """The queue of metrics reports, or None if the server or the user does not want reports."""
         if not bool_property(self.properties, _REPORTS, True):
             return None
         if e.REPORT_METRICS not in self._connection.endpoints:
@@ -134,7 +137,7 @@ class RestCatalog(RestViews):
     # namespaces
 
     def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
-        """Direct children of a namespace."""
+        """Return the direct children of a namespace."""
         c = self._connection
         query = {"parent": c.paths.parent(parent)} if parent else {}
         items = c.pages(c.paths.namespaces, "namespaces", query, NoSuchNamespaceError)
@@ -143,7 +146,7 @@ class RestCatalog(RestViews):
     def create_namespace(
         self, namespace: Namespace, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Raises `NamespaceAlreadyExistsError`."""
+        """Create a namespace; raise `NamespaceAlreadyExistsError` if the namespace exists."""
         check_namespace(namespace)
         body = {"namespace": list(namespace), "properties": dict(properties or {})}
         answer = self._connection.change(self._connection.paths.namespaces, body)
@@ -156,7 +159,7 @@ class RestCatalog(RestViews):
             )
 
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        """Drop an empty namespace; raise `NoSuchNamespaceError` or `NamespaceNotEmptyError`."""
         check_namespace(namespace)
         answer = self._connection.session.ask("DELETE", self._connection.paths.namespace(namespace))
         if not is_deleted(answer):
@@ -165,7 +168,7 @@ class RestCatalog(RestViews):
             )
 
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Whether the namespace is there."""
+        """Return whether the namespace exists."""
         if not namespace:
             return True
         return self._connection.exists(
@@ -173,7 +176,7 @@ class RestCatalog(RestViews):
         )
 
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
-        """Raises `NoSuchNamespaceError`."""
+        """Return the properties of a namespace; raise `NoSuchNamespaceError`."""
         c = self._connection
         check_namespace(namespace)
         answer = c.session.ask("GET", c.paths.namespace(namespace))
@@ -183,7 +186,7 @@ class RestCatalog(RestViews):
     def update_namespace_properties(
         self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
     ) -> None:
-        """Remove and set namespace properties."""
+        """Remove and set namespace properties; raise `NoSuchNamespaceError`."""
         c = self._connection
         check_namespace(namespace)
         c.endpoints.require(e.UPDATE_NAMESPACE, self._name, "changes of a namespace's properties")
@@ -194,17 +197,17 @@ class RestCatalog(RestViews):
     # tables
 
     def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
-        """Tables directly in a namespace; raises `NoSuchNamespaceError`."""
+        """Return the tables directly in a namespace; raise `NoSuchNamespaceError`."""
         c = self._connection
         check_namespace(namespace)
         return c.identifiers(c.paths.tables(namespace))
 
     def table_exists(self, identifier: TableIdentifier) -> bool:
-        """Whether the table is there."""
+        """Return whether the table exists."""
         return self._connection.exists(self._connection.paths.table(identifier), e.TABLE_EXISTS)
 
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
-        """Raises `NoSuchTableError`."""
+        """Load the table, unless the cached table is current; raise `NoSuchTableError`."""
         c = self._connection
         cached = self._cache.get(identifier)
         headers = self._delegation()
@@ -231,16 +234,16 @@ class RestCatalog(RestViews):
         return self.load_table(identifier)
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
-        """Where the server puts a new table of that name, asked by a create that it only stages.
+        """Return the location that the server chooses for a new table, by staging a create.
 
-        Raises `TableAlreadyExistsError` where there is such a table.
+        Raise `TableAlreadyExistsError` if the table exists.
         """
         return self.place_table(identifier, None).location
 
     def place_table(self, identifier: TableIdentifier, location: str | None) -> NewTablePlace:
-        """The place that the server stages a new table in, with credentials for it.
+        """Return where the server stages a new table, with credentials for the location.
 
-        A server that stages nothing leaves a given location as it is.
+        If the server cannot stage a table, return the given location unchanged.
         """
         check_new_name(identifier)
         body = {**_ANY_TABLE, "name": identifier.name}
@@ -256,9 +259,9 @@ class RestCatalog(RestViews):
         return NewTablePlace(location=staged.metadata.location, config=staged.config)
 
     def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
-        """Create a table like this first metadata; the server gives it its UUID.
+        """Create a table from its first metadata; the server assigns the UUID.
 
-        Raises `TableAlreadyExistsError`, or `CommitStateUnknownError` where the table may be there.
+        Raise `TableAlreadyExistsError`, or `CommitStateUnknownError` if the table may exist now.
         """
         check_new_name(identifier)
         body = {
@@ -288,10 +291,10 @@ class RestCatalog(RestViews):
         *,
         base: LoadedTable | None = None,
     ) -> Outcome[LoadedTable]:
-        """Have the server check the requirements and apply the updates."""
+        """Send the requirements and updates to the server, which checks and applies them."""
         check_identifier(identifier)
         cached_table = self._cache.get(identifier)
-        # before the swap: whatever is wrong with it fails no commit that is done
+        # create the reports before the swap, so that an error there cannot fail a finished commit
         reports = self._reports
         started_ns = time.monotonic_ns()
         outcome = outcome_of(
@@ -312,7 +315,7 @@ class RestCatalog(RestViews):
             for snapshot in (u.snapshot for u in updates if isinstance(u, AddSnapshot)):
                 reports.put(identifier, partial(commit_report, name, snapshot, duration_ns))
         if isinstance(outcome, Done) and cached_table is None:
-            # an answer to a commit has no storage properties
+            # the answer to a commit contains no storage properties
             with after_commit(f"loading table {identifier} to know its storage properties"):
                 return Done(self.load_table(identifier))
         return outcome
@@ -327,7 +330,7 @@ class RestCatalog(RestViews):
             tuple[TableIdentifier, Sequence[TableRequirement], Sequence[TableUpdate]]
         ],
     ) -> Outcome[None]:
-        """Commit to several tables, to all of them or to none."""
+        """Commit to several tables atomically: to all of them or to none."""
         c = self._connection
         c.endpoints.require(e.COMMIT_TRANSACTION, self._name, "commits to several tables")
         body = {"table-changes": [commit_to_json(*commit) for commit in commits]}
@@ -341,7 +344,7 @@ class RestCatalog(RestViews):
         )
 
     def drop_table(self, identifier: TableIdentifier) -> None:
-        """Forget the table; its files stay. Raises `NoSuchTableError`."""
+        """Remove the table from the catalog and keep its files; raise `NoSuchTableError`."""
         self._drop(identifier, purge=False)
 
     @property
@@ -350,7 +353,7 @@ class RestCatalog(RestViews):
         return bool_property(self.properties, _PURGE, False)
 
     def purge_table(self, identifier: TableIdentifier) -> None:
-        """Forget the table and have the server delete its files; raises `NoSuchTableError`."""
+        """Drop the table and let the server delete its files; raise `NoSuchTableError`."""
         self._drop(identifier, purge=True)
 
     def _drop(self, identifier: TableIdentifier, *, purge: bool) -> None:
@@ -362,7 +365,10 @@ class RestCatalog(RestViews):
             c.checked(answer, NoSuchTableError)
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
-        """Raises `NoSuchTableError`, `TableAlreadyExistsError`, `NoSuchNamespaceError`."""
+        """Rename a table.
+
+        Raise `NoSuchTableError`, `TableAlreadyExistsError` or `NoSuchNamespaceError`.
+        """
         c = self._connection
         check_new_name(target)
         c.endpoints.require(e.RENAME_TABLE, self._name, "renaming tables")
@@ -378,7 +384,7 @@ class RestCatalog(RestViews):
         self._forget(source)
 
     def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
-        """Adopt an existing metadata file; raises `TableAlreadyExistsError`."""
+        """Register an existing metadata file as a table; raise `TableAlreadyExistsError`."""
         c = self._connection
         check_new_name(identifier)
         c.endpoints.require(e.REGISTER_TABLE, self._name, "registering tables")
@@ -397,10 +403,10 @@ class RestCatalog(RestViews):
     def _committed(
         self, answer: Answer, identifier: TableIdentifier, before: LoadedTable | None
     ) -> LoadedTable:
-        # an answer to a commit has nothing but the metadata
+        # the answer to a commit contains only the metadata
         table = self._read(answer, identifier, {} if before is None else before.config).table
         if before is None:
-            # not to be found unchanged: the load that follows brings what is missing
+            # without the ETag, the next load gets a complete answer instead of 304
             return self._cached(table, replace(answer, headers={}))
         return self._cached(replace(table, plan_scan=before.plan_scan), answer)
 
@@ -418,7 +424,7 @@ class RestCatalog(RestViews):
         if mode is not None and not is_planned_here(mode):
             planning = ScanPlanning(self._name, self._connection, self._sessions, identifier, mode)
             if is_loaded:
-                # what was created is created, whoever plans its scans
+                # a created table exists, even if its scans cannot be planned
                 planning.check()
             table = replace(table, plan_scan=planning)
         self._sessions.set_tokens(identifier, new_table.tokens)
@@ -461,7 +467,7 @@ class RestCatalog(RestViews):
         return replace(new_table, table=table)
 
     def _delegation(self) -> dict[str, str]:
-        # a user's own header of that name wins
+        # the user's own header of this name takes precedence
         if any(k.lower() == f"header.{_DELEGATION}".lower() for k in self.properties):
             return {}
         return {_DELEGATION: "vended-credentials"}

@@ -2,8 +2,8 @@
 
 Open API specification of the REST catalog, `updateTable` and `commitTransaction`. A client error
 (4xx) is a refusal: the server states that it did nothing. After a broken connection, a server error
-(5xx) or an unreadable answer the outcome is unknown, and the caller looks it up. The same holds for
-a refusal of a repeated request, whose first attempt may have succeeded.
+(5xx) or an unreadable answer, the outcome is unknown, and the caller must find it out. The same
+holds for a refusal of a repeated request, whose first attempt may have succeeded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from iceberg_pyspark.errors import (
 
 
 def check_new_name(identifier: TableIdentifier) -> None:
-    """Refuse what servers would make a folder of that lies elsewhere."""
+    """Raise `InvalidRequestError` for a name that could lead a server to a folder elsewhere."""
     check_identifier(identifier)
     check_folder_name(identifier.name)
 
@@ -42,7 +42,7 @@ def commit_to_json(
     requirements: Sequence[TableRequirement],
     updates: Sequence[TableUpdate],
 ) -> dict[str, Any]:
-    """The body of a commit to one table."""
+    """Return the JSON body of a commit to one table."""
     return {
         "identifier": identifier_to_json(identifier),
         "requirements": [requirement_to_json(r) for r in requirements],
@@ -51,7 +51,7 @@ def commit_to_json(
 
 
 def identifier_to_json(identifier: TableIdentifier) -> dict[str, Any]:
-    """A table's or view's name."""
+    """Return the name of a table or view as JSON."""
     return {"namespace": list(identifier.namespace), "name": identifier.name}
 
 
@@ -62,7 +62,7 @@ def outcome_of(
     read: Callable[[Answer], T],
     refusal: Callable[[Answer], IcebergError],
 ) -> Outcome[T]:
-    """How a commit ended; `read` takes what it left out of the answer, `what` names the table."""
+    """Return the outcome of a commit; `read` parses a successful answer, `what` names the table."""
     if isinstance(answer, Lost):
         return unknown(what, answer.error) if answer.was_sent else Refused(answer.error)
     if answer.is_success:
@@ -78,7 +78,7 @@ def outcome_of(
 def commit_refusal(
     answer: Answer, catalog: str, requirements: Sequence[TableRequirement]
 ) -> IcebergError:
-    """Why a commit was refused; a conflict may be tried again on newer metadata."""
+    """Return why a commit was refused; a `CommitConflictError` may be retried on newer metadata."""
     if answer.status == CONFLICT:
         return CommitConflictError(f"catalog '{catalog}': {answer.message()}; refresh and retry")
     creates = AssertCreate() in requirements
@@ -86,16 +86,16 @@ def commit_refusal(
 
 
 def creation_refusal(answer: Answer, catalog: str) -> IcebergError:
-    """Why a table was not created."""
+    """Return why a table was not created."""
     return error_of(answer, catalog, missing=NoSuchNamespaceError, existing=TableAlreadyExistsError)
 
 
 def read_nothing(answer: Answer) -> None:
-    """For a commit whose answer has no content."""
+    """Ignore the answer of a commit whose answer has no content."""
 
 
 def new_idempotency_key() -> str:
-    """A UUID of version 7 (RFC 9562), by which a server knows a repeated request."""
+    """Return a UUID of version 7 (RFC 9562), by which a server recognizes a repeated request."""
     number = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10), "big")
     number = number & ~(0xF << 76) | 0x7 << 76
     return str(uuid.UUID(int=number & ~(0x3 << 62) | 0x2 << 62))

@@ -1,8 +1,8 @@
 """Creates the authentication that a catalog's properties ask for, and that of single tables.
 
-`rest.auth.type` chooses, as in Java; without it, `token` or `credential` mean OAuth2. A server may
-issue a token for one table, or a token to exchange for it (Open API specification of the REST
-catalog, `LoadTableResult`).
+`rest.auth.type` chooses, as in Java; without this property, `token` or `credential` mean OAuth2. A
+server may issue a token for one table, or a token to exchange for such a token (Open API
+specification of the REST catalog, `LoadTableResult`).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _TYPES = ("none", "basic", "oauth2", "sigv4")
 def authentication_of(
     catalog: str, properties: Mapping[str, str], settings: HttpSettings, client: httpx.Client
 ) -> Authentication:
-    """The authentication that a catalog's properties ask for."""
+    """Return the authentication that a catalog's properties ask for."""
     kind = properties.get(AUTH_TYPE, "").lower()
     if not kind:
-        # the older way of Java and PyIceberg to ask for it
+        # the older properties of Java and PyIceberg
         if properties.get("rest.sigv4-enabled", "").lower() == "true":
             kind = "sigv4"
         else:
@@ -60,7 +60,7 @@ def authentication_of(
 
 
 TABLE_TOKENS = ("token", *SUBJECTS)
-"""The keys of a table's `config` that are the client's, not its storage's."""
+"""The keys of a table's `config` that belong to the client, not to the table's storage."""
 
 
 def table_authentication_of(
@@ -71,11 +71,11 @@ def table_authentication_of(
     settings: HttpSettings,
     client: httpx.Client,
 ) -> Authentication | None:
-    """The authentication of a table's requests; None: the catalog's `own`.
+    """Return the authentication of a table's requests, or None to use the catalog's, `own`.
 
-    `tokens` are what the server gave for the table: a token, or else one to exchange with the
-    catalog's token as the actor. Where the catalog's authentication is of another kind, its user
-    chose it, and it stays.
+    `tokens` holds what the server sent for the table: a token, or else a token to exchange, with
+    the catalog's token as the actor. If the catalog uses another kind of authentication, the user
+    has chosen that kind, and it is kept.
     """
     if not isinstance(own, OAuth2 | NoAuthentication):
         return None
@@ -92,7 +92,7 @@ def table_authentication_of(
 
 def _sigv4(catalog: str, properties: Mapping[str, str]) -> Authentication:
     try:
-        # botocore is an extra, and few catalogs sign
+        # botocore is an extra, and few catalogs sign requests
         from iceberg_pyspark.catalogs.rest.sigv4 import sigv4_of  # noqa: PLC0415
     except ModuleNotFoundError as e:
         if (e.name or "").partition(".")[0] != "botocore":

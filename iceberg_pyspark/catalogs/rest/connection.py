@@ -67,9 +67,9 @@ def _page_from_json(content: JsonObject, key: str) -> _Page:
 
 
 class Connection:
-    """One server under one configuration; nothing is sent before it is needed.
+    """A connection to one server with one configuration; the first use sends the first request.
 
-    The server has no say in how it is reached and who the client is.
+    The server's properties cannot change how the server is reached or how the client authenticates.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Connection:
 
     @cached_property
     def properties(self) -> CatalogProperties:
-        """The catalog's properties with the server's."""
+        """The catalog's properties merged with the server's."""
         defaults, overrides = (
             taken_properties(self._catalog, self._settings.uri, offered)
             for offered in (self._configuration.defaults, self._configuration.overrides)
@@ -111,7 +111,7 @@ class Connection:
 
     @cached_property
     def paths(self) -> Paths:
-        """Where its resources are."""
+        """The URL paths of the server's resources."""
         return Paths(
             prefix=self.properties.get("prefix", ""),
             separator=self.properties.get("namespace-separator", DEFAULT_SEPARATOR),
@@ -127,7 +127,7 @@ class Connection:
 
     @cached_property
     def session(self) -> Session:
-        """The requests of this configuration."""
+        """The session that sends the catalog's requests."""
         return self._session(self._served)
 
     @property
@@ -136,11 +136,11 @@ class Connection:
 
     @property
     def is_anonymous(self) -> bool:
-        """Whether requests say nothing of who sends them."""
+        """Whether the requests carry no authentication."""
         return isinstance(self._authentication, NoAuthentication)
 
     def table_session(self, tokens: Mapping[str, str]) -> Session:
-        """The requests of a table for which the server gave these tokens."""
+        """Return the session for a table's requests with the tokens that the server sent."""
         own = table_authentication_of(
             self._catalog,
             self._own_properties,
@@ -168,7 +168,7 @@ class Connection:
     def pages(
         self, path: str, key: str, query: Mapping[str, str], missing: type[NotFoundError]
     ) -> Iterator[Any]:
-        """The items of a list, however many answers it comes in."""
+        """Yield the items of a list from all its pages."""
         token, seen = "", set[str]()
         page_size = int_property(self.properties, _PAGE_SIZE, 0)
         while True:
@@ -187,7 +187,7 @@ class Connection:
             seen.add(token)
 
     def identifiers(self, path: str) -> list[TableIdentifier]:
-        """The names in a list of tables or views; raises `NoSuchNamespaceError`."""
+        """Return the names in a list of tables or views, sorted; raise `NoSuchNamespaceError`."""
         items = self.pages(path, "identifiers", {}, NoSuchNamespaceError)
         entries = [JsonObject(item, "identifiers") for item in items]
         return sorted(
@@ -199,7 +199,7 @@ class Connection:
         )
 
     def exists(self, path: str, endpoint: str) -> bool:
-        """Whether a resource is there; `endpoint` is the request for that, where it is offered."""
+        """Return whether a resource exists, by a HEAD request if the server offers `endpoint`."""
         method = "HEAD" if endpoint in self.endpoints else "GET"
         answer = self.session.ask(method, path)
         if answer.status == 404:
@@ -210,7 +210,7 @@ class Connection:
     def change(
         self, path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """The answer to a change; raises `CatalogUnavailableError` where none came."""
+        """Send a change and return the answer; raise `CatalogUnavailableError` if none arrived."""
         answer = self.send(path, body, headers)
         if isinstance(answer, Lost):
             raise answer.error
@@ -223,9 +223,10 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         session: Session | None = None,
     ) -> Answer | Lost:
-        """The answer to a change, sent again only where the server knows a repetition.
+        """Send a change and return the answer, or `Lost` if no answer arrived.
 
-        `session` is that of the table that changes, where it has its own.
+        The request is retried only if the server recognizes repeated requests. `session` is the
+        session of the changed table, if the table has its own.
         """
         knows = self._configuration.knows_repetitions
         key = {"Idempotency-Key": new_idempotency_key()} if knows else {}
@@ -234,7 +235,7 @@ class Connection:
         )
 
     def checked(self, answer: Answer, missing: type[NotFoundError] = NotFoundError) -> Answer:
-        """The answer if it is a success; else the error that it stands for is raised."""
+        """Return the answer if it is a success; otherwise raise the error that the answer means."""
         if not answer.is_success:
             raise error_of(answer, self._catalog, missing=missing)
         return answer

@@ -1,8 +1,8 @@
 """Storage properties of a table: the catalog's, then the server's, then vended credentials.
 
-Open API specification of the REST catalog, `LoadTableResult` and `StorageCredential`. Later ones
-replace earlier ones. Credentials apply to prefixes of locations: `storage/vended_credentials.py`
-chooses the ones for a location.
+Open API specification of the REST catalog, `LoadTableResult` and `StorageCredential`. Later
+properties replace earlier ones. Credentials apply to location prefixes:
+`storage/vended_credentials.py` chooses the credentials for a location.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
 def table_storage_properties(
     answer: JsonObject, *, catalog: str, uri: str, properties: Mapping[str, str]
 ) -> CatalogProperties:
-    """The storage properties of the table in an answer; `properties` are the catalog's."""
+    """Return the storage properties of the table in an answer; `properties` are the catalog's."""
     table_properties = taken_properties(catalog, uri, answer.string_map("config"))
     merged = {**storage_properties(properties), **storage_properties(table_properties)}
-    # the server names prefixes in a list of its own only, and nobody but us who renews
+    # these three properties come only from this client, never from the server's `config`
     merged.pop(VENDED_CREDENTIALS, None)
     merged.pop(RENEWAL, None)
     merged.pop(SIGNING, None)
@@ -33,7 +33,7 @@ def table_storage_properties(
 
 
 def vended_credentials(answer: JsonObject, *, catalog: str, uri: str) -> str | None:
-    """The credentials in an answer, as one storage property; None without any."""
+    """Return the credentials in an answer as one storage property, or None if there are none."""
     credentials = [
         {
             "prefix": o.string("prefix"),

@@ -45,7 +45,7 @@ _ASSUMED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """The endpoints that a server offers, besides those without which it is no catalog."""
+    """The endpoints that a server offers, besides the endpoints that every catalog must have."""
 
     offered: frozenset[str]
 
@@ -53,7 +53,7 @@ class Endpoints:
         return endpoint in self.offered
 
     def require(self, endpoint: str, catalog: str, what: str) -> None:
-        """Raise `UnsupportedFeatureError` where the endpoint is not offered."""
+        """Raise `UnsupportedFeatureError` if the server does not offer the endpoint."""
         if endpoint not in self.offered:
             raise UnsupportedFeatureError(
                 f"catalog '{catalog}': its server does not offer {what} ({endpoint})"
@@ -61,7 +61,10 @@ class Endpoints:
 
 
 def offered_endpoints(listed: Sequence[str] | None, *, views: bool) -> Endpoints:
-    """What a server offers; `listed` None: it did not say, and `views` whether it has views."""
+    """Return what a server offers.
+
+    If `listed` is None or empty, the server listed nothing, and `views` tells whether it has views.
+    """
     if listed:
         return Endpoints(frozenset(listed))
     return Endpoints(_ASSUMED | VIEW_ENDPOINTS if views else _ASSUMED)

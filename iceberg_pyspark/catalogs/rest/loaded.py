@@ -1,6 +1,6 @@
 """A table in the server's answer, and the cache of such answers by ETag.
 
-Open API specification of the REST catalog, `LoadTableResult`. `credentials.py` has the storage
+Open API specification of the REST catalog, `LoadTableResult`. `credentials.py` reads the storage
 properties.
 """
 
@@ -27,12 +27,12 @@ from iceberg_pyspark.storage.places import is_in_store, store_of
 from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
 
 _FRESH_CREDENTIALS_S = 300
-"""Credentials that expire sooner are fetched anew rather than taken out of the cache."""
+"""Cached tables whose credentials expire sooner are loaded again."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredTable:
-    """A table, the tokens that the server gave for its requests, and who is to plan its scans."""
+    """A table, the tokens that the server sent for its requests, and the mode of scan planning."""
 
     table: LoadedTable
     tokens: Mapping[str, str] = field(repr=False)
@@ -50,11 +50,12 @@ def answered_table(
     config: Mapping[str, str] | None = None,
     is_staged: bool = False,
 ) -> AnsweredTable:
-    """The table in an answer; raises `InvalidMetadataError` naming the request and JSON path.
+    """Return the table in an answer.
 
-    `config` is what the answer to a commit lacks: the storage properties from the load before it.
-    Only a table that is staged has no metadata file; without its place nobody knows which folder is
-    the table's own.
+    `config` holds the storage properties of the previous load, which the answer to a commit lacks.
+    Only a staged table has no metadata file; any other table without a metadata location is an
+    error, because its own folders would be unknown. Raise `InvalidMetadataError` naming the request
+    and JSON path.
     """
 
     def parse(content: JsonObject) -> AnsweredTable:
@@ -85,10 +86,11 @@ def _store_location(
     config: Mapping[str, str],
     properties: Mapping[str, str],
 ) -> str | None:
-    """Where the files are of a table whose metadata the server gives by an address of its own.
+    """Return the files' location if the server names the metadata by an address of its own.
 
-    Nessie does. Of what store the table is, the metadata file does not tell then, and what the
-    metadata claims counts where the catalog's warehouse is in that store.
+    Nessie does so. Then the metadata location does not tell in which store the table is. The
+    location in the metadata is accepted if the catalog's warehouse is in the same store; otherwise
+    raise `LocationRefusedError`.
     """
     if not metadata_location.startswith(("http://", "https://")):
         return None
@@ -114,7 +116,7 @@ class _Entry:
 
 
 class TableCache:
-    """Tables by name with the ETag of their answer; `clock` gives seconds, threads share it."""
+    """A cache of tables and the ETags of their answers; thread-safe; `clock` returns seconds."""
 
     def __init__(
         self,
@@ -129,7 +131,7 @@ class TableCache:
         self._entries: OrderedDict[TableIdentifier, _Entry] = OrderedDict()
 
     def get(self, identifier: TableIdentifier) -> tuple[str | None, LoadedTable] | None:
-        """The table and its ETag, if its credentials still last a while."""
+        """Return a table and its ETag; None if missing, old, or its credentials end soon."""
         with self._lock:
             entry = self._entries.get(identifier)
             if entry is None:
@@ -143,7 +145,7 @@ class TableCache:
         return entry.etag, entry.table
 
     def put(self, table: LoadedTable, etag: str | None) -> None:
-        """Keep a table; without an ETag only its storage properties are of use."""
+        """Keep a table; without an ETag, only its storage properties can be reused."""
         with self._lock:
             self._entries.pop(table.identifier, None)
             self._entries[table.identifier] = _Entry(etag, table, self._clock())

@@ -1,7 +1,8 @@
 """Reports of scans and commits to the server, in the background; failures are ignored.
 
 Open API specification of the REST catalog, `reportMetrics`: `ScanReport` and `CommitReport`. The
-names of metrics are Java's. Values in filters are user data, and are left out of reports.
+names of metrics are the same as in Java. The values in filters are user data and are left out of
+reports.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _COUNTS = {
     "removed-equality-deletes": "removed-equality-deletes",
     "total-equality-deletes": "total-equality-deletes",
 }
-"""Counters of a commit by the key of the snapshot's summary that has the value."""
+"""The counters of a commit report, each with the snapshot summary key that has its value."""
 
 _SIZES = {
     "added-files-size-bytes": "added-files-size",
@@ -58,7 +59,7 @@ _SIZES = {
 
 
 def commit_report(table: str, snapshot: Snapshot, duration_ns: int) -> dict[str, Any]:
-    """The report of a commit that added a snapshot; `duration_ns` is the server's time."""
+    """Return the report of a commit that added a snapshot; the request took `duration_ns`."""
     metrics = {"total-duration": _timer(duration_ns)}
     for names, unit in ((_COUNTS, "count"), (_SIZES, "bytes")):
         for name, key in names.items():
@@ -77,7 +78,7 @@ def commit_report(table: str, snapshot: Snapshot, duration_ns: int) -> dict[str,
 
 
 def scan_report(table: str, scan: ScanReport) -> dict[str, Any]:
-    """The report of a planned scan; the id of a missing snapshot is -1, as in Java."""
+    """Return the report of a planned scan; the id of a missing snapshot is -1, as in Java."""
     return {
         "report-type": "scan-report",
         "table-name": table,
@@ -113,9 +114,9 @@ def _without_values(expression: Any) -> Any:
 
 
 class MetricsReports:
-    """Sends reports one after the other in the background; what is too much is dropped.
+    """A queue of reports that a background thread sends; a full queue drops new reports.
 
-    `send` gets a table and a report, and may raise.
+    `send` is called with a table's identifier and a report, and may raise.
     """
 
     def __init__(self, send: Callable[[TableIdentifier, Mapping[str, Any]], None]) -> None:
@@ -126,7 +127,7 @@ class MetricsReports:
         self._thread: threading.Thread | None = None
 
     def put(self, identifier: TableIdentifier, build: Callable[[], Mapping[str, Any]]) -> None:
-        """Have the report that `build` makes sent, soon and by another thread."""
+        """Queue a report, which the background thread builds with `build` and sends."""
         try:
             self._waiting.put_nowait((identifier, build))
             self._start()
@@ -134,14 +135,14 @@ class MetricsReports:
             _log.debug("a report of %s is not sent: %s", identifier, type(e).__name__)
 
     def wait(self, seconds: float) -> None:
-        """Wait until what was put is sent, but not longer."""
+        """Wait until all queued reports are sent, but at most `seconds`."""
         end = time.monotonic() + seconds
         while self._waiting.unfinished_tasks and time.monotonic() < end:
             time.sleep(0.01)
 
     def _start(self) -> None:
         with self._lock:
-            # none runs in a process that was forked
+            # after a fork, the child process has no thread
             if self._thread is None or not self._thread.is_alive():
                 _busy.add(self)
                 self._thread = threading.Thread(
@@ -156,14 +157,15 @@ class MetricsReports:
             except queue.Empty:
                 with self._lock:
                     if self._waiting.empty():
-                        # so that a catalog that nobody uses any more can go
+                        # end the thread, so that an unused catalog can be garbage-collected
                         self._thread = None
                         return
                 continue
             try:
                 self._send(identifier, build())
             except Exception as e:  # noqa: BLE001 - a report fails nothing
-                # no text of it: the next one fails as this one did, and may name addresses
+                # do not log the error's text, which may contain addresses; later reports fail the
+                # same way
                 _log.debug("a report of %s was not taken: %s", identifier, type(e).__name__)
             finally:
                 self._waiting.task_done()
@@ -174,14 +176,14 @@ _busy: WeakSet[MetricsReports] = WeakSet()
 
 @atexit.register
 def _wait_for_the_last() -> None:
-    """A short program ends before its last report is sent, and waits for it a moment."""
+    """Wait up to a second at exit, so that a short program still sends its last reports."""
     end = time.monotonic() + _LAST_WAIT_S
     for reports in list(_busy):
         reports.wait(max(end - time.monotonic(), 0))
 
 
 class ScanReports:
-    """Where the scans of one loaded table are reported to."""
+    """A callable that reports the scans of one loaded table."""
 
     def __init__(self, identifier: TableIdentifier, table: str, reports: MetricsReports) -> None:
         self._identifier = identifier
@@ -189,9 +191,9 @@ class ScanReports:
         self._reports = reports
 
     def __call__(self, scan: ScanReport) -> None:
-        """Report a scan that was planned."""
+        """Report a planned scan."""
         self._reports.put(self._identifier, lambda: scan_report(self._table, scan))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # tasks in other processes plan nothing, and get no catalog: None
+        # tasks in other processes plan no scans and have no catalog, so they get None
         return type(None), ()

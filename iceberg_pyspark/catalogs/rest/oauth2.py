@@ -31,21 +31,21 @@ from iceberg_pyspark.spec.properties import bool_property, int_property
 _EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 _TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"
 _ACCESS_TOKEN = f"{_TOKEN_TYPE}access_token"
-# the order in which Java takes them
+# in Java's order of precedence
 SUBJECTS = tuple(
     f"{_TOKEN_TYPE}{kind}" for kind in ("id_token", "access_token", "jwt", "saml2", "saml1")
 )
-"""Properties that hold a token to exchange, named by its type."""
+"""Properties that hold a token to exchange, named by the token's type."""
 
 _DEFAULT_PATH = "v1/oauth/tokens"
 _now_s = time.monotonic
 _WINDOW_S = 300.0
-"""A token is renewed this long before it expires, and after nine tenths of its time at least."""
+"""Renew a token this long before it expires, but not before nine tenths of its lifetime."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuth2Settings:
-    """Where tokens come from and for what; every text that is a secret has no repr."""
+    """The source and the parameters of tokens; secret fields are left out of the repr."""
 
     catalog: str
     server_uri: str
@@ -60,14 +60,18 @@ class OAuth2Settings:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values that must never be shown."""
+        """The values that must never be shown."""
         client_secret = None if self.credential is None else self.credential.split(":", 1)[-1]
         subject = None if self.subject is None else self.subject[1]
         return tuple(s for s in (client_secret, self.credential, self.token, subject) if s)
 
 
 def oauth2_settings(catalog: str, properties: Mapping[str, str], uri: str) -> OAuth2Settings:
-    """The settings of a catalog at `uri`, whose own token endpoint is taken without another."""
+    """Parse the OAuth2 settings of a catalog at `uri`.
+
+    Without `oauth2-server-uri`, the catalog's own token endpoint is used. Raise
+    `InvalidRequestError`.
+    """
     server = properties.get("oauth2-server-uri") or _DEFAULT_PATH
     server_uri = urljoin(f"{uri}/", server)
     if urlsplit(server_uri).scheme not in ("http", "https"):
@@ -102,9 +106,9 @@ class _Token:
 
 
 class OAuth2:
-    """A bearer token, fetched on first use and kept new; threads share it.
+    """A bearer token, fetched on first use and renewed before it expires; thread-safe.
 
-    Whose token acts where another's is exchanged: `actor`, else the settings' own.
+    In a token exchange, the actor token comes from `actor`, or else from the settings.
     """
 
     def __init__(
@@ -121,11 +125,14 @@ class OAuth2:
         return f"OAuth2({self._settings!r})"
 
     def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
-        """The header `Authorization`; raises `NotAuthorizedError`, `CatalogUnavailableError`."""
+        """Return the header `Authorization`.
+
+        Raise `NotAuthorizedError` or `CatalogUnavailableError` if no token can be fetched.
+        """
         return {"Authorization": f"Bearer {self._current()}"}
 
     def renew(self) -> bool:
-        """Whether a token refused by the server is replaced at the next request."""
+        """Discard a refused token; return whether the next request fetches a new token."""
         with self._lock:
             if self._settings.credential is None and self._settings.subject is None:
                 return False
@@ -154,7 +161,7 @@ class OAuth2:
         if s.subject is not None:
             return self._exchanged(*s.subject, actor=self._acting())
         if s.token is not None and not self._is_token_taken:
-            # taken once: where the server refuses it, the credential is what is left
+            # the fixed token is used once; if the server refuses it, only the credential remains
             self._is_token_taken = True
             return _Token(s.token, _renewal_of(s.token, None))
         return self._granted()
@@ -209,7 +216,7 @@ class OAuth2:
             answer = JsonObject(parse_json(response.content, where))
             token, expires_in = answer.string("access_token"), answer.optional_int64("expires_in")
         except InvalidMetadataError:
-            # not chained: the answer may hold a token
+            # no cause: the answer may contain a token
             raise CatalogUnavailableError(
                 f"catalog '{s.catalog}': {where} holds no access_token; check oauth2-server-uri"
             ) from None
@@ -219,7 +226,7 @@ class OAuth2:
 def _renewal_of(
     token: str, expires_in_s: float | None, lifetime_s: float | None = None
 ) -> float | None:
-    """When a token is to be renewed, by the monotonic clock; None: its end is not known."""
+    """Return the monotonic time at which to renew a token, or None if its end is unknown."""
     left = expires_in_s
     if left is None:
         expires_at = _expiry_of(token)
@@ -230,7 +237,7 @@ def _renewal_of(
 
 
 def _expiry_of(token: str) -> float | None:
-    """The time at which a JSON Web Token expires (its claim `exp`); None where it is no such."""
+    """Return when a JSON Web Token expires (claim `exp`), or None for any other token."""
     parts = token.split(".")
     if len(parts) != 3:
         return None

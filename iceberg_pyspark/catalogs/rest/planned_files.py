@@ -1,12 +1,12 @@
 """The files of a scan that a server planned: from the JSON of an answer to the files to read.
 
 Open API specification of the REST catalog, `ScanTasks`, `FileScanTask` and `ContentFile`. Files get
-the form that `planning/scan_plan.py` gives those of manifests, so that whoever reads them knows no
-difference. The server says which deletes apply to a file, and says no sequence numbers.
+the same form as files from manifests (`planning/scan_plan.py`), so readers need no other code. The
+server says which delete files apply to a data file, but sends no sequence numbers.
 
 Java's server differs from the specification in bounds, which it sends as binary single values in
-hexadecimal digits. Both forms are read where they cannot be confused; of other types bounds are
-unknown, which costs speed alone.
+hexadecimal digits. Both forms are read for types where the forms cannot be confused. For other
+types, the bounds are unknown, which only makes pruning less effective.
 """
 
 from __future__ import annotations
@@ -83,12 +83,12 @@ _BOUNDED_TYPES = (
     types.TimestampNsType,
     types.TimestamptzNsType,
 )
-"""Values of these, as JSON, are never hexadecimal digits alone."""
+"""Types whose JSON values cannot be confused with strings of hexadecimal digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PlannedFile:
-    """One data file; `entry` are its values by the names of `spec/entry_columns.py`."""
+    """One data file; `entry` maps the column names of `spec/entry_columns.py` to values."""
 
     entry: Mapping[str, Any]
     partition: tuple[Any, ...]
@@ -97,7 +97,7 @@ class _PlannedFile:
 
 
 class PlannedFilesReader:
-    """Reads the answers to one scan."""
+    """A reader of the server's answers for one scan."""
 
     def __init__(self, scan: ScanToPlan) -> None:
         self._scan = scan
@@ -110,9 +110,9 @@ class PlannedFilesReader:
         }
 
     def read(self, answer: JsonObject) -> list[PlannedFiles]:
-        """The files of one answer, those of each spec together.
+        """Return the files of one answer, grouped by partition spec.
 
-        Raises `InvalidMetadataError`, `UnsupportedFeatureError`, with the JSON path.
+        Raise `InvalidMetadataError` or `UnsupportedFeatureError` with the JSON path.
         """
         deletes = [self._delete_file(o) for o in answer.objects("delete-files")]
         by_spec: dict[int, list[_PlannedFile]] = {}
@@ -132,7 +132,7 @@ class PlannedFilesReader:
             "file_path": path,
             "file_format": _format(o, _DATA_FORMATS),
             "spec_id": spec.spec.spec_id,
-            # files that old writers imported have a count of -1
+            # files imported by old writers have a record count of -1
             "record_count": o.int64("record-count", -1),
             "file_size_in_bytes": o.int64("file-size-in-bytes", 0),
             "split_offsets": _int64s(o, "split-offsets"),
@@ -157,7 +157,7 @@ class PlannedFilesReader:
         if content is FileContent.DATA:
             raise o.wrong("content", "a delete file must hold deletes")
         _check_not_encrypted(o)
-        # only checked: a delete applies where a task refers to it
+        # only validate the partition: a delete file applies to the tasks that refer to the file
         _partition(o, self._spec(o).partition_type)
         file_format = _format(o, _DELETE_FORMATS)
         is_vector = file_format == "puffin"
@@ -183,8 +183,9 @@ class PlannedFilesReader:
         return self._filters.of_spec(o.int32("spec-id"), o.path_of("spec-id"))
 
     def _residual(self, task: JsonObject) -> Predicate | None:
-        """The part of the server's filter that the scan's own predicate lacks."""
-        # left out it is the scan's own; null is no filter, and must not be taken for none
+        """Return the server's residual filter if it is not implied by the scan's own predicate."""
+        # a missing residual means the scan's own filter; null is invalid, and not the same as
+        # missing
         if "residual-filter" not in task.names():
             return None
         path = task.path_of("residual-filter")
@@ -193,7 +194,7 @@ class PlannedFilesReader:
         except InvalidRequestError as e:
             raise UnsupportedFeatureError(f"{path}: an unsupported filter: {e}") from e
         residual = push_not(server_filter)
-        # made of parts of the scan's predicate, which is asked of every row in full
+        # parts of the scan's predicate add nothing, because every row is tested with all of it
         is_own = self._leaves.issuperset(leaves_of(residual))
         return None if is_own and not isinstance(residual, AlwaysFalse) else residual
 
@@ -236,7 +237,7 @@ class PlannedFilesReader:
 
 
 def _content(o: JsonObject) -> FileContent:
-    # Java wrote the names of its constants before 1.11
+    # before 1.11, Java wrote the names of its enum constants
     content = _CONTENTS.get(o.string("content").lower().replace("_", "-"))
     if content is None:
         raise UnsupportedFeatureError(
@@ -265,7 +266,10 @@ def _check_not_encrypted(o: JsonObject) -> None:
 
 
 def _delete_of(delete: DeleteFileRef, path: str) -> DeleteFileRef:
-    """The delete for one data file; a deletion vector has one alone, which need not be named."""
+    """Return the delete file for one data file.
+
+    A deletion vector has only one data file, and the server may leave out the path of that file.
+    """
     if delete.is_deletion_vector and delete.referenced_data_file is None:
         return replace(delete, referenced_data_file=path)
     return delete
@@ -282,7 +286,10 @@ def _int64s(o: JsonObject, key: str) -> list[int] | None:
 
 
 def _partition(o: JsonObject, type_: types.StructType) -> tuple[Any, ...]:
-    """The partition's values in the order of its spec, or, of Java before 1.11, by field id."""
+    """Return the partition values in the order of the spec;
+
+    Java before 1.11 keys them by field id.
+    """
     value = o.value("partition")
     if value is None and not type_.fields:
         return ()
@@ -314,7 +321,7 @@ def _partitions(type_: types.StructType, tuples: Sequence[tuple[Any, ...]]) -> p
 
 
 def _metric(o: JsonObject, metric: MetricMap) -> Mapping[int, Any]:
-    """A metric by field id, its values unchecked but that counts are integers."""
+    """Return a metric by field id; counts are checked, bounds are not."""
     key = metric.replace("_", "-")
     content = o.optional_object(key)
     if content is None:
@@ -331,7 +338,7 @@ def _metric(o: JsonObject, metric: MetricMap) -> Mapping[int, Any]:
 
 
 def _bound(type_: types.Type, value: Any, o: JsonObject, metric: MetricMap) -> bytes | None:
-    """A bound as a binary single value; None where it is unknown."""
+    """Return a bound as a binary single value, or None if the bound is unknown."""
     if value is None or not isinstance(type_, _BOUNDED_TYPES):
         return None
     try:

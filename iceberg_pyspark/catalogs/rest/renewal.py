@@ -2,7 +2,7 @@
 
 Open API specification of the REST catalog, `loadCredentials` and, in a table's `config`,
 `client.refresh-credentials-endpoint` and `client.refresh-credentials-enabled` (for Google and Azure
-with the prefixes `gcs.oauth2.` and `adls.`). A server without that endpoint sends credentials with
+with the prefixes `gcs.oauth2.` and `adls.`). A server without this endpoint sends credentials with
 the table. Renewal in other processes is in `storage/credential_renewal.py`.
 """
 
@@ -40,7 +40,7 @@ _MOST = 1000
 
 
 class CredentialRenewals:
-    """Renews the credentials of a catalog's tables; threads share it."""
+    """The renewal of the credentials of a catalog's tables; thread-safe."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class CredentialRenewals:
         sessions: TableSessions,
         load: Callable[[TableIdentifier], LoadedTable],
     ) -> None:
-        """`load` asks the server for the table, whatever is cached."""
+        """`load` loads the table from the server and bypasses the cache."""
         self._catalog = catalog
         self._connection = connection
         self._sessions = sessions
@@ -59,7 +59,7 @@ class CredentialRenewals:
         self._sources: OrderedDict[TableIdentifier, _TableCredentials] = OrderedDict()
 
     def of(self, table: LoadedTable) -> LoadedTable:
-        """A table as it was loaded; where its credentials end, with the property that renews."""
+        """Return the table, with the property that renews its credentials if they expire."""
         if end_of(table.config) is None or not _is_enabled(table.config):
             return table
         name = f"{self._name}/{table.identifier}"
@@ -73,7 +73,7 @@ class CredentialRenewals:
         register_source(name, source)
         token = self._sessions.token(table.identifier)
         endpoint = endpoint_of(table.config, self._connection.session.uri)
-        # a task may ask for itself where the server gave what that takes
+        # a task can renew by itself only with the table's token or at an anonymous catalog
         if token is None and not self._connection.is_anonymous:
             endpoint = None
         renewal = Renewal(source=name, endpoint=endpoint, token=token if endpoint else None)
@@ -81,7 +81,7 @@ class CredentialRenewals:
 
 
 class _TableCredentials:
-    """New credentials of one table from its server; those that last are asked for once."""
+    """A source of one table's credentials; it asks the server only when they need renewal."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class _TableCredentials:
         self._next_s = 0.0
 
     def renewed(self, properties: Mapping[str, str]) -> Mapping[str, str]:
-        """The properties with new credentials."""
+        """Return the properties with new credentials."""
         with self._lock:
             if self._latest is None or time() >= self._next_s:
                 latest = self._from_endpoint(properties) or self._load(self._identifier).config
@@ -123,7 +123,7 @@ class _TableCredentials:
             return None
         answer = self._sessions.of(self._identifier).ask("GET", path)
         if answer.status in (404, 405, 406, 501):
-            # some servers name the endpoint and send credentials with the table only
+            # some servers name the endpoint, but send credentials only with the table
             return None
         vended = c.checked(answer).read(
             lambda content: vended_credentials(content, catalog=self._catalog, uri=uri)
@@ -135,7 +135,7 @@ class _TableCredentials:
 
 
 def endpoint_of(config: Mapping[str, str], uri: str) -> str | None:
-    """The address where the server renews a table's credentials, if it is its own.
+    """Return the address where the server renews a table's credentials, if it is the server's own.
 
     >>> endpoint_of({"client.refresh-credentials-endpoint": "/v1/t/credentials"}, "https://h/api")
     'https://h/api/v1/t/credentials'
@@ -149,7 +149,7 @@ def endpoint_of(config: Mapping[str, str], uri: str) -> str | None:
         return None
     if "://" not in address:
         address = f"{uri}/{address.lstrip('/')}"
-    # whoever renews gets a token
+    # the endpoint receives a token, so another server must not be used
     return address if address.startswith(f"{uri}/") and "/../" not in address else None
 
 

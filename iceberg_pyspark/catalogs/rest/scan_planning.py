@@ -1,8 +1,8 @@
 """Scans that a REST catalog's server plans: submit, poll, fetch, cancel.
 
 Open API specification of the REST catalog, `planTableScan`, `fetchPlanningResult`, `fetchScanTasks`
-and `cancelPlanning`. The request is in `scan_requests.py`, the files of an answer in
-`planned_files.py`.
+and `cancelPlanning`. `scan_requests.py` builds the request; `planned_files.py` reads the files of
+an answer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from iceberg_pyspark.spec.json_fields import JsonObject, short_text
 from iceberg_pyspark.spec.properties import int_property
 
 PLANNING_MODE = "scan-planning-mode"
-"""A property of the catalog, and over it of a table's `config`: `client` or `server`."""
+"""A property of the catalog that a table's `config` overrides: `client` or `server`."""
 
 _CLIENT, _SERVER = "client", "server"
 _POLL_TIMEOUT_MS = "rest-scan-planning.poll-timeout-ms"
@@ -50,7 +50,7 @@ _now = time.monotonic
 
 
 def is_planned_here(mode: str | None) -> bool:
-    """Whether a mode leaves the planning to the client."""
+    """Return whether the client plans the scans in this mode."""
     return mode is None or mode.lower() == _CLIENT
 
 
@@ -64,7 +64,7 @@ class _Result:
 
 
 class ScanPlanning:
-    """Plans scans of one table at its server; threads share it."""
+    """A planner of one table's scans that asks the server; thread-safe."""
 
     def __init__(
         self,
@@ -81,13 +81,15 @@ class ScanPlanning:
         self._identifier = identifier
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # no connection travels, and whoever has none must not plan from manifests instead
+        # a connection cannot be pickled, and a process without one must not plan from manifests
+        # instead
         return _PlannedElsewhere, (self._catalog, str(self._identifier))
 
     def check(self) -> None:
-        """Raise `UnsupportedFeatureError` where the server plans no scans, or wants what we lack.
+        """Raise `UnsupportedFeatureError` for an unknown mode, or if the server cannot plan scans.
 
-        It may leave rows out that we would not, so that nobody else may plan them.
+        The client must not plan instead, because the server may leave out rows that the client
+        returns.
         """
         where = f"catalog '{self._catalog}': {PLANNING_MODE} = {self._mode} for table "
         where += str(self._identifier)
@@ -102,9 +104,9 @@ class ScanPlanning:
             )
 
     def __call__(self, scan: ScanToPlan) -> Generator[PlannedFiles, None, None]:
-        """The files of a scan as they come; nothing is asked before the first is.
+        """Plan a scan and yield its files as they arrive; the first iteration sends the request.
 
-        Raises `CatalogError`, `InvalidMetadataError`, `UnsupportedFeatureError`.
+        Raise `CatalogError`, `InvalidMetadataError` or `UnsupportedFeatureError`.
         """
         self.check()
         paths, reader = self._connection.paths, PlannedFilesReader(scan)
@@ -134,7 +136,11 @@ class ScanPlanning:
                 self._cancel(plan_id)
 
     def _completed(self, result: _Result) -> _Result:
-        """The plan once it is complete; raises `CatalogError` for what else becomes of it."""
+        """Poll until the plan is complete and return it.
+
+        Raise a `CatalogError` if the plan fails, is cancelled or takes too long, or
+        `UnsupportedFeatureError` for an unknown status.
+        """
         properties = self._connection.properties
         timeout_ms = int_property(properties, _POLL_TIMEOUT_MS, _DEFAULT_POLL_TIMEOUT_MS)
         if timeout_ms <= 0:
@@ -187,7 +193,7 @@ class ScanPlanning:
         return vended_credentials(content, catalog=self._catalog, uri=uri)
 
     def _cancel(self, plan_id: str) -> None:
-        """Tell the server that nobody wants the plan any more."""
+        """Tell the server that the plan is no longer needed."""
         c = self._connection
         try:
             if e.CANCEL_PLAN in c.endpoints:
@@ -198,7 +204,7 @@ class ScanPlanning:
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
         session = self._sessions.of(self._identifier)
-        # what is planned twice does no harm
+        # planning a scan twice does no harm
         answer = session.try_to_ask(method, path, body=body, is_repeatable=True)
         if isinstance(answer, Lost):
             raise answer.error
@@ -219,14 +225,14 @@ def _plan_tasks(content: JsonObject) -> tuple[str, ...]:
 
 
 class _PlannedElsewhere:
-    """Stands for the planning of a table where there is no connection to its server."""
+    """A placeholder for `ScanPlanning` in a process without a connection to the server."""
 
     def __init__(self, catalog: str, table: str) -> None:
         self._catalog = catalog
         self._table = table
 
     def __call__(self, scan: ScanToPlan) -> Generator[PlannedFiles, None, None]:
-        """Refuse."""
+        """Raise a `CatalogError`."""
         raise CatalogError(
             f"catalog '{self._catalog}': scans of table {self._table} are planned by its server, "
             "and this process has no connection to the server; load the table in this process"

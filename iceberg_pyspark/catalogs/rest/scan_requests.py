@@ -1,8 +1,8 @@
 """The request to the server to plan a scan.
 
-Open API specification of the REST catalog, `PlanTableScanRequest`. The snapshot is always given, so
-all reads of a statement see the same one. `min-rows-requested` of a limit is not sent, because a
-server may count rows that deletes or the reader remove.
+Open API specification of the REST catalog, `PlanTableScanRequest`. The snapshot is always
+specified, so that all reads of a statement see the same snapshot. A limit is not sent as
+`min-rows-requested`, because a server may count rows that deletes or the reader remove.
 """
 
 from __future__ import annotations
@@ -30,11 +30,17 @@ from iceberg_pyspark.spec.schema import Schema
 
 _LINEAGE_VERSION = 3
 _UNSENT_TYPES = (types.BinaryType, types.FixedType, types.UUIDType)
-"""Their values are texts in JSON, which a server may compare as such; uuids have two orders."""
+"""Types whose JSON values are strings, which a server may compare as text;
+
+UUIDs have two orders.
+"""
 
 
 def scan_to_json(scan: ScanToPlan) -> dict[str, Any]:
-    """The body of the request; raises `UnsupportedFeatureError` for what its answer cannot tell."""
+    """Return the request body for a scan.
+
+    Raise `UnsupportedFeatureError` if the scan needs what the answer cannot contain.
+    """
     ids = {f.field_id for f in scan.projection.fields}
     is_asked = LAST_UPDATED_SEQUENCE_NUMBER.field_id in ids
     if is_asked and scan.metadata.format_version >= _LINEAGE_VERSION:
@@ -49,7 +55,7 @@ def scan_to_json(scan: ScanToPlan) -> dict[str, Any]:
     }
     names = scan.schema.name_by_id
     selected = set(_column_ids(scan.projection)) | columns_of(scan.predicate)
-    # nothing selected is no list of columns: a server may take an empty one for all or for none
+    # without selected columns, send no list: a server may read an empty list as all or no columns
     if any(i in names for i in selected):
         body["select"] = sorted(names[i] for i in selected if i in names)
     request_filter = _sendable_predicate(push_not(scan.predicate))
@@ -61,21 +67,21 @@ def scan_to_json(scan: ScanToPlan) -> dict[str, Any]:
 
 
 def _column_ids(projection: Schema) -> Iterator[int]:
-    """The columns of a projection: of a struct those children alone that are read."""
+    """Yield the column ids of a projection: for a struct, only the ids of its selected children."""
     for f in projection.fields:
         children = Schema(fields=f.type.fields) if isinstance(f.type, types.StructType) else None
         yield from [f.field_id] if children is None else _column_ids(children)
 
 
 def _sendable_predicate(predicate: Predicate) -> Predicate:
-    """A predicate without `Not`, weakened to what a server compares as we do."""
+    """Weaken a predicate without `Not` to the parts that a server compares as we do."""
     match predicate:
         case And(left, right):
             return and_(_sendable_predicate(left), _sendable_predicate(right))
         case Or(left, right):
             return or_(_sendable_predicate(left), _sendable_predicate(right))
         case BoundUnary(column=column) if not isinstance(column.type, types.PrimitiveType):
-            # Java's server binds no test of a struct, list or map
+            # Java's server cannot bind a test of a struct, list or map
             return AlwaysTrue()
         case BoundLiteral(literal=literal) if not _is_sent(predicate, literal):
             return AlwaysTrue()

@@ -1,9 +1,9 @@
 """Decides which of the server's properties are accepted.
 
-A server may set how the storage of a table is reached. It may not choose code (class names are left
-out: a class named in properties is never loaded), the locations that a table may read, or how the
-client reaches and trusts the server. Addresses of this machine or of its cloud's metadata service
-are refused, unless the catalog itself is on this machine.
+A server may set how the storage of a table is reached. A server may not choose code (a class named
+in properties is never loaded), the locations that a table may read, or how the client reaches and
+trusts the server. Addresses of this machine or of its cloud's metadata service are refused, unless
+the catalog itself is on this machine.
 """
 
 from __future__ import annotations
@@ -30,11 +30,15 @@ _AUTHORITY = re.compile(r"(?:^|[:=])//+([^/?#;,]*)")
 _WITHOUT_SLASHES = re.compile(r"^https?:", re.IGNORECASE)
 _SUFFIX = re.compile(r"(?:^|;)endpointsuffix=\.?([^/?#;,]*)", re.IGNORECASE)
 _METADATA_SERVICE = ipaddress.IPv6Address("fd00:ec2::254")
-"""Of AWS, over IPv6; over IPv4 its address is link-local."""
+"""The address of AWS's metadata service over IPv6; its IPv4 address is link-local."""
 
 
 def taken_properties(catalog: str, catalog_uri: str, offered: Mapping[str, str]) -> dict[str, str]:
-    """The properties that a catalog takes from its server; raises `CatalogError` for an address."""
+    """Return the server's properties that a catalog accepts.
+
+    Raise `CatalogError` for an address of this machine or its network, or of another catalog
+    server.
+    """
     accepted = {k: v for k, v in offered.items() if not _is_left_out(k)}
     for key, value in accepted.items():
         _check_address(catalog, catalog_uri, key, value)
@@ -65,11 +69,11 @@ def _check_address(catalog: str, catalog_uri: str, key: str, value: str) -> None
 
 
 def _hosts(key: str, value: str) -> list[str]:
-    """The hosts that a value names, as any reader of addresses may find them.
+    """Return all hosts that a client could find in a property's value.
 
-    Some keys hold one without a scheme; a connection string may hold several, and the end of one.
-    Clients take a backslash for a slash, leave out white space, decode what is escaped, and need no
-    slashes after `http:`.
+    Some properties contain a host without a scheme. A connection string may contain several hosts,
+    and the suffix of a host. Clients treat a backslash as a slash, ignore white space, decode
+    percent escapes, and accept `http:` without slashes.
     """
     text = "".join(unquote(value).replace("\\", "/").split())
     authorities = _AUTHORITY.findall(text)

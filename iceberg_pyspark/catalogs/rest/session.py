@@ -35,14 +35,17 @@ _sleep = time.sleep
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """No answer came; `was_sent`: the server may have carried the request out all the same."""
+    """No answer arrived;
+
+    `was_sent` means that the server may still have carried out the request.
+    """
 
     error: CatalogUnavailableError
     was_sent: bool
 
 
 class Session:
-    """Requests to one server by a client that is the caller's to close; threads share it."""
+    """Requests to one server; thread-safe; the caller must close `client`."""
 
     def __init__(
         self,
@@ -73,14 +76,14 @@ class Session:
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """The server's answer; raises `CatalogUnavailableError` where none came."""
+        """Send a request and return the answer; raise `CatalogUnavailableError` if none arrived."""
         answer = self.try_to_ask(method, path, query=query, body=body, headers=headers)
         if isinstance(answer, Lost):
             raise answer.error
         return answer
 
     def at(self, uri: str) -> Session:
-        """The same requests at another address, which gets the same credentials."""
+        """Return a session that sends the same credentials to another address."""
         settings = replace(self._settings, uri=uri)
         return Session(
             self._catalog, settings, self._client, self._authentication, secrets=self._secrets
@@ -89,7 +92,10 @@ class Session:
     def ask_repeatably(
         self, method: str, path: str, *, body: Mapping[str, Any], headers: Mapping[str, str]
     ) -> Answer:
-        """The answer to a request that is safe to repeat, whatever its method."""
+        """Send a request that is safe to repeat, whatever its method, and return the answer.
+
+        Raise `CatalogUnavailableError` if no answer arrived.
+        """
         answer = self.try_to_ask(method, path, body=body, headers=headers, is_repeatable=True)
         if isinstance(answer, Lost):
             raise answer.error
@@ -105,7 +111,10 @@ class Session:
         headers: Mapping[str, str] | None = None,
         is_repeatable: bool | None = None,
     ) -> Answer | Lost:
-        """The server's answer to a request, or what is left where none came."""
+        """Send a request, with retries, and return the answer or `Lost`.
+
+        If `is_repeatable` is None, the method decides whether a retry is safe.
+        """
         url = self._url(path, query)
         content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         repeats = method in _REPEATABLE if is_repeatable is None else is_repeatable
@@ -150,13 +159,13 @@ class Session:
                 method, url, content=content or None, headers=request_headers
             )
         except UnicodeError:
-            # not chained: it holds the header
+            # no cause: the exception contains the header
             raise InvalidRequestError(
                 f"catalog '{self._catalog}': headers must be ASCII text; check its properties "
                 "header.* and token"
             ) from None
         except httpx.HTTPError as e:
-            # not chained: it holds the request, and with it the headers
+            # no cause: the exception contains the request with its headers
             text = without_secrets(str(e), self._secrets)
             error = CatalogUnavailableError(
                 f"catalog '{self._catalog}': {request} to {self._settings.uri} got no answer "
@@ -189,7 +198,7 @@ class Session:
 
 
 def http_client(catalog: str, settings: HttpSettings) -> httpx.Client:
-    """A client as the settings ask for it; raises `InvalidRequestError` for wrong TLS files."""
+    """Return an HTTP client for the settings; raise `InvalidRequestError` for wrong TLS files."""
     return httpx.Client(
         verify=_tls(catalog, settings),
         proxy=settings.proxy,

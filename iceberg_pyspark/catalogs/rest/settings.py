@@ -1,6 +1,6 @@
 """The properties of the HTTP client of a REST catalog, with Java's names.
 
-TLS properties are PyIceberg's `ssl.*`, written flat. Times are in milliseconds, as in Java.
+The TLS properties are PyIceberg's `ssl.*` as flat names. Times are in milliseconds, as in Java.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _HIGHEST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpSettings:
-    """Where the server is, and how it is talked to; `retries` are of requests safe to repeat."""
+    """The server's address and the HTTP client's settings;
+
+    `retries` counts only safe repetitions.
+    """
 
     uri: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -42,7 +45,7 @@ class HttpSettings:
 
 
 def http_settings(catalog: str, properties: Mapping[str, str]) -> HttpSettings:
-    """The settings of a catalog; raises `InvalidRequestError` naming what is wrong."""
+    """Parse the HTTP settings of a catalog; raise `InvalidRequestError`."""
     headers = {
         "User-Agent": properties.get(_USER_AGENT, "iceberg-pyspark"),
         **{k[len(_HEADER) :]: v for k, v in properties.items() if k.startswith(_HEADER)},
@@ -107,5 +110,5 @@ def _number(properties: Mapping[str, str], name: str, default: int, minimum: int
 
 
 def is_enabled(properties: Mapping[str, str], name: str, default: bool) -> bool:
-    """A property that is true or false."""
+    """Return a boolean property."""
     return bool_property(properties, name, default)

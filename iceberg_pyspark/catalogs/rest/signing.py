@@ -39,9 +39,9 @@ _UNSIGNED_KEYS = tuple(f"{kind}.{key}" for kind in ("s3", "client") for key in _
 
 @dataclass(frozen=True, slots=True)
 class SigningConfig:
-    """`remote-signing-config`: what goes with each request for a signature, as it is.
+    """The `remote-signing-config`, which is sent unchanged with each signing request.
 
-    `addresses` are `signer.uri` and `signer.endpoint`, which are of no store.
+    `addresses` holds `signer.uri` and `signer.endpoint`, which are not storage properties.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -50,7 +50,7 @@ class SigningConfig:
 
 
 def signing_config(answer: JsonObject) -> SigningConfig:
-    """The `remote-signing-config` of an answer that holds a table."""
+    """Return the `remote-signing-config` of an answer that contains a table."""
     config = answer.string_map("config")
     addresses = {k: v for k, v in config.items() if k.startswith("signer.")}
     if not answer.has("remote-signing-config"):
@@ -65,7 +65,7 @@ def signing_config(answer: JsonObject) -> SigningConfig:
 
 
 class RemoteSignings:
-    """The signers of a catalog's tables: its server, through the sessions of the tables."""
+    """The signer of a catalog's tables: the catalog's server, through the session of each table."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class RemoteSignings:
         connection: Connection,
         sessions: TableSessions,
     ) -> None:
-        """`given` are the properties that the user gave, and no server."""
+        """`own_properties` are the properties from the user, without the server's."""
         self._catalog = catalog
         self._own_properties = own_properties
         self._connection = connection
@@ -84,10 +84,10 @@ class RemoteSignings:
     def of(
         self, table: LoadedTable, config: SigningConfig, tokens: Mapping[str, str]
     ) -> LoadedTable:
-        """A table as it was loaded; where the server signs, with the property that says who.
+        """Return the table, with the property that names the signer if the server signs requests.
 
-        Keys of the store, which such a table does without, are left out. Raises `CatalogError`
-        where the signer is another server.
+        Such a table needs no access keys, so they are removed. Raise `CatalogError` if the signer
+        is another server.
         """
         entries = vended_entries(table.config.get(VENDED_CREDENTIALS, "[]"))
         all_properties = [table.config, *(dict(content) for _, content in entries)]
@@ -109,12 +109,15 @@ class RemoteSignings:
         )
         table_config = {k: v for k, v in table.config.items() if k not in _UNSIGNED_KEYS}
         if not is_signed_remotely(table.config):
-            # some prefixes only: others have keys
+            # only some prefixes are signed remotely; the others need their keys
             table_config = dict(table.config)
         return replace(table, config={**table_config, SIGNING: signing.to_text()})
 
     def sign(self, signing: RemoteSigning, request: Mapping[str, Any]) -> SignerAnswer:
-        """The server's answer, by the table's own session; raises `CatalogUnavailableError`."""
+        """Send a signing request through the table's session and return the server's answer.
+
+        Raise `CatalogUnavailableError` if no answer arrived.
+        """
         identifier = TableIdentifier(namespace=tuple(signing.namespace), name=signing.name)
         base, _, path = signing.endpoint.partition("://")
         host, _, path = path.partition("/")

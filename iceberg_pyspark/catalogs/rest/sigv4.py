@@ -1,7 +1,7 @@
 """Signs requests with AWS's Signature Version 4, by botocore: Glue, S3 Tables, API Gateway.
 
-The properties are Java's `rest.signing-*` and `rest.access-key-id`; without keys, the credentials
-are those that AWS's own tools find.
+The properties are Java's `rest.signing-*` and `rest.access-key-id`. Without keys, the credentials
+come from the places where AWS's own tools find credentials.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TOKEN = "rest.session-token"
 
 
 class SigV4:
-    """Signs each request with the credentials of that moment, which botocore keeps new."""
+    """An authentication that signs each request; botocore renews the credentials."""
 
     def __init__(self, catalog: str, credentials: Credentials, region: str, service: str) -> None:
         self._catalog = catalog
@@ -32,7 +32,7 @@ class SigV4:
         self._service = service
 
     def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
-        """The headers of the signature; of the others only the host is signed."""
+        """Return the headers of the signature, which covers no other header than the host."""
         request = AWSRequest(method=method, url=url, data=body)
         SigV4Auth(self._credentials.get_frozen_credentials(), self._service, self._region).add_auth(
             request
@@ -40,12 +40,15 @@ class SigV4:
         return dict(request.headers.items())
 
     def renew(self) -> bool:
-        """A refused signature is refused again."""
+        """Return False: the server would refuse a new signature too."""
         return False
 
 
 def sigv4_of(catalog: str, properties: Mapping[str, str]) -> SigV4:
-    """The signature that a catalog's properties ask for."""
+    """Return the signing authentication for a catalog's properties.
+
+    Raise `InvalidRequestError` or `NotAuthorizedError`.
+    """
     session = get_session()
     region = (
         properties.get(_REGION)

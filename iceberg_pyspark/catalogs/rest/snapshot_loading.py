@@ -1,7 +1,7 @@
-"""Loads tables with the snapshots of branches and tags only, and the other snapshots when needed.
+"""Loads tables with only the snapshots of branches and tags, and the other snapshots when needed.
 
-Open API specification of the REST catalog, `loadTable`, the query parameter `snapshots`; `snapshot-
-loading-mode` is Java's property.
+Open API specification of the REST catalog, `loadTable`, the query parameter `snapshots`;
+`snapshot-loading-mode` is Java's property.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ALL_QUERY = {"snapshots": "all"}
 
 
 def loads_refs(properties: Mapping[str, str]) -> bool:
-    """Whether tables are loaded with the snapshots of branches and tags alone."""
+    """Return whether tables are loaded with only the snapshots of branches and tags."""
     mode = properties.get(_MODE, "all").lower()
     if mode not in ("all", "refs"):
         raise InvalidRequestError(f"{_MODE} = {properties[_MODE]}: must be ALL or REFS")
@@ -28,9 +28,9 @@ def loads_refs(properties: Mapping[str, str]) -> bool:
 
 
 def with_snapshots_of_refs(table: LoadedTable, load: Callable[[], LoadedTable]) -> LoadedTable:
-    """A table that was loaded so; `load` loads it with all its snapshots.
+    """Return a table that loads its other snapshots on first use, by calling `load`.
 
-    They are those of this metadata: commits since then leave it as it is.
+    Snapshots of later commits are left out, so the snapshots always match this metadata.
     """
     metadata = table.metadata
     ref_snapshots = metadata.snapshots
@@ -38,7 +38,7 @@ def with_snapshots_of_refs(table: LoadedTable, load: Callable[[], LoadedTable]) 
     def every() -> tuple[Snapshot, ...]:
         later = check_same_table(table, load()).metadata.snapshots
         own = {s.snapshot_id: s for s in later if not _is_newer(s)}
-        # expired since, and still named by this metadata
+        # snapshots that have expired since, but that this metadata still refers to
         missing = [s for s in ref_snapshots if s.snapshot_id not in own]
         return (*missing, *own.values())
 

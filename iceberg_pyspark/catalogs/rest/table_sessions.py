@@ -1,7 +1,7 @@
-"""The requests of one table, with the token that the server has issued for it.
+"""The requests of one table, with the token that the server issued for the table.
 
 Open API specification of the REST catalog, `LoadTableResult`: `token` of a table's `config` is for
-the requests of that table. Loads by name are requests of the catalog.
+the requests of this table. Loads by name are requests of the catalog.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _MOST = 1000
 
 
 def table_tokens(answer: JsonObject) -> dict[str, str]:
-    """The tokens in an answer that holds a table: what of its `config` is no storage property."""
+    """Return the tokens in an answer that contains a table; they are not storage properties."""
     return {k: v for k, v in answer.string_map("config").items() if k in TABLE_TOKENS}
 
 
 class TableSessions:
-    """Sessions by table, those that differ from the catalog's; threads share it."""
+    """The tables' sessions that differ from the catalog's session; thread-safe."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -34,19 +34,19 @@ class TableSessions:
         self._sessions = OrderedDict()
 
     def of(self, identifier: TableIdentifier) -> Session:
-        """The session of a table's requests."""
+        """Return the session for a table's requests."""
         with self._lock:
             tokens_and_session = self._sessions.get(identifier)
         return self._connection.session if tokens_and_session is None else tokens_and_session[1]
 
     def token(self, identifier: TableIdentifier) -> str | None:
-        """The token that the server gave for the table as it is."""
+        """Return the token that the server sent for the table, or None if there is none."""
         with self._lock:
             tokens_and_session = self._sessions.get(identifier)
         return None if tokens_and_session is None else tokens_and_session[0].get("token")
 
     def set_tokens(self, identifier: TableIdentifier, tokens: Mapping[str, str]) -> None:
-        """Take the tokens of a load; a session that has these already stays."""
+        """Set the tokens of a loaded table; keep the session if its tokens are the same."""
         with self._lock:
             tokens_and_session = self._sessions.get(identifier)
             if tokens_and_session is not None and tokens_and_session[0] == tokens:
@@ -60,6 +60,6 @@ class TableSessions:
                 self._sessions.popitem(last=False)
 
     def forget(self, identifier: TableIdentifier) -> None:
-        """Use the catalog's session from now on."""
+        """Drop the table's own session; later requests use the catalog's session."""
         with self._lock:
             self._sessions.pop(identifier, None)

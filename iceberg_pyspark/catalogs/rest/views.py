@@ -43,7 +43,7 @@ from iceberg_pyspark.spec.views import (
 
 
 class RestViews(ABC):
-    """The part of a REST catalog that has views."""
+    """The part of a REST catalog that manages views."""
 
     def __init__(self, name: str, connection: Connection) -> None:
         self._name = name
@@ -51,10 +51,10 @@ class RestViews(ABC):
 
     @abstractmethod
     def place_table(self, identifier: TableIdentifier, location: str | None) -> NewTablePlace:
-        """Where the server puts a new table."""
+        """Return where the server stages a new table."""
 
     def list_views(self, namespace: Namespace) -> list[TableIdentifier]:
-        """Views directly in a namespace; raises `NoSuchNamespaceError`."""
+        """Return the views directly in a namespace; raise `NoSuchNamespaceError`."""
         c = self._connection
         check_namespace(namespace)
         if e.LIST_VIEWS not in c.endpoints:
@@ -62,14 +62,14 @@ class RestViews(ABC):
         return c.identifiers(c.paths.views(namespace))
 
     def view_exists(self, identifier: TableIdentifier) -> bool:
-        """Whether the view is there."""
+        """Return whether the view exists."""
         c = self._connection
         if e.LOAD_VIEW not in c.endpoints:
             return False
         return c.exists(c.paths.view(identifier), e.VIEW_EXISTS)
 
     def load_view(self, identifier: TableIdentifier) -> LoadedView:
-        """Raises `NoSuchViewError`."""
+        """Load the view's current metadata; raise `NoSuchViewError` if there is no such view."""
         c = self._connection
         if e.LOAD_VIEW not in c.endpoints:
             raise NoSuchViewError(
@@ -79,15 +79,15 @@ class RestViews(ABC):
         return self._view(c.checked(answer, NoSuchViewError), identifier)
 
     def default_view_location(self, identifier: TableIdentifier) -> str:
-        """Where a new view of that name goes: where the server puts a table of it."""
+        """Return the location of a new view: where the server would stage a table of this name."""
         self._connection.endpoints.require(e.CREATE_VIEW, self._name, "views")
         return self.place_table(identifier, None).location
 
     def create_view(self, identifier: TableIdentifier, metadata: ViewMetadata) -> LoadedView:
-        """Create a view like this first metadata; the server gives it its UUID.
+        """Create a view from its first metadata; the server assigns the UUID.
 
-        Raises `ViewAlreadyExistsError` where a view or table has the name,
-        `CommitStateUnknownError` where the view may be there.
+        Raise `ViewAlreadyExistsError` if a view or table has the name, or `CommitStateUnknownError`
+        if the view may exist now.
         """
         c = self._connection
         check_new_name(identifier)
@@ -114,7 +114,7 @@ class RestViews(ABC):
         requirements: Sequence[AssertViewUUID],
         updates: Sequence[ViewUpdate],
     ) -> Outcome[LoadedView]:
-        """Have the server check the requirements and apply the updates."""
+        """Send the requirements and updates to the server, which checks and applies them."""
         c = self._connection
         check_identifier(identifier)
         c.endpoints.require(e.REPLACE_VIEW, self._name, "changes of views")
@@ -138,7 +138,7 @@ class RestViews(ABC):
         )
 
     def drop_view(self, identifier: TableIdentifier) -> None:
-        """Forget the view; its files stay. Raises `NoSuchViewError`."""
+        """Remove the view from the catalog and keep its files; raise `NoSuchViewError`."""
         c = self._connection
         c.endpoints.require(e.DROP_VIEW, self._name, "views")
         answer = c.session.ask("DELETE", c.paths.view(identifier))
@@ -146,7 +146,10 @@ class RestViews(ABC):
             c.checked(answer, NoSuchViewError)
 
     def rename_view(self, source: TableIdentifier, target: TableIdentifier) -> None:
-        """Raises `NoSuchViewError`, `ViewAlreadyExistsError`, `NoSuchNamespaceError`."""
+        """Rename a view.
+
+        Raise `NoSuchViewError`, `ViewAlreadyExistsError` or `NoSuchNamespaceError`.
+        """
         c = self._connection
         check_new_name(target)
         c.endpoints.require(e.RENAME_VIEW, self._name, "renaming views")

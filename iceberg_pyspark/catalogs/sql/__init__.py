@@ -1,1 +1,1 @@
-"""A catalog in a database: SQLite, PostgreSQL, MySQL, MariaDB."""
+"""A catalog in a database: SQLite, PostgreSQL, MySQL or MariaDB."""

@@ -1,8 +1,8 @@
 """A catalog in a SQL database, compatible with Java's JdbcCatalog and PyIceberg's SqlCatalog.
 
-A commit is one UPDATE with the old metadata location in its condition. `schema.py` has the database
-tables, `pointers.py` the rows of tables and views, `namespaces.py` those of namespaces,
-`database.py` connections and transactions.
+A commit is one UPDATE with the old metadata location in its condition. `schema.py` defines the
+database tables; `pointers.py` manages the rows of tables and views, `namespaces.py` the rows of
+namespaces, `database.py` connections and transactions.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from iceberg_pyspark.storage.file_io import FileIO
 
 
 class SqlCatalog(MetastoreViewCatalog):
-    """Tables and views of one catalog name in a database.
+    """The tables and views of one catalog name in a database.
 
-    `io` None: storage is chosen by location.
+    If `io` is None, the location of each file decides which storage is used.
     """
 
     def __init__(
@@ -58,22 +58,22 @@ class SqlCatalog(MetastoreViewCatalog):
         return f"SqlCatalog({self._name!r}, {self._database.redacted_url!r})"
 
     def list_namespaces(self, parent: Namespace = ()) -> list[Namespace]:
-        """Direct children of a namespace."""
+        """Return the direct children of a namespace."""
         self._require_namespace(parent)
         return self._namespaces.children(parent)
 
     def create_namespace(
         self, namespace: Namespace, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Raises `NamespaceAlreadyExistsError`."""
+        """Create a namespace; raise `NamespaceAlreadyExistsError` if the namespace exists."""
         self._namespaces.create(namespace, properties)
 
     def drop_namespace(self, namespace: Namespace) -> None:
-        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        """Drop an empty namespace; raise `NoSuchNamespaceError` or `NamespaceNotEmptyError`."""
         self._namespaces.drop(namespace)
 
     def namespace_exists(self, namespace: Namespace) -> bool:
-        """Whether it has a row of its own, or anything lies in it or below."""
+        """Return whether the namespace has a row, or contains anything at any depth."""
         return self._namespaces.exists(namespace)
 
     def _namespace_properties(self, namespace: Namespace) -> dict[str, str]:
@@ -82,18 +82,18 @@ class SqlCatalog(MetastoreViewCatalog):
     def update_namespace_properties(
         self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
     ) -> None:
-        """Remove and set namespace properties."""
+        """Remove and set namespace properties; raise `NoSuchNamespaceError`."""
         self._namespaces.update_properties(namespace, removals=removals, updates=updates)
 
     # tables
 
     def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
-        """Tables directly in a namespace; raises `NoSuchNamespaceError`."""
+        """Return the tables directly in a namespace; raise `NoSuchNamespaceError`."""
         self._require_namespace(namespace)
         return self._tables.identifiers(namespace)
 
     def table_exists(self, identifier: TableIdentifier) -> bool:
-        """Whether the table is there."""
+        """Return whether the table exists."""
         return self._tables.location(identifier) is not None
 
     def _pointer(self, identifier: TableIdentifier) -> str | None:
@@ -111,7 +111,7 @@ class SqlCatalog(MetastoreViewCatalog):
         except CommitStateUnknownError as e:
             return self._outcome_of(identifier, location, e, refusal=refusal)
         except CatalogError as e:
-            # rolled back, as `Database.write` says
+            # `Database.write` has rolled the transaction back
             return Refused(e)
         return Done(None)
 
@@ -146,12 +146,12 @@ class SqlCatalog(MetastoreViewCatalog):
     # views
 
     def list_views(self, namespace: Namespace) -> list[TableIdentifier]:
-        """Views directly in a namespace; raises `NoSuchNamespaceError`."""
+        """Return the views directly in a namespace; raise `NoSuchNamespaceError`."""
         self._require_namespace(namespace)
         return self._views.identifiers(namespace)
 
     def create_view(self, identifier: TableIdentifier, metadata: ViewMetadata) -> LoadedView:
-        """Publish the first metadata of a new view; raises `ViewAlreadyExistsError`."""
+        """Publish the first metadata of a new view; raise `ViewAlreadyExistsError`."""
         if not self._is_v1:
             raise UnsupportedFeatureError(
                 f"catalog '{self._name}' cannot hold view {identifier}: the tables of its database "

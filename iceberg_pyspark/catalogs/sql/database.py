@@ -1,8 +1,8 @@
 """The database of a SQL catalog: URL, connections, and transactions with three outcomes.
 
-A transaction is done, refused (rolled back) or unknown: the connection broke during COMMIT. A busy
-SQLite database, a deadlock or a serialization failure is rolled back and retried a bounded number
-of times. Error messages contain no statement, parameter or password.
+A transaction is done, refused (rolled back) or unknown: the connection broke during COMMIT. After a
+busy SQLite database, a deadlock or a serialization failure, the transaction is rolled back and
+retried a limited number of times. Error messages contain no statement, parameter or password.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = IntProperty("jdbc.busy_timeout", 10_000, 0)
-"""How long one attempt waits for a locked SQLite database; the name is that of its JDBC driver."""
+"""How long an attempt waits for a locked SQLite database, in ms; named as in the JDBC driver."""
 _ATTEMPTS = 3
 _IMMEDIATE = "iceberg_immediate"
 # PostgreSQL: serialization failure, deadlock, lock not available; MySQL: lock wait timeout,
@@ -58,10 +58,10 @@ _BUSY_NUMBERS = (1020, 1205, 1213)
 
 
 def database_url(uri: str, properties: Mapping[str, str]) -> sa.URL:
-    """The SQLAlchemy URL of a catalog's `uri`, which may be a JDBC one.
+    """Return the SQLAlchemy URL of a catalog's `uri`, which may be a JDBC URL.
 
-    User and password may also come as `jdbc.user` and `jdbc.password`. A relative SQLite path
-    starts at the working folder of the process that reads it first.
+    User and password may also come from `jdbc.user` and `jdbc.password`. A relative SQLite path
+    starts at the working folder of the process that calls this function first.
 
     >>> str(database_url("jdbc:sqlite:/data/catalog.db", {}))
     'sqlite:////data/catalog.db'
@@ -73,24 +73,24 @@ def database_url(uri: str, properties: Mapping[str, str]) -> sa.URL:
     try:
         if uri.startswith("jdbc:sqlite:"):
             path, question_mark, query = uri.removeprefix("jdbc:sqlite:").partition("?")
-            # character by character: a JDBC path is not percent-encoded
+            # take the path literally, because a JDBC path is not percent-encoded
             url = sa.make_url(f"sqlite://{question_mark}{query}").set(database=path)
         else:
             url = sa.make_url(uri.removeprefix("jdbc:"))
     except (ArgumentError, ValueError):
-        # not chained: the text of that error may hold the password
+        # no cause: the error's text may contain the password
         raise InvalidRequestError(
             f"catalog uri '{redact_uri(uri)}' is no database URL; write sqlite:///path/catalog.db, "
             "postgresql://host/database or their JDBC forms"
         ) from None
     if "@" in (url.host or ""):
-        # what is taken for a host is the end of a password, and drivers show hosts
+        # the "host" is the end of a password, and drivers show host names in errors
         raise InvalidRequestError(
             f"catalog uri '{redact_uri(uri)}' has a host with an @ in it; write the characters "
             "@, :, / and % of a user or password as %40, %3A, %2F and %25"
         )
     if url.get_backend_name() == "sqlite":
-        # it knows no users
+        # SQLite has no users
         return url.set(database=os.path.abspath(url.database or "")) if _is_plain_file(url) else url
     user = properties.get("jdbc.user") or _query_value(url, "user")
     password = properties.get("jdbc.password") or _query_value(url, "password")
@@ -101,7 +101,7 @@ def database_url(uri: str, properties: Mapping[str, str]) -> sa.URL:
 
 
 def sqlite_uri(path: str) -> str:
-    """The URL of an SQLite file."""
+    """Return the URL of an SQLite file."""
     return sa.URL.create("sqlite", database=path).render_as_string()
 
 
@@ -120,12 +120,12 @@ def _is_memory(url: sa.URL) -> bool:
 
 
 class Database:
-    """Connections to one database; plain data until the first use, and again when pickled."""
+    """The connections to one database; the first use connects, and pickling drops connections."""
 
     def __init__(self, uri: str, properties: Mapping[str, str]) -> None:
         self._url = database_url(uri, properties)
-        # as it was given: in forms that SQLAlchemy does not know it takes a part of a password for
-        # something else
+        # the original text, because SQLAlchemy may mistake a part of a password for another part of
+        # a URL that it does not support
         self._given_uri = uri
         self._secrets = secret_values(
             {
@@ -172,26 +172,25 @@ class Database:
         return redact_uri(str(self._url) if self._is_sqlite else self._given_uri)
 
     def read(self, query: Callable[[sa.Connection], T]) -> T:
-        """The rows of a query; raises `CatalogUnavailableError`."""
+        """Run a query and return its rows; raise `CatalogUnavailableError`."""
         return self._attempts(lambda: self._read_once(query))
 
     def write(self, change: Callable[[sa.Connection], T]) -> T:
         """Run a change in one transaction and commit it.
 
-        Raises `IntegrityError` of SQLAlchemy for a key that is taken, `CatalogUnavailableError`
-        when nothing happened, `CommitStateUnknownError` when COMMIT went out and no answer came
-        back.
+        Raise SQLAlchemy's `IntegrityError` for a key that already exists, `CatalogUnavailableError`
+        if nothing happened, and `CommitStateUnknownError` if COMMIT was sent and no answer arrived.
         """
         return self._attempts(lambda: self._write_once(change))
 
     def equals(
         self, column: sa.ColumnElement[str], value: str
     ) -> tuple[sa.ColumnElement[bool], ...]:
-        """The conditions under which a column is a text, character by character."""
+        """Return the conditions that a column equals a text, character by character."""
         return equals_exactly(self._url.get_backend_name(), column, value)
 
     def exact_names(self, connection: sa.Connection, table: sa.Table) -> sa.Table:
-        """The table with columns that compare texts character by character."""
+        """Return the table with columns that compare texts character by character."""
         return collated(connection.dialect, table)
 
     def _attempts(self, run: Callable[[], T]) -> T:
@@ -237,7 +236,7 @@ class Database:
                     ) from self._cause(e)
                 committed = True
         except Exception as e:
-            # the connection could not be given back: no matter for what is committed
+            # returning the connection failed, which does not matter after the commit
             if not committed:
                 raise
             reason = without_secrets(str(e), self._secrets)
@@ -247,7 +246,7 @@ class Database:
     @contextlib.contextmanager
     def _connect(self, *, immediate: bool = False) -> Iterator[sa.Connection]:
         engine = self._engine_here()
-        # a database in memory is one connection, which threads take in turns
+        # an in-memory database has only one connection, which threads use in turn
         guard = self._lock if self.is_memory else contextlib.nullcontext()
         with guard, engine.connect() as connection:
             yield connection.execution_options(**{_IMMEDIATE: immediate})
@@ -288,7 +287,7 @@ class Database:
                 "databases, or name another one as dialect+driver://"
             ) from harmless_cause(e, self._secrets)
         except (ArgumentError, ValueError):
-            # not chained: the text of that error may hold the password
+            # no cause: the error's text may contain the password
             raise InvalidRequestError(
                 f"catalog uri {self.redacted_url} is not valid for its database driver"
             ) from None
@@ -326,12 +325,12 @@ class Database:
         return without_secrets(str(e.orig).strip().partition("\n")[0], self._secrets)
 
     def _cause(self, e: DBAPIError) -> BaseException | None:
-        # the driver's own error: SQLAlchemy's repeats the statement
+        # the driver's own error, because SQLAlchemy's error contains the statement
         return harmless_cause(e.orig, self._secrets)
 
 
 def _close(engine: sa.Engine, pid: int) -> None:
-    # in a child of a fork the connections are still the parent's
+    # in a forked child, the connections still belong to the parent
     if os.getpid() == pid:
         engine.dispose()
 
@@ -343,12 +342,13 @@ def _open_sqlite(
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    # transactions are begun by `_begin_sqlite` alone; the driver's own BEGIN comes too late
+    # only `_begin_sqlite` begins transactions; the driver's own BEGIN comes too late
     connection.isolation_level = None
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    # a writer takes the lock first: a read that turns into a write later is refused without waiting
+    # a writer takes the lock first: SQLite refuses, without waiting, a read that later turns into a
+    # write
     immediate = connection.get_execution_options().get(_IMMEDIATE, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 

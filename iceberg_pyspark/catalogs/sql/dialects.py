@@ -1,7 +1,7 @@
 """Differences between the databases of SQL catalogs: drivers, comparisons, refusals.
 
-MySQL and MariaDB compare strings without case and without trailing blanks by default: tables
-created here set another collation, and queries on tables of other clients ask for it.
+By default, MySQL and MariaDB ignore case and trailing blanks when they compare strings. Tables
+created here therefore set another collation, and queries on tables of other clients compare bytes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _DRIVERS = {
     "mariadb": (("pymysql", "pymysql"), ("mysqldb", "MySQLdb")),
 }
 _MYSQL = ("mysql", "mariadb")
-# MySQL: access denied, to a database and to the server
+# MySQL: access to a database denied, access to the server denied
 _REFUSED_USER_NUMBERS = (1044, 1045)
-# PostgreSQL gives no state to a connection that it refuses
+# PostgreSQL sends no SQLSTATE when it refuses a connection
 _REFUSED_USER_TEXTS = ("authentication failed", "no password supplied", "no pg_hba.conf entry")
 
 
 def installed_driver(url: sa.URL) -> sa.URL:
-    """The URL with a driver that is installed, where it names none.
+    """Return the URL with an installed driver, if the URL names no driver.
 
-    Without one that is, the first is asked for: the error then says what to install.
+    If no driver is installed, return the first one, so that the later error says what to install.
     """
     name = url.get_backend_name()
     if "+" in url.drivername or name not in _DRIVERS:
@@ -39,7 +39,7 @@ def installed_driver(url: sa.URL) -> sa.URL:
 def equals_exactly(
     backend: str, column: sa.ColumnElement[str], value: str
 ) -> tuple[sa.ColumnElement[bool], ...]:
-    """The conditions under which a column is a text, the first of which finds it by a key."""
+    """Return the conditions that a column equals a text exactly; the first one can use an index."""
     if backend not in _MYSQL:
         return (column == value,)
     text = sa.literal(value, sa.String())
@@ -47,7 +47,7 @@ def equals_exactly(
 
 
 def collated(dialect: sa.Dialect, table: sa.Table) -> sa.Table:
-    """The table with columns that compare texts character by character."""
+    """Return the table with columns that compare texts character by character."""
     if dialect.name not in _MYSQL:
         return table
     is_mariadb = getattr(dialect, "is_mariadb", False)
@@ -60,7 +60,7 @@ def collated(dialect: sa.Dialect, table: sa.Table) -> sa.Table:
 
 
 def is_refused_user(error: Any) -> bool:
-    """Whether a driver says that the database does not let the user in."""
+    """Return whether a driver's error says that the database refused the user."""
     number = error.args[0] if error is not None and error.args else None
     text = str(error)
     return number in _REFUSED_USER_NUMBERS or any(t in text for t in _REFUSED_USER_TEXTS)

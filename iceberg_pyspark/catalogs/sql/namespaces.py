@@ -1,7 +1,7 @@
 """The namespaces of a SQL catalog: rows of properties.
 
-A namespace is its levels joined by dots. It exists if it has a marker row, or contains a table or
-view.
+The name of a namespace in the database is its levels joined by dots. A namespace exists if it has a
+marker row, or contains a table or view.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ class SqlNamespaces:
         self._database = database
 
     def children(self, parent: Namespace) -> list[Namespace]:
-        """Direct children of a namespace, sorted."""
+        """Return the direct children of a namespace, sorted."""
         depth = len(parent)
         namespaces = self._database.read(lambda c: self._at_or_below(c, parent))
         return sorted({n[: depth + 1] for n in namespaces if len(n) > depth})
 
     def exists(self, namespace: Namespace) -> bool:
-        """Whether it has a row of its own, or anything lies in it or below."""
+        """Return whether the namespace has a row, or contains anything at any depth."""
         return self._database.read(lambda c: self._exists(c, namespace))
 
     def create(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
-        """Raises `NamespaceAlreadyExistsError`."""
+        """Create a namespace; raise `NamespaceAlreadyExistsError` if the namespace exists."""
         check_namespace(namespace)
         text = joined_levels(namespace)
         rows = _property_rows(self._catalog, text, properties or {})
@@ -66,7 +66,7 @@ class SqlNamespaces:
             )
 
     def drop(self, namespace: Namespace) -> None:
-        """Raises `NoSuchNamespaceError`, `NamespaceNotEmptyError`."""
+        """Drop an empty namespace; raise `NoSuchNamespaceError` or `NamespaceNotEmptyError`."""
         check_namespace(namespace)
         text = joined_levels(namespace)
         columns = NAMESPACE_PROPERTIES.c
@@ -93,7 +93,7 @@ class SqlNamespaces:
         self._database.write(delete)
 
     def properties(self, namespace: Namespace) -> dict[str, str]:
-        """Empty where there is no such namespace."""
+        """Return a namespace's properties; empty if there is no such namespace."""
         columns = NAMESPACE_PROPERTIES.c
         query = sa.select(columns.property_key, columns.property_value).where(
             columns.catalog_name == self._catalog, columns.namespace == joined_levels(namespace)
@@ -106,7 +106,7 @@ class SqlNamespaces:
     def update_properties(
         self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
     ) -> None:
-        """Remove and set namespace properties."""
+        """Remove and set namespace properties; raise `NoSuchNamespaceError`."""
         check_namespace(namespace)
         text = joined_levels(namespace)
         rows = {r["property_key"]: r for r in _property_rows(self._catalog, text, updates)}
@@ -117,7 +117,7 @@ class SqlNamespaces:
         def update(connection: sa.Connection) -> None:
             if not self._exists(connection, namespace):
                 raise no_such_namespace(namespace, self._catalog)
-            # in one order for all clients, so that none waits for another that waits for it
+            # all clients use the same order, so that no two clients wait for each other
             for key in sorted(keys):
                 self._set_property(connection, text, key, rows.get(key))
 
@@ -126,7 +126,7 @@ class SqlNamespaces:
                 self._database.write(update)
                 return
             except IntegrityError:
-                # another client has set the property first, and so it is there to be changed now
+                # another client has inserted the property first, so now it can be updated
                 continue
         raise CatalogUnavailableError(
             f"the properties of namespace {text} kept changing; nothing was done, try again"
@@ -137,8 +137,8 @@ class SqlNamespaces:
     ) -> None:
         """Update, insert or delete the row of a property.
 
-        A row that is changed stays the row for which other clients wait; one deleted and inserted
-        anew would let them find neither.
+        Other clients wait for the lock of the row. They find an updated row again, but would find
+        no row if it were deleted and inserted again.
         """
         columns = NAMESPACE_PROPERTIES.c
         is_it = (
@@ -154,7 +154,7 @@ class SqlNamespaces:
             connection.execute(sa.insert(NAMESPACE_PROPERTIES), row)
 
     def _at_or_below(self, connection: sa.Connection, parent: Namespace) -> list[Namespace]:
-        """Namespaces with a row of their own or of a table: `parent`, and those below it."""
+        """Return the namespaces with a row or a table: `parent` itself, and all below `parent`."""
         prefix = joined_levels(parent)
         names: set[str] = set()
         for column, catalog in (
@@ -166,7 +166,7 @@ class SqlNamespaces:
                 below = column.startswith(f"{prefix}.", autoescape=True, escape="!")
                 query = query.where(sa.or_(column == prefix, below))
             names.update(connection.execute(query).scalars())
-        # LIKE ignores case in some databases, so the prefix is compared once more
+        # LIKE ignores case in some databases, so compare the prefix again
         namespaces = (tuple(text.split(".")) for text in names if text)
         return [n for n in namespaces if n[: len(parent)] == parent]
 
@@ -175,7 +175,10 @@ class SqlNamespaces:
 
 
 def joined_levels(namespace: Namespace) -> str:
-    """The name of a namespace in the database; refuses ambiguous levels."""
+    """Return the database name of a namespace.
+
+    Raise `InvalidRequestError` for an empty level or a level with a dot.
+    """
     for level in namespace:
         if not level or "." in level:
             raise InvalidRequestError(
@@ -205,7 +208,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
     for key, value in properties.items():
         if key == _EXISTS:
             raise _reserved_property()
-        # other clients of the table refuse null values
+        # other clients of the database cannot read null values
         if not isinstance(value, str):
             raise InvalidRequestError(f"namespace property '{key}' must be text")
         if not key or len(key) > 255 or len(value) > MAX_VALUE_LENGTH:

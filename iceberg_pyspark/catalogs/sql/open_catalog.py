@@ -16,14 +16,14 @@ EMBEDDED_DATABASE = "catalog.db"
 
 
 def open_sql_catalog(name: str, properties: Mapping[str, str]) -> SqlCatalog:
-    """The catalog; its embedded database and the folder it lies in are made where needed."""
+    """Open the catalog; create an embedded database and its folder if necessary."""
     return SqlCatalog(
         name, properties if properties.get("uri") else _embedded_properties(name, properties)
     )
 
 
 def _embedded_properties(name: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Properties of a SQL catalog without a URI: an SQLite file in its warehouse folder."""
+    """Return the properties of a catalog without a URI: an SQLite file in its warehouse folder."""
     warehouse = absolute_location(properties.get(WAREHOUSE) or EMBEDDED_WAREHOUSE)
     if not is_local(warehouse):
         raise InvalidRequestError(

@@ -1,6 +1,7 @@
-"""The rows of tables and views of a SQL catalog: a name and the location of its metadata.
+"""The rows of tables and views in a SQL catalog: a name and the location of its metadata.
 
-Tables and views share `iceberg_tables` and its key, so their names are unique together.
+Tables and views share `iceberg_tables` and its key, so a table and a view cannot have the same
+name.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from iceberg_pyspark.errors import CatalogError
 
 
 class SqlPointers:
-    """The rows of one catalog name and one type.
+    """The rows of one catalog name and one type (table or view).
 
-    In a database of schema V0 every row is a table's. What writes raises what `Database.write`
-    does.
+    In a database of schema V0, every row is a table. The methods that write raise the errors of
+    `Database.write`.
     """
 
     def __init__(self, catalog: str, database: Database, row_type: str, *, is_v1: bool) -> None:
@@ -28,7 +29,7 @@ class SqlPointers:
         self._is_v1 = is_v1
 
     def identifiers(self, namespace: Namespace) -> list[TableIdentifier]:
-        """Those directly in a namespace, sorted."""
+        """Return the identifiers directly in a namespace, sorted by name."""
         text = joined_levels(namespace)
         query = sa.select(TABLES.c.table_name, TABLES.c.table_namespace).where(
             TABLES.c.catalog_name == self._catalog,
@@ -36,12 +37,12 @@ class SqlPointers:
             *self._only_type(),
         )
         rows = self._database.read(lambda c: c.execute(query).all())
-        # the comparison of some databases ignores case
+        # some databases ignore case in comparisons
         names = sorted(row.table_name for row in rows if row.table_namespace == text)
         return [TableIdentifier(namespace=namespace, name=name) for name in names]
 
     def location(self, identifier: TableIdentifier) -> str | None:
-        """The location of the metadata; None: there is no row."""
+        """Return the location of the metadata, or None if there is no row."""
         query = sa.select(TABLES.c.metadata_location).where(*self._is_row_of(identifier))
         row = self._database.read(lambda c: c.execute(query).first())
         if row is not None and row.metadata_location is None:
@@ -52,7 +53,7 @@ class SqlPointers:
         return None if row is None else row.metadata_location
 
     def insert(self, identifier: TableIdentifier, location: str) -> None:
-        """Add a row."""
+        """Insert a row."""
         row: dict[str, str | None] = {
             "catalog_name": self._catalog,
             "table_namespace": joined_levels(identifier.namespace),
@@ -65,7 +66,7 @@ class SqlPointers:
         self._database.write(lambda c: c.execute(sa.insert(TABLES), row))
 
     def swap(self, identifier: TableIdentifier, expected: str, new: str) -> bool:
-        """Whether the row had the location that was expected, and has the new one."""
+        """Replace the metadata location if it is `expected`; return whether it was replaced."""
         statement = (
             sa.update(TABLES)
             .where(*self._is_row_of(identifier), TABLES.c.metadata_location == expected)
@@ -74,12 +75,12 @@ class SqlPointers:
         return self._database.write(lambda c: c.execute(statement).rowcount) > 0
 
     def delete(self, identifier: TableIdentifier) -> bool:
-        """Whether there was a row."""
+        """Delete the row; return whether the row existed."""
         statement = sa.delete(TABLES).where(*self._is_row_of(identifier))
         return self._database.write(lambda c: c.execute(statement).rowcount) > 0
 
     def rename(self, source: TableIdentifier, target: TableIdentifier) -> bool:
-        """Whether there was a row."""
+        """Rename the row; return whether the row existed."""
         statement = (
             sa.update(TABLES)
             .where(*self._is_row_of(source))

@@ -1,8 +1,8 @@
-"""The two tables of a SQL catalog, as Java's JdbcCatalog, PyIceberg and Rust share them.
+"""The two tables of a SQL catalog, which Java's JdbcCatalog, PyIceberg and Rust share.
 
-V0 is `iceberg_tables` without `iceberg_type`; V1 has it, with 'TABLE', 'VIEW' or null (a table).
-New databases get V1. A V0 database stays V0 unless a property asks for V1: its other users may
-not expect the column.
+In schema V0, `iceberg_tables` has no column `iceberg_type`; in V1 the column contains 'TABLE',
+'VIEW' or null (a table). New databases get V1. A V0 database stays V0 unless a property asks for
+V1, because its other clients may not expect the column.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ADD_TYPE_COLUMN = sa.text("ALTER TABLE iceberg_tables ADD COLUMN iceberg_type V
 
 
 def prepare_tables(database: Database, name: str, properties: Mapping[str, str]) -> bool:
-    """Create what the database lacks, as the properties of catalog `name` say; True: it is V1."""
+    """Create missing tables, as the catalog's properties say; return whether the schema is V1."""
     if database.read(_missing_tables):
         if not all(bool_property(properties, key, True) for key in _INIT_KEYS):
             raise CatalogError(
@@ -74,7 +74,7 @@ def _create_tables(database: Database) -> None:
             database.write(create)
             return
         except (CatalogError, IntegrityError) as e:
-            # another client may have created them in the meantime, or one of them: not every
+            # another client may have created one or both tables in the meantime, because not every
             # database creates both in one transaction
             if not database.read(_missing_tables):
                 return
@@ -90,7 +90,7 @@ def _add_type_column(database: Database) -> None:
     try:
         database.write(lambda c: c.execute(_ADD_TYPE_COLUMN))
     except CatalogError:
-        # "duplicate column": another client was first
+        # "duplicate column": another client has added the column first
         if not database.read(_has_type_column):
             raise
 

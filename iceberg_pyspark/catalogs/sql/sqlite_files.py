@@ -1,8 +1,8 @@
 """Opens the file of an SQLite catalog, including shared and read-only files.
 
 A new database gets a write-ahead log, so readers and a writer do not wait for each other. The
-journal mode of an existing database is not changed: other programs, perhaps on other machines, rely
-on it.
+journal mode of an existing database is not changed, because other programs, perhaps on other
+machines, rely on it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _WAL = 2
 
 
 def open_sqlite_file(path: str, arguments: Mapping[str, Any]) -> sqlite3.Connection:
-    """A connection to the database at a path, which is made if it is not there.
+    """Connect to the database at a path; create the database if it does not exist.
 
-    `arguments` are those of `sqlite3.connect`. Raises `CatalogError` where a log that nobody may
-    touch here holds what the file lacks.
+    `arguments` are passed to `sqlite3.connect`. Raise `CatalogError` if the database is read-only
+    here and its log contains changes that are not in the file.
     """
     if _size(path) == 0:
         connection: sqlite3.Connection = sqlite3.connect(path, **arguments)
@@ -43,7 +43,8 @@ def open_sqlite_file(path: str, arguments: Mapping[str, Any]) -> sqlite3.Connect
                 "which need a file beside it to be read; open it once where its folder can be "
                 "written, or copy both files to such a folder"
             )
-        # SQLite would keep a file beside it to share a log, which there is none of
+        # without `immutable`, SQLite would create a file for a shared log, which does not exist
+        # here
         place = f"file:{quote(path)}?mode=ro&immutable=1"
         connection = sqlite3.connect(place, **{**arguments, "uri": True})
     else:
@@ -52,23 +53,23 @@ def open_sqlite_file(path: str, arguments: Mapping[str, Any]) -> sqlite3.Connect
 
 
 def is_read_only(error: BaseException | None) -> bool:
-    """Whether SQLite says that a database can be read and not written."""
+    """Return whether SQLite's error says that the database is read-only."""
     return isinstance(error, sqlite3.OperationalError) and "readonly database" in str(error)
 
 
 def _begin_with_log(connection: sqlite3.Connection, timeout: float) -> None:
-    """Give an empty database its log; processes that race for it all wait until it has one."""
+    """Set the write-ahead log of an empty database; concurrent processes wait until it is set."""
     deadline = time.monotonic() + timeout
     while connection.execute("PRAGMA page_count").fetchone() == (0,):
         try:
             connection.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError:
-            # two who try at once refuse each other without waiting
+            # two concurrent attempts refuse each other without waiting
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.002 + 0.001 * (os.getpid() % 8))
         else:
-            # a file system that cannot share a log has said no, and the database works without
+            # a file system that cannot share a log refuses it, and the database works without a log
             return
 
 
@@ -83,7 +84,7 @@ def _can_only_be_read(path: str) -> bool:
 
 
 def _has_log_mode(path: str) -> bool:
-    """Whether the file's header says so (SQLite, "Database File Format")."""
+    """Return whether the file's header declares a log (SQLite, "Database File Format")."""
     with contextlib.suppress(OSError), open(path, "rb") as file:
         header = file.read(_READ_VERSION_AT + 1)
         return len(header) > _READ_VERSION_AT and header[_READ_VERSION_AT] == _WAL
