@@ -1,12 +1,14 @@
-"""The main job on real input: TPC-H tables written, read with files skipped, appended to,
-travelled in time, queried by Spark SQL, merged into and deleted from, on an SQLite catalog and a
-local warehouse, or on a REST catalog and S3.
+"""Shows the main job on real input, TPC-H tables.
+
+The demo writes tables, reads them with files skipped, appends rows, travels in time, queries with
+Spark SQL, merges and deletes: on an SQLite catalog and a local warehouse, or on a REST catalog and
+S3.
 
     make demo                     scale factor 0.1
     make demo ARGS='--scale 1'    ten times the rows
     make demo CATALOG=rest        the services of docker-compose.yml, or those of `make services`
 
-Everything it makes lies in one folder (`.demo` here, or --folder); a second run starts over.
+All output is in one folder (`.demo` here, or --folder); a second run starts over.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_catalog import load_catalog
 
 if __package__ in (None, ""):
-    # a script has its own folder on the path, and not the one above
+    # the path of a script contains its own folder, but not the parent folder
     sys.path.insert(0, str(Path(__file__).parents[1]))
 from jobs.demo_services import Services, rest_services
 
@@ -55,7 +57,7 @@ LINEITEM = "demo.tpch.lineitem"
 ORDERS = "demo.tpch.orders"
 
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a JVM that lives a minute: it spends less on compiling. Nothing for a longer job."""
+"""JVM options for a short run, which compile less code; a longer job should not use them."""
 
 QUARTER = "l_shipdate BETWEEN '1995-01-01' AND '1995-03-31'"
 COLUMNS = "l_returnflag,l_quantity,l_extendedprice,l_discount"
@@ -63,7 +65,7 @@ COLUMNS = "l_returnflag,l_quantity,l_extendedprice,l_discount"
 
 @dataclass(frozen=True)
 class Query:
-    """One query of Spark SQL, and what the portable read must be told to read as little."""
+    """A Spark SQL query, and the options with which the portable reader reads as little data."""
 
     name: str
     sql: str
@@ -113,7 +115,7 @@ WHERE o_orderdate BETWEEN '1992-01-01' AND '1992-12-31'""",
 
 
 class Demo:
-    """The steps, sharing a session, a console and a folder."""
+    """The chapters of the demo, which share a session, a console and a folder."""
 
     def __init__(self, folder: Path, scale: str, services: Services, console: Console) -> None:
         self.folder = folder
@@ -124,7 +126,7 @@ class Demo:
 
     def _session(self) -> SparkSession:
         log = self.folder / "spark.log"
-        # where Spark's Python processes find the catalog `demo`, and which Python they are
+        # Spark's Python processes need the configuration of the catalog `demo`, and this Python
         os.environ["PYICEBERG_HOME"] = str(self.folder)
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -147,7 +149,7 @@ class Demo:
         return spark
 
     def run(self, chapters: int) -> None:
-        """Go through the first chapters, or all."""
+        """Run the first `chapters` chapters, and stop Spark."""
         chapters_to_tell = (
             (f"Real input: TPC-H at scale factor {self.scale}, by tpchgen-cli", self._generate),
             ("Write: partitioned tables, created by the first write", self._write),
@@ -181,7 +183,8 @@ class Demo:
             '    .option("partitioned-by", "months(l_shipdate)") \\',
             f'    .save("{LINEITEM}")',
         )
-        # each month in one task: one file per month, and not one per month and task
+        # each month goes to one task, which writes one file per month instead of one per month and
+        # task
         by_month = self._input("lineitem").repartition(8, sf.trunc("l_shipdate", "month"))
         self._create(by_month, LINEITEM, "months(l_shipdate)")
         self._create(self._input("orders"), ORDERS, "years(o_orderdate)")
@@ -277,7 +280,7 @@ class Demo:
         self._say("  columns and filter by its options, Spark SQL finds out by itself.")
 
     def _run(self, query: str) -> tuple[float, list[Row]]:
-        """The better time of two, and the rows."""
+        """Run a query twice; return the shorter time in seconds, and the rows."""
         seconds = []
         for _ in range(2):
             started = time.monotonic()
@@ -366,7 +369,7 @@ class Demo:
         self.console.print(text, highlight=False, soft_wrap=True)
 
     def _code(self, *lines: str) -> None:
-        # as it is typed: no indentation, no markup, no wrapping
+        # printed as the user types it: no indentation, no markup, no wrapping
         text = "\n".join(("", *lines, ""))
         self.console.print(text, style="cyan", markup=False, highlight=False, soft_wrap=True)
 
@@ -404,7 +407,7 @@ def generate_tpch(scale: str, folder: Path) -> None:
 
 
 def prepare_folder(folder: Path) -> None:
-    """An empty folder with a configuration; what an earlier demo left is removed."""
+    """Empty the folder of an earlier demo, or create the folder, and write a configuration."""
     configuration = folder / CONFIGURATION
     if folder.exists() and any(folder.iterdir()):
         if not (configuration.exists() and f"  {CATALOG}:\n" in configuration.read_text("utf-8")):
@@ -417,7 +420,7 @@ def prepare_folder(folder: Path) -> None:
 
 
 def configure(folder: Path, services: Services) -> None:
-    """Write the configuration of the demo's catalog, for nobody else to read."""
+    """Write the configuration of the demo's catalog, readable only by the user."""
     text = yaml.safe_dump({"catalog": {CATALOG: dict(services.properties)}}, sort_keys=False)
     configuration = folder / CONFIGURATION
     configuration.touch(mode=0o600)
@@ -425,7 +428,7 @@ def configure(folder: Path, services: Services) -> None:
 
 
 def local_services(folder: Path) -> Services:
-    """An SQLite database and a folder."""
+    """Return the properties of an SQLite database and a local folder."""
     properties = {
         "type": "sql",
         "uri": f"sqlite:///{folder}/catalog.db",
@@ -436,7 +439,7 @@ def local_services(folder: Path) -> Services:
 
 @contextmanager
 def services_of(catalog: str, folder: Path) -> Iterator[Services]:
-    """The catalog of the demo, for as long as it runs."""
+    """Yield the services of the demo's catalog, which run until the block ends."""
     if catalog == "rest":
         with rest_services(folder) as services:
             yield services
@@ -446,7 +449,7 @@ def services_of(catalog: str, folder: Path) -> Iterator[Services]:
 
 @contextmanager
 def stderr_to(log: Path) -> Iterator[None]:
-    """Send what processes started meanwhile write to stderr into a file: the JVM keeps it."""
+    """Redirect stderr to a file; a JVM that starts in the block keeps the redirection."""
     with log.open("wb") as file:
         own_stderr = os.dup(2)
         os.dup2(file.fileno(), 2)
@@ -458,7 +461,7 @@ def stderr_to(log: Path) -> Iterator[None]:
 
 
 def shell_setup(folder: Path) -> list[str]:
-    """The commands that make a shell like the environment of this process."""
+    """Return the shell commands that set up the environment of this process."""
     lines = []
     if sys.prefix != sys.base_prefix:
         lines.append(f"source {shlex.quote(shown_path(Path(sys.prefix)))}/bin/activate")

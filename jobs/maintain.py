@@ -1,13 +1,13 @@
-"""Maintain an Iceberg table: one procedure, as `CALL` has it, from the shell or a scheduler.
+"""Maintain an Iceberg table: run one procedure of `CALL` from the shell or a scheduler.
 
     spark-submit --conf spark.sql.catalog.lake=iceberg_pyspark \\
         --conf spark.sql.catalog.lake.warehouse=/data/warehouse \\
         jobs/maintain.py rewrite_data_files --table lake.db.events --option min-input-files=10
 
-Catalogs are those of Spark's configuration. `--plan` prints what would be done, and does nothing.
-Exit codes: 0 done, also where nothing was to do; 2 the request cannot be carried out: the table is
-as it was; 3 another commit was faster: run again; 4 the commit may have succeeded: run again, which
-does what is left; 1 anything else.
+The catalogs come from Spark's configuration. `--plan` prints what would be done, and changes
+nothing. Exit codes: 0 success, also if there was nothing to do; 2 the request cannot be carried
+out, and the table is unchanged; 3 another commit was faster: run again; 4 the commit may have
+succeeded: run again to do the rest; 1 any other error.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
 
 
 def add_parameter(command: argparse.ArgumentParser, name: str, type_: str) -> None:
-    """A parameter of a procedure as an option, by Spark's name of its type."""
+    """Add a procedure's parameter as a command line option; `type_` is Spark's name of the type."""
     flag = f"--{name.replace('_', '-')}"
     match type_:
         case "map<string,string>":
@@ -92,7 +92,7 @@ def add_parameter(command: argparse.ArgumentParser, name: str, type_: str) -> No
 
 
 def values_of(procedure: Procedure, arguments: argparse.Namespace) -> dict[str, Any]:
-    """What was given, as the procedure takes it."""
+    """Return the values of the command line options, converted to the procedure's types."""
     values: dict[str, Any] = {}
     for name, type_ in procedure.optional.items():
         value = getattr(arguments, name, None)
@@ -129,7 +129,7 @@ def maintain(spark: SparkSession, console: Console, arguments: argparse.Namespac
 
 
 def show(console: Console, procedure: Procedure, rows: tuple[Row, ...]) -> None:
-    """One row as names and values, several as lines."""
+    """Print the result: orphan files as a list, other results as names and values."""
     grid = RichTable.grid(padding=(0, 2))
     if procedure.name == "remove_orphan_files":
         grid.add_row("orphan files", str(len(rows)))
@@ -184,7 +184,7 @@ def exit_code(error: IcebergError) -> int:
 
 
 if __name__ == "__main__":
-    # how far a procedure is, where there is no terminal
+    # without a terminal, the log shows the progress of a procedure
     logging.basicConfig(level="WARNING", format="%(message)s")
     logging.getLogger("iceberg_pyspark").setLevel("INFO")
     sys.exit(main(sys.argv[1:]))

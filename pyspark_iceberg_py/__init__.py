@@ -1,4 +1,4 @@
-"""Found by Spark on start, as any top-level module named `pyspark_*`: brings `iceberg-py`."""
+"""The module that makes `iceberg-py` available: Spark imports all top-level `pyspark_*` modules."""
 
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource as DefaultSource
 
