@@ -24,16 +24,16 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructType;
 
-/** Aggregates of a scan of ours that Python knows from metadata: their rows instead of the scan. */
+/** Replaces an aggregation of an Iceberg scan by rows that Python computes from metadata. */
 class IcebergPyAggregates {
   private final Map definitions = new HashMap();
   private final List groups = new ArrayList(), aggregates = new ArrayList();
   private final List outputs = new ArrayList();
-  /** What stands for a group's column, by its id, and for an aggregate, by its function. */
+  /** The output columns: of groups by the id of their column, of aggregates by their function. */
   private final Map ofGroups = new HashMap(), ofAggregates = new HashMap();
   private StructType columns = new StructType();
 
-  /** The plan in the place of an aggregation; null where rows must be read. */
+  /** Return the plan that replaces an aggregation, or null if rows must be read. */
   static LogicalPlan answerOf(Aggregate plan) {
     org.apache.spark.sql.classic.SparkSession session = IcebergPySessions.active();
     LogicalPlan below = (LogicalPlan) (Object) plan.child();
@@ -57,7 +57,7 @@ class IcebergPyAggregates {
       Expression e = (Expression) it.next();
       Expression answer = answer(e);
       if (answer == null) return null;
-      // what had a name keeps its id
+      // a named expression keeps its id
       expressions.add(
           answer == e || answer instanceof Alias ? answer : alias((NamedExpression) e, answer));
     }
@@ -73,7 +73,7 @@ class IcebergPyAggregates {
             scala.Option.empty()));
   }
 
-  /** The conditions between the aggregation and the scan, of the scan's own columns. */
+  /** Return the conditions between the aggregation and the scan, in terms of the scan's columns. */
   private Expression condition(LogicalPlan plan) {
     if (plan instanceof Project) {
       LogicalPlan child = (LogicalPlan) (Object) ((Project) plan).child();
@@ -93,7 +93,7 @@ class IcebergPyAggregates {
   }
   private Expression inScan(Expression e) { return IcebergPyRule.substitute(e, definitions); }
 
-  /** The name of a column of the scan, which the question will have; null for all else. */
+  /** Return the name of a scan column, and add it to the question; null for other expressions. */
   private String column(Expression e) {
     Expression inner = inScan(e);
     if (!(inner instanceof Attribute)) return null;
@@ -111,7 +111,7 @@ class IcebergPyAggregates {
     return true;
   }
 
-  /** An expression with columns of the answer for its groups and aggregates; null without one. */
+  /** Express `e` by the answer's columns for groups and aggregates; null if that is impossible. */
   private Expression answer(Expression e) {
     if (e instanceof AggregateExpression) return aggregate((AggregateExpression) e);
     if (e instanceof Attribute) return (Expression) ofGroups.get(((Attribute) e).exprId());

@@ -13,14 +13,14 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.unsafe.Platform;
 
-/** Questions to Python as JSON, and what else classes of ours share. */
+/** Sends questions to Python as JSON, and has the helpers that our other classes share. */
 public class IcebergPyBridge {
   static volatile IcebergPyCallback python;
   static final ObjectMapper JSON = new ObjectMapper();
 
-  /** Ask, and raise what Python raised; only `IcebergPyQuestions` asks. */
+  /** Ask Python, and throw what Python raised; only `IcebergPyQuestions` calls this. */
   static Map ask(String operation, Map question) { return ask(operation, question, null); }
-  /** The same about a plan, which goes beside the question; parts that come back are `parts`. */
+  /** Ask about a plan, which is sent beside the question; `parts` are the plans in the answer. */
   static Map ask(String operation, Map question, Object plan) {
     IcebergPyCallback answering = python;
     if (answering == null)
@@ -52,7 +52,7 @@ public class IcebergPyBridge {
     }
   }
 
-  /** An answer that is no error; an error as Spark's own class of it, or with Python's message. */
+  /** Return the answer; throw Spark's exception for an error, or one with Python's message. */
   private static Map answerOrError(Map answer) {
     IcebergPyFailure failure = new IcebergPyFailure(answer);
     String kind = failure.error();
@@ -94,10 +94,10 @@ public class IcebergPyBridge {
     return map;
   }
 
-  /** The handle of the session that asks; Python may ask for the session by it. */
+  /** The handle of the active session, by which Python can ask for the session. */
   static String session() { return IcebergPySessions.handleOf(IcebergPySessions.active()).text; }
 
-  /** A column's name as Spark parses it, whatever it holds. */
+  /** Quote a column name so that Spark can parse it, whatever characters it contains. */
   static String quote(String name) { return "`" + name.replace("`", "``") + "`"; }
 
   static scala.collection.immutable.Seq seq(List list) {

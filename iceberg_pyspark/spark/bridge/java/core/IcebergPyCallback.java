@@ -11,9 +11,7 @@ public class IcebergPyCallback {
   private final py4j.CallbackClient client;
   private final String target;
 
-  /**
-   * `secrets` is a file of the user's: its lines are the token and the name that the function has.
-   */
+  /** `secrets` is the path of a file whose two lines are the token and the function's name. */
   public IcebergPyCallback(Object server, String address, int port, String secrets)
       throws java.io.IOException {
     List lines = java.nio.file.Files.readAllLines(java.nio.file.Paths.get(secrets, new String[0]));
@@ -22,7 +20,7 @@ public class IcebergPyCallback {
     py4j.GatewayServer gatewayServer = (py4j.GatewayServer) server;
     gateway = gatewayServer.getGateway();
     java.net.InetAddress at = java.net.InetAddress.getByName(address);
-    // of its two protocols py4j uses the one that keeps a call back in the thread that waits for it
+    // in this mode of py4j, the thread that waits for an answer also serves the calls back
     if (gatewayServer.getCallbackClient() instanceof py4j.PythonClient)
       client = new IcebergPyThreadClient(gatewayServer, port, at, token);
     else

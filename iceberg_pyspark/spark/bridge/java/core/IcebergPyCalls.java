@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Puts expressions of Spark's own in the place of calls of the catalog's functions. */
+/** Replaces calls of the catalog's functions by Spark's own expressions. */
 public class IcebergPyCalls extends scala.runtime.AbstractPartialFunction {
   static LogicalPlan replace(LogicalPlan plan) {
     return (LogicalPlan) (Object) ((TreeNode) plan.transformAllExpressions(new IcebergPyCalls()));

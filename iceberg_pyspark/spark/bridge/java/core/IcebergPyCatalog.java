@@ -34,12 +34,12 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 
-/** A catalog of ours: what Spark asks of it, Python answers. */
+/** A catalog that passes Spark's requests to Python. */
 class IcebergPyCatalog
     implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, ProcedureCatalog {
   private String name;
   private String handle;
-  /** Held: see `IcebergPyHandle`. */
+  /** Keeps the session's handle reachable: see `IcebergPyHandle`. */
   private IcebergPyHandle session;
 
   public void initialize(String name, CaseInsensitiveStringMap options) {
@@ -74,7 +74,7 @@ class IcebergPyCatalog
     return new IcebergPyProcedure(name, handle,
         IcebergPyQuestions.procedureLoad(handle, levels(identifier), identifier.name()));
   }
-  /** Since Spark 4.1. */
+  /** Spark calls this since 4.1. */
   public Identifier[] listProcedures(String[] namespace) {
     List names = IcebergPyQuestions.proceduresList(handle, levels(namespace)).names();
     Identifier[] out = new Identifier[names.size()];
@@ -164,14 +164,17 @@ class IcebergPyCatalog
             schema(columns), defaults(columns), describe(partitions), properties, mode),
         handle);
   }
-  /** Whether a query gives the columns: nothing in them tells, only who asks does. */
+  /** Return whether the columns come from a query, which only the stack of callers shows. */
   private static boolean isOfQuery() {
     StackTraceElement[] callers = Thread.currentThread().getStackTrace();
     for (int i = 0; i < callers.length; i++)
       if (callers[i].getClassName().endsWith("TableAsSelectExec")) return true;
     return false;
   }
-  /** The columns of a query bring the defaults of the tables it reads: the new table has none. */
+  /**
+   * Remove the defaults: a query's columns have those of the source tables, but the new table has
+   * none.
+   */
   private static Column[] withoutDefaults(Column[] columns) {
     Column[] out = new Column[columns.length];
     for (int i = 0; i < out.length; i++)
@@ -196,7 +199,7 @@ class IcebergPyCatalog
         IcebergPyQuestions.tableAlter(handle, levels(identifier), identifier.name(), messages));
   }
 
-  /** A default's text and, where it is a literal, its value; no text means no default. */
+  /** Describe a default by its SQL text and, for a literal, its value; null if there is none. */
   private static Map defaultOf(String sql) {
     if (sql == null || sql.trim().isEmpty()) return null;
     Expression expression;
@@ -219,7 +222,7 @@ class IcebergPyCatalog
           ((Literal) expression).value(), ((Literal) expression).dataType());
     return IcebergPyQuestions.columnDefault(sql, value);
   }
-  /** FIRST is the empty name. */
+  /** Return the name of the column before this position; empty for FIRST, null without one. */
   private static String position(TableChange.ColumnPosition position) {
     return position == null                     ? null
         : position instanceof TableChange.After ? ((TableChange.After) position).column()
@@ -312,7 +315,7 @@ class IcebergPyCatalog
     else
       IcebergPyQuestions.namespaceAlter(handle, levels(namespace), set, removals);
   }
-  /** The names of the views in a namespace. */
+  /** Return the names of the views in a namespace. */
   List views(List namespace) { return IcebergPyQuestions.viewsList(handle, namespace).names(); }
   public boolean dropNamespace(String[] namespace, boolean cascade)
       throws NoSuchNamespaceException, NonEmptyNamespaceException {

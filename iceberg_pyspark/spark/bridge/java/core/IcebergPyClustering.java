@@ -27,26 +27,26 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
 /**
- * The columns by which a plan may want rows together: those of groups, windows, and of joins with
- * rows that may come in groups too. A scan that is grouped by any other has more tasks, of which a
- * run-time filter leaves many without a file, and saves no shuffle.
+ * Finds the columns by which a plan may need its rows clustered: the columns of groups, windows,
+ * and joins with rows that may be grouped too. A scan that is grouped by other columns saves no
+ * shuffle, but has more tasks, many of which a runtime filter leaves without a file.
  */
 class IcebergPyClustering {
   private final Set clusteringIds = new HashSet();
-  /** The ids of columns by which rows may come in groups. */
+  /** The ids of columns by which rows may be grouped. */
   private final Set grouped = new HashSet();
-  /** The id of a column, and the ids of what it is made of. */
+  /** Pairs of a column's id and the ids of the columns that it is computed from. */
   private final List same = new ArrayList();
-  /** The ids of both sides of an equation by which a join finds its rows. */
+  /** The column ids of both sides of an equality in the condition of a join. */
   private final List equations = new ArrayList();
-  /** Whether Spark shuffles one side of a join into the groups of the other. */
+  /** Whether Spark can shuffle one side of a join into the groups of the other side. */
   private final boolean oneSided;
   private IcebergPyClustering(boolean oneSided) { this.oneSided = oneSided; }
 
-  /** The ids of such columns, wherever in the plan they are named. */
+  /** Return the ids of these columns at every level of the plan. */
   static Set of(LogicalPlan plan) {
     IcebergPyClustering clustering = new IcebergPyClustering(IcebergPyScan.shufflesToGroups());
-    // Spark optimizes a subquery by itself, and joins its rows by their columns later
+    // Spark optimizes a subquery separately, and later joins its rows by their columns
     if (plan instanceof Subquery)
       clustering.clusteringIds.addAll(IcebergPyRule.ids(plan.outputSet()));
     clustering.collect(plan);
@@ -78,7 +78,7 @@ class IcebergPyClustering {
     while (children.hasNext()) collect((LogicalPlan) children.next());
   }
 
-  /** Spark makes joins of them later, but not of what a join's other side filters. */
+  /** Spark later turns subqueries into joins, but not the subqueries of dynamic pruning. */
   private void subqueries(Expression condition) {
     List all = IcebergPyParts.conjuncts(condition);
     for (int i = 0; i < all.size(); i++) {
@@ -88,7 +88,7 @@ class IcebergPyClustering {
     }
   }
 
-  /** What is not known to come without groups, as cached rows, may have any. */
+  /** A leaf that may have groups, such as cached rows, may be grouped by any column. */
   private void leaf(LogicalPlan plan) {
     if (plan instanceof DataSourceV2ScanRelation) {
       scala.Option keys = ((DataSourceV2ScanRelation) plan).keyGroupedPartitioning();
@@ -114,7 +114,7 @@ class IcebergPyClustering {
       equations.add(sides);
     }
   }
-  /** Two shuffles are saved where both sides come in groups, and none where only one does. */
+  /** A join saves both shuffles if both sides are grouped, and none if only one side is. */
   private void joins() {
     follow(grouped, true);
     for (int i = 0; i < equations.size(); i++) {
@@ -124,8 +124,8 @@ class IcebergPyClustering {
     }
   }
   /**
-   * Add what has the same values: columns above those of the set, or below them. Names above come
-   * first, but a union knows no order.
+   * Add the columns with the same values: above the columns of the set, or below them. Repeat until
+   * nothing changes, because the columns of a union are not ordered from top to bottom.
    */
   private void follow(Set columns, boolean upwards) {
     for (boolean more = true; more;) {

@@ -22,7 +22,7 @@ class IcebergPyColumnStatistics implements ColumnStatistics {
   public Optional min() { return Optional.ofNullable(least); }
   public Optional max() { return Optional.ofNullable(greatest); }
 
-  /** By references to columns, of what Python says of them. */
+  /** Return the statistics by column reference, from the answer of Python. */
   static Map of(List columns) {
     Map out = new HashMap();
     for (int i = 0; i < columns.size(); i++) {

@@ -10,8 +10,9 @@ import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
 /**
- * What is known of a table's columns, by what these are in a plan of its files. It is of all rows:
- * of files that a filter has left, the filter would count twice.
+ * The statistics of a table's columns, by what the columns are in a plan of the table's files. The
+ * statistics describe all rows of the table: for files that a filter has selected, the filter would
+ * count twice.
  */
 class IcebergPyColumnsBelow {
   private final List columns, statistics;
@@ -22,7 +23,7 @@ class IcebergPyColumnsBelow {
     this.rows = rows;
   }
 
-  /** What Spark was told of the table of a relation, whose columns a plan has by their names. */
+  /** Return the statistics of a relation's table; `plan` has the table's columns by name. */
   static IcebergPyColumnsBelow of(DataSourceV2ScanRelation relation, LogicalPlan plan) {
     List columns = new ArrayList(), statistics = new ArrayList();
     if (!(relation.scan() instanceof IcebergPyScan))
@@ -40,12 +41,12 @@ class IcebergPyColumnsBelow {
     }
     return new IcebergPyColumnsBelow(columns, statistics, scan.table.rows());
   }
-  /** The same below a projection, by its definitions. */
+  /** Return the statistics for the plan below a projection with these definitions. */
   IcebergPyColumnsBelow below(Map definitions) {
     return new IcebergPyColumnsBelow(
         IcebergPyParts.substitute(columns, definitions), statistics, rows);
   }
-  /** By references to those columns that a relation of so many rows has as they are. */
+  /** Return the statistics of the relation's own columns, if it has all `rows` of the table. */
   Map of(LogicalPlan relation, long count) {
     Map out = new HashMap();
     if (count != rows) return out;

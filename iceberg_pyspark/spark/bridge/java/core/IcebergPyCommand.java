@@ -20,10 +20,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
 
-/**
- * Runs a statement by asking Python: to write the rows that a query gives, or to change the rows
- * there are.
- */
+/** Runs a statement by asking Python: writes the rows of a query, or changes existing rows. */
 public class IcebergPyCommand extends V2CommandExec {
   private final LogicalPlan plan;
   public IcebergPyCommand(LogicalPlan plan) {
@@ -65,19 +62,19 @@ public class IcebergPyCommand extends V2CommandExec {
     String session = IcebergPyBridge.session();
     if (relation.table() instanceof IcebergPyTable) {
       String handle = ((IcebergPyTable) relation.table()).handle;
-      // DataFrames give them to the command, SQL to the table
+      // DataFrames pass options to the command, SQL passes them to the table
       if (options.isEmpty()) options = IcebergPyReadOptions.ofWrite(relation.options());
       IcebergPyQuestions.writeRun(session, handle, kind, options, condition, environment(), rows);
       return;
     }
-    // a view has the options of its inserts
+    // the options of a view also apply to inserts into the view
     Map all = new HashMap(relation.options().asCaseSensitiveMap());
     all.putAll(options);
     IcebergPyQuestions.sourceWrite(session, all, !kind.equals("append"), false, rows);
   }
   /**
-   * The settings of the session that concern Iceberg's writes, and what a snapshot says of the
-   * application.
+   * Return the session's settings for Iceberg writes, and the application's entries in a snapshot
+   * summary.
    */
   static Map environment() {
     org.apache.spark.sql.classic.SparkSession spark = IcebergPySessions.active();
@@ -95,7 +92,7 @@ public class IcebergPyCommand extends V2CommandExec {
             spark.sparkContext().appName(), "engine-name", "spark", "engine-version",
             spark.version()}));
   }
-  /** Have what Spark has cached of the table read anew. */
+  /** Refresh the data that Spark has cached of the table. */
   private void recache() {
     DataSourceV2Relation relation = (DataSourceV2Relation) target(plan);
     if (relation.catalog().isEmpty() || relation.identifier().isEmpty()
@@ -106,13 +103,13 @@ public class IcebergPyCommand extends V2CommandExec {
     name.add(((CatalogPlugin) relation.catalog().get()).name());
     name.addAll(Arrays.asList(identifier.namespace()));
     org.apache.spark.sql.classic.SparkSession spark = IcebergPySessions.active();
-    // reads of a branch by an option have the name of the table
+    // reads of a branch through an option are cached under the table's name
     if (identifier.name().startsWith("branch_"))
       IcebergPyInternals.readCachedAnew(spark, IcebergPyBridge.seq(new ArrayList(name)));
     name.add(identifier.name());
     IcebergPyInternals.readCachedAnew(spark, IcebergPyBridge.seq(name));
   }
-  /** The relation that a statement changes; the optimizer may have made a scan of it. */
+  /** Return the relation that a statement changes; the optimizer may have made it a scan. */
   static Object target(LogicalPlan plan) {
     if (plan instanceof V2WriteCommand)
       return target((LogicalPlan) ((V2WriteCommand) plan).table());

@@ -13,15 +13,15 @@ import org.apache.hadoop.io.WritableUtils;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Hadoop's settings for a broadcast, without the note of where each was set: Hadoop compresses each
- * note by itself, which took four of five milliseconds that a scan's broadcast took. Executors read
- * a configuration of Hadoop's own.
+ * Hadoop's settings for a broadcast, without the source of each setting: Hadoop compresses every
+ * source separately, which took four of the five milliseconds of a scan's broadcast. Executors read
+ * a configuration of Hadoop's own class.
  */
 public class IcebergPyConfiguration extends Configuration {
   private static final boolean READABLE = isReadable();
   private IcebergPyConfiguration(Configuration settings) { super(settings); }
 
-  /** Those of a session with options besides, by Hadoop's names. */
+  /** Return the settings of a session and additional options, by Hadoop's names. */
   static Configuration of(org.apache.spark.sql.classic.SparkSession session, Map options) {
     Configuration all = session.sessionState().newHadoopConfWithOptions(
         (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.from(
@@ -41,7 +41,7 @@ public class IcebergPyConfiguration extends Configuration {
     }
   }
 
-  /** Every setting as it was given, with references to others in it. */
+  /** Return the raw value of every setting, with its references to other settings. */
   private static Map values(Configuration settings) {
     Map out = new HashMap();
     Iterator it = settings.iterator();
@@ -52,7 +52,7 @@ public class IcebergPyConfiguration extends Configuration {
     return out;
   }
 
-  /** Whether this release of Hadoop reads what is written here. */
+  /** Return whether this release of Hadoop can read what `write` writes. */
   private static boolean isReadable() {
     try {
       Configuration settings = new Configuration(false);

@@ -4,14 +4,13 @@ import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.classic.SparkSession;
 
 /**
- * What Spark hands on from a session to those it makes of it, by newSession() or as clones. Other
- * sessions have the same object: a session with Iceberg gets one of its own, with all that is in
- * the other.
+ * The extensions that Spark passes from a session to its copies (newSession() or clones). Several
+ * sessions may share one object, so a session with Iceberg gets its own copy.
  */
 class IcebergPyExtensions {
   private static final Map OURS = new WeakHashMap();
 
-  /** `parser` puts ours in front of the parser of a new session; null leaves parsers alone. */
+  /** `parser` puts our parser before the parser of a new session; null leaves parsers alone. */
   static void put(SparkSession session, scala.Function2 parser)
       throws ReflectiveOperationException {
     synchronized (OURS) {

@@ -1,27 +1,27 @@
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.read.Scan;
 
-/** Files of a table of ours that Spark's own reader reads, as Python chose them. */
+/** Files of an Iceberg table that Spark's own reader reads, as Python planned them. */
 public interface IcebergPyFiles extends Table {
-  /** Where the files are. */
+  /** Return the paths of the files. */
   String[] paths();
-  /** How many rows the files have, deleted ones too. */
+  /** Return the number of rows in the files, including deleted rows. */
   long rows();
-  /** Whether the files come in groups of equal partition values. */
+  /** Return whether the files are grouped by equal partition values. */
   boolean isGrouped();
   /**
-   * Name, direction and place of nulls of each column that the rows of every task are sorted by,
-   * where they come in groups; of none where that is not certain.
+   * Return name, direction and null order of each column by which the rows of every task are
+   * sorted, if the files are grouped; empty if no order is certain.
    */
   java.util.List sortedBy(IcebergPySplits splits);
-  /** Whether a column is read from the files, and not a fact about each of them. */
+  /** Return whether a column is read from the files, instead of being constant in each file. */
   boolean isRead(String column);
-  /** Whether the reader takes filters on fields of structs. */
+  /** Return whether the reader accepts filters on fields of structs. */
   boolean readsNestedFilters();
   /**
-   * The scan of them; `filters` are what the reader may skip rows by, and `question` what Python
-   * was asked, to which filters that are known while the query runs may be added; `statistics` are
-   * of some columns by their references.
+   * Return the scan of the files. By `filters`, the reader may skip rows. `question` is the
+   * question that Python answered, to which runtime filters may be added. `statistics` maps column
+   * references to statistics.
    */
   Scan scan(org.apache.spark.sql.sources.Filter[] filters, java.util.Map question,
       IcebergPySplits splits, java.util.Map statistics);

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.FileRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
-/** A projection that tells `DataFrame.inputFiles` what is read below it; no scan is asked. */
+/** A projection that tells `DataFrame.inputFiles` which files are read below it, without a scan. */
 public class IcebergPyFilesRead extends Project implements FileRelation {
   public IcebergPyFilesRead(scala.collection.immutable.Seq columns, LogicalPlan child) {
     super(columns, child);

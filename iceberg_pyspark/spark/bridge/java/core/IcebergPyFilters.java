@@ -19,7 +19,7 @@ import org.apache.spark.sql.catalyst.expressions.StartsWith;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Conditions and values of Spark's, described; what is not known is the operator "other". */
+/** Describes Spark's conditions and values for Python; unknown ones are the operator "other". */
 class IcebergPyFilters {
   static Map node(String op, Object[] children) {
     return IcebergPyQuestions.operator(op, Arrays.asList(children));
@@ -70,7 +70,7 @@ class IcebergPyFilters {
     List path = path(e);
     return path == null ? node("other", new Object[0]) : IcebergPyQuestions.columnPath(path);
   }
-  /** The names from the top to a column or a field in one; null for anything else. */
+  /** Return the names from a column down to a field; null for any other expression. */
   private static List path(Expression e) {
     List path = null;
     if (e instanceof Attribute) {

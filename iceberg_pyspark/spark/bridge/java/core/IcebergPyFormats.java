@@ -3,7 +3,7 @@ import java.util.ServiceConfigurationError;
 import java.util.ServiceLoader;
 import org.apache.spark.sql.sources.DataSourceRegister;
 
-/** The names of formats that Spark finds: two classes of one name are an error to it. */
+/** The names of registered formats; Spark refuses a format name that two classes have. */
 public class IcebergPyFormats {
   private static final int MOST = 1000;
 
@@ -16,7 +16,7 @@ public class IcebergPyFormats {
         if (!all.hasNext()) return false;
         if (((DataSourceRegister) all.next()).shortName().equalsIgnoreCase(name)) return true;
       } catch (ServiceConfigurationError e) {
-        // a class that somebody names and that is not there has no name
+        // a registered class that does not exist has no name
         continue;
       } catch (LinkageError e) {
         continue;

@@ -9,26 +9,26 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 
-/** A partition transform as a function of the catalog's: what files are grouped by, and SQL's. */
+/** A partition transform as a catalog function, for SQL and for the grouping of files. */
 class IcebergPyFunction implements UnboundFunction {
   static final String[] NAMES =
       new String[] {"bucket", "truncate", "years", "months", "days", "hours"};
   private static final Pattern WITH_WIDTH = Pattern.compile("truncate\\[([1-9][0-9]{0,9})\\]");
   private final String name;
-  /** Of truncate where its name has it, else null. */
+  /** The width of truncate if the function's name contains it, else null. */
   private final Integer width;
   private IcebergPyFunction(String name, Integer width) {
     this.name = name;
     this.width = width;
   }
-  /** The function that has a name; null without one. */
+  /** Return the function with this name, or null if there is none. */
   static IcebergPyFunction ofName(String name) {
     if (Arrays.asList(NAMES).contains(name)) return new IcebergPyFunction(name, null);
     Matcher matcher = WITH_WIDTH.matcher(name);
     if (!matcher.matches() || Long.parseLong(matcher.group(1)) > Integer.MAX_VALUE) return null;
     return new IcebergPyFunction("truncate", Integer.valueOf(matcher.group(1)));
   }
-  /** What a transform of a number is called as a function of the column alone. */
+  /** Return the function name of a transform with a number, such as "truncate[4]". */
   static String ofName(String transform, int number) { return transform + "[" + number + "]"; }
   public String name() { return width == null ? name : ofName(name, width.intValue()); }
   public String description() {
@@ -56,7 +56,7 @@ class IcebergPyFunction implements UnboundFunction {
     boolean isTime = type instanceof TimestampType || type instanceof TimestampNTZType;
     return isTime || type instanceof DateType && !name.equals("hours");
   }
-  /** What is cut of a decimal depends on its scale; of a time nothing is cut. */
+  /** A truncated decimal depends on its scale, and times are not truncated. */
   private boolean isCutDecimal(DataType type) {
     return name.equals("truncate")
         && (IcebergPyTransform.kindOf(type).equals("decimal") || isTime(type));

@@ -5,7 +5,7 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 
-/** The functions of all our catalogs, also for tables that Spark has found in none. */
+/** The functions of all our catalogs, also for tables that are not in a catalog. */
 class IcebergPyFunctions implements FunctionCatalog {
   static final IcebergPyFunctions INSTANCE = new IcebergPyFunctions();
 
@@ -24,7 +24,7 @@ class IcebergPyFunctions implements FunctionCatalog {
     if (unbound == null) Platform.throwException(new NoSuchFunctionException(identifier));
     return unbound;
   }
-  /** Spark looks for those that tables are partitioned by in no namespace. */
+  /** Spark looks up the functions of partitions in the empty namespace. */
   private static boolean hasFunctions(String[] namespace) {
     return namespace.length == 0
         || namespace.length == 1 && namespace[0].equalsIgnoreCase("system");
