@@ -25,8 +25,8 @@ import org.apache.spark.unsafe.Platform;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * All of Spark that is private, or is called otherwise from release to release: one method for
- * each, which looks for what the release has. The rest of the sources is held by the compiler.
+ * The parts of Spark that are private or differ between releases: one method for each part, which
+ * looks for what the release has. The compiler checks the other sources.
  */
 public class IcebergPyInternals {
   private static final String PYTHON = "org.apache.spark.sql.execution.datasources.v2.python.";
@@ -44,7 +44,7 @@ public class IcebergPyInternals {
       CaseInsensitiveStringMap.class, scala.Option.class, scala.collection.immutable.Seq.class,
       scala.collection.immutable.Seq.class};
 
-  /** Why the release lacks an internal, by its name (features.py); null where it has it. */
+  /** Return for each internal (features.py) why the release lacks it, or null if it does not. */
   public static Map probe(Object session) {
     Map reasons = new LinkedHashMap();
     String[] names =
@@ -86,7 +86,7 @@ public class IcebergPyInternals {
     }
   }
 
-  // ---- python_source: what Spark's own Python data source has made in Python
+  // ---- python_source: the Python object of Spark's own Python data source
 
   static boolean isPythonTable(Object table) {
     for (Class c = table.getClass(); c != null; c = c.getSuperclass())
@@ -97,7 +97,7 @@ public class IcebergPyInternals {
     return scan.getClass().getName().equals(PYTHON + "PythonScan");
   }
 
-  /** The pickled Python object of a relation, null if there is none yet. */
+  /** Return the pickled Python object of a relation, or null if there is none yet. */
   static Object pickledSource(
       Object table, CaseInsensitiveStringMap options, String name, StructType schema) {
     try {
@@ -122,7 +122,7 @@ public class IcebergPyInternals {
     return make;
   }
 
-  // ---- session_parser: what parses the statements of a session, and places in their text
+  // ---- session_parser: the parser of a session's statements, and positions in their text
 
   static void setParser(Object sessionState, Object parser) {
     try {
@@ -136,7 +136,7 @@ public class IcebergPyInternals {
   private static Field sessionParser() throws ReflectiveOperationException {
     return field(classNamed("org.apache.spark.sql.internal.SessionState"), "sqlParser");
   }
-  /** PARSE_SYNTAX_ERROR at a line from 1 and a position in it from 0. */
+  /** Return PARSE_SYNTAX_ERROR at a line (from 1) and a position in the line (from 0). */
   static Throwable syntaxError(
       String text, int line, int position, scala.collection.immutable.Map parameters) {
     try {
@@ -151,7 +151,7 @@ public class IcebergPyInternals {
       return e;
     }
   }
-  /** Of the text, where it begins and, in some releases, ends, the condition and parameters. */
+  /** Its parameters: the text, start and (in some releases) end, the condition, its parameters. */
   private static Constructor syntaxErrors() throws ReflectiveOperationException {
     Constructor[] all =
         classNamed("org.apache.spark.sql.catalyst.parser.ParseException").getConstructors();
@@ -165,7 +165,7 @@ public class IcebergPyInternals {
     }
     throw new NoSuchMethodException("ParseException takes no place, condition and parameters");
   }
-  /** It has ever more besides. */
+  /** Newer releases have more fields, all of them options. */
   private static Object origin(int line, int position) throws ReflectiveOperationException {
     Constructor[] all = classNamed("org.apache.spark.sql.catalyst.trees.Origin").getConstructors();
     if (all.length != 1)
@@ -177,7 +177,7 @@ public class IcebergPyInternals {
     return all[0].newInstance(options);
   }
 
-  // ---- session_extensions: what a session and those that Spark makes of it are built with
+  // ---- session_extensions: the extensions of a session and of its copies
 
   static void setExtensions(org.apache.spark.sql.classic.SparkSession session,
       SparkSessionExtensions extensions) throws ReflectiveOperationException {
@@ -188,7 +188,7 @@ public class IcebergPyInternals {
   private static Field sessionExtensions() throws ReflectiveOperationException {
     return field(org.apache.spark.sql.classic.SparkSession.class, "extensions");
   }
-  /** Others with all that was injected into these. */
+  /** Return new extensions with all that was injected into the original. */
   static SparkSessionExtensions copyOf(SparkSessionExtensions original)
       throws ReflectiveOperationException {
     SparkSessionExtensions copy = new SparkSessionExtensions();
@@ -205,9 +205,9 @@ public class IcebergPyInternals {
     return copy;
   }
 
-  // ---- event_log_settings: what the event log asks what to hide
+  // ---- event_log_settings: the settings by which the event log decides what to redact
 
-  /** Have an event log ask these settings instead of its own. */
+  /** Make an event log use these settings instead of its own. */
   static void askSettings(Object eventLog, SparkConf settings) throws ReflectiveOperationException {
     Field field = eventLogSettings();
     field.setAccessible(true);
@@ -219,7 +219,7 @@ public class IcebergPyInternals {
 
   // ---- sized_rows: the constructor of a plan over an RDD, which grows from release to release
 
-  /** Equal rows of an RDD, of which Spark knows the size; `rows` where it cannot be said. */
+  /** Return a copy of `rows` with statistics for Spark, or `rows` itself if that fails. */
   static Object sizedRows(LogicalRDD rows, Object statistics) {
     try {
       Constructor make = sizedRows();
@@ -239,7 +239,7 @@ public class IcebergPyInternals {
       throw new NoSuchMethodException("LogicalRDD has " + all.length + " constructors");
     return all[0];
   }
-  /** The statistics come behind the session. */
+  /** The parameter for statistics follows the session. */
   private static int placeOfStatistics(Constructor make) throws ReflectiveOperationException {
     Class[] takes = make.getParameterTypes();
     for (int i = 0; i + 1 < takes.length; i++)
@@ -249,9 +249,9 @@ public class IcebergPyInternals {
     throw new NoSuchMethodException("LogicalRDD takes no statistics behind its session");
   }
 
-  // ---- open_catalogs: those that a session has loaded
+  // ---- open_catalogs: the catalogs that a session has loaded
 
-  /** The catalogs of a session by name, as maps that can be changed. */
+  /** Return the catalogs of a session by name, as mutable maps. */
   static List openCatalogs(Object session) throws ReflectiveOperationException {
     Object manager =
         ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager();
@@ -270,9 +270,9 @@ public class IcebergPyInternals {
     return catalogs;
   }
 
-  // ---- views: as Spark describes its own, by a class that has more fields in newer releases
+  // ---- views: a class that describes Spark's views, with more fields in newer releases
 
-  /** A table that Spark takes for a view of its own. */
+  /** Return a table that Spark treats as a view of its own. */
   static org.apache.spark.sql.connector.catalog.Table view(Object identifier, Object schema,
       String sql, String catalog, scala.collection.immutable.Seq namespace) {
     org.apache.spark.sql.catalyst.catalog.CatalogTable$ companion =
@@ -297,7 +297,9 @@ public class IcebergPyInternals {
     }
   }
   private static final int VIEW_PROPERTIES = 11, VIEW_TEXT = 13;
-  /** What makes a description of a view; all but the first four of its values have a default. */
+  /**
+   * Return the factory of a view's description; all but its first four parameters have defaults.
+   */
   static Method viewDescription() throws ReflectiveOperationException {
     Method[] all = org.apache.spark.sql.catalyst.catalog.CatalogTable$.class.getMethods();
     for (int i = 0; i < all.length; i++) {
@@ -316,9 +318,9 @@ public class IcebergPyInternals {
         "apply$default$" + (index + 1), new Class[0]);
   }
 
-  // ---- column_default: its text, by a class that has other parents in every release
+  // ---- column_default: the text of a default, by a class whose parents differ in each release
 
-  /** The text of a column's default, null without one. */
+  /** Return the SQL text of a column's default, or null if there is none. */
   static String defaultText(Object value) {
     if (value == null) return null;
     try {
@@ -334,13 +336,13 @@ public class IcebergPyInternals {
     return method(value, "getSql", new Class[0]);
   }
 
-  // ---- schema_evolution: that MERGE may add columns, by a word that 4.0 does not have
+  // ---- schema_evolution: the capability that MERGE may add columns, which 4.0 lacks
 
   static void addSchemaEvolution(Set capabilities) {
     try {
       capabilities.add(schemaEvolution());
     } catch (ReflectiveOperationException e) {
-      // a warning of the installation names it
+      // a warning of the installation names the missing internal
       return;
     }
   }
@@ -350,11 +352,11 @@ public class IcebergPyInternals {
         .get(null);
   }
 
-  // ---- cached_tables: read anew, or where a release cannot do that by name, cached no more
+  // ---- cached_tables: cached again after a change, or only uncached if a release cannot do that
 
   private static final Class CACHES = org.apache.spark.sql.execution.CacheManager.class;
 
-  /** Have what Spark has cached of a table not outlive the table's change. */
+  /** Refresh or drop the data that Spark has cached of a changed table. */
   static void readCachedAnew(
       org.apache.spark.sql.classic.SparkSession session, scala.collection.immutable.Seq name) {
     Object caches = session.sharedState().cacheManager();
@@ -365,7 +367,7 @@ public class IcebergPyInternals {
     } catch (InvocationTargetException e) {
       Platform.throwException(e.getCause());
     } catch (ReflectiveOperationException e) {
-      // a warning of the installation names it
+      // a warning of the installation names the missing internal
       return;
     }
   }
@@ -373,17 +375,17 @@ public class IcebergPyInternals {
     Class[] takes = new Class[] {org.apache.spark.sql.classic.SparkSession.class,
         scala.collection.immutable.Seq.class, Boolean.TYPE};
     try {
-      // without versions that were asked for: these stay as they are
+      // cached reads of an explicit version stay as they are
       return method(caches, "recacheTableOrView", takes);
     } catch (NoSuchMethodException e) {
-      // with what is cached of plans above it
+      // also uncaches the plans that read the table
       return method(caches, "uncacheTableOrView", takes);
     }
   }
 
-  // ---- parquet_scan: the constructor of Spark's own, with variants to take apart since 4.1
+  // ---- parquet_scan: the constructor of Spark's scan, since 4.1 with variant extractions
 
-  /** A scan of Spark's, with the first eleven of its arguments. */
+  /** Create Spark's scan from the first eleven arguments of its constructor. */
   static Object parquetScan(Object[] firstArguments) {
     try {
       Constructor make = parquetScan();
@@ -415,9 +417,11 @@ public class IcebergPyInternals {
     throw new NoSuchMethodException(name + " has no constructor of the arguments known here");
   }
 
-  // ---- orc_readers: what reads pieces of ORC files in tasks
+  // ---- orc_readers: the readers of ORC splits in tasks
 
-  /** Readers of columns by name, and of constants behind them; filters may skip row groups. */
+  /**
+   * Create readers of columns by name, and of constants after them; filters may skip row groups.
+   */
   static Object orcReaders(SQLConf conf, Object hadoop, StructType columns, StructType facts,
       org.apache.spark.sql.sources.Filter[] filters) {
     try {
@@ -446,16 +450,16 @@ public class IcebergPyInternals {
         new Class[] {scala.collection.immutable.Map.class, SQLConf.class});
   }
 
-  // ---- orc_zones: ORC's word for a time with a zone, which Spark's reader parses as a type
+  // ---- orc_zones: ORC's name of a time with a zone, which Spark's reader parses as a type
 
-  /** Part of the type `timestamp with local time zone`. */
+  /** Check for the parser's part of the type `timestamp with local time zone`. */
   private static void zonedOrcType() throws ReflectiveOperationException {
     classNamed("org.apache.spark.sql.catalyst.parser.SqlBaseParser$WithLocalTimeZoneContext");
   }
 
-  // ---- parquet_writer: FileFormatWriter.write, of 11 arguments and newer ones with defaults
+  // ---- parquet_writer: FileFormatWriter.write, with 11 arguments and newer ones with defaults
 
-  /** The job that writes files of a format, with the first eleven of its arguments. */
+  /** Run the job that writes files of a format, with the first eleven arguments. */
   static Object writeFiles(Object[] firstArguments) {
     try {
       Method write = parquetWriter();
@@ -495,7 +499,7 @@ public class IcebergPyInternals {
   private static Object module(String name) throws ReflectiveOperationException {
     return classNamed(name + "$").getField("MODULE$").get(null);
   }
-  /** A class without what its first use starts. */
+  /** Return a class without initializing it. */
   private static Class classNamed(String name) throws ReflectiveOperationException {
     try {
       return Class.forName(name, false, IcebergPyInternals.class.getClassLoader());

@@ -1,4 +1,4 @@
-/** As Spark's own throwables, so that ALTER TABLE does not wrap them. */
+/** A SparkThrowable, because ALTER TABLE wraps other exceptions. */
 class IcebergPyInvalid extends IllegalArgumentException implements org.apache.spark.SparkThrowable {
   IcebergPyInvalid(String message) { super(message); }
   public String getCondition() { return null; }

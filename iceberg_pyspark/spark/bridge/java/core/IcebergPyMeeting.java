@@ -1,8 +1,8 @@
 import org.apache.spark.sql.classic.SparkSession;
 
 /**
- * Meets sessions: Spark asks for a check of analysed plans before a session has its first one
- * analysed. The check itself looks at nothing.
+ * Sees every new session: Spark builds the check rules of a session before the session analyses its
+ * first plan. The check itself does nothing.
  */
 class IcebergPyMeeting extends scala.runtime.AbstractFunction1 {
   public Object apply(Object session) {

@@ -2,7 +2,7 @@ import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 
-/** A column that `*` does not have. */
+/** A hidden column, which `*` does not select. */
 class IcebergPyMetadataColumn implements MetadataColumn {
   private final StructField field;
   IcebergPyMetadataColumn(StructField field) { this.field = field; }

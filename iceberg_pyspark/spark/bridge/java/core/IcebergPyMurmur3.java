@@ -9,9 +9,9 @@ import org.apache.spark.sql.types.IntegerType$;
 import org.apache.spark.sql.types.LongType$;
 import org.apache.spark.sql.types.ObjectType;
 
-/** The Murmur3 hash with seed 0 of values, as other systems compute it: Appendix B. */
+/** Murmur3 with seed 0, as the specification's Appendix B defines it, as a Spark expression. */
 class IcebergPyMurmur3 {
-  /** `kind` is long, text, bytes or decimal. */
+  /** Return the hash of a value; `kind` is long, text, bytes or decimal. */
   static Expression of(Expression value, String kind) {
     if (kind.equals("long"))
       return new Murmur3Hash(IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {value})), 0);

@@ -5,11 +5,11 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What Python gives as JSON, and in it objects of this JVM by the ids that py4j has for them:
- * given one by one they would be a call each.
+ * Reads JSON from Python in which py4j's object ids refer to objects of this JVM: passing the
+ * objects one by one would take a call for each.
  */
 class IcebergPyObjects {
-  /** Lists and maps as JSON has them, each reference replaced; `server` is py4j's. */
+  /** Return the lists and maps of the JSON with all references replaced; `server` is py4j's. */
   static Object read(Object server, String json) {
     try {
       return resolve(((py4j.GatewayServer) server).getGateway(),

@@ -27,16 +27,16 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** One part of a scan, as Python planned it, on its way into the query's plan. */
+/** Puts one part of a scan, as Python planned it, into the query's plan. */
 class IcebergPyParts {
-  /** Whether Spark's own reader reads the part, by a scan that may be filtered while it runs. */
+  /** Return whether Spark's own reader reads the part, with a scan that accepts runtime filters. */
   static boolean isScanned(LogicalPlan plan) {
     scala.collection.Iterator leaves = plan.collectLeaves().iterator();
     while (leaves.hasNext())
       if (isFiles((LogicalPlan) leaves.next())) return true;
     return false;
   }
-  /** The columns of a plan by their names. */
+  /** Return the columns of a plan by name. */
   static Map byName(LogicalPlan plan) {
     Map out = new HashMap();
     scala.collection.Iterator it = plan.output().iterator();
@@ -52,10 +52,10 @@ class IcebergPyParts {
   }
 
   /**
-   * The plan with a scan for its relation of files. `conditions` are those above the plan: what
-   * the reader understands of them and of the plan's own it may skip rows by. `keys` are what
-   * Spark was told that files are grouped by, as the plan has them, `known` what it was told of
-   * columns.
+   * Return the plan with a scan in place of its relation of files. `conditions` are the conditions
+   * above the plan; the reader may skip rows by them and by the plan's own conditions. `keys` are
+   * the columns by which Spark was told that files are grouped, as the plan names them; `known` are
+   * the statistics of columns that Spark was told.
    */
   static LogicalPlan withScan(LogicalPlan plan, DataSourceV2ScanRelation like, Map question,
       List conditions, List keys, IcebergPyColumnsBelow known) {
@@ -80,7 +80,7 @@ class IcebergPyParts {
           withScan(child, like, question, below, keys, known));
     }
     if (plan instanceof Join) {
-      // what deletes take away: a row that is left was one of the left side
+      // an anti-join that removes deleted rows: all remaining rows come from the left side
       LogicalPlan left = (LogicalPlan) (Object) ((Join) plan).left();
       return (LogicalPlan) plan.withNewChildren(IcebergPyBridge.seq(IcebergPyBridge.list(
           new Object[] {withScan(left, like, question, conditions, keys, known),
@@ -91,7 +91,7 @@ class IcebergPyParts {
         : plan;
   }
 
-  /** Its constructor has one more argument in each release: a copy of what is there. */
+  /** Copy `like`, because the constructor gets one more argument in each release. */
   private static LogicalPlan scan(DataSourceV2Relation relation, DataSourceV2ScanRelation like,
       Map question, List conditions, List keys, IcebergPyColumnsBelow known) {
     IcebergPyFiles files = (IcebergPyFiles) relation.table();
@@ -109,7 +109,7 @@ class IcebergPyParts {
     }
     if (files.isGrouped() && areOf(relation, keys)) {
       arguments.set(3, scala.Option.apply(IcebergPyBridge.seq(keys)));
-      // by some of several keys Spark puts groups together, and their order is gone
+      // by some of several keys, Spark merges groups, and their order is lost
       List order = keys.size() == 1 && isOrderWanted(like) ? orders(relation, files, splits)
                                                            : new ArrayList();
       if (!order.isEmpty()) {
@@ -140,7 +140,7 @@ class IcebergPyParts {
     return out;
   }
 
-  /** What a table of a catalog says; of a data source only its options are known here. */
+  /** Use the options and properties of a catalog's table; a data source has only its options. */
   private static IcebergPySplits splits(DataSourceV2ScanRelation like) {
     if (like.scan() instanceof IcebergPyScan) {
       IcebergPyScan scan = (IcebergPyScan) like.scan();
@@ -156,7 +156,7 @@ class IcebergPyParts {
       out.add(IcebergPyRule.substitute((Expression) expressions.get(i), definitions));
     return out;
   }
-  /** Whether keys are columns of a relation, or functions of its columns. */
+  /** Return whether all keys are columns of a relation, or functions of its columns. */
   private static boolean areOf(DataSourceV2Relation relation, List keys) {
     Set ids = IcebergPyRule.ids(relation.outputSet());
     for (int i = 0; i < keys.size(); i++) {
@@ -169,7 +169,7 @@ class IcebergPyParts {
     return !keys.isEmpty();
   }
 
-  /** The conditions on what is read, as Spark's reader of files takes them. */
+  /** Return the conditions on columns in the files, as filters of Spark's reader. */
   private static org.apache.spark.sql.sources.Filter[] readerFilters(
       DataSourceV2Relation relation, IcebergPyFiles files, List conditions) {
     Set read = new HashSet();
@@ -202,7 +202,9 @@ class IcebergPyParts {
     return out;
   }
 
-  /** What is left of a condition where no scan takes filters while it runs; null for nothing. */
+  /**
+   * Return a condition without dynamic pruning, for a scan without runtime filters; null if empty.
+   */
   static Expression withoutPruning(Expression condition) {
     List all = conjuncts(condition), others = new ArrayList();
     for (int i = 0; i < all.size(); i++)
@@ -210,7 +212,7 @@ class IcebergPyParts {
     return conjunction(others);
   }
 
-  /** All of the conditions as one; null for none. */
+  /** Join conditions with AND; null if there are none. */
   static Expression conjunction(List conditions) {
     Expression all = null;
     for (int i = 0; i < conditions.size(); i++) {

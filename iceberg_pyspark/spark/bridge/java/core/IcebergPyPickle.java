@@ -1,14 +1,14 @@
 import java.nio.charset.StandardCharsets;
 
 /**
- * A pickled `IcebergDataSource`, read as data: nothing of it is run. All that the object is stands
- * in one text, whose length is before it.
+ * Reads a pickled `IcebergDataSource` as data and runs none of it. The state of the object is one
+ * string, whose length precedes it.
  */
 public class IcebergPyPickle {
   private static final String MARK = "iceberg-py state ";
   private static final int SHORT_TEXT = 0x8c, TEXT = 'X';
 
-  /** The first text that begins as states do; null if there is none. */
+  /** Return the first string that begins like a state, or null if there is none. */
   public static String state(byte[] pickled) {
     String characters = new String(pickled, StandardCharsets.ISO_8859_1);
     for (int at = characters.indexOf(MARK); at >= 0; at = characters.indexOf(MARK, at + 1)) {
@@ -18,7 +18,7 @@ public class IcebergPyPickle {
     return null;
   }
 
-  /** The length of the text that begins there; -1 if none does, or not all of it is there. */
+  /** Return the length of the string that begins at `at`; -1 if there is none or it is cut off. */
   private static int lengthBefore(byte[] pickled, int at) {
     long length = -1;
     if (at >= 5 && pickled[at - 5] == TEXT) {

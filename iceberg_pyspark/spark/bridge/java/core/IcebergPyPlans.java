@@ -4,23 +4,23 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
-/** What Python builds plans with. */
+/** The methods that Python calls through py4j. */
 public class IcebergPyPlans {
-  /** What asks Python at a port: see `IcebergPyCallback`. */
+  /** Open a callback to a port of Python: see `IcebergPyCallback`. */
   public IcebergPyCallback callback(Object server, String address, int port, String secrets)
       throws java.io.IOException {
     return new IcebergPyCallback(server, address, port, secrets);
   }
-  /** What the release lacks of Spark's internals: `IcebergPyInternals`. */
+  /** Return the internals that this release of Spark lacks, as JSON: see `IcebergPyInternals`. */
   public String missingInternals(Object session)
       throws com.fasterxml.jackson.core.JsonProcessingException {
     return IcebergPyBridge.JSON.writeValueAsString(IcebergPyInternals.probe(session));
   }
   public void askBy(IcebergPyCallback python) { IcebergPyBridge.python = python; }
-  /** Ask no more where no session is left with Iceberg; tells whether that is so. */
+  /** Stop asking Python if no session has Iceberg any more; return whether that is so. */
   public boolean askNoMore() { return IcebergPySessions.askNoMore(); }
 
-  /** SQL expressions over a DataFrame at once: each call from Python costs a millisecond. */
+  /** Select many SQL expressions in one call, because each call from Python costs a millisecond. */
   public Object select(Object frame, String expressionsJson)
       throws com.fasterxml.jackson.core.JsonProcessingException {
     return ((org.apache.spark.sql.classic.Dataset) frame)
@@ -32,10 +32,10 @@ public class IcebergPyPlans {
         .queryExecution()
         .analyzed();
   }
-  /** A list of lists, texts and objects, which JSON names. */
+  /** Return the list of lists, strings and objects that the JSON describes. */
   public Object list(Object server, String json) { return IcebergPyObjects.read(server, json); }
 
-  /** Whether the session knows a file system for a scheme, and its class is there. */
+  /** Return whether the session has a file system for a scheme and its class exists. */
   public boolean hasFileSystem(Object session, String scheme) {
     try {
       return org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme,
@@ -50,14 +50,14 @@ public class IcebergPyPlans {
     }
   }
 
-  /** Have a session plan what is about our tables as we do. */
+  /** Install Iceberg's planning of our tables in a session. */
   public void install(Object session) {
     IcebergPySessions.begin((org.apache.spark.sql.classic.SparkSession) session);
   }
   public void uninstall(Object session) {
     IcebergPySessions.end((org.apache.spark.sql.classic.SparkSession) session);
   }
-  /** Have sessions that Spark makes of a session do so too, with ours in front of their parsers. */
+  /** Install it in the session's later copies too, with our parser before theirs. */
   public void installInNew(Object session, scala.Function2 parser)
       throws ReflectiveOperationException {
     IcebergPyExtensions.put((org.apache.spark.sql.classic.SparkSession) session, parser);
@@ -65,15 +65,15 @@ public class IcebergPyPlans {
   public void uninstallInNew(Object session) throws ReflectiveOperationException {
     IcebergPyExtensions.takeOut((org.apache.spark.sql.classic.SparkSession) session);
   }
-  /** What handles of sessions begin with here, and nowhere else. */
+  /** Return the prefix of this JVM's session handles, which no other JVM uses. */
   public String jvm() { return IcebergPySessions.JVM; }
-  /** The session of a handle that still may ask. */
+  /** Return the session of a handle that may still ask. */
   public Object sessionOf(String handle) { return IcebergPySessions.sessionOf(handle); }
-  /** The handles that nothing can ask with any more, as JSON, each of them once. */
+  /** Return, as JSON, the handles that nothing can use any more; each handle is returned once. */
   public String unusableHandles() throws com.fasterxml.jackson.core.JsonProcessingException {
     return IcebergPyBridge.JSON.writeValueAsString(IcebergPySessions.unusableHandles());
   }
-  /** Have a session forget its catalogs of ours, so that they are opened anew when next named. */
+  /** Remove our catalogs from a session, so that the next use opens them again. */
   public void forgetCatalogs(Object session) throws ReflectiveOperationException {
     // Spark opens catalogs under this lock
     synchronized (
@@ -91,7 +91,7 @@ public class IcebergPyPlans {
       }
     }
   }
-  /** Load a catalog by its configured name, as a query that names it would. */
+  /** Load a catalog by its configured name, as a query with this name does. */
   public void openCatalog(Object session, String name) {
     ((org.apache.spark.sql.classic.SparkSession) session)
         .sessionState()

@@ -18,7 +18,7 @@ import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** A procedure of a catalog of ours: Python says what it takes and gives, and runs it. */
+/** A procedure of our catalog; Python describes its parameters and result, and runs it. */
 class IcebergPyProcedure implements UnboundProcedure, BoundProcedure {
   private final String catalog;
   private final String handle;
@@ -61,7 +61,7 @@ class IcebergPyProcedure implements UnboundProcedure, BoundProcedure {
     StructType schema = (StructType) DataType.fromJson(definition.schema());
     return Collections.singletonList(new IcebergPyProcedureResult(schema, rows)).iterator();
   }
-  /** Where a table of one name is: in the current namespace, if this is the current catalog. */
+  /** The namespace of an unqualified table: the current one, if this is the current catalog. */
   private List currentNamespace() {
     CatalogManager manager = IcebergPySessions.active().sessionState().catalogManager();
     String[] namespace = manager.currentCatalog().name().equals(catalog)

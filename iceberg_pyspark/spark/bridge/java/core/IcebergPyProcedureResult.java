@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** What a procedure gave, of texts and whole numbers. */
+/** The result of a procedure, with columns of strings and integers. */
 class IcebergPyProcedureResult implements LocalScan {
   private final StructType schema;
   private final List rows;

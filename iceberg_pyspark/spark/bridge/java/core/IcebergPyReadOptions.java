@@ -8,8 +8,8 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * Options of a read through a catalog, and settings of the session for such reads: a wrong value is
- * an error. Other names are Spark's, or another format's.
+ * The options of a read through a catalog, and the session settings for such reads. A wrong value
+ * is an error; other names belong to Spark or to another format.
  */
 class IcebergPyReadOptions {
   static final String SPLIT_SIZE = "split-size";
@@ -17,7 +17,7 @@ class IcebergPyReadOptions {
   static final String LOCALITY = "locality";
   static final String GROUPED = "preserve-data-grouping";
   static final String ORDERED = "preserve-data-ordering";
-  /** A view with them may be written to; a version or time that it reads is refused by itself. */
+  /** A view with these options may be written to; Spark refuses a view of a version or time. */
   private static final Set OF_READS =
       new HashSet(Arrays.asList(new Object[] {SPLIT_SIZE, OPEN_COST, "lookback", LOCALITY, GROUPED,
           ORDERED, "versionasof", "timestampasof", "vectorization-enabled", "batch-size"}));
@@ -32,15 +32,15 @@ class IcebergPyReadOptions {
   private static final String[] FLAGS = {LOCALITY, GROUPED, ORDERED};
   private static final String[] FLAGS_OF_SESSIONS = {ADAPTIVE, SESSION_LOCALITY, PLANNING + GROUPED,
       PLANNING + ORDERED, AGGREGATES, COLUMN_STATISTICS};
-  /** They choose the snapshots of which a table shows rows. */
+  /** Options that choose the snapshots whose rows a table shows. */
   private static final String[] SELECTING = {
       "branch", "start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp"};
-  /** They choose rows, as options of a path or of the connector's, and what to write instead. */
+  /** Options that choose rows only without a catalog, and what to use instead. */
   private static final String[][] CHOOSING_ROWS = {{"snapshot-id", "the option versionAsOf"},
       {"tag", "the option versionAsOf"}, {"as-of-timestamp", "the option timestampAsOf"},
       {"columns", "select(...)"}, {"filter", "where(...)"}};
 
-  /** Refuses wrong values, also of settings that the read does not use. */
+  /** Refuse wrong values, also of settings that the read does not use. */
   static void checkSession(SQLConf conf) {
     for (int i = 0; i < FLAGS_OF_SESSIONS.length; i++)
       flag(FLAGS_OF_SESSIONS[i], conf.getConfString(FLAGS_OF_SESSIONS[i], "true"));
@@ -48,7 +48,7 @@ class IcebergPyReadOptions {
     number(PARALLELISM, conf.getConfString(PARALLELISM, "1"), 1);
   }
 
-  /** Refuses options that would have no effect on the rows, and wrong values. */
+  /** Refuse wrong values, and options that would not have their usual effect on the rows. */
   static void check(String table, CaseInsensitiveStringMap options) {
     if (options.isEmpty()) return;
     for (int i = 0; i < CHOOSING_ROWS.length; i++) {
@@ -64,7 +64,7 @@ class IcebergPyReadOptions {
       if (options.containsKey(FLAGS[i])) flag("option " + FLAGS[i], options.get(FLAGS[i]));
   }
 
-  /** Of what a statement names as its target, which options of reads cannot narrow. */
+  /** Refuse options of reads for the target of a statement, which cannot be narrowed by options. */
   static void checkTarget(String table, CaseInsensitiveStringMap options) {
     for (int i = 0; i < SELECTING.length; i++)
       if (options.containsKey(SELECTING[i]))
@@ -78,7 +78,7 @@ class IcebergPyReadOptions {
           + " has no effect on a statement that changes rows of it: leave it out; DELETE, "
           + "UPDATE and MERGE go by table properties and settings of the session");
   }
-  /** Options of a target that are not of reads alone: SQL writes `INSERT INTO t WITH (...)`. */
+  /** Return a target's options for writes: SQL allows `INSERT INTO t WITH (...)`. */
   static Map ofWrite(CaseInsensitiveStringMap options) {
     Map out = new HashMap(options.asCaseSensitiveMap());
     out.keySet().removeIf(new java.util.function.Predicate() {
@@ -88,7 +88,7 @@ class IcebergPyReadOptions {
     });
     return out;
   }
-  /** The options that choose snapshots, by their names in lower case. */
+  /** Return the options that choose snapshots, by their names in lower case. */
   static Map selecting(CaseInsensitiveStringMap options) {
     Map out = new HashMap();
     for (int i = 0; i < SELECTING.length; i++)
@@ -101,12 +101,12 @@ class IcebergPyReadOptions {
       long result = Long.parseLong(value.trim());
       if (result >= least) return result;
     } catch (NumberFormatException e) {
-      // the error is below
+      // thrown below
     }
     throw new IcebergPyInvalid(
         name + " is '" + value + "': give a whole number, at least " + least);
   }
-  /** True or false by an option, or else by a setting of the session; null where neither says. */
+  /** Return an option, or else a session setting, as true or false; null if neither is set. */
   static Boolean flag(
       CaseInsensitiveStringMap options, String option, SQLConf conf, String setting) {
     if (options.containsKey(option))

@@ -1,8 +1,8 @@
 import org.apache.spark.SparkConf;
 
 /**
- * The settings that the event log asks: it redacts the properties of a job that it takes for
- * settings, and catalogs set later are.
+ * The settings for the event log. The event log redacts only the properties of a job that it knows
+ * as settings; this class makes it know the settings of catalogs that are set later.
  */
 class IcebergPyRedactedConf extends SparkConf {
   IcebergPyRedactedConf(SparkConf conf) {

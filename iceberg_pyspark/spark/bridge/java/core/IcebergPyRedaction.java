@@ -6,13 +6,13 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.sql.classic.SparkSession;
 
 /**
- * What Spark shows of sessions and records of an application (event log, UI) without the secrets
- * of catalogs; hidden_secrets.py says which those are.
+ * Hides the secrets of catalogs in what Spark shows of sessions and records of an application
+ * (event log, UI); hidden_secrets.py defines the secrets.
  */
 public class IcebergPyRedaction {
   private static volatile Map patterns = new HashMap();
 
-  /** Have a session, and those that Spark makes of it, hide what patterns find, by settings. */
+  /** Set the redaction settings of a session and its copies so that they hide these patterns. */
   public void hideInSettings(Object session, String json)
       throws com.fasterxml.jackson.core.JsonProcessingException {
     patterns = (Map) IcebergPyBridge.JSON.readValue(json, Map.class);
@@ -31,8 +31,8 @@ public class IcebergPyRedaction {
   }
 
   /**
-   * Have events and the environment page hide what a pattern finds, in a key or its value, besides
-   * what they hide; gives what failed, or null.
+   * Make events and the environment page also hide a pattern in a key or its value; return the
+   * error, or null on success.
    */
   public String hide(Object session, String pattern) {
     try {

@@ -32,22 +32,21 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Puts a plan made by Python in the place of every scan of ours, the filter right above it in
- * hand.
+ * Replaces every scan of an Iceberg table, with the filter right above it, by a plan from Python.
  */
 public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
-  /** The plans made for this query, by all that they are made of. */
+  /** The plans of this query's scans, by all that determines a plan. */
   private final Map plans = new HashMap();
   public IcebergPyRule() { super(); }
 
-  /** Each query by a rule of its own: queries are planned by many threads. */
+  /** Each query gets a rule of its own, because many threads plan queries. */
   public TreeNode apply(TreeNode plan) {
     return new IcebergPyRule().rewriteAll(IcebergPyCalls.replace((LogicalPlan) plan));
   }
 
   /**
-   * `neededIds` has the ids of the columns that the plan's parent refers to, null for all; of so
-   * many rows as `limit` says any are as good, null for all. `clusteringIds` is of
+   * Rewrite a plan. `neededIds`: the ids of the columns that the plan's parent refers to, or null
+   * for all. `limit`: how many rows are enough, or null for all rows. `clusteringIds`: see
    * `IcebergPyClustering`.
    */
   private LogicalPlan rewrite(LogicalPlan plan, Set neededIds, Integer limit, Set clusteringIds) {
@@ -71,7 +70,8 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       LogicalPlan answer = IcebergPyAggregates.answerOf((Aggregate) plan);
       if (answer != null) return answer;
     }
-    // Spark's Python data source always gives all columns: what is above it says which are used
+    // Spark's Python data source always returns all columns, so the plan above it tells which are
+    // used
     Set usedIds =
         plan instanceof Project || plan instanceof Aggregate ? ids(plan.references()) : null;
     Integer few = plan instanceof Project ? limit : null;
@@ -89,8 +89,8 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /**
-   * The plan with those in its own expressions rewritten: pruning and Bloom filters that Spark
-   * made after it optimized subqueries.
+   * Rewrite the plans in a plan's own expressions: pruning and Bloom filters, which Spark adds
+   * after it has optimized subqueries.
    */
   private LogicalPlan withSubqueries(LogicalPlan plan) {
     return plan.subqueries().isEmpty()
@@ -121,20 +121,20 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return scan instanceof IcebergPyScan || IcebergPySource.isOurs((DataSourceV2ScanRelation) plan);
   }
 
-  /** Which table is meant, of the catalog or of a data source; null where there is none yet. */
+  /** Describe the table of a relation; null if its data source has no Python object yet. */
   static Map scannedTable(DataSourceV2ScanRelation relation) {
     if (relation.scan() instanceof IcebergPyScan)
       return scannedTable(((IcebergPyScan) relation.scan()).table.handle, null);
     String source = IcebergPySource.state(relation);
     return source == null ? null : scannedTable(null, source);
   }
-  /** The table of a handle, or a relation of the data source by its state. */
+  /** Describe the table of a handle, or of a relation of the data source by its state. */
   static Map scannedTable(String handle, String source) {
     return IcebergPyQuestions.scannedTable(
         IcebergPyBridge.session(), handle, source, IcebergPyLocationSettings.ofSession());
   }
 
-  /** What Python makes of a scan; null where the scan is to stay. */
+  /** Return Python's plan for a scan, or null if the scan must stay. */
   private LogicalPlan replace(DataSourceV2ScanRelation relation, Expression condition,
       Set neededIds, Integer limit, Set clusteringIds) {
     List conditions = IcebergPyParts.conjuncts(condition);
@@ -151,7 +151,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
         IcebergPyQuestions.scanQuestion(table, readSchema.json(), describe(relation, conditions),
             neededIds == null ? null : names(columns(relation, neededIds, new ArrayList())), limit,
             !keys.isEmpty());
-    // a run-time filter has a copy of the other side of its join, whose columns have the same ids
+    // the copy of a join side in a runtime filter has the same column ids and shares the plan
     List key = IcebergPyBridge.list(new Object[] {relation.output(), question, condition, keys});
     if (!plans.containsKey(key))
       plans.put(key, plan(relation, condition, neededIds, question, keys));
@@ -164,7 +164,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     IcebergPyPlannedScan answer = IcebergPyQuestions.scanPlan(question);
     List provenConditions = answer.proven(), parts = answer.parts();
     if (parts == null) return null;
-    // the last first: those before keep their places
+    // the last first, so that the other indexes stay valid
     for (int i = provenConditions.size() - 1; i >= 0; i--)
       conditions.remove(((Number) provenConditions.get(i)).intValue());
     condition = IcebergPyParts.conjunction(conditions);
@@ -172,7 +172,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     List branches = new ArrayList();
     for (int i = 0; i < parts.size(); i++) {
       List part = (List) parts.get(i);
-      // the first branch keeps the relation's own ids, which the union above then has too
+      // the first branch keeps the relation's column ids, which the union then has too
       LogicalPlan rows = (LogicalPlan) part.get(0);
       boolean isScanned = IcebergPyParts.isScanned(rows);
       LogicalPlan branch = branch(rows, (Expression) part.get(1), (List) part.get(2), ours,
@@ -185,7 +185,10 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return new Union(IcebergPyBridge.seq(branches), false, false);
   }
 
-  /** What the files of a relation can be grouped by; nothing where the plan has no use for it. */
+  /**
+   * Return the keys that files of a relation can be grouped by; empty if the plan does not use
+   * them.
+   */
   private static List keys(DataSourceV2ScanRelation relation, Set clusteringIds) {
     if (relation.keyGroupedPartitioning().isEmpty()) return new ArrayList();
     List keys = new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(
@@ -198,7 +201,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     return new ArrayList();
   }
 
-  /** The columns of a relation that are needed, or that conditions are on. */
+  /** Return the columns of a relation that are needed or that conditions refer to. */
   private static List columns(DataSourceV2ScanRelation relation, Set neededIds, List conditions) {
     Set filterIds = new HashSet();
     for (int i = 0; i < conditions.size(); i++)
@@ -229,8 +232,8 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /**
-   * One group of files: rename its columns to ours, then the query's filter, then what its deletes
-   * leave: a condition, and anti-joins with deleted keys.
+   * Plan one group of files: give its columns the relation's names and ids, apply the query's
+   * filter, then remove deleted rows by a condition and by anti-joins with deleted keys.
    */
   private static LogicalPlan branch(LogicalPlan rows, Expression live, List antiJoins, List ours,
       Expression condition, boolean fresh) {
@@ -258,8 +261,8 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /**
-   * The right side and condition of an analysed join on another left side; a broadcast, which
-   * nothing after this rule would choose.
+   * Join another left side with the right side of an analysed join; request a broadcast, because no
+   * rule after this one would choose one.
    */
   private static LogicalPlan antiJoin(LogicalPlan left, Join join) {
     HintInfo broadcast = new HintInfo(scala.Option.apply(BROADCAST$.MODULE$));

@@ -17,7 +17,7 @@ import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Stands in the optimized plan until `IcebergPyRule` puts the plan Python made in its place. */
+/** A placeholder in the optimized plan, which `IcebergPyRule` replaces by Python's plan. */
 public class IcebergPyScan
     implements SupportsRuntimeV2Filtering, SupportsReportStatistics, SupportsReportPartitioning {
   private static final String SHUFFLED = "spark.sql.sources.v2.bucketing.shuffle.enabled";
@@ -34,7 +34,7 @@ public class IcebergPyScan
   public Statistics estimateStatistics() {
     return new IcebergPyStatistics(table.sizeInBytes(), table.rows(), columnStatistics());
   }
-  /** Only where the session asks for what they are for: manifests are read for them. */
+  /** Return statistics only if the session uses them, because Python reads manifests for them. */
   Map columnStatistics() {
     org.apache.spark.sql.internal.SQLConf conf = IcebergPySessions.active().sessionState().conf();
     boolean usesStatistics = conf.cboEnabled()
@@ -42,7 +42,7 @@ public class IcebergPyScan
             conf.getConfString(IcebergPyReadOptions.COLUMN_STATISTICS, "true"));
     return usesStatistics ? table.columnStatistics() : Collections.emptyMap();
   }
-  /** The columns by whose values files can be skipped, as far as they are read. */
+  /** Return the columns that are read and whose values allow files to be skipped. */
   public NamedReference[] filterAttributes() {
     List skippable = table.filtered(), read = Arrays.asList(schema.fieldNames()),
          out = new ArrayList();
@@ -51,20 +51,20 @@ public class IcebergPyScan
         out.add(Expressions.column(IcebergPyBridge.quote((String) skippable.get(i))));
     return (NamedReference[]) out.toArray(new NamedReference[0]);
   }
-  /** A task for each group is what only joins of groups want: where that is asked for. */
+  /** Only joins of grouped tables gain from a task for each group, so groups need an option. */
   public Partitioning outputPartitioning() {
     Transform[] keys = table.grouping();
     if (keys.length == 0 || !isAsked(IcebergPyReadOptions.GROUPED) || !isKnownToExecutors(keys))
       return new UnknownPartitioning(0);
     return new KeyGroupedPartitioning(keys, 0);
   }
-  /** With its setting Spark shuffles rows by the functions of keys: executors have none of ours. */
+  /** With its setting, Spark shuffles rows by key functions, which executors do not have. */
   private static boolean isKnownToExecutors(Transform[] keys) {
     for (int i = 0; i < keys.length; i++)
       if (!keys[i].name().equals("identity") && shufflesToGroups()) return false;
     return true;
   }
-  /** Whether Spark shuffles one side of a join into the groups of the other. */
+  /** Return whether Spark may shuffle one side of a join into the groups of the other side. */
   static boolean shufflesToGroups() {
     return IcebergPySessions.active()
         .sessionState()
@@ -72,14 +72,14 @@ public class IcebergPyScan
         .getConfString(SHUFFLED, "false")
         .equalsIgnoreCase("true");
   }
-  /** Whether Spark shall be told what files are sorted by, which it takes on trust from them. */
+  /** Return whether to tell Spark the order of rows in files, which Spark then trusts. */
   boolean isOrderWanted() { return isAsked(IcebergPyReadOptions.ORDERED); }
   private boolean isAsked(String name) {
     Boolean flag = IcebergPyReadOptions.flag(options, name,
         IcebergPySessions.active().sessionState().conf(), IcebergPyReadOptions.PLANNING + name);
     return flag != null && flag.booleanValue();
   }
-  /** Not called: Spark filters the scan that the rule puts in this place. */
+  /** Spark does not call this method, but filters the scan that replaces this placeholder. */
   public void filter(Predicate[] predicates) {}
   public boolean equals(Object other) {
     return other instanceof IcebergPyScan && ((IcebergPyScan) other).table.equals(table)

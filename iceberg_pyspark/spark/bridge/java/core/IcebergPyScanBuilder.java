@@ -4,7 +4,7 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Takes the columns that a query needs. */
+/** A builder of scans that accepts the columns that a query needs. */
 class IcebergPyScanBuilder implements ScanBuilder, SupportsPushDownRequiredColumns {
   private final IcebergPyTable table;
   private final CaseInsensitiveStringMap options;

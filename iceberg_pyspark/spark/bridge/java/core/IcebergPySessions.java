@@ -9,12 +9,12 @@ import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.classic.SparkSession;
 
 /**
- * The sessions of this JVM, each with a handle of its own: the id that Spark gives a session is in
+ * The sessions of this JVM, each with a random handle, because Spark's own session id appears in
  * job tags, logs and events. No reference here keeps a session alive.
  */
 class IcebergPySessions {
   private static final java.security.SecureRandom RANDOM = new java.security.SecureRandom();
-  /** What all handles of this JVM begin with. */
+  /** The prefix of all handles of this JVM. */
   static final String JVM = random(8);
   private static final Map HANDLES = new WeakHashMap();
   private static final Map BY_TEXT = new HashMap();
@@ -25,7 +25,7 @@ class IcebergPySessions {
     return java.util.HexFormat.of().formatHex(bytes);
   }
 
-  /** The session that the thread at hand works for. */
+  /** Return the session for which the current thread works. */
   static SparkSession active() { return (SparkSession) SparkSession.active(); }
 
   static IcebergPyHandle handleOf(Object session) {
@@ -40,7 +40,7 @@ class IcebergPySessions {
     }
   }
 
-  /** The session of a handle, unless Iceberg was taken out of it or its context is stopped. */
+  /** Return the session of a handle; null if Iceberg was removed or the context is stopped. */
   static Object sessionOf(String text) {
     synchronized (HANDLES) {
       Iterator all = HANDLES.entrySet().iterator();
@@ -55,7 +55,7 @@ class IcebergPySessions {
     }
   }
 
-  /** The handles that nothing here can ask with any more, each of them once. */
+  /** Return the handles that nothing can use any more; each handle is returned once. */
   static List unusableHandles() {
     List unusable = new ArrayList();
     synchronized (HANDLES) {
@@ -79,7 +79,7 @@ class IcebergPySessions {
     return ((SparkSession) session).sparkContext().isStopped();
   }
 
-  /** Have a session plan what is about our tables as we do. */
+  /** Install Iceberg's planning of our tables in a session. */
   static void begin(SparkSession session) {
     IcebergPyHandle handle = handleOf(session);
     synchronized (handle) {
@@ -103,7 +103,7 @@ class IcebergPySessions {
       methods.extraStrategies_$eq(withoutOurs(methods.extraStrategies()));
     }
   }
-  /** A session that Spark has cloned from one with Iceberg has it too, unless it was taken out. */
+  /** Install Iceberg in a clone of a session with Iceberg, unless it was removed from the clone. */
   static void inherit(SparkSession session) {
     IcebergPyHandle handle = handleOf(session);
     synchronized (handle) {
@@ -122,7 +122,7 @@ class IcebergPySessions {
     return IcebergPyBridge.seq(remaining);
   }
 
-  /** Whether the session plans as we do. */
+  /** Return whether Iceberg is installed in the session. */
   static boolean isInstalled(SparkSession session) {
     return IcebergPyBridge.python != null && has(session.experimental());
   }
@@ -133,7 +133,7 @@ class IcebergPySessions {
     return false;
   }
 
-  /** Whether Python is asked no more, which is so where no session is left that would. */
+  /** Stop asking Python if no session has Iceberg any more; return whether that is so. */
   static boolean askNoMore() {
     synchronized (HANDLES) {
       Iterator all = HANDLES.entrySet().iterator();

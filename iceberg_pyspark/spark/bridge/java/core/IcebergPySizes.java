@@ -7,19 +7,20 @@ import org.apache.spark.sql.types.StructType;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * How large the rows of a plan are that Python sized over an RDD: Spark takes what it does not know
- * for too large to broadcast.
+ * Tells Spark the size of a plan that Python made over an RDD: Spark treats an unknown size as too
+ * large to broadcast.
  */
 public class IcebergPySizes {
   /**
-   * By rows and what of them is read, as Iceberg's own connector says it, so that the same tables
-   * are broadcast: files have columns that no one asked for. Rows of no column have a size too.
+   * Estimate the size by the rows and the read columns, as Iceberg's own connector does, so that
+   * the same tables are broadcast: the files may contain many other columns. Rows without columns
+   * have a size too.
    */
   static long estimate(long rows, StructType columns) {
     return rows * (columns.length() == 0 ? 8L : columns.defaultSize());
   }
 
-  /** The plan with its size as statistics, if it stands on an RDD. */
+  /** Return the plan with its size as statistics, if it reads an RDD. */
   public Object withStatistics(Object plan, long count) {
     LogicalPlan top = (LogicalPlan) plan;
     if (top.children().size() != 1 || !(top.children().head() instanceof LogicalRDD)) return plan;
@@ -29,7 +30,7 @@ public class IcebergPySizes {
         AttributeMap$.MODULE$.empty(), false);
     Object sizedRows = IcebergPyInternals.sizedRows(rows, statistics);
     if (sizedRows == rows) return plan;
-    // not by withNewChildren: an RDD equals itself, whatever its size
+    // not with withNewChildren: plans over the same RDD are equal, whatever their sizes
     List parts = new ArrayList(CollectionConverters.asJava(top.productIterator().toSeq()));
     parts.set(parts.indexOf(rows), sizedRows);
     return top.makeCopy(parts.toArray());

@@ -1,7 +1,7 @@
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
-/** Relations of `spark.read.format("iceberg-py")`: Spark's own Python data source. */
+/** The relations of `spark.read.format("iceberg-py")`, Spark's own Python data source. */
 class IcebergPySource {
   static boolean isOurs(DataSourceV2ScanRelation relation) {
     return IcebergPyInternals.isPythonScan(relation.scan())
@@ -14,8 +14,8 @@ class IcebergPySource {
         && !"false".equalsIgnoreCase(relation.options().get("native"));
   }
   /**
-   * What the Python object of the relation says of itself: it holds the pinned snapshot. Null if
-   * Spark has made none yet.
+   * Return the state of the relation's Python object, which contains the pinned snapshot; null if
+   * Spark has not created the object yet.
    */
   static String state(DataSourceV2ScanRelation scan) {
     DataSourceV2Relation relation = (DataSourceV2Relation) (Object) scan.relation();

@@ -3,35 +3,35 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * How files are cut and packed into tasks where a query, its session or the table says so, by
- * Iceberg's names; all else is left to Spark's own settings.
+ * The sizes by which files are split and packed into tasks, from a query, its session or the table,
+ * by Iceberg's names; all other settings are Spark's own.
  */
 class IcebergPySplits {
   private static final String TARGET_SIZE = "read.split.target-size";
   private static final String TABLES_OPEN_COST = "read.split.open-file-cost";
   private static final String TABLES_ADAPTIVE = "read.split.adaptive-size.enabled";
   private static final long DEFAULT_SIZE = 128L << 20;
-  /** So small at least are the pieces of files that are cut for the sake of parallelism. */
+  /** The minimum size of splits that are made smaller for more parallelism. */
   private static final long LEAST_ADAPTED = 16L << 20;
-  /** A size of one byte may be asked for; nearly all of its pieces would have no row group. */
+  /** A user may ask for one byte, but nearly all such splits would have no row group. */
   private static final long LEAST_PIECE = 4096;
-  /** The driver holds them in memory. */
+  /** The driver holds all splits in memory. */
   private static final long MOST_PIECES = 100000;
 
   private final CaseInsensitiveStringMap options;
   private final Map properties;
   private boolean whole;
-  /** `properties` are the table's. */
+  /** `properties` are the table's properties. */
   IcebergPySplits(CaseInsensitiveStringMap options, Map properties) {
     this.options = options;
     this.properties = properties;
   }
 
-  /** No file is cut: Spark knows tasks as sorted, whatever run-time filters leave. */
+  /** Split no file: Spark relies on sorted tasks, also after runtime filters. */
   void keepWhole() { whole = true; }
   boolean isWhole() { return whole; }
 
-  /** The most bytes of a piece of a file, where a task reads `most` bytes. */
+  /** Return the maximum bytes of a split, if a task reads `most` bytes. */
   static long pieceBytes(long most, long[] sizes) {
     return Math.max(most, Math.max(LEAST_PIECE, (sum(sizes) + MOST_PIECES - 1) / MOST_PIECES));
   }
@@ -41,7 +41,7 @@ class IcebergPySplits {
     return total;
   }
 
-  /** The most bytes that a task reads; `sizes` are those of the files. */
+  /** Return the maximum bytes that a task reads; `sizes` are the sizes of the files. */
   long mostBytes(org.apache.spark.sql.classic.SparkSession spark, long[] sizes) {
     SQLConf conf = spark.sessionState().conf();
     String value = options.get(IcebergPyReadOptions.SPLIT_SIZE);
@@ -56,7 +56,7 @@ class IcebergPySplits {
         ? IcebergPyReadOptions.number(TARGET_SIZE, (String) properties.get(TARGET_SIZE), 1)
         : DEFAULT_SIZE;
     if (isFixed) return size;
-    // a piece for each core, as Iceberg's own connector cuts them
+    // a split for each core, as in Iceberg's own connector
     long total = sum(sizes);
     int cores = Math.max(spark.sparkContext().defaultParallelism(), conf.numShufflePartitions());
     long tasks = IcebergPyReadOptions.number(IcebergPyReadOptions.PARALLELISM,
@@ -66,7 +66,7 @@ class IcebergPySplits {
         : size;
   }
 
-  /** What Spark cuts files of its own by: as much as keeps all cores busy. */
+  /** Return Spark's own split size, which keeps all cores busy. */
   private long sparks(org.apache.spark.sql.classic.SparkSession spark, long[] sizes) {
     SQLConf conf = spark.sessionState().conf();
     long cost = openCost(conf), total = 0;
@@ -80,12 +80,12 @@ class IcebergPySplits {
   private boolean isAdaptive(SQLConf conf) {
     String value = conf.getConfString(IcebergPyReadOptions.ADAPTIVE, null);
     if (value != null) return IcebergPyReadOptions.flag(IcebergPyReadOptions.ADAPTIVE, value);
-    // in a table, as Java reads it, all that is not true is false
+    // in a table property, any value except true means false, as in Java
     value = (String) properties.get(TABLES_ADAPTIVE);
     return value == null || value.equalsIgnoreCase("true");
   }
 
-  /** The least bytes that a file counts for. */
+  /** Return the minimum bytes that a file counts for. */
   long openCost(SQLConf conf) {
     String value = options.get(IcebergPyReadOptions.OPEN_COST);
     if (value != null)
@@ -96,7 +96,9 @@ class IcebergPySplits {
         : conf.filesOpenCostInBytes();
   }
 
-  /** Whether tasks are to run where the files of a scheme lie. */
+  /**
+   * Return whether tasks should run on the hosts of the files; `scheme` is that of the locations.
+   */
   boolean isLocal(SQLConf conf, String scheme) {
     Boolean value = IcebergPyReadOptions.flag(
         options, IcebergPyReadOptions.LOCALITY, conf, IcebergPyReadOptions.SESSION_LOCALITY);

@@ -1,9 +1,6 @@
 import org.apache.spark.sql.connector.catalog.StagedTable;
 
-/**
- * A table that is nothing yet but a handle that Python knows, until its rows are written and it is
- * committed.
- */
+/** A table that exists only as a handle in Python until its rows are written and committed. */
 class IcebergPyStagedTable extends IcebergPyTable implements StagedTable {
   private final String catalog;
   IcebergPyStagedTable(IcebergPyTableFacts facts, String catalog) {

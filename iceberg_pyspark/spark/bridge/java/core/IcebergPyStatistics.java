@@ -2,13 +2,13 @@ import java.util.Map;
 import java.util.OptionalLong;
 import org.apache.spark.sql.connector.read.Statistics;
 
-/** How large Spark takes a scan for. */
+/** The size of a scan, as Spark is told. */
 class IcebergPyStatistics implements Statistics {
   private final long size, rows;
   private final Map columns;
   /**
-   * Of no rows it is not known how many they are: files of old writers do not say. `columns` has
-   * what is known of some columns by their references.
+   * If `rows` is 0, the count is unknown, because old writers do not record it. `columns` maps
+   * column references to statistics.
    */
   IcebergPyStatistics(long size, long rows, Map columns) {
     this.size = size;

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 
-/** Plans statements that change a table of ours as one command. */
+/** Plans a statement that changes an Iceberg table as a single command. */
 public class IcebergPyStrategy extends org.apache.spark.sql.execution.SparkStrategy {
   public IcebergPyStrategy() { super(); }
   public scala.collection.immutable.Seq apply(LogicalPlan plan) {

@@ -1,7 +1,7 @@
 import org.apache.spark.sql.catalyst.expressions.PlanExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
-/** Has the rule look into the plans of subqueries. */
+/** Applies the rule to the plans of subqueries. */
 class IcebergPySubqueries extends scala.runtime.AbstractPartialFunction {
   private final IcebergPyRule rule;
   IcebergPySubqueries(IcebergPyRule rule) { this.rule = rule; }

@@ -18,10 +18,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/**
- * A table as it was when it was loaded: `handle` names the metadata and snapshot that Python
- * keeps.
- */
+/** A table as of its load; `handle` names the metadata and the snapshot that Python keeps. */
 public class IcebergPyTable
     implements Table, SupportsRead, SupportsMetadataColumns, SupportsWrite, TruncatableTable {
   final String handle;
@@ -35,14 +32,14 @@ public class IcebergPyTable
   }
   public String name() { return facts.name(); }
   public String id() { return facts.id(); }
-  /** Spark loads the table of a reused DataFrame again and takes the newer version. */
+  /** Spark loads the table of a reused DataFrame again, and uses a newer version. */
   public String version() { return facts.version(); }
   public StructType schema() { return schema; }
   public Map properties() { return facts.properties(); }
   public Transform[] partitioning() { return transforms(facts.partitioning(), false); }
-  /** What all files of the table can be grouped by. */
+  /** Return the keys that all files of the table can be grouped by. */
   Transform[] grouping() { return transforms(facts.grouping(), true); }
-  /** Spark groups by functions of one argument alone, so `keys` have the number in their name. */
+  /** Spark groups only by functions of one argument, so `keys` puts the number into the name. */
   private static Transform[] transforms(List fields, boolean keys) {
     Transform[] out = new Transform[fields.size()];
     for (int i = 0; i < out.length; i++) {
@@ -109,11 +106,11 @@ public class IcebergPyTable
             : new IcebergPyTable(IcebergPyQuestions.tableSelect(handle, selecting)),
         options);
   }
-  /** The columns that tell files apart: Spark may filter by their values while a query runs. */
+  /** The columns whose values differ between files, by which Spark may filter at run time. */
   List filtered() { return facts.filtered(); }
-  /** How many rows its files have, 0 where that is not known. */
+  /** Return the number of rows in the table's files, or 0 if it is unknown. */
   long rows() { return facts.rows(); }
-  /** What is known of its columns by their references, asked once. */
+  /** Return the statistics of columns by reference; Python is asked only once. */
   synchronized Map columnStatistics() {
     if (columnStatistics == null)
       columnStatistics = facts.hasColumnStatistics()

@@ -4,8 +4,8 @@ import java.util.List;
 import javax.net.SocketFactory;
 
 /**
- * py4j's client with a connection for each thread; those of threads that have ended are closed
- * when the next is made.
+ * A py4j client with a connection for each thread. A new connection closes the connections of
+ * threads that have ended.
  */
 class IcebergPyThreadClient extends py4j.PythonClient {
   private final List owners = new ArrayList();

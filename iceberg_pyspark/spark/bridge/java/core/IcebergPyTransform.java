@@ -38,14 +38,14 @@ import org.apache.spark.sql.types.TimestampNTZType$;
 import org.apache.spark.sql.types.TimestampType;
 
 /**
- * A partition transform of columns of known types, as an expression of Spark's own: the rule puts
- * that in the place of calls, since executors do not know this class.
+ * A partition transform of columns with known types, and its form as a Spark expression. The rule
+ * replaces calls by the expression, because executors do not have this class.
  */
 public class IcebergPyTransform implements ScalarFunction {
   private final String name;
   private final DataType[] types;
   private final Integer width;
-  /** `width` is that of truncate where it is no argument, else null. */
+  /** `width` is the width of truncate if it is not an argument, else null. */
   IcebergPyTransform(String name, DataType[] types, Integer width) {
     this.name = name;
     this.types = types;
@@ -54,11 +54,11 @@ public class IcebergPyTransform implements ScalarFunction {
   public String name() {
     return width == null ? name : IcebergPyFunction.ofName(name, width.intValue());
   }
-  /** Equal for equal functions: Spark compares keys of two tables by it. */
+  /** Equal for equal functions: Spark compares the keys of two tables by this name. */
   public String canonicalName() {
     return "iceberg_pyspark." + name() + "(" + types[types.length - 1].catalogString() + ")";
   }
-  /** The number first, where there is one. */
+  /** The number comes first, if there is one. */
   public DataType[] inputTypes() {
     DataType[] argumentTypes = (DataType[]) types.clone();
     if (argumentTypes.length == 2) argumentTypes[0] = IntegerType$.MODULE$;
@@ -68,7 +68,7 @@ public class IcebergPyTransform implements ScalarFunction {
     if (name.equals("truncate")) return types[types.length - 1];
     return name.equals("days") ? (DataType) DateType$.MODULE$ : (DataType) IntegerType$.MODULE$;
   }
-  /** In what travels to executors it only names keys, which they never look at. */
+  /** Executors get null: there, this class would only name keys, which they never use. */
   public Object writeReplace() { return null; }
 
   public Object produceResult(InternalRow input) {
@@ -79,7 +79,7 @@ public class IcebergPyTransform implements ScalarFunction {
     return expression(arguments).eval(input);
   }
 
-  /** How a value is hashed: specification, Appendix B. */
+  /** Return how values of a type are hashed (specification, Appendix B); null if they are not. */
   static String kindOf(DataType type) {
     if (type instanceof ByteType || type instanceof ShortType || type instanceof IntegerType
         || type instanceof LongType)
@@ -122,7 +122,7 @@ public class IcebergPyTransform implements ScalarFunction {
     return new Substring(value, integer(1), width);
   }
 
-  /** The width is of unscaled values. */
+  /** The width is in units of the unscaled value. */
   private static Expression cutDecimal(int width, Expression value) {
     int scale = ((DecimalType) value.dataType()).scale();
     DecimalType wide = new DecimalType(38, scale);
@@ -140,7 +140,7 @@ public class IcebergPyTransform implements ScalarFunction {
     if (!kind.equals("long") && !kind.equals("time")) return IcebergPyMurmur3.of(value, kind);
     return IcebergPyMurmur3.of(cast(value, LongType$.MODULE$), "long");
   }
-  /** The time that a clock in UTC shows, whatever the session's zone. */
+  /** Convert a timestamp to the local time in UTC, whatever the session's time zone is. */
   private static Expression inUtc(Expression time) {
     if (!(time.dataType() instanceof TimestampType)) return time;
     Expression micros = new PreciseTimestampConversion(time, time.dataType(), LongType$.MODULE$);

@@ -9,9 +9,9 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Statements about a table of ours that Spark has cached. */
+/** Statements that change an Iceberg table which Spark has cached. */
 class IcebergPyUncached {
-  /** A statement on the table, where Spark has put the rows that it keeps of it instead. */
+  /** Return the statement on the table itself, if Spark has put the cached rows in its place. */
   static LogicalPlan of(LogicalPlan plan) {
     if (!(plan instanceof DeleteFromTable || plan instanceof UpdateTable
             || plan instanceof MergeIntoTable))
@@ -37,7 +37,7 @@ class IcebergPyUncached {
     if (!(cached instanceof DataSourceV2Relation)
         || !(((DataSourceV2Relation) cached).table() instanceof IcebergPyTable))
       return target;
-    // the ids that the statement's expressions have for the columns
+    // the statement's expressions refer to the columns by the ids of the cached relation
     List arguments = new ArrayList(
         CollectionConverters.asJava(((DataSourceV2Relation) cached).productIterator().toSeq()));
     arguments.set(1, target.output());

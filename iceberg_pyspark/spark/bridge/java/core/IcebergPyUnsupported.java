@@ -1,4 +1,4 @@
-/** As Spark's own throwable, so that ALTER TABLE does not wrap it. */
+/** A SparkThrowable, because ALTER TABLE wraps other exceptions. */
 class IcebergPyUnsupported
     extends UnsupportedOperationException implements org.apache.spark.SparkThrowable {
   IcebergPyUnsupported(String message) { super(message); }

@@ -7,7 +7,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 
 /** Values of columns in answers. */
 class IcebergPyValues {
-  /** A value as Spark holds it, of the form that JSON has for it. */
+  /** Convert a value from its JSON form to Spark's internal form. */
   static Object internal(Object value, DataType type) {
     if (value == null || value instanceof Boolean) return value;
     if (type instanceof IntegerType || type instanceof DateType)

@@ -12,11 +12,11 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.unsafe.Platform;
 
-/** CREATE, ALTER and DROP VIEW, which reach a catalog of ours as properties of a namespace. */
+/** CREATE, ALTER and DROP VIEW, which reach our catalog as properties of a namespace. */
 public class IcebergPyViewChanges {
-  /** The property with the statement, as JSON; no namespace has such a one. */
+  /** The property with the statement as JSON; no real namespace has this property. */
   public static final String STATEMENT = "iceberg_pyspark.view_statement";
-  /** That with the name of the view, and that with the text of its query, where it has one. */
+  /** The properties with the view's name and, if there is a query, the query's text. */
   public static final String NAME = "iceberg_pyspark.view_name";
   public static final String QUERY = "iceberg_pyspark.view_query";
 
@@ -58,7 +58,7 @@ public class IcebergPyViewChanges {
         spark.version());
   }
 
-  /** The temporary functions that a parsed plan names. */
+  /** Add the temporary functions that a parsed plan names. */
   private static void functions(Object node, SparkSession spark, List temporary) {
     if (node instanceof UnresolvedFunction) {
       scala.collection.immutable.Seq parts =
@@ -71,7 +71,7 @@ public class IcebergPyViewChanges {
     List below = below(node);
     for (int i = 0; i < below.size(); i++) functions(below.get(i), spark, temporary);
   }
-  /** The views that an analysed plan reads: temporary ones, and the names of others. */
+  /** Add the views that an analysed plan reads: temporary views, and the names of other views. */
   private static void views(Object node, List temporary, List names) {
     if (node instanceof View) {
       View view = (View) node;
@@ -86,7 +86,7 @@ public class IcebergPyViewChanges {
   private static void add(List all, Object one) {
     if (!all.contains(one)) all.add(one);
   }
-  /** What a plan or an expression is made of, plans of subqueries among it. */
+  /** Return the parts of a plan or an expression, including the plans of subqueries. */
   private static List below(Object node) {
     List all = new ArrayList();
     if (!(node instanceof TreeNode)) return all;

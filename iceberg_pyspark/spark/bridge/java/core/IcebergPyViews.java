@@ -6,11 +6,11 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Views of our catalogs, as Spark takes those of its own: a description with the query's text,
- * which Spark parses and resolves where the view's names are.
+ * The views of our catalogs, described like Spark's own views: Spark parses the query's text, and
+ * resolves its names in the view's catalog and namespace.
  */
 class IcebergPyViews {
-  /** The view of a name; null if there is none. */
+  /** Return the view with this name, or null if there is none. */
   static Table load(String catalog, String handle, Identifier identifier) {
     IcebergPyViewDefinition view = IcebergPyQuestions.viewLoad(
         handle, IcebergPyBridge.list(identifier.namespace()), identifier.name());

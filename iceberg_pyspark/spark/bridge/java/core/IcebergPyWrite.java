@@ -4,7 +4,7 @@ import org.apache.spark.sql.connector.write.SupportsTruncate;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 
-/** Marks a write to a table of ours, until `IcebergPyStrategy` meets it; writes nothing itself. */
+/** A placeholder of a write to an Iceberg table, which `IcebergPyStrategy` replaces. */
 class IcebergPyWrite implements Write, WriteBuilder, SupportsTruncate, SupportsOverwriteV2,
                                 SupportsDynamicOverwrite {
   final IcebergPyTable table;

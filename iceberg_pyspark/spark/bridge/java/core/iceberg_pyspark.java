@@ -24,9 +24,9 @@ import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.expressions.Transform;
 
 /**
- * The class that `spark.sql.catalog.<name> = iceberg_pyspark` names. As `spark_catalog` it has
- * Spark's own catalog beside it: a table of ours comes first, every other is Spark's, and a
- * namespace may be in both.
+ * The class for `spark.sql.catalog.<name> = iceberg_pyspark`. As `spark_catalog`, it wraps Spark's
+ * own catalog: an Iceberg table has precedence, any other table is Spark's, and a namespace may be
+ * in both catalogs.
  */
 public class iceberg_pyspark extends IcebergPyCatalog implements CatalogExtension {
   /** Spark's own catalog; null for a catalog of another name. */
@@ -37,7 +37,7 @@ public class iceberg_pyspark extends IcebergPyCatalog implements CatalogExtensio
   private SupportsNamespaces namespaces() { return (SupportsNamespaces) spark; }
   private FunctionCatalog functions() { return (FunctionCatalog) spark; }
 
-  /** Whether Spark's catalog may have a table of this name; its namespaces have one level. */
+  /** Return whether Spark's catalog, whose namespaces have one level, may have such a table. */
   private boolean mayBeSparks(Identifier identifier) {
     return spark != null && identifier.namespace().length == 1;
   }
@@ -118,7 +118,7 @@ public class iceberg_pyspark extends IcebergPyCatalog implements CatalogExtensio
     prepareNamespace(identifier.namespace());
     return super.stageCreateOrReplace(identifier, columns, partitions, properties);
   }
-  /** Whether a new table is one of ours: no provider, or Iceberg by one of its names. */
+  /** Return whether a new table is an Iceberg table: no provider, or a name of Iceberg. */
   private boolean isOurs(Map properties) {
     String provider = (String) properties.get("provider");
     return spark == null || provider == null || provider.equalsIgnoreCase("iceberg")
@@ -135,18 +135,18 @@ public class iceberg_pyspark extends IcebergPyCatalog implements CatalogExtensio
       throw new IcebergPyUnsupported("table " + identifier + " is no Iceberg table, and only "
           + "those can be replaced; drop it first, or choose another name");
   }
-  /** Before a table of ours is made: no name hides a table of Spark's. */
+  /** Prepare for a new Iceberg table, whose name must not hide a table of Spark. */
   private void prepare(Identifier identifier) throws TableAlreadyExistsException {
     if (isSparks(identifier)) throw new TableAlreadyExistsException(identifier);
     prepareNamespace(identifier.namespace());
   }
-  /** A namespace of Spark's is one of ours too once a table of ours is in it. */
+  /** Create Spark's namespace in our catalog too, before an Iceberg table is created there. */
   private void prepareNamespace(String[] namespace) {
     if (!isSparks(namespace) || super.namespaceExists(namespace)) return;
     try {
       super.createNamespace(namespace, new HashMap());
     } catch (NamespaceAlreadyExistsException e) {
-      // another writer was first
+      // another writer has created it first
       return;
     }
   }
@@ -218,7 +218,7 @@ public class iceberg_pyspark extends IcebergPyCatalog implements CatalogExtensio
     else
       super.alterNamespace(namespace, changes);
   }
-  /** Spark's first: it refuses some, and what is left of ours can be dropped again. */
+  /** Drop Spark's namespace first: Spark may refuse, and the rest of ours can be dropped again. */
   public boolean dropNamespace(String[] namespace, boolean cascade)
       throws NoSuchNamespaceException, NonEmptyNamespaceException {
     if (!isSparks(namespace)) return super.dropNamespace(namespace, cascade);

@@ -1,5 +1,5 @@
-/** What executors hold of a file or blob of deletes. */
+/** The decoded deletes of a file or blob, as executors cache them. */
 public class IcebergPyDecoded {
-  /** About what it takes in memory. */
+  /** The approximate size in memory. */
   public long bytes = 256;
 }

@@ -21,24 +21,24 @@ import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.util.SerializableConfiguration;
 
 /**
- * Conditions that keep the rows which deletes do not mark that are read where the rows are.
+ * Conditions that keep live rows, for deletes that are read on the executors.
  *
- * Executors know none of our classes: they compile those that read deletes from their source, as
- * they compile the code that Spark generates, and keep them as long.
+ * Executors do not have our classes. They compile the classes that read deletes from source, like
+ * the code that Spark generates, and cache them for as long.
  */
 public class IcebergPyDeleteConditions {
   private final IcebergPyBroadcasts broadcasts = new IcebergPyBroadcasts();
 
   /**
-   * The condition on a plan's rows. `description` is a `VectorPlaces` or `PositionPlaces` of
-   * bridge/calls.py, `digest` is equal for equal ones, `source` what executors compile to read
-   * those deletes and `finding` to find what read them last (lots.py); plans show `name`.
+   * Return the condition on a plan's rows. `description` is a `VectorPlaces` or `PositionPlaces` of
+   * bridge/calls.py; `digest` is equal for equal descriptions. Executors compile `source` to read
+   * the deletes, and `finding` to find a task's probe again (lots.py). Plans show `name`.
    */
   public Object liveRows(Object session, Object plan, String name, String digest,
       String description, String source, String finding)
       throws com.fasterxml.jackson.core.JsonProcessingException {
     SparkSession spark = (SparkSession) session;
-    // Hadoop's options are those of the session, which may change
+    // Hadoop's options come from the session, where they may change
     String key = name + digest + spark.conf().getAll().hashCode();
     Object[] references = (Object[]) broadcasts.get(key);
     if (references == null) {
@@ -74,7 +74,10 @@ public class IcebergPyDeleteConditions {
     return new And((Expression) one, (Expression) other);
   }
 
-  /** The description in classes that executors know, Hadoop's options as a configuration. */
+  /**
+   * Convert the description to classes that executors have; Hadoop's options become a
+   * configuration.
+   */
   private static HashMap places(SparkSession spark, Map description) {
     HashMap all = new HashMap();
     Iterator entries = description.entrySet().iterator();
@@ -87,7 +90,7 @@ public class IcebergPyDeleteConditions {
     all.put("conf", new SerializableConfiguration(conf));
     return all;
   }
-  /** Texts, truths or numbers; no list is empty: somewhere there are deletes. */
+  /** Convert strings, booleans or numbers; a list is never empty, because there are deletes. */
   private static Object array(List list) {
     if (list.get(0) instanceof String) return list.toArray(new String[list.size()]);
     if (list.get(0) instanceof Boolean) {

@@ -3,9 +3,9 @@ import java.util.Iterator;
 import java.util.Map;
 import org.roaringbitmap.RoaringBitmap;
 
-/** The deleted positions of a data file: a bitmap of 32 bits for each key, the bits above them. */
+/** The deleted positions of a data file: one bitmap of 32-bit positions for each higher 32 bits. */
 public class IcebergPyDeletedRows extends IcebergPyDecoded {
-  /** Of positions below 2^32, nearly always all. */
+  /** The bitmap of positions below 2^32, which are nearly always all. */
   RoaringBitmap first = null;
   final Map others = new HashMap();
 
@@ -21,7 +21,7 @@ public class IcebergPyDeletedRows extends IcebergPyDecoded {
     else
       others.put(Integer.valueOf(key), bitmap);
   }
-  /** The bitmap of a key, to be changed. */
+  /** Return the mutable bitmap of a key. */
   public RoaringBitmap of(int key) {
     RoaringBitmap ofKey = key == 0 ? first : (RoaringBitmap) others.get(Integer.valueOf(key));
     if (ofKey == null) put(key, ofKey = new RoaringBitmap());
@@ -36,7 +36,7 @@ public class IcebergPyDeletedRows extends IcebergPyDecoded {
     }
   }
 
-  /** Find out what the bitmaps take. */
+  /** Update `bytes` by the size of the bitmaps. */
   public void measure() {
     bytes = 256 + (first == null ? 0 : sizeOf(first));
     Iterator bitmaps = others.values().iterator();
