@@ -6,9 +6,9 @@ import org.roaringbitmap.RoaringBitmap;
 /**
  * The deleted positions of a data file, from the blob of a deletion vector.
  *
- * The library takes containers for sorted and whole that are not: what it is given is checked here
- * as storage/deletion_vectors.py has it checked. Memory is taken for what is there, not for what is
- * said to be.
+ * The library does not check that containers are sorted and complete, so this class checks them, as
+ * storage/deletion_vectors.py does. Memory is allocated for the existing bytes, not for the
+ * declared number of containers.
  */
 class IcebergPyDeletionVector extends IcebergPyDeletedRows {
   private static final int MAGIC = 0xd1d33964;
@@ -17,14 +17,14 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
   private static final int WITHOUT_RUNS = 12346;
   private static final int MOST_CONTAINERS = 1 << 16;
   private static final int LARGEST_ARRAY = 4096;
-  /** Above it containers have their places said before them, where some are of runs. */
+  /** If some containers have runs, the offsets of containers are stored only above this number. */
   private static final int FEW_CONTAINERS = 3;
   private static final long LAST_KEY = Integer.MAX_VALUE - 1;
   private static final long LAST_OF_LAST_KEY = 1L << 31;
 
   long cardinality = 0;
 
-  /** `place` begins the message of every error. */
+  /** `place` is the beginning of every error message. */
   IcebergPyDeletionVector(byte[] blob, String place) {
     if (blob.length < SMALLEST_BLOB)
       throw IcebergPyReadFailure.invalid(
@@ -58,7 +58,7 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
     return IcebergPyReadFailure.invalid(place + ": damaged deletion vector (" + why + ")");
   }
 
-  /** The portable form of 64 bits: one of 32 bits for each key. */
+  /** Decode the portable 64-bit format: a 32-bit bitmap for each key. */
   private void decode(ByteBuffer in) throws java.io.IOException {
     long count = in.getLong();
     require(count >= 0, "a negative number of bitmaps");
@@ -84,7 +84,7 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
     }
   }
 
-  /** Steps over a bitmap of 32 bits whose containers are whole and sorted; its cardinality. */
+  /** Read past a 32-bit bitmap, check its containers, and return its cardinality. */
   private long checked(ByteBuffer in) {
     int cookie = in.getInt();
     boolean mayRun = (cookie & 0xffff) == WITH_RUNS;

@@ -8,11 +8,12 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
 
 /**
- * Deletes that the tasks of an executor share: the last used of them and so many bytes at most,
- * fewer where memory is short. Each is read by one task, for which others wait.
+ * A cache of deletes that the tasks of an executor share. It keeps the last used deletes up to a
+ * number of bytes, and fewer if memory is short. One task reads the deletes of a key, and other
+ * tasks wait.
  */
 public class IcebergPyHeldDeletes {
-  /** In bytes; 128 MiB are some 64 million deleted rows that do not lie together. */
+  /** In bytes; 128 MiB hold some 64 million deleted rows that are not adjacent. */
   public static final long MOST = Math.min(128L << 20, Runtime.getRuntime().maxMemory() / 8);
   private static final Map cache = new LinkedHashMap(16, 0.75f, true);
   private static final Map sizes = new HashMap();
@@ -45,7 +46,7 @@ public class IcebergPyHeldDeletes {
         if (mine != null) done(key, decoded);
       }
       if (decoded != null) return decoded;
-      // the task that read may have been killed: another reads for itself
+      // the task that read may have been killed, so another task reads for itself
       if (mine != null || failure instanceof InterruptedException)
         org.apache.spark.unsafe.Platform.throwException(failure);
     }

@@ -1,4 +1,4 @@
-/** What a state of generated code begins with where nothing is to be done for it. */
+/** Returns empty initialization code for a variable of generated code. */
 class IcebergPyNoCode extends scala.runtime.AbstractFunction1 {
   public Object apply(Object state) { return ""; }
 }

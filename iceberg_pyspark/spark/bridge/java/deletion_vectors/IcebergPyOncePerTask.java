@@ -12,13 +12,14 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.types.DataType;
 
 /**
- * An object that each task makes once, in generated code. Executors do not know this class: where
- * a plan is not compiled as a whole, so that its expressions travel, each row makes the object.
+ * An object that each task creates once, in generated code. Executors do not have this class: if a
+ * plan is not compiled as a whole, and its expressions are sent to executors, the object is created
+ * for each row.
  */
 public class IcebergPyOncePerTask extends UnaryExpression implements java.io.Serializable {
   private final Expression value;
   private final String text;
-  /** `text` is what plans show of it. */
+  /** `text` is how plans show this expression. */
   public IcebergPyOncePerTask(Expression value, String text) {
     super();
     this.value = value;
@@ -47,7 +48,7 @@ public class IcebergPyOncePerTask extends UnaryExpression implements java.io.Ser
     String type = CodeGenerator.javaType(dataType());
     String variable = ctx.addMutableState(type, "oncePerTask", new IcebergPyNoCode(), true, true);
     ExprCode making = value.genCode(ctx);
-    // in a method of its own: the rows' is to stay small
+    // in a separate method, so that the method for rows stays small
     String make = ctx.freshName("makeOncePerTask");
     make = ctx.addNewFunction(make,
         "private " + type + " " + make + "() {\n" + making.code() + "\nreturn " + making.value()

@@ -1,4 +1,6 @@
-/** Failures of reading deletes, as Python's own are shown: the driver finds those in tasks'. */
+/**
+ * Errors of reading deletes, named like Python's errors: the driver finds them in task failures.
+ */
 public class IcebergPyReadFailure {
   private static final String PLACE = "iceberg_pyspark.errors.";
 
@@ -8,7 +10,7 @@ public class IcebergPyReadFailure {
   public static RuntimeException unread(String message, Exception cause) {
     return new IllegalStateException(PLACE + "StorageError: " + message, cause);
   }
-  /** Whether it was made here. */
+  /** Return whether the exception was created here. */
   public static boolean isNamed(RuntimeException failure) {
     return String.valueOf(failure.getMessage()).startsWith(PLACE);
   }

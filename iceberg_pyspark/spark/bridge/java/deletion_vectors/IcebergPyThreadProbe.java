@@ -3,18 +3,19 @@ import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator;
 
 /**
- * The probe that a thread made last, for plans in which each row asks for one: Spark finds a short
- * source faster than all that reads vectors, which it compiles here.
+ * Keeps the last probe of a thread, for plans in which each row asks for a probe. Spark finds the
+ * short source of this class faster than the source of all classes that read vectors, which is
+ * compiled here.
  */
 class IcebergPyThreadProbe {
   private static final ThreadLocal last = new ThreadLocal();
 
-  /** Of the broadcast and the source of what reads vectors; a task has objects of its own. */
+  /** Return the probe for a broadcast and the source that reads vectors; tasks share no objects. */
   static Object of(Object[] references) {
     WeakReference reference = (WeakReference) last.get();
     Object[] probe = reference == null ? null : (Object[]) reference.get();
     if (probe == null || probe[0] != references[0]) {
-      // by its whole name: the class around this one has the short one
+      // the full name, because the class around this one has the short name
       org.apache.spark.sql.catalyst.expressions.codegen.GeneratedClass generatedClass =
           (org.apache.spark.sql.catalyst.expressions.codegen.GeneratedClass) CodeGenerator
               .compile((CodeAndComment) references[1])

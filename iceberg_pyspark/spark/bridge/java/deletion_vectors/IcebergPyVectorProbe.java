@@ -4,13 +4,13 @@ import java.util.function.LongBinaryOperator;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.util.SerializableConfiguration;
 
-/** Whether a row is deleted: 1 or 0 by the number of its file and its position there. */
+/** Returns 1 if a row is deleted, else 0, by the number of its file and its position there. */
 class IcebergPyVectorProbe implements LongBinaryOperator {
   private final Map places;
   private final long[] sizes;
   private long file = -1;
   private IcebergPyDeletionVector vector = null;
-  /** The broadcast is one of `IcebergPyDeleteConditions`. */
+  /** `broadcast` was created by `IcebergPyDeleteConditions`. */
   IcebergPyVectorProbe(Object broadcast) {
     places = (Map) ((Broadcast) broadcast).value();
     sizes = (long[]) places.get("sizes");

@@ -6,7 +6,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.Path;
 
-/** Reads one deletion vector as its manifest entry says, by the file system of the data files. */
+/** Reads the deletion vector of a manifest entry, with the file system of the data files. */
 class IcebergPyVectorRead implements Callable {
   private static final int AT_ONCE = 8 << 20;
   private final Configuration conf;
@@ -43,7 +43,7 @@ class IcebergPyVectorRead implements Callable {
     return vector;
   }
 
-  /** Sizes come from metadata, which may be damaged: memory is taken for what has been read. */
+  /** Sizes from damaged metadata may be wrong, so memory grows only with what has been read. */
   private byte[] bytes() throws IOException {
     Path path = new Path(location);
     FSDataInputStream in = path.getFileSystem(conf).open(path);

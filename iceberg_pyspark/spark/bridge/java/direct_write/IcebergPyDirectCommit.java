@@ -8,10 +8,11 @@ import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.spark.internal.io.FileCommitProtocol;
 
 /**
- * Files of one write that stay where tasks put them: a rename in an object store is a copy, and a
- * file is seen there once it is whole. Each attempt of a task has names of its own, and those of
- * the attempt that counts come with its message; a commit of Iceberg's makes them part of a table.
- * Executors have this class and `IcebergPyDirectNames`, and no other of ours.
+ * Leaves the files of a write where tasks put them, because a rename in an object store is a copy,
+ * and a file is visible there only when it is complete. Each attempt of a task has its own file
+ * names, and the successful attempt sends its names with its message; an Iceberg commit adds these
+ * files to the table. Executors have this class and `IcebergPyDirectNames`, but no other class of
+ * ours.
  */
 public class IcebergPyDirectCommit extends FileCommitProtocol implements Serializable {
   private final String folder;
@@ -27,10 +28,10 @@ public class IcebergPyDirectCommit extends FileCommitProtocol implements Seriali
   }
 
   public void setupJob(JobContext job) {
-    // folders come with files
+    // folders are created with their files
   }
   public void commitJob(JobContext job, scala.collection.immutable.Seq messages) {
-    // what is committed are the files that Python asks for
+    // Python commits the files that it gets from `files`
   }
   public void abortJob(JobContext job) {
     // Python removes the files of finished tasks
@@ -55,14 +56,14 @@ public class IcebergPyDirectCommit extends FileCommitProtocol implements Seriali
   public FileCommitProtocol.TaskCommitMessage commitTask(TaskAttemptContext task) {
     return new FileCommitProtocol.TaskCommitMessage(ofTask);
   }
-  /** An attempt that fails removes what it has written; nobody knows of it. */
+  /** A failed attempt removes its files, because nothing else knows them. */
   public void abortTask(TaskAttemptContext task) {
     for (int i = 0; i < ofTask.size(); i++) {
       Path path = new Path(folder + "/" + ofTask.get(i));
       try {
         path.getFileSystem(task.getConfiguration()).delete(path, false);
       } catch (IOException e) {
-        // it is for orphan removal to find, and the task's own failure is the one to report
+        // orphan removal finds the file later, and the task's own failure must be reported
         continue;
       }
     }
@@ -72,6 +73,6 @@ public class IcebergPyDirectCommit extends FileCommitProtocol implements Seriali
     if (ofJob == null) ofJob = new ArrayList();
     ofJob.addAll((List) message.obj());
   }
-  /** The files of the attempts that count, below the folder; also of a job that has failed. */
+  /** Return the files of successful attempts, relative to the folder, also of a failed job. */
   synchronized List files() { return ofJob == null ? new ArrayList() : new ArrayList(ofJob); }
 }

@@ -10,11 +10,11 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.hash.Murmur3_x86_32;
 
 /**
- * Where a file of a partition lies below a table's data folder, as `storage/locations.py` says.
- * What is shown of a value decides nothing: the rows of a file tell its partition.
+ * The location of a partition's file below the table's data folder, as in `storage/locations.py`.
+ * The displayed values decide nothing: the rows of a file determine its partition.
  */
 class IcebergPyDirectNames implements Serializable {
-  /** Of each partition field its name in folders, and how its value is shown. */
+  /** For each partition field, its name in folders, and how its values are displayed. */
   private final String[] fields;
   private final String[] kinds;
   private final boolean hashed;
@@ -42,7 +42,7 @@ class IcebergPyDirectNames implements Serializable {
     return start + (hasParts ? "/" : "-") + plain;
   }
 
-  /** Of Spark's folders, `p0=5/p1=x6162`, those that people know. */
+  /** Convert Spark's folders, such as `p0=5/p1=x6162`, to the folders that users know. */
   private String folders(String parts) {
     String[] folders = parts.isEmpty() ? new String[0] : parts.split("/");
     StringBuilder out = new StringBuilder();
@@ -83,7 +83,7 @@ class IcebergPyDirectNames implements Serializable {
     if (kind.equals("time")) return value.replace(' ', 'T');
     if (kind.equals("utc")) return time(Long.parseLong(value)) + "+00:00";
     if (kind.equals("text") || kind.equals("bytes")) {
-      // a long one has no more than its digest
+      // a long value has only its digest
       if (value.charAt(0) != 'x') return value;
       byte[] bytes = unhex(value.substring(1));
       return kind.equals("text") ? new String(bytes, StandardCharsets.UTF_8)

@@ -5,7 +5,7 @@ import java.util.Map;
 public class IcebergPyDirectWrites {
   private static String knowing;
 
-  /** What tasks are told of one write; `described` is a `DirectFiles` of calls.py. */
+  /** Return the commit protocol of one write; `described` is a `DirectFiles` of calls.py. */
   public Object commit(Object session, String described) throws java.io.IOException {
     ship((org.apache.spark.sql.classic.SparkSession) session);
     Map files = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
@@ -15,12 +15,12 @@ public class IcebergPyDirectWrites {
     return new IcebergPyDirectCommit(
         (String) files.get("folder"), (String) files.get("write"), names);
   }
-  /** The files of the attempts that count, as JSON. */
+  /** Return the files of successful attempts, as JSON. */
   public String files(Object commit) throws java.io.IOException {
     return IcebergPyBridge.JSON.writeValueAsString(((IcebergPyDirectCommit) commit).files());
   }
 
-  /** Have executors know the classes, once for an application. */
+  /** Send the classes to executors, once for an application. */
   private static synchronized void ship(org.apache.spark.sql.classic.SparkSession session) {
     String application = session.sparkContext().applicationId();
     if (application.equals(knowing)) return;

@@ -2,14 +2,14 @@ import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
 /**
- * A parser in front of another: it knows Iceberg's statements of ALTER TABLE and those about views
- * of ours, and hands on all else.
+ * A parser before another parser. It parses Iceberg's ALTER TABLE statements and the statements
+ * about our views, and passes all other statements on.
  */
 public abstract class IcebergPyFrontParser {
   final ParserInterface next;
   IcebergPyFrontParser(ParserInterface next) { this.next = next; }
 
-  /** In front of a parser, once. */
+  /** Put our parser before a parser, unless it is already there. */
   static ParserInterface inFrontOf(ParserInterface next) {
     return next instanceof IcebergPyFrontParser ? next
                                                 : (ParserInterface) new IcebergPyParser(next);

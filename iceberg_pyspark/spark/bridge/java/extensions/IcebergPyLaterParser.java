@@ -1,6 +1,6 @@
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 
-/** Puts ours in front of the parsers of sessions that Spark makes of one with Iceberg. */
+/** Puts our parser before the parsers of copies of a session with Iceberg. */
 public class IcebergPyLaterParser
     extends scala.runtime.AbstractFunction2 implements java.io.Serializable {
   public Object apply(Object session, Object parser) {

@@ -1,7 +1,7 @@
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.classic.SparkSession;
 
-/** The parsers of sessions, with ours in front and without. */
+/** Adds our parser to sessions and removes it. */
 public class IcebergPyParsers {
   public void putInFront(Object session) {
     SparkSession spark = (SparkSession) session;
@@ -12,7 +12,7 @@ public class IcebergPyParsers {
     ParserInterface parser = spark.sessionState().sqlParser();
     if (parser instanceof IcebergPyFrontParser) set(spark, ((IcebergPyFrontParser) parser).next);
   }
-  /** What puts ours in front of the parsers of sessions to come. */
+  /** Return the function that puts our parser before the parsers of later sessions. */
   public scala.Function2 later() { return new IcebergPyLaterParser(); }
   private static void set(SparkSession spark, ParserInterface parser) {
     IcebergPyInternals.setParser(spark.sessionState(), parser);

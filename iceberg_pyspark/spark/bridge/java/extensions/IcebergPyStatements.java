@@ -10,14 +10,14 @@ import org.apache.spark.sql.internal.VariableSubstitution;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * Iceberg's statements of ALTER TABLE as plans, and those about views of ours. They reach our
- * catalog as a property to set, so that Spark itself finds catalog and table.
+ * Plans Iceberg's ALTER TABLE statements, and statements about our views. A plan sets a property
+ * with the statement, so that Spark itself finds the catalog and the table.
  */
 class IcebergPyStatements {
-  /** CREATE OR REPLACE VIEW. */
+  /** The number of words in CREATE OR REPLACE VIEW. */
   private static final int WORDS = 4;
 
-  /** The plan of a statement on a table of ours; null for what the next parser shall parse. */
+  /** Return the plan of a statement on our table or view; null if `next` must parse the text. */
   static LogicalPlan plan(String text, ParserInterface next) {
     if (IcebergPyBridge.python == null) return null;
     List words = firstWords(text);
@@ -38,7 +38,7 @@ class IcebergPyStatements {
     }
   }
 
-  /** Whether a statement begins as one about views that outlive the session. */
+  /** Return whether a statement begins like one about views that are not temporary. */
   private static boolean isAboutViews(List words) {
     int at = words.size() > 1 && words.get(1).equals("OR") ? 3 : 1;
     if (words.size() <= at) return false;
@@ -47,7 +47,7 @@ class IcebergPyStatements {
     return what.equals("VIEW")
         && (first.equals("CREATE") || first.equals("ALTER") || first.equals("DROP"));
   }
-  /** The first words of a text in capitals; blanks and comments before them do not count. */
+  /** Return the first words of a text in upper case, without blanks and comments before them. */
   private static List firstWords(String text) {
     List words = new ArrayList();
     int at = 0;
@@ -69,7 +69,7 @@ class IcebergPyStatements {
     return words;
   }
 
-  /** Whether the catalog that a name begins with, or else the current one, is of our class. */
+  /** Return whether the catalog of a name, or else the current catalog, is of our class. */
   private static boolean isOurs(List levels) {
     SparkSession spark = IcebergPySessions.active();
     String first = (String) levels.get(0);
@@ -85,7 +85,7 @@ class IcebergPyStatements {
   }
   private static String setting(String catalog) { return "spark.sql.catalog." + catalog; }
 
-  /** Raise the error that Spark's own parser would. */
+  /** Throw the error that Spark's own parser would throw. */
   private static void refuse(String statement, IcebergPySyntaxProblem problem) {
     Platform.throwException(IcebergPyInternals.syntaxError(statement, (int) problem.line(),
         (int) problem.position(),

@@ -29,11 +29,11 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * Statements about views of ours, which Spark parses and has no catalog for: each goes on as a
+ * Statements about our views, which Spark parses but cannot send to a catalog: each becomes a
  * change of the view's namespace, so that Spark itself finds the catalog.
  */
 class IcebergPyViewStatements {
-  /** The plan of a statement; null for what the next parser shall parse. */
+  /** Return the plan of a statement on our views, or else the plan of the next parser. */
   static LogicalPlan plan(String text, ParserInterface next) {
     LogicalPlan parsed = parse(text, next);
     LogicalPlan ours = null;
@@ -102,7 +102,7 @@ class IcebergPyViewStatements {
         kind, last(name), "", null, new HashMap(), new ArrayList(), new ArrayList());
   }
 
-  /** A statement on its way to the catalog that its view's name begins with. */
+  /** Return the plan that takes a statement to the catalog at the start of the view's name. */
   private static LogicalPlan change(List name, Map statement, String query, ParserInterface next) {
     String namespace = "";
     for (int i = 0; i < name.size() - 1; i++)
@@ -118,7 +118,7 @@ class IcebergPyViewStatements {
             scala.jdk.javaapi.CollectionConverters.asScala(properties)));
   }
 
-  /** The rows of SHOW VIEWS; null for a namespace of another catalog. */
+  /** Return the rows of SHOW VIEWS, or null for a namespace of another catalog. */
   private static LogicalPlan show(ShowViews s) {
     SparkSession spark = IcebergPySessions.active();
     Object of = (Object) s.namespace();
@@ -155,8 +155,8 @@ class IcebergPyViewStatements {
   }
 
   /**
-   * The whole name of a view of ours, the catalog first; null for one of another catalog, and for
-   * a temporary view.
+   * Return the full name of one of our views, starting with the catalog; null for a view of another
+   * catalog and for a temporary view.
    */
   private static List name(Object named) {
     scala.collection.immutable.Seq parts = null;
@@ -178,7 +178,7 @@ class IcebergPyViewStatements {
     levels.add(0, catalog);
     return levels;
   }
-  /** Views of the session's own catalog are Spark's. */
+  /** Return whether a catalog's views are ours; the views of spark_catalog are Spark's. */
   private static boolean isOurs(SparkSession spark, String catalog) {
     return !catalog.equals("spark_catalog") && IcebergPyStatements.isOurs(spark, catalog);
   }
@@ -186,7 +186,7 @@ class IcebergPyViewStatements {
     return IcebergPyBridge.list(spark.sessionState().catalogManager().currentNamespace());
   }
 
-  /** Names and comments of columns, as a schema; empty where the statement names none. */
+  /** Return the names and comments of columns as a schema; empty if the statement names none. */
   private static String columns(Object named) {
     List all = asJava(named);
     if (all.isEmpty()) return "";

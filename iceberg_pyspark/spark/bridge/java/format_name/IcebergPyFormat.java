@@ -20,9 +20,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * The format `iceberg-py` where Iceberg is installed: Spark's own Python data source of that name,
- * which knows the catalogs of the session and every mode of `save`. Elsewhere it is that source as
- * it is.
+ * The format `iceberg-py`. With Iceberg installed, Spark's own Python data source of this name also
+ * supports the session's catalogs and every mode of `save`; otherwise it is unchanged.
  */
 public class IcebergPyFormat
     extends PythonDataSourceV2 implements CreatableRelationProvider, DataSourceRegister {
@@ -31,7 +30,7 @@ public class IcebergPyFormat
   private IcebergPyFormat pinned;
 
   public String shortName() { return NAME; }
-  /** Whatever name it was asked for by: Python knows this one. */
+  /** Python knows only this name, whatever name the user asked for. */
   public void setShortName(String name) { super.setShortName(NAME); }
 
   public PythonDataSourceCreationResult getOrCreateDataSourceInPython(
@@ -44,7 +43,8 @@ public class IcebergPyFormat
   }
 
   /**
-   * The same Python object, for a scan of other columns: Spark keeps the first plan of a source's.
+   * Return a format with the same Python object, for a scan of other columns, because Spark keeps
+   * the first plan of a source object.
    */
   IcebergPyFormat forOtherColumns() {
     IcebergPyFormat format = new IcebergPyFormat();
@@ -59,7 +59,7 @@ public class IcebergPyFormat
         : super.getTable(schema, partitioning, properties);
   }
 
-  /** Types that Iceberg has not are refused where they are converted, by the names of columns. */
+  /** The conversion refuses types that Iceberg lacks, and names the columns. */
   public boolean supportsDataType(DataType type) { return true; }
 
   public BaseRelation createRelation(
@@ -82,18 +82,18 @@ public class IcebergPyFormat
         Identifier.of((String[]) namespace.toArray(new String[namespace.size()]), there.name())));
   }
 
-  /** The options, and where they name a table of one of the session's catalogs, how to open it. */
+  /** Return the options; if they name a table of the session's catalogs, with how to open it. */
   private static Map named(Map options) {
     return IcebergPyQuestions.sourceOptions(IcebergPyBridge.session(), options).options();
   }
-  /** With the names of options as they were written. */
+  /** Return the options, with their names as the user wrote them. */
   private static Map asJava(scala.collection.immutable.Map parameters) {
     return new HashMap(scala.jdk.javaapi.CollectionConverters.asJava(
         parameters instanceof CaseInsensitiveMap ? ((CaseInsensitiveMap) parameters).originalMap()
                                                  : parameters));
   }
 
-  /** Whether Iceberg is installed in the session, and a read or write does not decline it. */
+  /** Return whether Iceberg is installed, and the read or write does not decline it. */
   private static boolean isServed(CaseInsensitiveStringMap options) {
     return isInstalled() && !"false".equalsIgnoreCase(options.get("native"));
   }

@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Has Spark's Python data source read hidden columns where a query names them. */
+/** Makes Spark's Python data source read hidden columns that a query names. */
 class IcebergPyFormatScanBuilder implements ScanBuilder, SupportsPushDownRequiredColumns {
   private final IcebergPyFormatTable table;
   private final CaseInsensitiveStringMap options;

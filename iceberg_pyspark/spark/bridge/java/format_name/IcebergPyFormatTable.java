@@ -11,8 +11,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * A table of the format: with hidden columns, and Spark hands its writes over whole, with their
- * mode, instead of refusing the modes that need a catalog.
+ * A table of the format, with hidden columns. Spark passes writes on as a whole, with their mode,
+ * instead of refusing the modes that need a catalog.
  */
 public class IcebergPyFormatTable extends PythonTable implements SupportsMetadataColumns {
   private final IcebergPyFormat format;
@@ -26,13 +26,13 @@ public class IcebergPyFormatTable extends PythonTable implements SupportsMetadat
 
   public Set capabilities() {
     Set all = new HashSet(super.capabilities());
-    // a view may outlast uninstall()
+    // a view may still exist after uninstall()
     if (IcebergPyFormat.isInstalled() && all.remove(TableCapability.BATCH_WRITE))
       all.add(TableCapability.V1_BATCH_WRITE);
     return all;
   }
 
-  /** Asked where a name is none of the other columns'. */
+  /** Spark calls this if a name is not one of the other columns. */
   public MetadataColumn[] metadataColumns() {
     if (!IcebergPyFormat.isInstalled()) return new MetadataColumn[0];
     StructType hidden = (StructType) DataType.fromJson(
@@ -46,7 +46,7 @@ public class IcebergPyFormatTable extends PythonTable implements SupportsMetadat
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return new IcebergPyFormatScanBuilder(this, options);
   }
-  /** Of all columns, as Python gives them, and of hidden ones. */
+  /** Return a builder for all columns, as Python returns them, and for hidden columns. */
   ScanBuilder newScanBuilder(StructType hidden, CaseInsensitiveStringMap options) {
     if (hidden.isEmpty()) return super.newScanBuilder(options);
     StructType all = new StructType(schema().fields());

@@ -2,7 +2,7 @@ import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.types.StructType;
 
-/** What Spark wants of a save when it is done, and looks up in its cache. */
+/** The relation that Spark expects after a save, and looks up in its cache. */
 public class IcebergPySaved extends BaseRelation {
   private final SQLContext context;
   IcebergPySaved(SQLContext context) { this.context = context; }

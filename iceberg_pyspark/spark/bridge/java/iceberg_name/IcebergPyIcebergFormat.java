@@ -1,4 +1,4 @@
-/** The same by the name that Iceberg's own connector has, where that is not there. */
+/** The same format by the name of Iceberg's own connector, if the connector is missing. */
 public class IcebergPyIcebergFormat extends IcebergPyFormat {
   public String shortName() { return "iceberg"; }
 }

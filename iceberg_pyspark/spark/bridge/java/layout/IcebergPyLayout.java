@@ -4,11 +4,11 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions;
 
-/** Rows laid out for writing: in partitions of about a size, by hash or by range. */
+/** Distributes rows for writing: into partitions of about one size, by hash or by range. */
 public class IcebergPyLayout {
   /**
-   * The rows of a DataFrame in partitions of about a size: by range where the columns have an
-   * order, else by hash. `columns` is a list of theirs, as JSON.
+   * Return the rows of a DataFrame in partitions of about `bytes`: by range if the columns have an
+   * order, else by hash. `columns` is a JSON list of columns.
    */
   public Object rebalanced(
       Object server, Object session, Object frame, String columns, long bytes) {
@@ -23,7 +23,7 @@ public class IcebergPyLayout {
     return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark, plan);
   }
 
-  /** The hash of a column's values: see `IcebergPyMurmur3`. */
+  /** Return the hash of a column's values: see `IcebergPyMurmur3`. */
   public Object murmur3(Object column, String kind) {
     Expression value = org.apache.spark.sql.classic.ExpressionUtils.expression(
         (org.apache.spark.sql.Column) column);

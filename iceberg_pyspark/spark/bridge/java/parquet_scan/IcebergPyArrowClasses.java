@@ -1,6 +1,6 @@
 /**
- * Has the JVM load the classes that read tables of Arrow's, beside whatever else a session begins
- * with: the first table would wait for them for some 0.4 seconds.
+ * Loads the classes that read Arrow tables, while the session starts: otherwise, the first table
+ * would wait for them for some 0.4 seconds.
  */
 class IcebergPyArrowClasses implements Runnable {
   private final byte[] table;
@@ -11,7 +11,7 @@ class IcebergPyArrowClasses implements Runnable {
       read.rows(java.util.Arrays.asList(read.schema.fieldNames()));
       read.close();
     } catch (Throwable e) {
-      // whoever reads a table that matters meets it again, and says so
+      // the reader of a real table gets the same error, and reports it
     }
   }
   static void load(byte[] table) {

@@ -14,15 +14,15 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
- * A table that Python gives, an Arrow IPC stream of one batch; open until it is closed, but what
- * is read of it stays.
+ * A table from Python, as an Arrow IPC stream of one batch. The caller must close the table; rows
+ * that were read before stay valid.
  */
 class IcebergPyArrowTable {
   private final BufferAllocator allocator;
   private final ArrowStreamReader reader;
   private final VectorSchemaRoot columns;
   final StructType schema;
-  /** How many rows there are. */
+  /** The number of rows. */
   final int size;
   private IcebergPyArrowTable(BufferAllocator allocator, ArrowStreamReader reader)
       throws IOException {
@@ -58,7 +58,7 @@ class IcebergPyArrowTable {
     }
   }
 
-  /** The types of some of its columns. */
+  /** Return the schema of some columns. */
   StructType schemaOf(List names) {
     StructType out = new StructType();
     for (int i = 0; i < names.size(); i++) {
@@ -70,11 +70,11 @@ class IcebergPyArrowTable {
   private ColumnVector column(String name) {
     return new ArrowColumnVector((FieldVector) columns.getVector(name));
   }
-  /** Some of its columns, as Spark's rows. */
+  /** Return some columns as Spark's rows. */
   InternalRow[] rows(List names) {
     ColumnVector[] vectors = new ColumnVector[names.size()];
     for (int i = 0; i < vectors.length; i++) vectors[i] = column((String) names.get(i));
-    // it owns nothing: the reader closes the columns
+    // the batch owns nothing, because the reader closes the columns
     ColumnarBatch batch = new ColumnarBatch(vectors, size);
     InternalRow[] out = new InternalRow[size];
     for (int i = 0; i < size; i++) out[i] = batch.getRow(i).copy();

@@ -1,6 +1,6 @@
 /**
- * Broadcasts by the digest of what they hold, the last used of them and so many bytes at most: a
- * broadcast costs more than planning does.
+ * A cache of broadcasts by the digest of their content: the last used ones, up to a number of
+ * bytes. A broadcast costs more than planning.
  */
 class IcebergPyBroadcasts {
   private static final long MOST = 64L << 20;

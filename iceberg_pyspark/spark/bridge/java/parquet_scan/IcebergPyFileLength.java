@@ -3,7 +3,7 @@ import java.util.concurrent.Callable;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 
-/** Asks a file system how long a file is. */
+/** Asks a file system for the length of a file. */
 class IcebergPyFileLength implements Callable {
   private final Configuration conf;
   private final String path;
@@ -13,7 +13,7 @@ class IcebergPyFileLength implements Callable {
     this.path = path;
     this.plannedLength = plannedLength;
   }
-  /** As planned where the file system does not tell: the task that reads the file says why. */
+  /** Return the planned length on failure: the task that reads the file reports the error. */
   public Object call() {
     try {
       Path file = new Path(path);

@@ -4,7 +4,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.BlockLocation;
 import org.apache.hadoop.fs.Path;
 
-/** Asks a file system where the blocks of a file are. */
+/** Asks a file system for the locations of a file's blocks. */
 class IcebergPyHosts implements Callable {
   private static final BlockLocation[] UNKNOWN = new BlockLocation[0];
   private final Configuration conf;
@@ -15,7 +15,7 @@ class IcebergPyHosts implements Callable {
     this.path = path;
     this.size = size;
   }
-  /** Where they are is only a matter of speed: a file system that fails to say it is no error. */
+  /** The locations only affect speed, so a failure of the file system is not an error. */
   public Object call() {
     try {
       Path file = new Path(path);
@@ -27,7 +27,7 @@ class IcebergPyHosts implements Callable {
     }
   }
 
-  /** The hosts that have most of a piece of a file. */
+  /** Return the hosts of the block that has the largest part of a split. */
   static String[] of(BlockLocation[] blocks, long start, long length) {
     BlockLocation best = null;
     long most = 0;

@@ -3,7 +3,7 @@ import org.apache.spark.sql.connector.read.HasPartitionKey;
 import org.apache.spark.sql.execution.datasources.FilePartition;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 
-/** Files of one group, whose key the driver plans by; executors get a class of Spark's own. */
+/** The files of one group, with the key for the driver; executors get Spark's own class. */
 public class IcebergPyKeyedPartition extends FilePartition implements HasPartitionKey {
   private final transient InternalRow key;
   IcebergPyKeyedPartition(int index, PartitionedFile[] files, InternalRow key) {

@@ -1,11 +1,11 @@
 import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
-/** A number of the driver's that Spark's UI shows at a scan: what it is of, and its value. */
+/** A number from the driver that Spark's UI shows at a scan. */
 public class IcebergPyMetric extends CustomSumMetric implements CustomTaskMetric {
   private final String name, description;
   private final long value;
-  /** For Spark's UI, which only adds values up. */
+  /** For Spark's UI, which only adds values. */
   public IcebergPyMetric() { this("", "", 0); }
   IcebergPyMetric(String name, String description, long value) {
     this.name = name;

@@ -1,7 +1,7 @@
 import java.util.Map;
 import org.apache.spark.sql.connector.read.Scan;
 
-/** The same of ORC files, whose columns are found by name. */
+/** ORC files that Python planned; their columns are found by name. */
 public class IcebergPyOrcFiles extends IcebergPyParquetFiles {
   IcebergPyOrcFiles(org.apache.spark.sql.classic.SparkSession session, Map description,
       IcebergPyPlannedFiles files) {

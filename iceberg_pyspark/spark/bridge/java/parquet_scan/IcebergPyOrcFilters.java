@@ -20,20 +20,20 @@ import org.apache.spark.sql.types.StringType$;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * What of a query's conditions may skip row groups of ORC files, by their statistics and bloom
- * filters: comparisons of whole numbers, texts and days with literals. Spark evaluates the
- * conditions themselves on every row that is left.
+ * Selects conditions of a query that may skip row groups of ORC files, by statistics and bloom
+ * filters: comparisons of integers, strings and dates with literals. Spark evaluates the conditions
+ * themselves on every remaining row.
  *
- * Nothing else is compared there as Spark does it. A zero is not the other zero, not a number is
- * not the largest, and whoever wrote a file may have left it out of the bounds; nulls of structs
- * are no nulls of their fields; times are compared in the zone of whoever reads.
+ * ORC compares no other values as Spark does. The two zeros differ, NaN is not the largest number,
+ * and a writer may have left NaN out of the bounds; null structs are not nulls of their fields;
+ * timestamps are compared in the time zone of the reader.
  */
 class IcebergPyOrcFilters {
   private static final int MOST_VALUES = 100;
   private static final long FIRST_DAY = LocalDate.of(1601, 1, 1).toEpochDay();
   private static final long LAST_DAY = LocalDate.of(9998, 12, 31).toEpochDay();
 
-  /** Weaker than the filters together; `columns` are those that are read. */
+  /** Return filters that are weaker than all `filters` together; `columns` are the read columns. */
   static Filter[] skipping(Filter[] filters, StructType columns) {
     List out = new ArrayList();
     for (int i = 0; i < filters.length; i++) {
@@ -43,7 +43,7 @@ class IcebergPyOrcFilters {
     return (Filter[]) out.toArray(new Filter[0]);
   }
 
-  /** What every row of the filter fulfils; null if nothing is known. */
+  /** Return a filter that every row of `f` satisfies; null if none is known. */
   private static Filter weaker(Filter f, StructType columns) {
     if (f instanceof And) {
       Filter left = weaker(((And) f).left(), columns), right = weaker(((And) f).right(), columns);
@@ -81,7 +81,7 @@ class IcebergPyOrcFilters {
     return bound == null ? null : new EqualTo(name, bound);
   }
 
-  /** One of some values, of which a null equals nothing; of many, and of days, by their bounds. */
+  /** Return a filter for a list of values; use the bounds of long lists and of dates. */
   private static Filter in(String name, Object[] values, StructType columns) {
     List notNull = new ArrayList();
     for (int i = 0; i < values.length; i++) {
@@ -109,8 +109,9 @@ class IcebergPyOrcFilters {
   }
 
   /**
-   * A value to compare with, null if it is not one that ORC compares as Spark does. A day comes and
-   * goes as a time in the zones of two JVMs, each of which may lack it and take the next for it.
+   * Return a value for the comparison, or null if ORC compares it differently from Spark. A date
+   * becomes a timestamp and a date again in the time zones of two JVMs, each of which may lack this
+   * date and use the next one, so `side` moves a date by two days.
    */
   private static Object bound(String name, Object value, StructType columns, int side) {
     DataType type = type(name, columns);
@@ -130,7 +131,9 @@ class IcebergPyOrcFilters {
     return day < FIRST_DAY || day > LAST_DAY ? null : LocalDate.ofEpochDay(day + 2 * side);
   }
 
-  /** Of a column with a plain name, which is no path to a field of a struct; else null. */
+  /**
+   * Return the type of a column with a plain name, which is no path to a struct field; else null.
+   */
   private static DataType type(String name, StructType columns) {
     if (!name.matches("[A-Za-z0-9_]+") || !Arrays.asList(columns.fieldNames()).contains(name))
       return null;
@@ -138,8 +141,8 @@ class IcebergPyOrcFilters {
   }
 
   /**
-   * Whether a text stands among all others where its bytes stand, as Spark compares: ORC compares
-   * code units, in which what needs two of them stands before the last of those that need one.
+   * Return whether a text has the same order by bytes, as Spark compares, and by UTF-16 code units,
+   * as ORC compares: surrogate pairs sort before the last single code units.
    */
   private static boolean isOrderedAsBytes(String text) {
     for (int i = 0; i < text.length(); i++)

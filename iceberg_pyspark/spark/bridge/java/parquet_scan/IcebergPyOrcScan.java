@@ -9,14 +9,14 @@ import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.util.SerializableConfiguration;
 
-/** The same of ORC files. */
+/** A scan of ORC files. */
 public class IcebergPyOrcScan extends IcebergPyParquetScan {
   IcebergPyOrcScan(IcebergPyOrcFiles table, org.apache.spark.sql.sources.Filter[] filters,
       Map question, IcebergPySplits splits, Map statistics) {
     super(table, filters, question, splits, statistics);
   }
 
-  /** That of Spark's own scan of ORC files, which takes names as they are written. */
+  /** Create the readers of Spark's own ORC scan, with case-sensitive column names. */
   PartitionReaderFactory newReaders() {
     SQLConf conf = table.session.sessionState().conf().clone();
     conf.setConfString("spark.sql.caseSensitive", "true");
@@ -27,8 +27,9 @@ public class IcebergPyOrcScan extends IcebergPyParquetScan {
   }
 
   /**
-   * What the file system says: no entry tells where the stripes of an ORC file are, those beyond a
-   * size that is too small would be left out, and Spark takes an empty file for one without rows.
+   * Ask the file system for the lengths: no manifest entry has the positions of stripes, and
+   * stripes beyond a recorded size that is too small would be left out. Spark reads an empty file
+   * as a file without rows, so an empty file is an error.
    */
   long[] lengths(IcebergPyPlannedFiles files) {
     Configuration hadoop = hadoop();

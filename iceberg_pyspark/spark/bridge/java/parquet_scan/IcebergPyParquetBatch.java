@@ -23,7 +23,7 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * Chosen files as tasks of Spark's own: its classes alone travel to executors, which know none of
+ * Planned files as Spark's own tasks: only Spark's classes are sent to executors, which do not have
  * ours.
  */
 class IcebergPyParquetBatch implements Batch {
@@ -39,8 +39,8 @@ class IcebergPyParquetBatch implements Batch {
   public PartitionReaderFactory createReaderFactory() { return scan.readers(); }
 
   /**
-   * Cut and packed as Spark does it for files of its own, in the order of the plan; where files
-   * are grouped, those of each group by themselves.
+   * Split and pack files as Spark does with its own files, in the order of the plan; if files are
+   * grouped, each group separately.
    */
   public synchronized InputPartition[] planInputPartitions() {
     if (tasks == null) tasks = plan();
@@ -75,9 +75,9 @@ class IcebergPyParquetBatch implements Batch {
   }
 
   /**
-   * The pieces of each task: in the order of the plan, since rows of neighbours are alike, which
-   * aggregates and shuffles of a task's rows gain by; the largest first, as Spark packs its own,
-   * where that takes a tenth less of tasks.
+   * Return the splits of each task. Splits stay in the order of the plan, because neighbours have
+   * similar rows, which makes aggregations and shuffles cheaper; but if this takes over a tenth
+   * more tasks, the largest splits come first, as in Spark.
    */
   private List packDensely(
       org.apache.spark.sql.classic.SparkSession spark, List pieces, long most) {
@@ -87,7 +87,7 @@ class IcebergPyParquetBatch implements Batch {
     List dense = pack(spark, bySize, most);
     return inOrder.size() <= dense.size() + dense.size() / 10 ? inOrder : dense;
   }
-  /** The pieces of each task, as Spark packs its own, unless a file counts for more or less. */
+  /** Pack splits into tasks like Spark, unless the open cost of a file differs from Spark's. */
   private List pack(org.apache.spark.sql.classic.SparkSession spark, List pieces, long most) {
     List out = new ArrayList();
     SQLConf conf = spark.sessionState().conf();
@@ -114,7 +114,7 @@ class IcebergPyParquetBatch implements Batch {
     return out;
   }
 
-  /** The blocks of each file; none where their places do not matter. */
+  /** Return the blocks of each file; empty if their locations do not matter. */
   private BlockLocation[][] blocks(org.apache.spark.sql.classic.SparkSession spark) {
     BlockLocation[][] out = new BlockLocation[files.paths.length][];
     Arrays.fill(out, new BlockLocation[0]);
@@ -138,7 +138,7 @@ class IcebergPyParquetBatch implements Batch {
     return out;
   }
 
-  /** The answers of file systems to questions, of which a few run at a time. */
+  /** Return the answers of file systems; a few questions run at the same time. */
   static Object[] answers(Callable[] questions) {
     Object[] out = new Object[questions.length];
     if (out.length == 0) return out;
@@ -159,7 +159,7 @@ class IcebergPyParquetBatch implements Batch {
   }
 
   private void addPieces(int file, long size, long most, BlockLocation[] blocks, List pieces) {
-    // by way of Hadoop's path, which knows what of a location is to be escaped
+    // Hadoop's path knows which characters of a location must be escaped
     SparkPath path = SparkPath.fromPath(new Path(files.paths[file]));
     for (long start = 0; start < size; start += most) {
       long length = Math.min(most, size - start);
@@ -169,7 +169,7 @@ class IcebergPyParquetBatch implements Batch {
     }
   }
 
-  /** As its scan, whatever files run-time filters left: Spark compares those filters itself. */
+  /** Equal if the scans are equal, whatever runtime filters left: Spark compares those itself. */
   public boolean equals(Object other) {
     return other instanceof IcebergPyParquetBatch
         && ((IcebergPyParquetBatch) other).scan.equals(scan);

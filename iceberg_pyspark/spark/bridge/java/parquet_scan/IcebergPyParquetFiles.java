@@ -13,7 +13,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * Parquet files that Python chose: a table of the columns to read and of the constants about each
+ * Parquet files that Python planned: a table of the columns to read, and of the constants of each
  * file.
  */
 public class IcebergPyParquetFiles implements IcebergPyFiles {
@@ -24,18 +24,18 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   /** Equal for equal files, columns and constants. */
   final String key;
   final IcebergPyPlannedFiles files;
-  /** What to read of the files, each column with its field id. */
+  /** The columns to read from the files, each with its field id. */
   final StructType columns;
-  /** Of the columns that are read those without a null. */
+  /** The names of the read columns that contain no null. */
   private final List neverNull;
-  /** Hadoop's options, for these files alone. */
+  /** Hadoop's options for these files only. */
   final Map options;
   final long rows;
-  /** Of the columns that run-time filters may skip files by, what the table calls them. */
+  /** The table's names of the columns by which runtime filters may skip files. */
   final Map filterNames;
-  /** Numbers of the plan by their names. */
+  /** Metrics of the plan, by name. */
   final Map planNumbers;
-  /** What the rows of each file are sorted by. */
+  /** The order of the rows in each file. */
   private final List sortedBy;
   /** `description` is a `ParquetRelation` of bridge/calls.py. */
   IcebergPyParquetFiles(org.apache.spark.sql.classic.SparkSession session, Map description,
@@ -53,14 +53,14 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
     sortedBy = (List) description.get("sorted_by");
   }
   public String name() { return table; }
-  /** Spark's reader gives constants after all that it reads. */
+  /** Spark's reader returns the constants after all columns that it reads. */
   public StructType schema() {
     StructType all = columns;
     StructField[] constants = files.constantSchema.fields();
     for (int i = 0; i < constants.length; i++) all = all.add(constants[i]);
     return all;
   }
-  /** Without the metadata of fields, which is for the reader alone. */
+  /** Return the columns without the metadata of fields, which only the reader needs. */
   public Column[] columns() {
     StructField[] fields = schema().fields();
     Column[] out = new Column[fields.length];
@@ -73,7 +73,7 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   public String[] paths() { return files.paths; }
   public long rows() { return rows; }
   public boolean isGrouped() { return files.keys != null; }
-  /** What a task would read of several files, or of pieces of one, is in no order. */
+  /** Empty if a task reads several files or splits, because their rows are in no order. */
   public List sortedBy(IcebergPySplits splits) {
     long most = splits.mostBytes(session, files.sizes);
     boolean one = new HashSet(Arrays.asList(files.keys)).size() == files.keys.length;

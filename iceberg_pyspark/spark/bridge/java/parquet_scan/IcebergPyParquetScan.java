@@ -22,7 +22,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Parquet files as Spark scans them, fewer of them once a filter is known while a query runs. */
+/** A scan of Parquet files by Spark's reader; filters that become known at run time skip files. */
 public class IcebergPyParquetScan
     implements Scan, SupportsRuntimeV2Filtering, SupportsReportStatistics {
   private static final int MOST_VALUES = 10000;
@@ -47,9 +47,12 @@ public class IcebergPyParquetScan
         + ", PushedFilters: " + Arrays.toString(filters)
         + ", ReadSchema: " + table.columns.catalogString();
   }
-  /** A batch never changes: Spark asks again once it has given run-time filters. */
+  /** A batch never changes: after runtime filters, Spark asks for the batch again. */
   public Batch toBatch() { return batch; }
-  /** Said for all files at once: else Spark cuts and packs them to ask about each task. */
+  /**
+   * Answer for all files at once; otherwise, Spark would split and pack them to ask about each
+   * task.
+   */
   public Scan.ColumnarSupportMode columnarSupportMode() {
     return readers().supportColumnarReads(null) ? Scan.ColumnarSupportMode.SUPPORTED
                                                 : Scan.ColumnarSupportMode.UNSUPPORTED;
@@ -59,7 +62,7 @@ public class IcebergPyParquetScan
     if (readers == null) readers = newReaders();
     return readers;
   }
-  /** That of Spark's own scan of Parquet files, which itself is no part of the plan. */
+  /** Create the readers of Spark's own Parquet scan, which itself is not in the plan. */
   PartitionReaderFactory newReaders() {
     scala.collection.immutable.Seq none = IcebergPyBridge.seq(new ArrayList());
     Batch sparks = (Batch) IcebergPyInternals.parquetScan(new Object[] {table.session, hadoop(),
@@ -67,9 +70,9 @@ public class IcebergPyParquetScan
         CaseInsensitiveStringMap.empty(), scala.Option.empty(), none, none});
     return sparks.createReaderFactory();
   }
-  /** The lengths of files that are to be cut and read. */
+  /** Return the lengths of the files for splits. */
   long[] lengths(IcebergPyPlannedFiles files) { return files.sizes; }
-  /** Hadoop's configuration of the session, with the options of these files. */
+  /** Return the session's Hadoop configuration with the options of these files. */
   Configuration hadoop() { return IcebergPyConfiguration.of(table.session, table.options); }
   public Statistics estimateStatistics() {
     return new IcebergPyStatistics(
@@ -82,7 +85,7 @@ public class IcebergPyParquetScan
   public CustomTaskMetric[] reportDriverMetrics() {
     return (CustomTaskMetric[]) metrics().toArray(new CustomTaskMetric[0]);
   }
-  /** Names and texts are those of Iceberg's own scans, as far as they have the same. */
+  /** Names and texts are the same as in Iceberg's own scans, if these have the metric. */
   private List metrics() {
     IcebergPyPlannedFiles now = batch.files;
     List out = new ArrayList();
@@ -118,7 +121,7 @@ public class IcebergPyParquetScan
     return (NamedReference[]) out.toArray(new NamedReference[0]);
   }
 
-  /** Filters the planned files, whatever an earlier run of the query has left of them. */
+  /** Filter all planned files again, because a query may run several times. */
   public void filter(Predicate[] predicates) {
     IcebergPyPlannedFiles files = table.files;
     boolean[] keeps = new boolean[files.paths.length];
@@ -137,7 +140,7 @@ public class IcebergPyParquetScan
     if (!conditions.isEmpty() && any(keeps)) keepByQuestion(files, conditions, keeps);
     batch = new IcebergPyParquetBatch(this, files.only(keeps));
   }
-  /** What a column is to be one of, of a filter that says so; null for any other. */
+  /** Return the values to which a filter restricts one column; null for any other filter. */
   private static List valuesOf(Predicate predicate) {
     List all = new ArrayList(Arrays.asList(predicate.children()));
     if (!predicate.name().equals("IN") || !(all.get(0) instanceof NamedReference)) return null;
@@ -145,7 +148,7 @@ public class IcebergPyParquetScan
     List values = new ArrayList();
     for (int i = 0; i < all.size(); i++) {
       if (!(all.get(i) instanceof LiteralValue)) return null;
-      // a null equals nothing
+      // null equals nothing
       if (((LiteralValue) all.get(i)).value() != null) values.add(all.get(i));
     }
     return values;
@@ -170,7 +173,7 @@ public class IcebergPyParquetScan
     }
   }
 
-  /** The filter as the rule describes conditions; of very many values only their bounds. */
+  /** Describe a filter as the rule describes conditions; very many values become their bounds. */
   private static Map describe(String name, List literals) {
     Map column = IcebergPyQuestions.columnPath(IcebergPyBridge.list(new Object[] {name}));
     List args = new ArrayList();
@@ -197,7 +200,7 @@ public class IcebergPyParquetScan
     return ((Comparable) ((LiteralValue) a).value()).compareTo(((LiteralValue) b).value());
   }
 
-  /** Python plans again, by the question of the scan and these conditions. */
+  /** Ask Python to plan again, with the question of the scan and these conditions. */
   private void keepByQuestion(IcebergPyPlannedFiles files, List conditions, boolean[] keeps) {
     List locations = IcebergPyQuestions.scanRuntimeFilter(question, conditions).locations();
     if (locations == null) return;

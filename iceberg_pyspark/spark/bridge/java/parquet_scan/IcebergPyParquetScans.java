@@ -21,19 +21,19 @@ import org.apache.spark.sql.types.IntegerType$;
 import org.apache.spark.sql.types.ObjectType;
 
 /**
- * What Python makes of data files for Spark's own Parquet and ORC readers: relations, and
- * conditions that keep live rows.
+ * Builds relations of data files for Spark's own Parquet and ORC readers, and conditions that keep
+ * live rows.
  */
 public class IcebergPyParquetScans {
   private final IcebergPyBroadcasts broadcasts = new IcebergPyBroadcasts();
 
-  /** Begin to load what reads tables of files, by a table like them. */
+  /** Start to load the classes that read tables of files, by reading an example. */
   public void prepare(byte[] files) { IcebergPyArrowClasses.load(files); }
 
   /**
-   * A DataFrame over chosen files of a format, to build plans with: `IcebergPyRule` puts scans in
-   * the place of its relation, which itself reads nothing. `description` is a `ParquetRelation` of
-   * bridge/calls.py, `files` the table of the files.
+   * Return a DataFrame over planned files of one format, for building plans. The relation itself
+   * reads nothing: `IcebergPyRule` replaces it by a scan. `description` is a `ParquetRelation` of
+   * bridge/calls.py, `files` the table of files.
    */
   public Object relation(Object session, String description, byte[] files)
       throws com.fasterxml.jackson.core.JsonProcessingException {
@@ -54,7 +54,7 @@ public class IcebergPyParquetScans {
     return DataSourceV2Relation$.MODULE$.create(table, scala.Option.empty(), scala.Option.empty());
   }
 
-  /** The text of an answer, and such a plan as its only part. */
+  /** Return the text of an answer, and a plan of such a relation as its only part. */
   public List answer(Object session, String description, byte[] files, String outputs, String text)
       throws com.fasterxml.jackson.core.JsonProcessingException,
              org.apache.spark.sql.catalyst.parser.ParseException {
@@ -63,8 +63,8 @@ public class IcebergPyParquetScans {
     return IcebergPyBridge.list(new Object[] {text, part});
   }
   /**
-   * The plan of columns made of such a relation's; `outputs` are `SelectedColumn`s of
-   * bridge/calls.py. To rename columns takes no analysis, which takes some milliseconds.
+   * Return the plan of columns computed from such a relation; `outputs` are `SelectedColumn`s of
+   * bridge/calls.py. Renamed columns need no analysis, which would take some milliseconds.
    */
   public Object plan(Object session, String description, byte[] files, String outputs)
       throws com.fasterxml.jackson.core.JsonProcessingException,
@@ -94,8 +94,8 @@ public class IcebergPyParquetScans {
   }
 
   /**
-   * The condition that keeps rows whose position is in no bitmap of their file; null if bitmaps of
-   * that digest are not held.
+   * Return the condition that keeps rows whose position is in no bitmap of their file; null if
+   * bitmaps with this digest are not cached.
    */
   public Object cachedLiveRows(Object plan, String digest, boolean wide) {
     Object broadcast = broadcasts.get(digest);
@@ -103,8 +103,8 @@ public class IcebergPyParquetScans {
   }
 
   /**
-   * The same; the bitmaps come as (length, bytes), in order of the files, and are held for the
-   * next plan that needs equal ones.
+   * Return the same condition for new bitmaps. `bitmapBytes` contains (length, bytes) of each file
+   * in order; the bitmaps are cached for later plans with equal ones.
    */
   public Object liveRows(Object session, Object plan, String digest, byte[] bitmapBytes,
       boolean wide) throws java.io.IOException {
@@ -158,7 +158,7 @@ public class IcebergPyParquetScans {
     return new Not(new Coalesce(IcebergPyBridge.seq(
         IcebergPyBridge.list(new Object[] {isDeleted, Literal$.MODULE$.apply(Boolean.FALSE)}))));
   }
-  /** The column of a plan that has a name; null without one. */
+  /** Return the column of a plan with this name, or null if there is none. */
   static Attribute column(Object plan, String name) {
     return (Attribute) IcebergPyParts.byName((LogicalPlan) plan).get(name);
   }

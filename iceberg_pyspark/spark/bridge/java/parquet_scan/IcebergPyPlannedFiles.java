@@ -2,13 +2,13 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.StructType;
 
-/** Files chosen by Python, each with values that all its rows have. */
+/** Files that Python planned, each with values that are constant in the file. */
 class IcebergPyPlannedFiles {
   final StructType constantSchema;
   final String[] paths;
   final long[] sizes;
   final InternalRow[] constants;
-  /** What files are grouped by, for each of them; null where they are not. */
+  /** The grouping key of each file; null if files are not grouped. */
   final InternalRow[] keys;
   private IcebergPyPlannedFiles(StructType constantSchema, String[] paths, long[] sizes,
       InternalRow[] constants, InternalRow[] keys) {
@@ -20,8 +20,8 @@ class IcebergPyPlannedFiles {
   }
 
   /**
-   * Of a table of files, which has the constants about each and, where files are grouped, the keys;
-   * `keys` is null where they are not.
+   * Read a table of files, which contains the constants of each file and, if files are grouped, the
+   * keys. `keys` is null if they are not.
    */
   static IcebergPyPlannedFiles of(byte[] stream, List constants, List keys) {
     IcebergPyArrowTable table = IcebergPyArrowTable.of(stream);
@@ -34,7 +34,7 @@ class IcebergPyPlannedFiles {
     }
   }
 
-  /** Those of the files that are kept, in their order. */
+  /** Return only the files to keep, in their order. */
   IcebergPyPlannedFiles only(boolean[] keeps) {
     int count = 0;
     for (int i = 0; i < keeps.length; i++) count += keeps[i] ? 1 : 0;

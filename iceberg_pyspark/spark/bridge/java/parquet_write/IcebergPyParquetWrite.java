@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** One job of Spark's Parquet writer. */
+/** A job of Spark's Parquet writer. */
 class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
   private final org.apache.spark.sql.classic.SparkSession session;
   private final QueryExecution execution;
@@ -43,8 +43,8 @@ class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
     scala.collection.immutable.Map none =
         scala.collection.immutable.Map$.MODULE$.from(CollectionConverters.asScala(new HashMap()));
     Configuration hadoop = session.sessionState().newHadoopConfWithOptions(optionMap);
-    // Spark's committer, whichever the session names: one that does without a rename may show files
-    // of failed tasks
+    // always Spark's own committer, whatever the session configures: a committer that does not
+    // rename may leave visible files of failed tasks
     FileCommitProtocol committer = commit != null
         ? commit
         : (FileCommitProtocol) new HadoopMapReduceCommitProtocol(job, folder, false);

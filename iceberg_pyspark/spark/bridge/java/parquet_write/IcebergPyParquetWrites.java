@@ -11,9 +11,9 @@ import org.apache.spark.sql.execution.SQLExecution$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Metadata;
 
-/** Spark's own Parquet writer, for rows that Python commits. */
+/** Writes Parquet files with Spark's own writer; Python commits them. */
 public class IcebergPyParquetWrites {
-  /** Columns of a frame as they are to be written: `described` are `WrittenColumn`s of calls.py. */
+  /** Return a frame's columns as they are written; `described` are `WrittenColumn`s of calls.py. */
   public Object columns(Object frame, String described) throws java.io.IOException {
     List all = (List) IcebergPyBridge.JSON.readValue(described, List.class), out = new ArrayList();
     for (int i = 0; i < all.size(); i++) {
@@ -27,16 +27,16 @@ public class IcebergPyParquetWrites {
     }
     return ((org.apache.spark.sql.classic.Dataset) frame).select(IcebergPyBridge.seq(out));
   }
-  /** A column that may hold nulls, whatever the plan knows of it. */
+  /** Return a column that is nullable, whatever the plan knows about it. */
   private static Column nullable(Column column) {
     return org.apache.spark.sql.classic.ExpressionUtils.column(
         new KnownNullable(org.apache.spark.sql.classic.ExpressionUtils.expression(column)));
   }
 
   /**
-   * Write the rows below a folder; `settings` are the session's for this write alone, `options`
-   * Hadoop's and the format's. Without a `commit` of another kind files are moved there once all
-   * are written.
+   * Write the rows into files in a folder. `settings` are session settings for this write only;
+   * `options` are for Hadoop and the format. Without another `commit` protocol, the files are moved
+   * to the folder after all are written.
    */
   public void write(Object frame, String job, String folder, String partitionedBy, String settings,
       String options, Object commit) throws java.io.IOException {

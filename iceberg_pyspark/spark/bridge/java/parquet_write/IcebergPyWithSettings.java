@@ -1,6 +1,6 @@
 import org.apache.spark.sql.execution.SQLExecution$;
 
-/** A body run with a session's settings passed on to its tasks. */
+/** Runs a body with a session's settings, which are passed on to its tasks. */
 class IcebergPyWithSettings extends scala.runtime.AbstractFunction0 {
   private final org.apache.spark.sql.classic.SparkSession session;
   private final scala.Function0 body;

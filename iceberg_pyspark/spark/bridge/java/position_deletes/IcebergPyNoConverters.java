@@ -1,7 +1,7 @@
 import org.apache.parquet.io.api.Converter;
 import org.apache.parquet.io.api.GroupConverter;
 
-/** For rows whose columns are read each by itself. */
+/** For rows whose columns are read separately. */
 class IcebergPyNoConverters extends GroupConverter {
   public Converter getConverter(int field) { return new IcebergPyNoConverter(); }
   public void start() {}

@@ -8,15 +8,15 @@ import org.apache.parquet.schema.PrimitiveType;
 import org.apache.parquet.schema.Type;
 
 /**
- * Which columns of a file are path and position: those with their field ids, and in a file without
- * any ids those with their names, as arrow/formats/file_fields.py finds them.
+ * Finds the columns for path and position: by their field ids, or by name in a file without any
+ * ids, as arrow/formats/file_fields.py does.
  */
 class IcebergPyPositionColumns {
   final PrimitiveType path;
   final PrimitiveType position;
   /** Whether positions have 64 bits. */
   final boolean isLong;
-  /** `place` begins the message of every error. */
+  /** `place` is the beginning of every error message. */
   IcebergPyPositionColumns(MessageType schema, String place) {
     boolean byId = hasIds(schema);
     Map names = new HashMap();

@@ -2,22 +2,22 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
 
-/** What a position delete file says of the data files that it names, or of one of them. */
+/** The deletes in a position delete file, for all data files that it names or for one of them. */
 class IcebergPyPositionFile extends IcebergPyDecoded {
-  /** Whether it is to be read for one data file at a time: then nothing is known of any. */
+  /** Whether the file must be read separately for each data file; then `rows` is empty. */
   boolean isTooLarge = false;
   private Map rows = new HashMap();
 
-  /** The deleted rows of a data file, null where it is not named. */
+  /** Return the deleted rows of a data file, or null if the delete file does not name it. */
   IcebergPyDeletedRows rowsOf(String path) { return (IcebergPyDeletedRows) rows.get(path); }
-  /** The same, to be added to. */
+  /** Return the deleted rows of a data file, to which rows can be added. */
   IcebergPyDeletedRows named(String path) {
     IcebergPyDeletedRows deleted = (IcebergPyDeletedRows) rows.get(path);
     if (deleted == null) rows.put(path, deleted = new IcebergPyDeletedRows());
     return deleted;
   }
 
-  /** Find out what it takes; of more than that of several data files nothing is kept. */
+  /** Measure the memory; above `most`, drop the deletes if they are for several data files. */
   void measure(long most) {
     bytes = 256;
     Iterator entries = rows.entrySet().iterator();

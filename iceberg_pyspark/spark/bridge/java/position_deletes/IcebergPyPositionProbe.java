@@ -2,12 +2,12 @@ import java.util.Map;
 import java.util.function.LongBinaryOperator;
 import org.apache.spark.broadcast.Broadcast;
 
-/** Whether a row is deleted: 1 or 0 by the number of its file and its position there. */
+/** Returns 1 if a row is deleted, else 0, by the number of its file and its position there. */
 class IcebergPyPositionProbe implements LongBinaryOperator {
   private final Map places;
   private long file = -1;
   private IcebergPyDeletedRows rows = null;
-  /** The broadcast is one of `IcebergPyDeleteConditions`. */
+  /** `broadcast` was created by `IcebergPyDeleteConditions`. */
   IcebergPyPositionProbe(Object broadcast) { places = (Map) ((Broadcast) broadcast).value(); }
 
   public long applyAsLong(long ordinal, long position) {

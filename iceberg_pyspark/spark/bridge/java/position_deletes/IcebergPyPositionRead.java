@@ -15,12 +15,10 @@ import org.apache.parquet.io.api.Binary;
 import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.Type;
 
-/**
- * Reads a position delete file, all of it or the rows of one data file, by Parquet's own reader.
- */
+/** Reads all of a position delete file, or the rows of one data file, with Parquet's reader. */
 class IcebergPyPositionRead implements Callable {
   private static final int AT_ONCE = 1 << 12;
-  /** Positions between two looks at the memory they take. */
+  /** The number of positions between two measurements of the memory. */
   private static final int UNMEASURED = 1 << 18;
   private final Configuration conf;
   private final String location;
@@ -33,7 +31,7 @@ class IcebergPyPositionRead implements Callable {
   private int key = 0;
   private IcebergPyDeletedRows rows = null;
   private long unmeasured = 0;
-  /** Of all data files where `only` is null. */
+  /** If `only` is null, the deletes of all data files are read. */
   IcebergPyPositionRead(
       Configuration conf, String table, String location, String only, boolean verify) {
     this.conf = conf;
@@ -61,7 +59,7 @@ class IcebergPyPositionRead implements Callable {
     try {
       MessageType schema = in.getFileMetaData().getSchema();
       IcebergPyPositionColumns columns = new IcebergPyPositionColumns(schema, place);
-      // a filter names columns by their path, in which a dot parts names
+      // a filter names a column by its path, in which dots separate names
       boolean filters = only != null && columns.path.getName().indexOf('.') < 0;
       if (filters) {
         in.close();
@@ -97,14 +95,14 @@ class IcebergPyPositionRead implements Callable {
     return options.build();
   }
 
-  /** Add the rows of a row group, or what a filter left of it. */
+  /** Add the rows of a row group, or what the filter left of it. */
   private void add(
       long all, IcebergPyPositionColumns columns, ColumnReader paths, ColumnReader numbers) {
     if (paths.getTotalValueCount() < all || numbers.getTotalValueCount() < all)
       throw IcebergPyReadFailure.invalid(place + ": a column is shorter than its row group");
     int withPath = paths.getDescriptor().getMaxDefinitionLevel();
     int withNumber = numbers.getDescriptor().getMaxDefinitionLevel();
-    // of a dictionary the same path is the same object
+    // equal paths from a dictionary are the same object
     Binary last = null, lastPath = null;
     for (long i = 0; i < all && !file.isTooLarge; i++) {
       if (paths.getCurrentDefinitionLevel() < withPath

@@ -5,15 +5,15 @@ import java.util.Map;
 import java.util.concurrent.Callable;
 import org.apache.spark.util.SerializableConfiguration;
 
-/** The deleted rows of one data file, of all its position delete files. */
+/** The deleted rows of one data file, from all its position delete files. */
 class IcebergPyPositionsOfFile implements Callable {
-  /** A row takes two bytes, and some are left for what other data files need at the same time. */
+  /** A row takes two bytes; the rest is for deletes that other data files need at the same time. */
   private static final long MOST_RECORDS = IcebergPyHeldDeletes.MOST / 8 * 3;
   private final Map places;
   private final String path;
   private final int begin;
   private final int end;
-  /** Whether delete files are held as a whole, for all data files that they name. */
+  /** Whether delete files are cached as a whole, for all data files that they name. */
   private final boolean whole;
   IcebergPyPositionsOfFile(Map places, int ordinal) {
     this.places = places;
@@ -37,7 +37,7 @@ class IcebergPyPositionsOfFile implements Callable {
     if (whole || !lasting) return (IcebergPyDeletedRows) call();
     return (IcebergPyDeletedRows) IcebergPyHeldDeletes.get(keys, this);
   }
-  /** Names the file: its store may have another of the same name. */
+  /** Identifies the file by its store too, because another store may have a file of this name. */
   private List key(int number) {
     return Arrays.asList(
         new Object[] {places.get("store"), ((String[]) places.get("locations"))[number],
@@ -50,7 +50,7 @@ class IcebergPyPositionsOfFile implements Callable {
     for (int i = begin; i < end; i++) {
       IcebergPyDeletedRows rows = rowsIn(number(i));
       if (rows != null && one != null) {
-        // what a file says is shared and stays as it is
+        // the cached rows of a file are shared and must not change
         if (all == null) (all = new IcebergPyDeletedRows()).addAll(one);
         all.addAll(rows);
       }

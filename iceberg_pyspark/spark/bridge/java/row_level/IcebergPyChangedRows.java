@@ -19,11 +19,11 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.types.DataType;
 
-/** The rows that a row-level operation changes, as one plan made at once. */
+/** Builds one plan of all rows that a row-level operation changes. */
 class IcebergPyChangedRows {
   private final IcebergPyRowValues values;
   private final List changes, columns;
-  /** Of each change, its values by what they are once their names are resolved beforehand. */
+  /** For each change, the expressions of values whose names were resolved beforehand. */
   private final Map[] resolved;
   IcebergPyChangedRows(IcebergPyRowValues values, List changes, List columns) {
     this.values = values;
@@ -63,7 +63,7 @@ class IcebergPyChangedRows {
     return new Project(IcebergPyBridge.seq(projections), below);
   }
 
-  /** Resolve what a change has where only one side of a join knows the names. */
+  /** Resolve the values of a change whose names only one side of a join knows. */
   private void resolve(int change) {
     resolved[change] = new IdentityHashMap();
     String side = (String) ((Map) changes.get(change)).get("side");
@@ -82,12 +82,12 @@ class IcebergPyChangedRows {
     Expression expression = (Expression) resolved[change].get(value);
     return expression == null ? values.of(value) : expression;
   }
-  /** Any value: no one reads it. */
+  /** Return whether the value is never read, so that any value will do. */
   private static boolean isUnread(Object value) {
     return value instanceof Map && "Unused".equals(((Map) value).get("is"));
   }
 
-  /** Null: always. */
+  /** Return the condition of a change, or null if the change is for every row. */
   private Expression when(int number, Expression fromSource) {
     Map change = (Map) changes.get(number);
     Expression place = (Expression) values.rows.get("_pos"), when = null;

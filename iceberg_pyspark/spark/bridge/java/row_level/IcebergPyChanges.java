@@ -9,11 +9,11 @@ import org.apache.spark.sql.catalyst.expressions.Cast$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.types.DataType;
 
-/** Values that rows are to get, and the rows that a row-level operation changes. */
+/** Computes new values of rows, and the rows that a row-level operation changes. */
 public class IcebergPyChanges {
   /**
-   * The types of values, and whether Spark would store them in columns of other types: [type,
-   * whether] of each. `description` has a list of `Storing` of bridge/calls.py.
+   * Return the type of each value, and whether Spark can store it in a column of another type, as
+   * [type, boolean]. `description` is a list of `Storing` of bridge/calls.py.
    */
   public String storable(Object server, Object session, Object frame, Object target, Object source,
       String description) throws JsonProcessingException {
@@ -43,7 +43,9 @@ public class IcebergPyChanges {
     return IcebergPyBridge.JSON.writeValueAsString(out);
   }
 
-  /** Values as columns of a frame by ids instead of names, so that they mean the same in a join. */
+  /**
+   * Resolve values as columns of a frame by ids, which keep their meaning in a join, unlike names.
+   */
   public IcebergPyExpressions resolve(
       Object server, Object session, Object frame, String description) {
     List expressions = new IcebergPyRowValues(session, frame, frame, null)
@@ -54,8 +56,9 @@ public class IcebergPyChanges {
   }
 
   /**
-   * For each row of a frame the first change that is about it: `description` is a `ChangedRows` of
-   * bridge/calls.py, `target` are the table's rows in the frame, and `source` the other ones.
+   * Apply to each row of a frame the first change that matches the row. `description` is a
+   * `ChangedRows` of bridge/calls.py; `target` has the table's rows in the frame, `source` the
+   * others.
    */
   public Object change(Object server, Object session, Object frame, Object target, Object source,
       String description) {

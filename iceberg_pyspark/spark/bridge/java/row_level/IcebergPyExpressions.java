@@ -2,12 +2,12 @@ import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 
-/** Expressions that Python knows by their numbers, and their description as JSON. */
+/** Expressions that Python knows by number, and their description as JSON. */
 public class IcebergPyExpressions {
   private final List all = new ArrayList();
   private String text;
 
-  /** The number that an expression has from now on. */
+  /** Register an expression and return its number. */
   Integer number(Object expression) {
     all.add(expression);
     return Integer.valueOf(all.size() - 1);

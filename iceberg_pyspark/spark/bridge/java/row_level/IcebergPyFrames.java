@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 
-/** DataFrames, plans, columns and expressions, each made of another. */
+/** Conversions between DataFrames, plans, columns and expressions. */
 class IcebergPyFrames {
   static LogicalPlan plan(Object frame) {
     return ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().analyzed();

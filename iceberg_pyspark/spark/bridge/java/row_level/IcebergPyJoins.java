@@ -40,16 +40,16 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.FileScan;
 
-/** Joins of a table's rows with a source, and what Spark thinks of them beforehand. */
+/** Joins of a table's rows with a source, and estimates about them. */
 public class IcebergPyJoins {
-  /** A source is small beside a table of so many times its rows. */
+  /** A source is small if the table has at least this many times its rows. */
   private static final long FEW = 4;
-  /** What Spark takes a file's name, a position and a key for. */
+  /** Spark's estimate of the size of a file name, a position and a key. */
   private static final long BYTES_OF_A_PLACE = 36;
 
   /**
-   * The equalities that a condition asks for: each a column of the table, its name, and a value of
-   * the source, its type.
+   * Return the equalities in a condition: a column of the table with its name, and a value of the
+   * source with its type.
    */
   public IcebergPyExpressions equiJoinKeys(
       Object session, Object rows, Object source, Object condition) {
@@ -65,7 +65,7 @@ public class IcebergPyJoins {
     return out;
   }
 
-  /** Adds the key of each equality that a condition asks for, whichever side has the column. */
+  /** Add the key of each equality in a condition, whichever side has the column. */
   static void addKeys(
       IcebergPyExpressions out, List keys, Expression condition, AttributeSet ours) {
     List all = IcebergPyParts.conjuncts(condition);
@@ -79,9 +79,9 @@ public class IcebergPyJoins {
   }
 
   /**
-   * Adds a key: the name of a column of the table, it or what it is cast to, a value that it
-   * equals, and the value's type; nothing where it is no column, or the value is not the source's
-   * alone.
+   * Add a key: a column of the table, possibly cast, its name, the value that it equals, and the
+   * value's type. Nothing is added if the first expression is not a column, or if the value does
+   * not depend only on the source.
    */
   static void addKey(
       IcebergPyExpressions out, List keys, Expression column, Expression value, AttributeSet ours) {
@@ -96,10 +96,11 @@ public class IcebergPyJoins {
   }
 
   /**
-   * The rows of a table of so many records and bytes that have a key of the source's, found by a
-   * broadcast of these keys; all rows where Spark would not broadcast them, or little comes of it.
-   * An outer join can broadcast one side only, the wrong one: without this the whole table would be
-   * shuffled. `described` has the keys: a column of the table and a value of the source each.
+   * Return the rows of a table that have a key of the source, by a join with a broadcast of the
+   * keys. Return all rows if Spark would not broadcast the keys, or if the join would save little.
+   * An outer join can broadcast only one side, the wrong one, so the whole table would be shuffled
+   * otherwise. `records` and `bytes` are the table's; `described` is a list of pairs of a table
+   * column and a source value.
    */
   public Object semiJoinOnKeys(Object server, Object session, Object rows, Object source,
       String described, boolean outer, long records, long bytes) {
@@ -111,7 +112,7 @@ public class IcebergPyJoins {
     List equal = (List) IcebergPyObjects.read(server, described);
     IcebergPyRowValues values = new IcebergPyRowValues(session, rows, rows, source);
     LogicalPlan once = IcebergPyFrames.plan(source);
-    // the same rows under other ids: the source itself is joined with what comes out here
+    // the same rows with other ids, because the result is joined with the source itself
     LogicalPlan twice = (LogicalPlan) ((Rule) DeduplicateRelations$.MODULE$)
                             .apply(join(once, once, "inner", null, new HintInfo[2]));
     LogicalPlan again = (LogicalPlan) (Object) ((Join) twice).right();
@@ -142,9 +143,8 @@ public class IcebergPyJoins {
   }
 
   /**
-   * Whether a join of so many records of a table with a source comes out in tasks as even as
-   * rebalancing would make them: Spark shuffles both sides, and so much of the source that no piece
-   * is small and none beyond `most` bytes.
+   * Return whether a join of `records` rows of a table with a source needs no rebalancing: Spark
+   * shuffles both sides, and every task gets from `least` to `most` bytes of the source.
    */
   public boolean needsNoRebalance(
       Object session, Object source, long records, long least, long most) {
@@ -167,8 +167,8 @@ public class IcebergPyJoins {
   }
 
   /**
-   * A join, its condition by the names of both sides; where rows of the table that meet none are
-   * kept, a column "__ice_source" that is null for them.
+   * Join the rows with a source, by a condition on the names of both sides. If unmatched rows of
+   * the table are kept, the column "__ice_source" is null for them.
    */
   public Object joined(Object session, Object rows, Object source, Object condition, String kind) {
     LogicalPlan right = IcebergPyFrames.plan(source);
@@ -184,8 +184,8 @@ public class IcebergPyJoins {
   }
 
   /**
-   * Whether a DataFrame gives the same rows each time, and few bytes of them as far as Spark can
-   * tell.
+   * Return whether a DataFrame returns the same rows each time, and at most `most` bytes by Spark's
+   * estimate.
    */
   public boolean fits(Object frame, long most) {
     LogicalPlan plan =
@@ -200,8 +200,8 @@ public class IcebergPyJoins {
     return true;
   }
   /**
-   * Whether Spark joins a DataFrame by the groups that its files are in, and reading it again gives
-   * the same rows: no more than one scan, whose groups a cache would hide.
+   * Return whether Spark joins a DataFrame by the groups of its files, and the DataFrame returns
+   * the same rows each time. It must be a single scan, whose groups a cache would hide.
    */
   public boolean comesInGroups(Object frame) {
     LogicalPlan plan = IcebergPyFrames.plan(frame);
@@ -220,7 +220,7 @@ public class IcebergPyJoins {
         && ((IcebergPyScan) scan).outputPartitioning() instanceof KeyGroupedPartitioning
         && fits(frame, Long.MAX_VALUE);
   }
-  /** Which rows a limit leaves is open, and may be others the next time. */
+  /** A limit may select other rows the next time. */
   private static boolean isLimited(LogicalPlan plan) {
     if (plan instanceof GlobalLimit || plan instanceof LocalLimit) return true;
     scala.collection.Iterator it = plan.children().iterator();
@@ -229,8 +229,8 @@ public class IcebergPyJoins {
     return false;
   }
   /**
-   * Rows of memory and of files that were listed; not what a database has at the moment it is
-   * asked.
+   * Return whether a leaf reads rows in memory or listed files, and not the current rows of a
+   * database.
    */
   private static boolean isLasting(LogicalPlan leaf) {
     if (leaf instanceof LogicalRelation)

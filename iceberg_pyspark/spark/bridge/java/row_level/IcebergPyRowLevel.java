@@ -15,16 +15,16 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
-/** Statements that change rows, and the rows of the tables that they are about. */
+/** Statements that change rows, and the rows of their tables. */
 public class IcebergPyRowLevel {
   /**
-   * A table's rows as a DataFrame, at the state its facts name; where the statement `like` knows a
-   * column of a name, with the id it has there.
+   * Return a table's rows as a DataFrame, at the state of `facts`. Columns that the statement
+   * `like` also has keep their ids in the statement.
    */
   public Object tableFrame(Object session, String facts, IcebergPyStatement like) {
     LogicalPlan plan = DataSourceV2Relation$.MODULE$.create(
         new IcebergPyTable(new IcebergPyTableFacts(IcebergPyBridge.values(facts))),
-        // it is what Spark finds the functions in that the rows are partitioned by
+        // Spark looks up the functions of the partitioning in this catalog
         scala.Option.apply(IcebergPyFunctions.INSTANCE), scala.Option.empty());
     if (like != null) plan = withIdsOf(plan, like.columns);
     return IcebergPyFrames.frame(session, plan);
@@ -49,13 +49,12 @@ public class IcebergPyRowLevel {
     return new Project(IcebergPyBridge.seq(columns), plan);
   }
 
-  /** The session's settings for writes, and what a snapshot says of the application. */
+  /**
+   * Return the session's settings for writes, and the application's entries in a snapshot summary.
+   */
   public String environment() { return IcebergPyBridge.json(IcebergPyCommand.environment()); }
 
-  /**
-   * The condition of a plan that begins with a filter, described; null if there is more to it than
-   * its rows tell.
-   */
+  /** Describe the condition of a plan that begins with a filter; null for any other plan. */
   public String condition(Object analysedPlan) {
     LogicalPlan plan = (LogicalPlan) analysedPlan;
     if (!(plan instanceof Filter)) return null;
@@ -65,12 +64,12 @@ public class IcebergPyRowLevel {
         IcebergPyFilters.describe((Expression) (Object) ((Filter) plan).condition()));
   }
 
-  /** A statement that changes rows, taken apart. */
+  /** Return the parts of a statement that changes rows. */
   public IcebergPyStatement statement(Object plan) {
     return new IcebergPyStatement((LogicalPlan) plan);
   }
 
-  /** Whether a plan reads a table of ours. */
+  /** Return whether a plan reads an Iceberg table. */
   public boolean readsIceberg(Object plan) { return reads((LogicalPlan) plan); }
   static boolean reads(LogicalPlan plan) {
     List plans = new ArrayList();

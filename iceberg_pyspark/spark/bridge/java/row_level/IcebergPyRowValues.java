@@ -14,13 +14,13 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.types.DataType;
 
-/** Expressions of the values that Python describes: bridge/values.py has their kinds. */
+/** Expressions for the values that Python describes; bridge/values.py defines their kinds. */
 class IcebergPyRowValues {
   private final Object session, frame, target, source;
   /** The target's columns by name. */
   final Map rows;
 
-  /** Of rows of `frame`, which is made of those of the target and of a source, null without. */
+  /** For rows of `frame`, which combines the rows of the target and of a source (or null). */
   IcebergPyRowValues(Object session, Object frame, Object target, Object source) {
     this.session = session;
     this.frame = frame;
@@ -38,7 +38,7 @@ class IcebergPyRowValues {
     return attributes;
   }
 
-  /** A value whose names are yet to be resolved; a column is Spark's own. */
+  /** Return the expression of a value, with unresolved names; columns are Spark's own. */
   Expression of(Object value) {
     if (value instanceof org.apache.spark.sql.Column)
       return IcebergPyFrames.expression(session, value);
@@ -74,8 +74,8 @@ class IcebergPyRowValues {
   }
 
   /**
-   * Values with their names resolved, by ids that mean the same after a join: on the side "source"
-   * or "target" names are of that side alone, without a side (null) of the frame.
+   * Resolve the names of values to ids, which keep their meaning in a join. With the side "source"
+   * or "target", names belong only to this side; with null, to the frame.
    */
   List resolve(List values, String side) {
     List all = new ArrayList(), aliases = new ArrayList();

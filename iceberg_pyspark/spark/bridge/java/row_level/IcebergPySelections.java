@@ -11,11 +11,11 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 
-/** Subqueries of a condition, as sources whose rows a table's must meet. */
+/** Subqueries of a condition, as sources whose rows the table's rows must match. */
 public class IcebergPySelections {
   /**
-   * Each subquery that every selected row is in; Python is told the keys of each, as
-   * `IcebergPyJoins.addKey` has them.
+   * Return each subquery that every selected row must match; the description has the keys of each,
+   * as in `IcebergPyJoins.addKey`.
    */
   public IcebergPySources sources(Object session, Object rows, Object condition) {
     IcebergPySources out = new IcebergPySources();
@@ -30,7 +30,7 @@ public class IcebergPySelections {
     if (!SubqueryExpression$.MODULE$.hasSubquery(expression)) return;
     LogicalPlan plan = IcebergPyFrames.plan(
         IcebergPyFrames.frame(session, new Filter(expression, IcebergPyFrames.plan(rows))));
-    // conditions on columns of both sides come out of the subquery, to where they can be seen
+    // move conditions on columns of both sides out of the subquery, to where they are visible
     plan = (LogicalPlan) ((Rule) PullupCorrelatedPredicates$.MODULE$).apply(plan);
     if (!(plan instanceof Filter)) return;
     AttributeSet ours = IcebergPyFrames.plan(rows).outputSet();

@@ -20,11 +20,11 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
 /**
- * A DELETE, UPDATE or MERGE as Spark has analysed it, taken apart: Python is told a
+ * The parts of a DELETE, UPDATE or MERGE that Spark has analysed. The description for Python is an
  * `AnalysedStatement` of bridge/protocol/statements.py, with numbers for expressions.
  */
 public class IcebergPyStatement extends IcebergPyExpressions {
-  /** The columns of the table as the statement's expressions know them. */
+  /** The columns of the table, as the statement's expressions refer to them. */
   final scala.collection.immutable.Seq columns;
   private LogicalPlan source;
 
@@ -57,12 +57,12 @@ public class IcebergPyStatement extends IcebergPyExpressions {
     description.put("reads_iceberg", Boolean.valueOf(readsIceberg(plan)));
     describe(description);
   }
-  /** The rows that a MERGE reads. */
+  /** Return the rows that a MERGE reads. */
   public Object source(Object session) { return IcebergPyFrames.frame(session, source); }
 
   private boolean readsIceberg(LogicalPlan plan) {
     boolean ours = source != null && IcebergPyRowLevel.reads(source);
-    // plans of subqueries are optimized: rows that Python reads for us look like anyone's
+    // Spark has optimized these plans, in which rows that Python reads look like any other RDD
     List subqueries = scala.jdk.javaapi.CollectionConverters.asJava(plan.subqueriesAll());
     for (int i = 0; i < subqueries.size(); i++)
       ours |= IcebergPyRowLevel.reads((LogicalPlan) subqueries.get(i))
