@@ -428,7 +428,7 @@ def configure(folder: Path, services: Services) -> None:
 
 
 def local_services(folder: Path) -> Services:
-    """Return the properties of an SQLite database and a local folder."""
+    """Return the services of an SQLite database and a local folder, which need no server."""
     properties = {
         "type": "sql",
         "uri": f"sqlite:///{folder}/catalog.db",

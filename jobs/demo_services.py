@@ -36,9 +36,9 @@ or have those of the tests made, once, by
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """The properties of the demo's catalog;
+    """The connection to the demo's catalog.
 
-    `lasting` if the servers keep running after the demo.
+    `lasting` is true if the servers keep running after the demo.
     """
 
     properties: Mapping[str, str] = field(repr=False)

@@ -106,7 +106,7 @@ def _parse(text: str, path: str) -> Any:
     except RecursionError:
         raise InvalidRequestError(f"configuration {path} is nested too deeply") from None
     except yaml.YAMLError as e:
-        # no cause, and only the line number: the text may contain secrets
+        # raise without the cause and name only the line, because the text may contain secrets
         mark = getattr(e, "problem_mark", None)
         place = f" in line {mark.line + 1}" if mark is not None else ""
         raise InvalidRequestError(f"configuration {path} is no valid YAML{place}") from None

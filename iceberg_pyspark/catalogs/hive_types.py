@@ -1,7 +1,7 @@
 """Hive type names for the columns of a table, which other tools show in Glue and Hive.
 
-Iceberg does not read the type names: its schema is in the metadata file. The names are the same as
-those that Java writes.
+Iceberg does not read the type names: its schema is in the metadata file. Java writes the same
+names.
 """
 
 from __future__ import annotations

@@ -49,17 +49,14 @@ class MetastoreViewCatalog(MetastoreCatalog):
 
     @abstractmethod
     def _publish_view(self, view: LoadedView) -> Outcome[None]:
-        """Store a view's first pointer;
+        """Store a view's first pointer.
 
-        `Refused` if the name already belongs to a view or table.
+        Return `Refused` if a view or a table already has the name.
         """
 
     @abstractmethod
     def _swap_view(self, base: LoadedView, committed: LoadedView) -> Outcome[None]:
-        """Replace a pointer;
-
-        `Refused` with `self._view_conflict` if the pointer is not `base`'s.
-        """
+        """Replace a pointer; `Refused` with `self._view_conflict` if it is not `base`'s."""
 
     def _view_outcome(
         self, identifier: TableIdentifier, new: str, cause: BaseException

@@ -105,7 +105,7 @@ def next_metadata_location(
 
 
 def _file_name(metadata: TableMetadata | ViewMetadata, version: int) -> str:
-    # as in Java
+    # the default codecs are Java's
     default: MetadataCodec = "gzip" if isinstance(metadata, ViewMetadata) else "none"
     codec = metadata_codec(metadata.properties, default)
     return new_metadata_file_name(version, str(uuid.uuid4()), codec)

@@ -35,9 +35,9 @@ _UNDECIDED = ("OperationTimeoutException",)
 
 
 class GlueAnswerError(CatalogError):
-    """An error answer of Glue:
+    """An error answer of Glue.
 
-    `code` is Glue's error code, `is_certain` means that nothing was done.
+    `code` is Glue's error code; `is_certain` means that nothing was done.
     """
 
     def __init__(self, message: str, code: str, is_certain: bool) -> None:

@@ -192,10 +192,7 @@ class HiveCatalog(MetastoreViewCatalog):
         )
 
     def _table(self, identifier: TableIdentifier) -> Struct | None:
-        """Return the metastore's entry of any table or view, Iceberg or not;
-
-        None if there is none.
-        """
+        """Return the metastore's entry of any table or view, or None if there is none."""
         if not is_table_name(identifier):
             return None
         database, name = identifier.namespace[0], identifier.name

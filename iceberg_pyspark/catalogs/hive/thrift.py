@@ -1,6 +1,6 @@
 """The part of the Hive metastore's Thrift interface that this catalog uses.
 
-The names and numbers are those of Hive's hive_metastore.thrift. A struct is a dict by field name.
+The names and numbers come from Hive's hive_metastore.thrift. A struct is a dict by field name.
 Undeclared fields keep their numbers and values and are sent back, because a newer metastore has
 more fields, and a change of a table must not lose those fields.
 """

@@ -24,7 +24,8 @@ def table_storage_properties(
     """Return the storage properties of the table in an answer; `properties` are the catalog's."""
     table_properties = taken_properties(catalog, uri, answer.string_map("config"))
     merged = {**storage_properties(properties), **storage_properties(table_properties)}
-    # these three properties come only from this client, never from the server's `config`
+    # the server's `config` must not set these: credentials have a list of their own, and this
+    # client decides how to renew and to sign
     merged.pop(VENDED_CREDENTIALS, None)
     merged.pop(RENEWAL, None)
     merged.pop(SIGNING, None)

@@ -131,7 +131,7 @@ class TableCache:
         self._entries: OrderedDict[TableIdentifier, _Entry] = OrderedDict()
 
     def get(self, identifier: TableIdentifier) -> tuple[str | None, LoadedTable] | None:
-        """Return a table and its ETag; None if missing, old, or its credentials end soon."""
+        """Return the ETag and the table; None if missing, old, or its credentials end soon."""
         with self._lock:
             entry = self._entries.get(identifier)
             if entry is None:

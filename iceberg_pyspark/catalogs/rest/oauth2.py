@@ -216,7 +216,7 @@ class OAuth2:
             answer = JsonObject(parse_json(response.content, where))
             token, expires_in = answer.string("access_token"), answer.optional_int64("expires_in")
         except InvalidMetadataError:
-            # no cause: the answer may contain a token
+            # raise without the cause: the answer may contain a token
             raise CatalogUnavailableError(
                 f"catalog '{s.catalog}': {where} holds no access_token; check oauth2-server-uri"
             ) from None

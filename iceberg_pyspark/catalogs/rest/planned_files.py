@@ -286,9 +286,9 @@ def _int64s(o: JsonObject, key: str) -> list[int] | None:
 
 
 def _partition(o: JsonObject, type_: types.StructType) -> tuple[Any, ...]:
-    """Return the partition values in the order of the spec;
+    """Return the partition values in the order of the spec.
 
-    Java before 1.11 keys them by field id.
+    Java before 1.11 sends the values by field id.
     """
     value = o.value("partition")
     if value is None and not type_.fields:

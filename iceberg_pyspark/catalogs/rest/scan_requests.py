@@ -30,9 +30,9 @@ from iceberg_pyspark.spec.schema import Schema
 
 _LINEAGE_VERSION = 3
 _UNSENT_TYPES = (types.BinaryType, types.FixedType, types.UUIDType)
-"""Types whose JSON values are strings, which a server may compare as text;
+"""Types whose JSON values are strings, which a server may compare as text.
 
-UUIDs have two orders.
+UUIDs have two possible orders.
 """
 
 

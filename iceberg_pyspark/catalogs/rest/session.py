@@ -35,7 +35,7 @@ _sleep = time.sleep
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """No answer arrived;
+    """A request without an answer.
 
     `was_sent` means that the server may still have carried out the request.
     """
@@ -45,7 +45,7 @@ class Lost:
 
 
 class Session:
-    """Requests to one server; thread-safe; the caller must close `client`."""
+    """A sender of requests to one server; thread-safe; the caller must close `client`."""
 
     def __init__(
         self,
@@ -159,13 +159,13 @@ class Session:
                 method, url, content=content or None, headers=request_headers
             )
         except UnicodeError:
-            # no cause: the exception contains the header
+            # raise without the cause, which contains the header
             raise InvalidRequestError(
                 f"catalog '{self._catalog}': headers must be ASCII text; check its properties "
                 "header.* and token"
             ) from None
         except httpx.HTTPError as e:
-            # no cause: the exception contains the request with its headers
+            # raise without the cause, which contains the request with its headers
             text = without_secrets(str(e), self._secrets)
             error = CatalogUnavailableError(
                 f"catalog '{self._catalog}': {request} to {self._settings.uri} got no answer "

@@ -28,9 +28,9 @@ _HIGHEST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpSettings:
-    """The server's address and the HTTP client's settings;
+    """The server's address and the settings of the HTTP client.
 
-    `retries` counts only safe repetitions.
+    `retries` is the maximum for requests that are safe to repeat.
     """
 
     uri: str

@@ -78,7 +78,7 @@ def database_url(uri: str, properties: Mapping[str, str]) -> sa.URL:
         else:
             url = sa.make_url(uri.removeprefix("jdbc:"))
     except (ArgumentError, ValueError):
-        # no cause: the error's text may contain the password
+        # raise without the cause, whose text may contain the password
         raise InvalidRequestError(
             f"catalog uri '{redact_uri(uri)}' is no database URL; write sqlite:///path/catalog.db, "
             "postgresql://host/database or their JDBC forms"
@@ -287,7 +287,7 @@ class Database:
                 "databases, or name another one as dialect+driver://"
             ) from harmless_cause(e, self._secrets)
         except (ArgumentError, ValueError):
-            # no cause: the error's text may contain the password
+            # raise without the cause, whose text may contain the password
             raise InvalidRequestError(
                 f"catalog uri {self.redacted_url} is not valid for its database driver"
             ) from None

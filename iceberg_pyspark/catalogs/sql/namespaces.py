@@ -208,7 +208,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
     for key, value in properties.items():
         if key == _EXISTS:
             raise _reserved_property()
-        # other clients of the database cannot read null values
+        # other clients of the database refuse null values
         if not isinstance(value, str):
             raise InvalidRequestError(f"namespace property '{key}' must be text")
         if not key or len(key) > 255 or len(value) > MAX_VALUE_LENGTH:

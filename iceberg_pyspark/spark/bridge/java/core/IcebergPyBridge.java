@@ -20,7 +20,7 @@ public class IcebergPyBridge {
 
   /** Ask Python, and throw what Python raised; only `IcebergPyQuestions` calls this. */
   static Map ask(String operation, Map question) { return ask(operation, question, null); }
-  /** Ask about a plan, which is sent beside the question; `parts` are the plans in the answer. */
+  /** Ask about a plan, which is sent beside the question; the answer's plans are in `parts`. */
   static Map ask(String operation, Map question, Object plan) {
     IcebergPyCallback answering = python;
     if (answering == null)

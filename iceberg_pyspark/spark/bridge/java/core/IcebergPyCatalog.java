@@ -172,8 +172,8 @@ class IcebergPyCatalog
     return false;
   }
   /**
-   * Remove the defaults: a query's columns have those of the source tables, but the new table has
-   * none.
+   * Remove the defaults: a query's columns have the defaults of the source tables, but the new
+   * table gets no defaults.
    */
   private static Column[] withoutDefaults(Column[] columns) {
     Column[] out = new Column[columns.length];

@@ -169,7 +169,7 @@ class IcebergPyParquetBatch implements Batch {
     }
   }
 
-  /** Equal if the scans are equal, whatever runtime filters left: Spark compares those itself. */
+  /** Equal if the scans are equal, whatever runtime filters left: Spark compares the filters. */
   public boolean equals(Object other) {
     return other instanceof IcebergPyParquetBatch
         && ((IcebergPyParquetBatch) other).scan.equals(scan);
