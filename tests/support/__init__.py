@@ -1,1 +1,1 @@
-"""What several test folders share: Spark sessions, the Java oracle, TPC-H data, plain rows."""
+"""Helpers for several test folders: Spark sessions, the Java oracle, TPC-H data, plain rows."""

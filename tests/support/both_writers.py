@@ -1,4 +1,4 @@
-"""The same statements by us and by Java, on a table each, and what Java sees of both."""
+"""Run the same statements with our writer and with Java, each on its own table, and compare."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ Statement: TypeAlias = str | Callable[[Oracle, str], Any]
 
 @contextmanager
 def writers_lake(oracle: Oracle) -> Iterator[Oracle]:
-    """The session that `both` takes."""
+    """Yield a session that has both catalogs and the namespace `writes`, as `both` needs it."""
     with native_lake(oracle) as lake:
         lake.sql(f"create namespace if not exists {JAVAS}.writes")
         yield lake
 
 
 def by_java(table: str) -> str:
-    """A table of either as Java's catalog calls it, for what Java alone can be asked in SQL."""
+    """Return the name under which Java's catalog has the table, for SQL that only Java supports."""
     return f"{JAVAS}.{table.partition('.')[2]}"
 
 
 def both(lake: Oracle, name: str, *statements: Statement, counts: Collection[str] = COUNTS) -> None:
-    """Run statements of {t} by us on one table and by Java on another: Java sees the same."""
+    """Run statements on {t} with our writer and with Java; Java must see both tables alike."""
     for writer in (OURS, JAVAS):
         for statement in statements:
             table = f"{writer}.writes.{name}_by_{writer}"
@@ -64,7 +64,7 @@ def both(lake: Oracle, name: str, *statements: Statement, counts: Collection[str
 
 
 def seen_by_java(lake: Oracle, table: str, counts: Collection[str]) -> dict[str, Any]:
-    """Rows, files by partition, what summaries count, and the metadata that a write may change."""
+    """Return Java's view of a table: rows, files, summary counts, spec, schema, sort order."""
     spark = lake.spark
     files = spark.table(f"{table}.files")
     partition = [F.col("partition").cast("string")] if "partition" in files.columns else []

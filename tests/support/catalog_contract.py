@@ -1,7 +1,7 @@
-"""What every catalog must do: subclass `CatalogContract` and give it a `catalog` fixture.
+"""Tests that every catalog must pass: subclass `CatalogContract` and give it a `catalog` fixture.
 
-Names are new in every test, so that the suite also runs against a catalog that others use. What a
-catalog cannot do by its nature it says in the flags, and must then refuse it with
+Every test uses new names, so the suite can also run against a shared catalog. The class flags state
+which features a catalog cannot support; the catalog must refuse these features with
 `UnsupportedFeatureError`.
 """
 
@@ -45,12 +45,12 @@ SCHEMA = Schema(
 
 
 def new_name(prefix: str) -> str:
-    """A name no other test has."""
+    """Return a name that no other test uses."""
     return f"{prefix}_{uuid.uuid4().hex[:12]}"
 
 
 def first_metadata(location: str, properties: Mapping[str, str] | None = None) -> TableMetadata:
-    """The metadata of a new table of two columns."""
+    """Return the metadata of a new table with two columns."""
     return new_table_metadata(
         SCHEMA,
         None,
@@ -65,7 +65,7 @@ def first_metadata(location: str, properties: Mapping[str, str] | None = None) -
 def create(
     catalog: Catalog, identifier: TableIdentifier, properties: Mapping[str, str] | None = None
 ) -> LoadedTable:
-    """Create a table of two columns at its default location."""
+    """Create a table with two columns at its default location."""
     location = catalog.default_table_location(identifier)
     return catalog.create_table(identifier, first_metadata(location, properties))
 
@@ -86,7 +86,7 @@ class CatalogContract:
     has_nested_namespaces: ClassVar[bool] = True
     has_odd_names: ClassVar[bool] = True
     refused_names: ClassVar[tuple[str, ...]] = ()
-    """Names that the catalog's store cannot have."""
+    """Names that the catalog's store cannot represent."""
 
     @pytest.fixture
     def catalog(self, tmp_path: Path) -> Catalog:
@@ -150,7 +150,7 @@ class CatalogContract:
         assert catalog.list_namespaces((top,)) == [(top, "a")]
 
     def test_similar_names_are_different_namespaces(self, catalog: Catalog) -> None:
-        # the wildcards and the case-blindness of LIKE must not show
+        # The catalog must not treat % and _ as wildcards of LIKE, nor ignore the case of names.
         top = new_name("db")
         if not self.has_nested_namespaces:
             self.check_levels_are_refused(catalog, top)
@@ -197,7 +197,7 @@ class CatalogContract:
             namespace, removals=["owner", "absent"], updates={"note": "%_", "new": ""}
         )
         properties = catalog.load_namespace_properties(namespace)
-        # which a server may add
+        # A server may add a location to the properties.
         properties.pop("location", None)
         assert properties == {"note": "%_", "new": ""}
 
@@ -293,7 +293,7 @@ class CatalogContract:
     def test_a_commit_on_an_older_table_loses_no_other_commit(
         self, catalog: Catalog, identifier: TableIdentifier
     ) -> None:
-        """A catalog that takes the caller's table for the current one finds out in its swap."""
+        """Even with a stale `base`, a commit must detect the newer table in its swap."""
         old = create(catalog, identifier)
         set_property(catalog, identifier, "theirs", "1")
         outcome = catalog.commit_table(identifier, (), (SetProperties({"ours": "1"}),), base=old)
@@ -361,7 +361,7 @@ class CatalogContract:
     def test_what_is_not_true_is_false_in_tables_of_others(
         self, catalog: Catalog, identifier: TableIdentifier, value: str
     ) -> None:
-        # Java's Boolean.parseBoolean; once, such a value destroyed the table after the swap
+        # Java uses Boolean.parseBoolean; such a value once destroyed the table after the swap.
         create(catalog, identifier, {"write.metadata.previous-versions-max": "1"})
         set_property(catalog, identifier, "write.metadata.delete-after-commit.enabled", value)
         for n in range(4):

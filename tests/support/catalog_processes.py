@@ -1,4 +1,4 @@
-"""Clients of a catalog in processes of their own: many committers, and ones that die on the way."""
+"""Catalog clients in separate processes: concurrent committers, and clients that are killed."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ from tests.support.row_commits import Row, RowCommitter
 T = TypeVar("T")
 
 SERVED = "database-url"
-"""The file of a folder that holds the URL of its catalog's database."""
+"""The name of the file, in the catalog's folder, that holds the URL of its database."""
 KILLED = 1
-"""The number of the client of rows that dies."""
+"""The number of the row-committing client that is killed."""
 
-# pyarrow brings pandas in with the first list it sees: a third of a second for each process
+# pyarrow imports pandas when it converts the first list, which takes each process a third of a
+# second.
 _PRELOADED = [__name__, "pandas"]
 
 EVENTS = TableIdentifier(namespace=("db",), name="events")
 
 
 def open_catalog(kind: str, folder: str, io: FileIO | None = None) -> Catalog:
-    """A catalog of a kind, in a folder, as any process opens it; of `rest` it is the address."""
+    """Open a catalog as any process opens it; for `rest`, `folder` is the URI."""
     if kind == "rest":
         return RestCatalog("lake", {"uri": folder})
     if kind == "hadoop":
@@ -47,7 +48,7 @@ def open_catalog(kind: str, folder: str, io: FileIO | None = None) -> Catalog:
     if kind == "hive":
         properties = {"uri": Path(folder, SERVED).read_text(), "warehouse": f"{folder}/warehouse"}
         return HiveCatalog("lake", {**properties, "lock-check-max-wait-time": "0.5"}, io=io)
-    # a database that is served elsewhere is the one that the folder names
+    # A database server's URL is in a file of the folder.
     served = Path(folder, SERVED)
     uri = f"sqlite:///{folder}/catalog.db" if kind == "sql" else served.read_text()
     properties = {"uri": uri, "warehouse": f"{folder}/warehouse"}
@@ -55,7 +56,7 @@ def open_catalog(kind: str, folder: str, io: FileIO | None = None) -> Catalog:
 
 
 def run_together(work: Callable[..., T], arguments: list[tuple[Any, ...]]) -> list[T]:
-    """Run a function once per arguments, each in a process of its own, all at the same time."""
+    """Run a function once per argument tuple, at the same time, each in its own process."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
     with ProcessPoolExecutor(len(arguments), mp_context=context) as pool:
@@ -63,7 +64,7 @@ def run_together(work: Callable[..., T], arguments: list[tuple[Any, ...]]) -> li
 
 
 def commit_properties(kind: str, folder: str, worker: int, commits: int) -> list[str]:
-    """Commit that many properties of one worker, each until it is done; the acknowledged ones."""
+    """Commit `commits` properties, each until it succeeds; return the acknowledged keys."""
     catalog = open_catalog(kind, folder)
     chance = random.Random(worker)
     acknowledged = []
@@ -87,7 +88,7 @@ MAINTENANCE = ("rewrite_data_files", "rewrite_deletes", "rewrite_manifests", "ex
 def commit_rows(
     kind: str, folder: str, worker: int, commits: int, operations: Sequence[str] = MIX
 ) -> dict[int, Row]:
-    """Carry that many operations on rows out; the rows of this worker that are left."""
+    """Run `commits` random operations on rows; return the rows of this worker that remain."""
     committer = RowCommitter(open_catalog(kind, folder), EVENTS, worker)
     chance = random.Random(worker)
     for n in range(commits):
@@ -96,7 +97,7 @@ def commit_rows(
 
 
 def create_events(kind: str, folder: str) -> str | None:
-    """Create the table; its UUID, or None if another client was first."""
+    """Create the table; return its UUID, or None if another client created it first."""
     try:
         return create(open_catalog(kind, folder), EVENTS).metadata.table_uuid
     except TableAlreadyExistsError:
@@ -104,14 +105,14 @@ def create_events(kind: str, folder: str) -> str | None:
 
 
 def initialise(kind: str, folder: str) -> bool:
-    """Open a catalog whose database may be empty."""
+    """Open a catalog whose database may be empty; return whether the catalog has no namespaces."""
     return open_catalog(kind, folder).list_namespaces() == []
 
 
 def die_at(kind: str, folder: str, step: int, operation: str = "set_property") -> int:
-    """Run one commit in a process that is killed at a step; its exit code, 0 if it got through.
+    """Run one commit in a process that is killed at a step; return its exit code, 0 if it finished.
 
-    `operation` is one of `RowCommitter`, on rows that are in the table already.
+    `operation` is a method of `RowCommitter`, run on rows that are in the table already.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
@@ -131,7 +132,7 @@ def _commit_and_die(kind: str, folder: str, step: int, operation: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def hook(name: str, _location: str, _moment: Moment) -> None:
-        # to die before something is read is to die after what was written last
+        # No need to die before a read: that is the same as dying after the previous write.
         if name in ("open_output", "create_exclusive", "write_bytes", "delete"):
             pass_step()
 
@@ -150,7 +151,8 @@ def _commit_and_die(kind: str, folder: str, step: int, operation: str) -> None:
         return result
 
     Database._write_once = dying_write  # type: ignore[method-assign, assignment]
-    # what was written a killed process does not take along: no need to die around every fsync
+    # Killing a process does not lose what it has written, so there is no need to die around every
+    # fsync.
     calls = ("fsync", "link", "unlink", "replace")
     for name in calls if operation == "set_property" else calls[1:]:
         setattr(os, name, _stepping(getattr(os, name), pass_step))

@@ -1,7 +1,8 @@
-"""What changes of a table must do in every catalog, also ones made at the same time.
+"""Tests that table changes must pass in every catalog, including concurrent changes.
 
-Beside `CatalogContract`, whose fixtures it uses: `class TestX(CatalogContract, ChangeContract)`.
-Which test of Java's catalogs each of these stands for, tests/catalogs/test_java_behaviours.py says.
+Use this class together with `CatalogContract`, whose fixtures it needs: `class
+TestX(CatalogContract, ChangeContract)`. tests/catalogs/test_java_behaviours.py lists which test of
+Java's catalogs each test here stands for.
 """
 
 from __future__ import annotations
@@ -44,29 +45,29 @@ OTHER_SCHEMA = Schema(
     fields=(NestedField(field_id=1, name="other", type=LongType(), required=True),)
 )
 FAR = 4_000_000_000_000
-"""A time to come."""
+"""A timestamp in the future, in milliseconds."""
 
 
 def rows(*ids: int) -> pa.Table:
-    """Rows of `SCHEMA`."""
+    """Return rows of `SCHEMA` with these ids."""
     fields = [pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string())]
     return pa.table({"id": ids, "v": [f"v{i}" for i in ids]}, schema=pa.schema(fields))
 
 
 def ids_in(table: Table) -> list[int]:
-    """The ids of all rows, sorted."""
+    """Return the ids of all rows, sorted."""
     return sorted(table.scan().to_arrow()["id"].to_pylist())
 
 
 def opened(catalog: Catalog, identifier: TableIdentifier) -> Table:
-    """The table as it is now."""
+    """Load the current state of the table."""
     return Table(catalog, catalog.load_table(identifier))
 
 
 def create_with_rows(
     catalog: Catalog, identifier: TableIdentifier, new: NewTable, *ids: int
 ) -> Callable[[], Any]:
-    """A table and rows in one commit, which what is returned makes; until then nothing is there."""
+    """Plan a new table together with its rows; the returned function creates both in one commit."""
     planned = planned_table(catalog, identifier, new)
     io = open_storage(planned.metadata.location, planned.config)
     _, files = write_rows(identifier, planned.metadata, io, rows(*ids))
@@ -84,7 +85,7 @@ def create_with_rows(
 def replace_with(
     table: Table, schema: Schema, *partitioned_by: str, properties: dict[str, str] | None = None
 ) -> None:
-    """Another table in this one's place."""
+    """Replace the table with a new schema, partitioning and properties."""
     spec = parse_partitioning(partitioned_by, schema)
     step = MetadataStep(
         lambda m: replace_table(m, schema, spec, location=None, properties=properties or {})
@@ -93,7 +94,7 @@ def replace_with(
 
 
 class ChangeContract:
-    # what a server tells of a metadata file that is gone is its own affair
+    # A server decides itself what it reports about a missing metadata file.
     reads_metadata_files: ClassVar[bool] = True
 
     @pytest.fixture
@@ -183,7 +184,7 @@ class ChangeContract:
     ) -> None:
         if not self.reads_metadata_files:
             return
-        # what somebody holds is not read again: nobody does
+        # The table has not been loaded since it was created, so no cache holds its metadata.
         location, config = _place(create(catalog, identifier))
         storage = open_storage(location, config)
         content = storage.read_bytes(location)
@@ -210,7 +211,7 @@ class ChangeContract:
             catalog.load_table(table.identifier)
         assert [f for f in files if table.io.exists(f)] == []
 
-    # changes, and others at the same time
+    # concurrent changes
 
     def test_changed_schema_spec_and_order_are_loaded(self, catalog: Catalog, table: Table) -> None:
         table.update_schema().add_column("new", "long").commit()
@@ -266,7 +267,8 @@ class ChangeContract:
     def test_changes_of_different_things_all_hold(
         self, catalog: Catalog, table: Table, last: str
     ) -> None:
-        # each is begun on the table as it was first, which others have changed when it commits
+        # Each change starts from the first state of the table, which other changes have replaced by
+        # the time the change commits.
         one, two, three = (opened(catalog, table.identifier) for _ in range(3))
         waiting: dict[str, CommittedAtEnd] = {
             "schema": one.update_schema().add_column("new", "long"),
@@ -362,7 +364,7 @@ class ChangeContract:
         assert actual.metadata.snapshot_log == before.snapshot_log
         assert actual.current_snapshot is None
         assert [f.name for f in actual.schema.fields] == ["other"]
-        # no column gets an id that another has had
+        # A new column never gets the id of an earlier column.
         assert actual.schema.fields[0].field_id == 3
         assert len(actual.spec.fields) == 1
         assert actual.properties["user"] == "someone"
@@ -376,7 +378,7 @@ class ChangeContract:
         second = catalog.load_table(table.identifier).metadata
         assert second.table_uuid == first.metadata.table_uuid
         assert second.default_spec.is_unpartitioned
-        # built anew on what the first has left: no id is given out twice
+        # The second replacement starts from the result of the first, so no field id is used twice.
         assert [f.field_id for f in second.current_schema.fields] == [3]
 
     # registered tables

@@ -1,4 +1,4 @@
-"""The plans that changes of rows carry out, noted."""
+"""Record the physical plans of the jobs that row-level changes run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROW_LEVEL = "iceberg_pyspark.spark.row_level"
 
 
 def noted_plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The plans of the changes to come, as texts: which files are touched, what is written."""
+    """Return a list that collects, as text, the plans of later changes: searches and writes."""
     result: list[str] = []
 
     def written(frame: DataFrame, *args: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Random changes of a table as statements of Spark SQL, which any catalog can carry out.
+"""Random changes of a table as Spark SQL statements that any catalog can run.
 
-Statements call the table {t}. `Shape` is what they may speak of: columns and partition fields.
-Values are few, so that keys meet and conditions hold for some rows and not for others.
+Statements name the table {t}. `Shape` holds the columns and partition fields that a statement may
+use. Values come from a small set, so that keys match and conditions hold for some rows only.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class Shape:
 
     columns: dict[str, str]
     fields: list[tuple[str, str]] = field(default_factory=list)
-    """Source column and transform, those in use."""
+    """Source column and transform of each current partition field."""
 
     sources: set[str] = field(default_factory=set)
-    """Columns that any spec has been about."""
+    """Source columns of any partition spec so far, past or current."""
 
     is_version_1: bool = False
     next_key: int = 0
@@ -72,7 +72,7 @@ class Shape:
 
     @property
     def struct(self) -> StructType:
-        """The columns as conditions take them."""
+        """The columns as the struct type that `conditions` needs."""
         fields = []
         for i, (name, type_) in enumerate(self.columns.items()):
             created: Type = _TYPES.get(type_) or StructType(
@@ -85,25 +85,25 @@ class Shape:
         return StructType(tuple(fields))
 
     def read_columns(self, shown: Sequence[tuple[str, str]]) -> None:
-        """Have the columns that a DataFrame's `dtypes` shows."""
+        """Take over the columns in `shown`, the `dtypes` of a DataFrame."""
         self.columns = {
             name: _STRUCT if type_ == _STRUCT_AS_SPARK_SHOWS_IT else type_ for name, type_ in shown
         }
 
     def copy(self) -> Shape:
-        """The shape as it is now."""
+        """Return an independent copy of the shape."""
         return replace(
             self, columns=dict(self.columns), fields=list(self.fields), sources=set(self.sources)
         )
 
     def name(self) -> str:
-        """A name that no column has had."""
+        """Return a column name that no column has had."""
         self.next_name += 1
         return f"c{self.next_name}"
 
 
 def a_shape(draw: Draw) -> Shape:
-    """Columns and partitioning of a new table."""
+    """Draw the columns and the partitioning of a new table."""
     moment = draw(st.sampled_from(["date", "timestamp", "timestamp_ntz"]))
     shape = Shape({KEY: "bigint", "p": "int", "s": "string", "d": moment, "x": "double"})
     if draw(st.booleans()):
@@ -116,7 +116,7 @@ def a_shape(draw: Draw) -> Shape:
 
 
 def new_field(draw: Draw, shape: Shape) -> tuple[str, str] | None:
-    """A partition field that the table may get; one of each source."""
+    """Draw a partition field to add, at most one per source column; None if there is none."""
     used = {source for source, _ in shape.fields}
     free = [n for n, t in shape.columns.items() if t in _TRANSFORMS and n not in used]
     if not free:
@@ -126,13 +126,13 @@ def new_field(draw: Draw, shape: Shape) -> tuple[str, str] | None:
 
 
 def add_field(shape: Shape, source: str, transform: str) -> None:
-    """Partition by it from now on."""
+    """Record that the table is now partitioned by this field."""
     shape.fields.append((source, transform))
     shape.sources.add(source)
 
 
 def field_in_sql(source: str, transform: str) -> str:
-    """A partition field as Spark SQL writes it."""
+    """Return a partition field in Spark's SQL syntax."""
     name, _, rest = transform.partition("[")
     if name == "identity":
         return source
@@ -148,13 +148,13 @@ def _cell(draw: Draw, type_: str) -> str:
         return f"named_struct('a', {_cell(draw, 'int')}, 'b', {_cell(draw, 'string')})"
     if draw(st.integers(0, 5)) == 0:
         return f"cast(null as {type_})"
-    # Java prunes files by bounds that say nothing of NaN, which Spark takes for the greatest number
+    # Java prunes files by bounds, which ignore NaN, while Spark treats NaN as the greatest number.
     value = draw(plain_values(_TYPES[type_]).filter(lambda v: v == v))
     return f"cast({literal_text(_TYPES[type_], value)} as {type_})"
 
 
 def _rows(draw: Draw, shape: Shape, columns: Sequence[str], keys: Sequence[int]) -> str:
-    """A query of one row for each key."""
+    """Return a query with one row for each key."""
     if not keys:
         cells = [f"cast(null as {shape.columns[c]}) {c}" for c in columns]
         return f"select {', '.join(cells)} where false"
@@ -173,7 +173,7 @@ def _new_keys(draw: Draw, shape: Shape) -> list[int]:
 
 
 def insert(draw: Draw, shape: Shape) -> str:
-    """Rows with new keys; of all columns, or of some by name."""
+    """Draw an INSERT of rows with new keys, for all columns or for some columns by name."""
     keys = _new_keys(draw, shape)
     if draw(st.booleans()):
         return f"insert into {{t}} {_rows(draw, shape, list(shape.columns), keys)}"
@@ -184,27 +184,28 @@ def insert(draw: Draw, shape: Shape) -> str:
 
 
 def overwrite(draw: Draw, shape: Shape) -> str:
-    """INSERT OVERWRITE of the partitions of new rows, or of everything, as the session says."""
+    """Draw an INSERT OVERWRITE of the new rows' partitions or of everything, as configured."""
     keys = _new_keys(draw, shape) if draw(st.integers(0, 5)) else []
     return f"insert overwrite {{t}} {_rows(draw, shape, list(shape.columns), keys)}"
 
 
 def delete(draw: Draw, shape: Shape) -> str:
-    """DELETE with a condition."""
+    """Draw a DELETE with a condition."""
     condition = _where(draw, shape)
     if "NOT (" in condition:
-        # by metadata alone Java drops files of nulls for NOT (d IN (...)), which is unknown of them
+        # In a metadata-only delete, Java drops files with only nulls for NOT (d IN (...)), which is
+        # unknown for null. The cast prevents a metadata-only delete.
         condition += " and cast(k as string) <> ''"
     return f"delete from {{t}} where {condition}"
 
 
 def update(draw: Draw, shape: Shape) -> str:
-    """UPDATE of a few columns or fields."""
+    """Draw an UPDATE of a few columns or fields."""
     return f"update {{t}} set {_assignments(draw, shape)} where {_where(draw, shape)}"
 
 
 def _condition(draw: Draw, shape: Shape, *above: str) -> str:
-    # Java refuses filters with a literal NaN
+    # Java refuses filters with a NaN literal.
     result = conditions(shape.struct, above).filter(lambda c: "'nan'" not in c.text)
     return str(draw(result).text)
 
@@ -223,7 +224,7 @@ def _where(draw: Draw, shape: Shape) -> str:
 
 
 def _assignments(draw: Draw, shape: Shape, source: str | None = None) -> str:
-    """SET's part; with a source some values are its columns."""
+    """Draw the assignments of SET; with a source, some values are source columns."""
     others = [c for c in shape.columns if c != KEY]
     names = draw(st.lists(st.sampled_from(others), min_size=1, max_size=3, unique=True))
     return ", ".join(_assigned(draw, shape, name, source) for name in names)
@@ -246,7 +247,7 @@ def _assigned(draw: Draw, shape: Shape, name: str, source: str | None) -> str:
 
 
 def merge(draw: Draw, shape: Shape) -> str:
-    """MERGE of rows with keys that are there and others, by random clauses."""
+    """Draw a MERGE of rows with existing and new keys, with random clauses."""
     known = st.integers(0, max(shape.next_key - 1, 0))
     unique = draw(st.integers(0, 7)) > 0
     keys = draw(st.lists(known, max_size=8, unique=unique))
@@ -261,7 +262,7 @@ def merge(draw: Draw, shape: Shape) -> str:
 
     def on_both() -> str:
         result = _on_row(draw, shape, "u")
-        # where rows meet by another column it would change keys
+        # If rows match by another column, `update set *` would change keys.
         return "delete" if result == "update set *" and "t.k" not in on else result
 
     both = [*_clauses(draw, shape, "when matched", on_both, "t")]
@@ -276,9 +277,9 @@ def merge(draw: Draw, shape: Shape) -> str:
 
 
 def evolving_merge(draw: Draw, shape: Shape) -> str:
-    """MERGE WITH SCHEMA EVOLUTION: a source with a column more, one less perhaps, or a wider one.
+    """Draw a MERGE WITH SCHEMA EVOLUTION whose source adds a column and may lack or widen another.
 
-    Which columns the table has afterwards Spark decides.
+    Spark decides which columns the table has afterwards.
     """
     source = shape.copy()
     others = [c for c in shape.columns if c != KEY]
@@ -306,7 +307,7 @@ def evolving_merge(draw: Draw, shape: Shape) -> str:
 def _clauses(
     draw: Draw, shape: Shape, when: str, action: Callable[[], str], side: str
 ) -> list[str]:
-    """Up to two clauses of a kind; only the last may lack a condition."""
+    """Draw up to two clauses of one kind; only the last clause may lack a condition."""
     count = draw(
         st.sampled_from([0, 1, 1, 2] if side == "u" or when == "when matched" else [0, 0, 1, 2])
     )
@@ -325,7 +326,7 @@ def _on_row(draw: Draw, shape: Shape, source: str | None) -> str:
         return "delete"
     if kind == 1 and source is not None:
         return "update set *"
-    # without a source the columns are still called by the table's alias
+    # Without a source, the columns are still qualified by the table's alias.
     text = _assignments(draw, shape, source or "t")
     return f"update set {text}"
 
@@ -340,7 +341,7 @@ def _insertion(draw: Draw, shape: Shape) -> str:
 
 
 def change_columns(draw: Draw, shape: Shape) -> str:
-    """ALTER TABLE: a column more, another name, one less, or a wider type."""
+    """Draw an ALTER TABLE that adds, renames, drops or widens a column."""
     kind = draw(st.sampled_from(["add", "add", "rename", "drop", "widen"]))
     others = [c for c in shape.columns if c != KEY]
     if kind == "rename":
@@ -370,7 +371,7 @@ def change_columns(draw: Draw, shape: Shape) -> str:
 
 
 def change_properties(draw: Draw, shape: Shape) -> str:
-    """ALTER TABLE: how later statements are to write."""
+    """Draw an ALTER TABLE that sets how later statements write."""
     modes = ["copy-on-write", "merge-on-read"][: 1 if shape.is_version_1 else 2]
     mode = draw(st.sampled_from(modes))
     granularity = draw(st.sampled_from(["file", "partition"]))
@@ -383,7 +384,7 @@ def change_properties(draw: Draw, shape: Shape) -> str:
 
 
 def sort_fields(draw: Draw, shape: Shape) -> list[tuple[str, str, bool]]:
-    """Columns to sort by: source, transform, whether falling; none for no order."""
+    """Draw columns to sort by, as (source, transform, is descending); none means no sort order."""
     simple = [c for c, t in shape.columns.items() if t in _TRANSFORMS]
     names = draw(st.lists(st.sampled_from(simple), max_size=2, unique=True))
     return [

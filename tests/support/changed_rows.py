@@ -1,15 +1,15 @@
-"""Changes that meet each other in one table: deletes of rows and of updates, a MERGE over both."""
+"""Overlapping changes of one table: deletes, updates, and a MERGE over the rows of both."""
 
 from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
 ROWS = "select id, cast(id % 5 as int) g, 's' || id s from range(0, 4000, 1, 4)"
-"""The rows of the table before: 4 files where it is not partitioned."""
+"""The table's initial rows; an unpartitioned table stores them in 4 files."""
 
 
 def change_rows(spark: SparkSession, table: str) -> dict[int, str]:
-    """Change a table that has `ROWS`; return what each id's `s` is to be afterwards."""
+    """Change a table that holds `ROWS`; return the expected `s` of each remaining id."""
     spark.sql(f"delete from {table} where id % 7 = 0")
     spark.sql(f"update {table} set s = 'new' where id % 7 = 1 or id = 2")
     spark.sql(f"delete from {table} where s = 's3' or id between 20 and 30")

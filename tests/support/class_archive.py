@@ -1,7 +1,7 @@
-"""Spark's classes as a JVM maps them into its memory, dumped once: sessions start in half the time.
+"""An archive of Spark's loaded classes (class data sharing), which halves the start of a session.
 
-`python -m tests.support.class_archive` makes the archive of this environment, beside its Python. A
-JVM of another version, or with other jars, passes it over and loads the classes from the jars.
+`python -m tests.support.class_archive` writes the archive of this environment beside its Python. A
+JVM of another version or with other jars ignores the archive and loads classes from jars.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ sys.path.insert(0, sys.argv[1])
 from tests.releases.first_steps import PARTS, run_steps
 run_steps(Path(sys.argv[2]), PARTS)
 """
-"""A program that needs most classes that tests need."""
+"""A program that loads most of the classes that tests need."""
 
 
 def make_archive() -> None:
-    """Bring the quicker local file system, if it can be had, and dump the classes of Spark."""
+    """Download the faster local file system, if available, and dump Spark's classes."""
     with suppress(OracleUnavailableError):
         jars_of([LOCAL_FILES])
     _dump_classes()
 
 
 def _dump_classes() -> None:
-    """Run a typical program, whose JVM dumps its classes at its end."""
+    """Run a typical program whose JVM dumps its loaded classes when it exits."""
     installed = max(jar.stat().st_ctime for jar in (SPARK_HOME / "jars").iterdir())
     if CLASS_ARCHIVE.exists() and CLASS_ARCHIVE.stat().st_mtime > installed:
         return

@@ -1,4 +1,4 @@
-"""Tables in memory for tests of commits: a working catalog with faults, a clock, data files."""
+"""Tables in memory for commit tests: a catalog that can fail, a clock, data files."""
 
 from __future__ import annotations
 
@@ -44,43 +44,44 @@ BY_PART = PartitionSpec(
 
 
 default_version = 2
-"""The format version of tables for which a test says none; `each_version` sets it."""
+"""The format version of tables for which a test names none; the fixture `each_version` sets it."""
 
 
 class FakeClock:
-    """A clock that moves by a millisecond at every look and by every sleep."""
+    """A clock that advances one millisecond per reading and by the length of every sleep."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = now_ms
         self.sleeps: list[float] = []
 
     def now_ms(self) -> int:
-        """The time, one later than the last."""
+        """Advance by one millisecond and return the time."""
         self._now_ms += 1
         return self._now_ms
 
     def sleep_ms(self, ms: float) -> None:
-        """Let the time pass."""
+        """Record the sleep and advance the clock by its length."""
         self.sleeps.append(ms)
         self._now_ms += int(ms)
 
     @property
     def clock(self) -> Clock:
-        """As the commit loop takes it."""
+        """The clock in the form that the commit loop takes."""
         return Clock(now_ms=self.now_ms, sleep_ms=self.sleep_ms, random=lambda: 0.0)
 
 
 class FaultyCatalog(MemoryCatalog):
-    """A working catalog whose commits go through `faults`, one per commit, and then work.
+    """A catalog whose commits first go through `faults`, one fault per commit, then work.
 
-    A fault gets the real commit as a function and decides whether to call it and what to answer.
+    A fault receives the real commit as a function; the fault decides whether to call it and what to
+    return.
     """
 
     faults: list[Callable[[Callable[[], Outcome[LoadedTable]]], Outcome[LoadedTable]]]
     is_down: bool = False
 
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
-        """As `MemoryCatalog`, unless the catalog is down."""
+        """Load the table, or raise `CatalogUnavailableError` while the catalog is down."""
         if self.is_down:
             raise CatalogUnavailableError("the catalog is down")
         return super().load_table(identifier)
@@ -93,7 +94,7 @@ class FaultyCatalog(MemoryCatalog):
         *,
         base: LoadedTable | None = None,
     ) -> Outcome[LoadedTable]:
-        """As `MemoryCatalog`, unless a fault is due."""
+        """Commit, or let the next fault decide the outcome."""
 
         def commit() -> Outcome[LoadedTable]:
             commit_table = super(FaultyCatalog, self).commit_table
@@ -106,7 +107,7 @@ class FaultyCatalog(MemoryCatalog):
 
 @dataclass
 class CommitTable:
-    """A table under test."""
+    """A table under test, with its catalog, storage and clock."""
 
     catalog: FaultyCatalog
     io: MemoryFileIO
@@ -114,21 +115,21 @@ class CommitTable:
 
     @property
     def loaded(self) -> LoadedTable:
-        """The table as it is now."""
+        """The current state of the table in the catalog."""
         return self.catalog.load_table(IDENTIFIER)
 
     @property
     def metadata(self) -> TableMetadata:
-        """Its metadata."""
+        """The current metadata of the table."""
         return self.loaded.metadata
 
     def manifests(self, snapshot: Snapshot | None = None) -> list[ManifestFile]:
-        """Manifests of a snapshot, else of the current one."""
+        """Return the manifests of a snapshot, by default the current one."""
         chosen = snapshot or self.metadata.current_snapshot
         return [] if chosen is None else read_snapshot_manifests(self.io, chosen)
 
     def entries(self, snapshot: Snapshot | None = None) -> list[ManifestEntry]:
-        """All entries of a snapshot, numbers inherited."""
+        """Return all entries of a snapshot, with inherited sequence numbers."""
         m = self.metadata
         return [
             e
@@ -141,17 +142,17 @@ class CommitTable:
         ]
 
     def live(self, snapshot: Snapshot | None = None) -> list[str]:
-        """Sorted paths of the live files of a snapshot."""
+        """Return the paths of a snapshot's live files, sorted."""
         return sorted(e.data_file.file_path for e in self.entries(snapshot) if e.is_live)
 
     def metadata_files(self) -> set[str]:
-        """Locations of manifests, manifest lists and root manifests in the store."""
+        """Return the locations of all manifests, manifest lists and root manifests in the store."""
         ends = (".avro", ".parquet", ".puffin")
         files = self.io.list_files("mem://t/metadata")
         return {f.location for f in files if f.location.endswith(ends)}
 
     def referenced(self) -> set[str]:
-        """Locations of manifests, and of what lists them, that snapshots refer to."""
+        """Return the locations of all metadata files that snapshots refer to."""
         result: set[str] = set()
         for snapshot in self.metadata.snapshots:
             result |= snapshot_files(self.io, snapshot)
@@ -166,7 +167,7 @@ def commit_table(
     properties: Mapping[str, str] | None = None,
     location: str = "mem://t",
 ) -> CommitTable:
-    """A new, empty table, of `default_version` where none is said."""
+    """Create a new empty table, of `default_version` unless `format_version` is given."""
     io = MemoryFileIO()
     catalog = FaultyCatalog("test", io=io)
     catalog.faults = []
@@ -186,7 +187,7 @@ def commit_table(
 
 
 def data_file(name: str, *partition: Any, rows: int = 1, **changes: Any) -> DataFile:
-    """A data file that no store holds: commits never open them."""
+    """Return a data file that exists in no store: commits never open data files."""
     return DataFile(
         file_path=f"mem://t/data/{name}",
         partition=partition,
@@ -197,7 +198,7 @@ def data_file(name: str, *partition: Any, rows: int = 1, **changes: Any) -> Data
 
 
 def publish(t: CommitTable, metadata: TableMetadata) -> None:
-    """Put metadata in the catalog that no commit of ours makes, as another writer may."""
+    """Register metadata in the catalog without a commit, as another writer may."""
     location = f"mem://t/metadata/{uuid4()}.metadata.json"
     write_table_metadata(t.io, metadata, location)
     t.catalog.drop_table(IDENTIFIER)

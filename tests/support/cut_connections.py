@@ -1,5 +1,5 @@
-"""A proxy in front of a database that cuts a connection at its COMMIT: before the server has the
-statement, or after it has carried it out.
+"""A proxy in front of a database that cuts a connection at its COMMIT, either before the server
+gets the statement or after the server has run it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from typing import Literal
 
 When = Literal["before", "after"]
-# the messages of PostgreSQL and of MySQL, whole: file names have the word too
+# Match the whole protocol message of PostgreSQL or MySQL: file names contain the word COMMIT too.
 _COMMITS = (b"\x0bCOMMIT\0", b"\x03COMMIT")
 
 
 class CuttingProxy:
-    """Hands bytes on, until the next COMMIT where it was told to cut."""
+    """A proxy that forwards bytes until the next COMMIT after `cut_next`."""
 
     def __init__(self, upstream: tuple[str, int], listener: socket.socket) -> None:
         self._upstream = upstream
@@ -27,15 +27,15 @@ class CuttingProxy:
 
     @property
     def is_armed(self) -> bool:
-        """Whether the cut is still to come."""
+        """Whether a requested cut has not happened yet."""
         return self._cut is not None
 
     def cut_next(self, when: When) -> None:
-        """Cut the connection whose COMMIT is the next."""
+        """Cut the connection that sends the next COMMIT."""
         self._cut = when
 
     def serve(self) -> None:
-        """Serve each connection in a thread of its own, until the listener is closed."""
+        """Serve each connection in a separate thread until the listener is closed."""
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
@@ -56,7 +56,7 @@ class CuttingProxy:
                         when, self._cut = self._cut, None
                         if when == "after":
                             server.sendall(data)
-                            # the answer comes when it is carried out
+                            # The server answers once it has run the COMMIT.
                             server.recv(65536)
                         return
                     (server if source is client else client).sendall(data)
@@ -64,7 +64,7 @@ class CuttingProxy:
 
 @contextlib.contextmanager
 def cutting_proxy(host: str, port: int) -> Iterator[CuttingProxy]:
-    """A proxy on a port of its own."""
+    """Yield a running proxy on a free port."""
     with socket.create_server((host, 0)) as listener:
         proxy = CuttingProxy((host, port), listener)
         threading.Thread(target=proxy.serve, daemon=True).start()

@@ -1,4 +1,4 @@
-"""The steps of a read as Spark takes them, without Spark: nothing but pickles pass between them."""
+"""The steps of a read as Spark runs them, without Spark: only pickles pass between steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class StepRead:
-    """What a read returned: the schema Spark sees, the number of its tasks, and the rows."""
+    """The result of a read: the schema that Spark sees, the number of tasks, and the rows."""
 
     schema: StructType
     tasks: int
@@ -37,11 +37,11 @@ class StepRead:
 def read_by_steps(
     table: Path | str, options: Mapping[str, Any] | None = None, schema: StructType | None = None
 ) -> StepRead:
-    """Load and read a table; every batch must be exactly of the Arrow schema that Spark expects."""
+    """Load and read a table; every batch must have exactly the Arrow schema that Spark expects."""
     arguments = {name: str(value) for name, value in (options or {}).items()}
     source = IcebergDataSource(CaseInsensitiveDict({**arguments, "path": str(table)}))
     shown = source.schema() if schema is None else schema
-    # Spark's types do not say that read() gets None and yields batches
+    # Spark's type hints do not allow read() to get None or to yield batches.
     reader: Any = _moved(source).reader(shown)
     partitions = reader.partitions()
     expected = spark_arrow_schema(shown)
@@ -55,8 +55,8 @@ def read_by_steps(
 
 
 def spark_arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark 4.3 compares every first batch with."""
-    # 4.1 has no such argument: it always means UTC
+    """Return the Arrow schema that Spark 4.3 compares with the first batch of every task."""
+    # Spark 4.1 has no such argument and always uses UTC.
     utc: dict[str, Any] = {}
     if "timezone" in inspect.signature(to_arrow_schema).parameters:
         utc["timezone"] = "UTC"
@@ -64,6 +64,6 @@ def spark_arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def _moved(value: T) -> T:
-    """The value as another process gets it."""
+    """Return the value as another process would receive it."""
     moved: T = cloudpickle.loads(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
     return moved

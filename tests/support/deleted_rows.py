@@ -1,4 +1,4 @@
-"""Delete files of all kinds, written by hand: for tables that a test wants deletes in."""
+"""Delete files of all kinds, written by hand for tests that need tables with deletes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from iceberg_pyspark.table.changes.commit_files import commit_action
 
 
 def delete_positions(table: Table, positions: Mapping[str, Iterable[int]], **said: Any) -> None:
-    """Commit deletion vectors: rows of unpartitioned data files, by position.
+    """Commit deletion vectors that delete rows of unpartitioned data files by position.
 
-    Their entries say what is said of them, be it wrong.
+    `said` overrides fields of the delete files' entries, also with wrong values.
     """
     table.refresh()
     location = f"{table.location}/data/{uuid.uuid4()}.puffin"
@@ -51,9 +51,10 @@ def delete_positions(table: Table, positions: Mapping[str, Iterable[int]], **sai
 
 
 def list_positions(table: Table, rows: pa.Table, layout: Mapping[str, Any], **said: Any) -> Path:
-    """Commit a position delete file of those rows, in an unpartitioned table, and say where it is.
+    """Commit a position delete file with these rows in an unpartitioned table and return its path.
 
-    `layout` are options of Parquet's writer; the entry says what is said of it, be it wrong.
+    `layout` holds options of pyarrow's Parquet writer; `said` overrides fields of the entry, also
+    with wrong values.
     """
     table.refresh()
     location = f"{table.location}/data/{uuid.uuid4()}.parquet"
@@ -72,7 +73,7 @@ def list_positions(table: Table, rows: pa.Table, layout: Mapping[str, Any], **sa
 def delete_keys(table: Table, column: str, values: Iterable[object], **said: Any) -> None:
     """Commit an equality delete of values of one column of an unpartitioned table.
 
-    Its entry says what is said of it, such as a partition.
+    `said` overrides fields of the entry, such as its partition.
     """
     table.refresh()
     field = table.schema.as_struct.field_named(column)

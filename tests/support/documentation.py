@@ -1,4 +1,4 @@
-"""README.md and the pages of docs/: their text, and the code blocks in it."""
+"""README.md and the pages of docs/: their text and their code blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page, whose code begins at that line."""
+    """A fenced block of a page; `line` is the number of the first line of its code."""
 
     page: Path
     line: int
@@ -29,12 +29,12 @@ class Block:
 
 
 def name_of(page: Path) -> str:
-    """The page as its path in the repository."""
+    """Return the page's path relative to the repository."""
     return page.relative_to(ROOT).as_posix()
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """All fenced blocks in order."""
+    """Return all fenced blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
     return [
         Block(page, text.count("\n", 0, m.start(3)) + 1, m[2], m[3]) for m in _BLOCK.finditer(text)

@@ -1,8 +1,8 @@
-"""Small tables of version 4 whose content entries are written by hand, one row each.
+"""Small tables of version 4 whose content entries are written by hand, row by row.
 
-`worked_example` is the table of the proposal's figures (append, delete, vector, flush, replace,
-drop, compaction), `leafy_table` has what these leave out: leaves that were added, affiliated
-deletes, equality deletes, a manifest's vector in a Puffin file. Tests break one row and look.
+`worked_example` is the table in the proposal's figures (append, delete, vector, flush, replace,
+drop, compaction). `leafy_table` covers the rest: added leaves, affiliated deletes, equality
+deletes, a manifest's deletion vector in a Puffin file. Tests corrupt one row and check the outcome.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FIRST_ROW_IDS = {"D1": 0, "D2": 100, "D3": 150, "D4": 180}
 
 @dataclass
 class Leaf:
-    """A leaf manifest: its rows, and `data` or `delete`, which it says that it has."""
+    """A leaf manifest: its rows and its declared content, `data` or `delete`."""
 
     rows: list[Row]
     content: str = "data"
@@ -35,18 +35,18 @@ class Leaf:
 
 @dataclass
 class Commit:
-    """A snapshot: its root's rows, new leaves and other new files by name."""
+    """A snapshot: the rows of its root manifest, and its new leaves and other new files by name."""
 
     rows: list[Row]
     leaves: dict[str, Leaf] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     added_rows: int = 0
     more: dict[str, Any] = field(default_factory=dict)
-    """What the snapshot's JSON says otherwise."""
+    """Overrides of fields in the snapshot's JSON."""
     content: str = "root"
 
     def row(self, location: str, status: int | None = None) -> Row:
-        """The row of that location, or of the vector of that manifest."""
+        """Return the row of this location, or the row of the deletion vector of this manifest."""
         (result,) = (
             row
             for row in self.rows
@@ -59,18 +59,18 @@ class Commit:
 
 @dataclass
 class EntryTable:
-    """Commits whose ids and sequence numbers are 1, 2, ... in order."""
+    """Commits whose snapshot ids and sequence numbers are 1, 2, ... in order."""
 
     commits: list[Commit]
     profile: ProfileName = "single-file commits"
     metadata: dict[str, Any] = field(default_factory=dict)
-    """What the table's JSON says otherwise."""
+    """Overrides of fields in the table metadata's JSON."""
 
     def __getitem__(self, number: int) -> Commit:
         return self.commits[number - 1]
 
     def write(self, folder: Path, base: Table | None = None) -> Table:
-        """Write it to a folder and load it; `base` has snapshots of before, with lower numbers."""
+        """Write the table to a folder and load it; `base` has earlier snapshots."""
         if base is None:
             base = create_path_table(folder, "id BIGINT", properties={"format-version": "3"})
         content = json.loads(Path(base.loaded.metadata_location.removeprefix("file:")).read_bytes())
@@ -143,7 +143,7 @@ class EntryTable:
 
 
 def numbers(status: int, snapshot_id: int | None, sequence_number: int | None) -> Row:
-    """Where an entry comes from; both sequence numbers are the one."""
+    """Return the tracking fields of an entry; both sequence numbers have the same value."""
     return {
         "version_info.status": status,
         "version_info.snapshot_id": snapshot_id,
@@ -153,12 +153,12 @@ def numbers(status: int, snapshot_id: int | None, sequence_number: int | None) -
 
 
 def inheriting(row: Row) -> Row:
-    """The row as an ADDED one of a new leaf: without what its commit knows."""
+    """Return the row as an ADDED row of a new leaf, without the fields that are inherited."""
     return {**row, **numbers(ADDED, None, None), "first_row_id": None}
 
 
 def data(name: str, status: int, number: int) -> Row:
-    """The data file D1, D2, ... added by a snapshot."""
+    """Return the row of the data file D1, D2, ... that snapshot `number` added."""
     return {
         **numbers(status, number, number),
         "content_type": DATA,
@@ -173,7 +173,7 @@ def data(name: str, status: int, number: int) -> Row:
 
 
 def vector(name: str, of: str, positions: Iterable[int], status: int, number: int) -> Row:
-    """A deletion vector of a data file."""
+    """Return the row of a data file's deletion vector."""
     blob = encode_deletion_vector(positions)
     return {
         **numbers(status, number, number),
@@ -190,7 +190,7 @@ def vector(name: str, of: str, positions: Iterable[int], status: int, number: in
 
 
 def equality(name: str, status: int, number: int) -> Row:
-    """A file of equality deletes."""
+    """Return the row of an equality delete file."""
     return {
         **numbers(status, number, number),
         "content_type": EQUALITY,
@@ -204,7 +204,7 @@ def equality(name: str, status: int, number: int) -> Row:
 
 
 def leaf_of(name: str, leaf: Leaf, status: int, number: int, **more: Any) -> Row:
-    """A leaf's row in a root, for which its rows are counted."""
+    """Return a leaf's row in a root manifest, with counts computed from the leaf's rows."""
     by_status = {s: [r for r in leaf.rows if r["version_info.status"] == s] for s in range(3)}
     row: Row = {
         **numbers(status, number, number),
@@ -225,7 +225,7 @@ def leaf_of(name: str, leaf: Leaf, status: int, number: int, **more: Any) -> Row
 
 
 def leaf_vector(of: str, positions: Iterable[int], status: int, number: int, by: int = 0) -> Row:
-    """The inline vector of a manifest, of one commit and, if it is DELETED, gone `by` another."""
+    """Return the row of a manifest's inline deletion vector; snapshot `by` deleted it."""
     return {
         **numbers(status, by or number, number),
         "content_type": LEAF_VECTOR,
@@ -239,12 +239,12 @@ def leaf_vector(of: str, positions: Iterable[int], status: int, number: int, by:
 
 
 def deleted(row: Row, by: int) -> Row:
-    """The row as the snapshot that removes it has it."""
+    """Return the row as the snapshot that removes it writes it."""
     return {**row, "version_info.status": DELETED, "version_info.snapshot_id": by}
 
 
 def puffin(positions: Iterable[int]) -> bytes:
-    """A file with a vector at offset 4."""
+    """Return a file with a deletion vector at offset 4."""
     return b"PFA1" + encode_deletion_vector(positions)
 
 
@@ -253,7 +253,7 @@ FIVE, EIGHT = range(5), range(8)
 
 
 def worked_example() -> EntryTable:
-    """The eight commits of the figures; the data limit is 2."""
+    """Return the table of the eight commits in the figures; the limit of data entries is 2."""
 
     def p1(status: int) -> Row:
         return vector("P1", "D1", FIVE, status, 3)
@@ -319,7 +319,7 @@ def worked_example() -> EntryTable:
 
 
 def leafy_table() -> EntryTable:
-    """Four commits: a leaf is added, then deletes as a leaf for it, one is replaced, a flush."""
+    """Return a table of four commits: add a leaf, add deletes for it, replace a leaf, flush."""
     a1 = Leaf([inheriting(data("D1", ADDED, 1)), inheriting(data("D2", ADDED, 1))])
     l1 = Leaf(
         [

@@ -1,4 +1,4 @@
-"""Rows with every type that can be written, extremes and nulls at every level."""
+"""Rows with every writable type, with extreme values, and with nulls at every level."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pyarrow as pa
 
 NAN = float("nan")
 INF = float("inf")
-# a quiet NaN with its sign and lowest bits set: what is written must come back bit by bit, or not
-# be told from another NaN; no reader may lose the row
+# A quiet NaN with its sign and lowest bit set: a writer must keep the bits or treat all NaNs alike,
+# and no reader may lose the row.
 ODD_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8000000000001))[0]
 
 _UUIDS = [
@@ -97,11 +97,11 @@ _V3_COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
 }
 
 SPARK_KNOWS_NOT = ("tm", "ns", "tzns")
-"""Columns that Spark 4.1 on Iceberg's runtime cannot read."""
+"""Columns that Spark 4.1 with the Iceberg runtime cannot read."""
 
 
 def every_type(format_version: int) -> pa.Table:
-    """Return four rows with a column of each type of that format version."""
+    """Return four rows with a column of each type that the format version has."""
     columns = {**_COLUMNS, **(_V3_COLUMNS if format_version >= 3 else {})}
     arrays = {name: pa.array(values, type_) for name, (type_, values) in columns.items()}
     return pa.table({"id": pa.array([1, 2, 3, 4], pa.int32()), **arrays})

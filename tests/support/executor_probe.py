@@ -1,4 +1,4 @@
-"""What executors compile to read deletes, called without a query."""
+"""Call the code that executors compile for reading deletes, without running a query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iceberg_pyspark.spark.bridge.lots import (
 
 
 class ExecutorProbe:
-    """The deletes of a lot, of which `said` says what a broadcast would."""
+    """The compiled code for one kind of delete; `said` is the broadcast that it reads."""
 
     def __init__(self, spark: SparkSession, lot: str, said: Mapping[str, Any]) -> None:
         self._lot = lot
@@ -28,7 +28,7 @@ class ExecutorProbe:
         options = jvm.org.apache.hadoop.conf.Configuration(
             session.sparkContext().hadoopConfiguration()
         )
-        # Hadoop does not count the bytes of those
+        # Hadoop does not count bytes that are read by vectored IO.
         options.set("parquet.hadoop.vectored.io.enabled", "false")
         conf = jvm.org.apache.spark.util.SerializableConfiguration(options)
         broadcast = jvm.java.util.HashMap()
@@ -39,7 +39,7 @@ class ExecutorProbe:
         self._references[0] = context.broadcast(broadcast)
 
     def task(self) -> Any:
-        """What one task makes: `applyAsLong(file, position)` is 1 where the row is deleted."""
+        """Return one task's object: `applyAsLong(file, position)` is 1 if the row is deleted."""
         codegen = self._jvm.org.apache.spark.sql.catalyst.expressions.codegen
         nothing = getattr(getattr(self._jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
         code = codegen.CodeAndComment(source_on_executors(self._lot), nothing)
@@ -62,9 +62,9 @@ def vector_probe(
     lasting: bool = False,
     sizes: Sequence[int] | None = None,
 ) -> ExecutorProbe:
-    """Deletion vectors that lie one behind the other in a file; each data file has one.
+    """Return a probe of deletion vectors stored one after another in a file, one per data file.
 
-    `sizes` are what is said of the blobs, if not the truth.
+    `sizes` overrides the declared sizes of the blobs.
     """
     offsets, data = [], b""
     for blob in blobs:
@@ -92,7 +92,9 @@ def position_probe(
     lasting: bool = False,
     records: int = 1,
 ) -> ExecutorProbe:
-    """Position delete files, each of which every data file has; `records` is said of each."""
+    """Return a probe where each of the position delete files applies to every data file; `records`
+    is the declared record count of each.
+    """
     numbers = list(range(len(files)))
     properties_sql = {
         "table": "t",

@@ -1,8 +1,8 @@
-"""Faults at every call: a storage, a database and a clock of which the call number N fails.
+"""Inject a fault at call number N of a storage, a database or a clock.
 
-A fault comes before the call takes effect or after it, as any kind of error: one that the layer
-raises itself, and ones that nobody expects. Calls are counted over all three together, so that a
-loop over N stops everywhere an operation can stop.
+A fault comes before or after the call takes effect, and is any kind of error: the layer's own error
+or an unexpected one. Calls of all three layers are counted together, so that a loop over N stops an
+operation at every place where it can stop.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ERROR_KINDS: tuple[ErrorKind, ...] = ("own", "runtime", "memory", "interrupt")
 
 
 class FaultPoint:
-    """Counts calls while it is armed, and fails one of them once."""
+    """Counts calls while it is armed, and makes one of them fail, once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -40,7 +40,7 @@ class FaultPoint:
 
     @contextlib.contextmanager
     def armed(self, at: int | None, moment: Moment, kind: ErrorKind) -> Iterator[None]:
-        """Fail call number `at` (from 1; None: only count) of those made in the block."""
+        """Make call number `at` in the block fail (counted from 1; with None, only count)."""
         self.calls, self.names, self.fired = 0, [], None
         self._at, self._moment, self._kind = at, moment, kind
         self._armed = True
@@ -51,7 +51,7 @@ class FaultPoint:
 
     @contextlib.contextmanager
     def call(self, layer: Layer, name: str) -> Iterator[None]:
-        """Around one call."""
+        """Count one call, and fail before or after it if it is the chosen call."""
         mine = False
         if self._armed:
             with self._lock:
@@ -87,7 +87,7 @@ def _error(layer: Layer, kind: ErrorKind, text: str) -> BaseException:
 
 
 class FaultyFileIO:
-    """All operations of another store, each a call that may fail."""
+    """A wrapper of another store; each operation is a call that may fail."""
 
     def __init__(self, io: FileIO, faults: FaultPoint) -> None:
         self._io = io
@@ -130,7 +130,7 @@ class FaultyFileIO:
                 with self._faults.call("storage", "close"):
                     close()
             finally:
-                # an open file is no part of what is tested
+                # Close the file in any case: leaking open files is not under test.
                 close()
 
         stream.close = closing  # type: ignore[method-assign]
@@ -168,7 +168,7 @@ class _FaultyTime:
 
 
 def fail_databases_and_clocks(patch: pytest.MonkeyPatch, faults: FaultPoint) -> None:
-    """Have every use of a database and of a commit's clock count as a call."""
+    """Count every use of a database and of the commit clock as a call that may fail."""
     for kind, name in (
         (sa.Engine, "connect"),
         (sa.Connection, "execute"),
@@ -183,7 +183,7 @@ def fail_databases_and_clocks(patch: pytest.MonkeyPatch, faults: FaultPoint) -> 
 def faulty(
     layer: Layer, real: Callable[..., Any], name: str, faults: FaultPoint
 ) -> Callable[..., Any]:
-    """The function, each use of it a call that may fail."""
+    """Return the function wrapped so that each use is a call that may fail."""
 
     def call(*arguments: Any, **options: Any) -> Any:
         with faults.call(layer, name):

@@ -1,4 +1,4 @@
-"""Commits of data files in one call, as most tests want them."""
+"""One-call commits of data files, in the form that most tests need."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def commit_append(
     written_files: WrittenFiles | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
-    """Add data files; `fast` never merges manifests."""
+    """Append data files; with `fast`, never merge manifests."""
     action = AppendFiles(data_files=tuple(data_files), merge=not fast)
     return commit_action(
         catalog, table, io, action, options, written_files=written_files, clock=clock
@@ -49,7 +49,7 @@ def commit_overwrite(
     written_files: WrittenFiles | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
-    """Replace what `mode` says by the data files; see `write_action`."""
+    """Overwrite the files that `mode` selects with the data files; see `write_action`."""
     chosen = options or CommitOptions()
     action = write_action(table, data_files, mode, branch=chosen.branch, isolation=isolation)
     return commit_action(

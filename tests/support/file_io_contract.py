@@ -1,4 +1,4 @@
-"""What every store must do, written once and run for each of them."""
+"""Tests that every store must pass; each store runs them by a subclass."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ ODD_NAMES = (
 
 
 class FileIOContract:
-    """Subclasses give two fixtures: `store`, and `folder`, an empty place of its own in it.
+    """Subclasses give two fixtures: `store`, and `folder`, an empty folder in the store.
 
-    Of `refused_names` the store says that it cannot serve them.
+    `refused_names` lists names that the store reports it cannot serve.
     """
 
     refused_names: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Tables through Spark and without it, in as few words as a test needs."""
+"""Short helpers to create, read and write tables with Spark and without it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def create_path_table(
     partitioned_by: Sequence[str] = (),
     properties: Mapping[str, str] | None = None,
 ) -> Table:
-    """Create a table in a folder, and append rows if there are any, without Spark."""
+    """Create a table in a folder without Spark, and append rows if there are any."""
     catalog = load_catalog("none", type="memory")
     table = catalog.create_table(
         str(path), schema, partitioned_by=partitioned_by, properties=properties
@@ -44,7 +44,7 @@ def append_rows(table: Table, rows: Sequence[Mapping[str, Any]], **options: Any)
 
 
 def path_table(path: Path) -> Table:
-    """The table in a folder as it is now."""
+    """Load the current state of the table in a folder."""
     return load_catalog("none", type="memory").load_table(str(path))
 
 
@@ -56,7 +56,7 @@ def load(spark: SparkSession, table: Path | str, options: Options | None = None)
 def rows_of(
     spark: SparkSession, table: Path | str, options: Options | None = None
 ) -> list[PlainRow]:
-    """All rows of a table, in the form of tests.support.rows, sorted."""
+    """Return all rows of a table in the form of tests.support.rows, sorted."""
     return spark_rows(load(spark, table, options).collect())
 
 
@@ -68,7 +68,7 @@ def save(
 
 
 def refusal(action: Callable[[], object]) -> tuple[str, str]:
-    """Class and message of our error in the exception that Spark raises, as a user sees it."""
+    """Return class and message of our error inside the exception that Spark raises to the user."""
     with pytest.raises(PySparkException) as caught:
         action()
     result = iceberg_error_in(str(caught.value))
@@ -77,5 +77,5 @@ def refusal(action: Callable[[], object]) -> tuple[str, str]:
 
 
 def data_files(path: Path) -> list[Path]:
-    """All Parquet files below a folder, committed or not."""
+    """Return all Parquet files below a folder, committed or not."""
     return sorted(path.rglob("*.parquet"))

@@ -1,8 +1,8 @@
-"""A program: tables of Hive's formats in a metastore on Derby, taken over by Java and by us.
+"""A program that converts Hive-format tables of a Derby metastore with Java and with our code.
 
-Its argument is a folder to work in. Its last line is JSON: for each table its rows, and those of
-the Iceberg tables that `snapshot`, `add_files` and `migrate` make of its files, as both sides read
-them.
+Its argument is a folder to work in. Its last output line is JSON: for each table its rows, and the
+rows of the Iceberg tables that `snapshot`, `add_files` and `migrate` create from its files, as Java
+and our code read them.
 """
 
 from __future__ import annotations

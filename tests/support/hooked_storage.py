@@ -1,4 +1,4 @@
-"""A store that calls a hook around every operation: to fail, to stall, to race, to die there."""
+"""A store that calls a hook around every operation, to inject errors, delays, races or a crash."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from iceberg_pyspark.storage.file_io import FileInfo, FileIO
 
 Moment = Literal["before", "after"]
 Hook = Callable[[str, str, Moment], None]
-"""Called with the operation's name, the location, and the moment."""
+"""A function that is called with the operation's name, the location, and the moment."""
 
 
 class HookedFileIO:
-    """All operations of another store, each between two calls of the hook."""
+    """A wrapper of another store that calls the hook before and after each operation."""
 
     def __init__(self, io: FileIO, hook: Hook) -> None:
         self._io = io
@@ -64,7 +64,7 @@ class HookedFileIO:
 
 
 def once(operation: str, moment: Moment, action: Callable[[], object]) -> Hook:
-    """A hook that acts the first time an operation comes to a moment."""
+    """Return a hook that runs `action` the first time the operation reaches the moment."""
     done = False
 
     def hook(name: str, _location: str, when: Moment) -> None:

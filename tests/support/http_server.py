@@ -1,4 +1,4 @@
-"""A server on loopback that answers as a test tells it: wrong, late, twice or not at all."""
+"""An HTTP server on loopback whose test decides each answer: wrong, late, repeated or none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True)
 class Request:
-    """What a client sent; `path` without its query, percent-encoded as it came."""
+    """A client's request; `path` is without the query and still percent-encoded."""
 
     method: str
     path: str
@@ -30,7 +30,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server answers; `content` is sent as JSON, bytes as they are."""
+    """The server's answer; `content` is sent as JSON, or unchanged if it is bytes."""
 
     status: int = 200
     content: Any = None
@@ -38,7 +38,7 @@ class Reply:
 
 
 class BreakConnection(Exception):  # noqa: N818 - an order, not an error
-    """Raised by a test's answer: the connection ends without one."""
+    """Raised by a test's answer function to close the connection without an answer."""
 
 
 Answering = Callable[[Request], Reply]
@@ -46,7 +46,7 @@ Answering = Callable[[Request], Reply]
 
 @dataclass
 class TestServer:
-    """A server that runs; `requests` are what it got, in order."""
+    """A running server; `requests` holds the received requests in order."""
 
     __test__ = False
     uri: str

@@ -1,7 +1,8 @@
-"""Java's side of `bridge/protocol/`, written from it: `make protocol` after a change there.
+"""Generate Java's side of `bridge/protocol/`; run `make protocol` after a change there.
 
-`IcebergPyQuestions` asks, and makes what questions hold; each answer is a class that reads it. So a
-name on the wire stands in `bridge/protocol/` and in what this file makes of it, and nowhere else.
+`IcebergPyQuestions` asks the questions and builds their messages; each answer has a class that
+reads it. A name on the wire is therefore only in `bridge/protocol/` and in the files that this
+module generates.
 """
 
 from __future__ import annotations
@@ -57,35 +58,35 @@ _MODULES = (
 
 
 def java_files() -> dict[str, str]:
-    """The content of each file by its name, but for the blanks that clang-format chooses."""
+    """Return the content of each Java file by name, before clang-format sets whitespace."""
     classes = {f"{java_class(m)}.java": _answer(m) for m in answer_classes()}
     return {f"{QUESTIONS}.java": _questions(), **classes}
 
 
 def answer_classes() -> list[type[Message]]:
-    """The answers that say something, and what they hold."""
+    """Return the answer classes that have fields, and the messages nested in them."""
     read = [m for m in _messages() if issubclass(m, Answer) and m not in _BASES and _fields(m)]
     inside = {inner for m in read for hint in _fields(m).values() for inner in _messages_in(hint)}
     return [*read, *sorted(inside, key=lambda m: m.__name__)]
 
 
 def java_class(message: type[Message]) -> str:
-    """The class that reads a message."""
+    """Return the name of the Java class that reads a message."""
     return f"IcebergPy{message.__name__}"
 
 
 def method_of(operation: BridgeOperation[Any, Any]) -> str:
-    """The method of `IcebergPyQuestions` that asks."""
+    """Return the name of the method of `IcebergPyQuestions` that asks the question."""
     return _camel(operation.name.replace(".", "_"))
 
 
 def accessors(message: type[Message]) -> list[str]:
-    """The methods of the class that reads a message."""
+    """Return the names of the accessor methods of the class that reads a message."""
     return [_camel(name) for name in _fields(message)]
 
 
 def words() -> set[str]:
-    """The texts of which a field of a question must have one."""
+    """Return all values of Literal fields in questions."""
     hints = [hint for m in _in_questions() for hint in _fields(m).values()]
     return {word for hint in hints if get_origin(hint) is Literal for word in get_args(hint)}
 
@@ -96,7 +97,7 @@ _JAVA_TYPES: Mapping[Any, str] = {
     int: "long",
     tuple: "List",
     Sequence: "List",
-    # what makes one
+    # A callable field produces a list.
     Callable: "List",
     Any: "Object",
 }
@@ -116,7 +117,7 @@ def _messages() -> list[type[Message]]:
 
 
 def _fields(message: type[Message]) -> Mapping[str, Any]:
-    """Types by the names on the wire, those of base classes first."""
+    """Return the field types by name on the wire; fields of base classes come first."""
     hints = get_type_hints(message)
     return {f.encode_name: hints[f.name] for f in msgspec.structs.fields(message)}
 
@@ -166,7 +167,7 @@ def _asks(row: BridgeOperation[Any, Any]) -> str:
 
 
 def _map_of(message: type[Message]) -> str:
-    """The method that makes a message inside a question."""
+    """Return the Java method that builds a message nested in a question."""
     fields = _fields(message)
     parameters = ", ".join(f"{_java_type(hint)} {_camel(name)}" for name, hint in fields.items())
     config = message.__struct_config__
@@ -239,7 +240,7 @@ def _camel(name: str) -> str:
 
 
 def main() -> None:
-    """Write the files, and remove those of classes that are no more."""
+    """Write the files, and delete generated files of classes that no longer exist."""
     files = java_files()
     for path in _FOLDER.glob("*.java"):
         if path.name not in files and path.read_text("utf-8").startswith(HEADER):

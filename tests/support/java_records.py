@@ -1,6 +1,6 @@
-"""Rows written by Java's generic writer, for what Spark cannot write: some types, defaults.
+"""Rows written by Java's generic writer, for types and defaults that Spark cannot write.
 
-Values cross py4j as text or numbers and become Java objects by the column's type.
+Values cross py4j as text or numbers and become Java objects according to the column's type.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def create_java_table(
     partitioning: Iterable[tuple[str, str]] = (),
     properties: Mapping[str, str] | None = None,
 ) -> Any:
-    """Create a table by Java's API; `fields` as in schema JSON, `partitioning` (transform, column).
+    """Create a table with Java; `fields` as in schema JSON, `partitioning` (transform, column).
 
-    Ids and `required` are filled in.
+    Field ids and `required` are filled in.
     """
     iceberg = oracle.jvm.org.apache.iceberg
     numbered = [{"id": i, "required": False, **f} for i, f in enumerate(fields, 1)]
@@ -59,7 +59,7 @@ def java_catalog(oracle: Oracle, catalog_name: str) -> Any:
 
 
 def append_records(oracle: Oracle, name: str, rows: Iterable[Mapping[str, Any]]) -> str:
-    """Append rows, by column name, as one Parquet file of the unpartitioned table; return it."""
+    """Append rows as one Parquet file of an unpartitioned table; return its location."""
     iceberg = oracle.jvm.org.apache.iceberg
     table = oracle.load_java_table(name)
     schema = table.schema()
@@ -82,7 +82,7 @@ def append_records(oracle: Oracle, name: str, rows: Iterable[Mapping[str, Any]])
 
 
 def java_value(oracle: Oracle, type_: Any, value: Any) -> Any:
-    """Return a value as the object Java's generic records hold."""
+    """Return a value as the object that Java's generic records hold for the type."""
     java = oracle.jvm.java
     match str(type_.typeId().name()):
         case "TIME":

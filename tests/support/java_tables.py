@@ -1,8 +1,8 @@
-"""Tables as Iceberg's Java library sees them, without a Spark job: rows, plans, files, metadata.
+"""Read tables with Iceberg's Java library and without a Spark job: rows, plans, files, metadata.
 
-A test that asks many small questions of Java asks them here; what Spark makes of a table is asked
-through `tests.support.oracle`. Rows are texts of exact values: `show_row` writes an Arrow row the
-way the class in SOURCE writes a record, so that NaN, -0.0, nanoseconds and uuids compare too.
+Tests with many small questions to Java use this module; `tests.support.oracle` shows how Spark
+reads a table. Rows are texts of exact values: `show_row` formats an Arrow row exactly as the class
+in SOURCE formats a record, so that NaN, -0.0, nanoseconds and UUIDs compare too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SEPARATOR = "\x1e"
 
 @dataclass(frozen=True)
 class Pruned:
-    """Numbers of files for one filter."""
+    """Numbers of files for one filter: planned, with matching rows, and wrongly pruned."""
 
     planned: int
     with_matches: int
@@ -35,7 +35,7 @@ class Pruned:
 
 @dataclass(frozen=True)
 class JavaTables:
-    """Questions about the tables of an oracle; `name` is as in java_sql.db.events."""
+    """Queries by Java on the tables of an oracle; `name` is a full name like java_sql.db.events."""
 
     oracle: Oracle
     helper: Any
@@ -47,7 +47,7 @@ class JavaTables:
         ref: str | None = None,
         columns: Sequence[str] | None = None,
     ) -> list[str]:
-        """Return the rows that match, sorted, in the form of `show_rows`."""
+        """Return the matching rows in the form of `show_rows`, sorted."""
         chosen = None if columns is None else list(columns)
         return sorted(_split(self.helper.rows(self._table(name), filter_json, ref, chosen)))
 
@@ -56,22 +56,23 @@ class JavaTables:
         return sorted(_split(self.helper.plannedFiles(self._table(name), filter_json)))
 
     def prune(self, name: str, filters: Sequence[str]) -> list[Pruned]:
-        """Plan with each filter and count the files Java reads, those it must, and those it lost.
+        """Plan with each filter and count the planned, the matching and the lost files.
 
-        What it must read is every file with a row that matches, found by reading them all.
+        A file matches if at least one of its rows matches, found by reading all rows.
         """
         counted = _split(self.helper.prune(self._table(name), list(filters)))
         return [Pruned(*map(int, text.split("/"))) for text in counted]
 
     def file_problems(self, name: str) -> list[str]:
-        """Return what Java finds wrong with the live data files; nothing is right.
+        """Return the problems that Java finds in the live data files; an empty list means none.
 
-        Rows in a file whose partition is another's, and places Java would not have put it.
+        A problem is a row in a file of another partition, or a file at a location that Java would
+        not choose.
         """
         return _split(self.helper.fileProblems(self._table(name)))
 
     def copy(self, source: str, target: str) -> None:
-        """Write the rows of each data file once more with Java's writer, file by file, in order."""
+        """Copy the rows of each data file with Java's writer, file by file, in order."""
         self.helper.copy(self._table(source), self._table(target))
 
     def create(
@@ -80,16 +81,16 @@ class JavaTables:
         like: str,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Create an empty table with Java: schema, spec, order and properties of another one.
+        """Create an empty table with Java: schema, spec, sort order and properties of `like`.
 
-        The properties are what `like` has, and those given.
+        `properties` are added to the properties of `like`.
         """
         _catalog, namespace, table = name.split(".")
         catalog = self._catalog(name)
         self.helper.create(catalog, namespace, table, self._table(like), dict(properties or {}))
 
     def parse_metadata(self, text: str) -> Any:
-        """Parse table metadata with Java and return what it writes then."""
+        """Parse table metadata with Java and return the JSON that Java writes for it."""
         parser = self.oracle.jvm.org.apache.iceberg.TableMetadataParser
         return json.loads(parser.toJson(parser.fromJson(text)))
 
@@ -102,12 +103,12 @@ class JavaTables:
 
 
 def java_tables(oracle: Oracle) -> JavaTables:
-    """Compile the helper; once in a session is enough."""
+    """Compile the Java helper class; once per session is enough."""
     return JavaTables(oracle, compile_java(oracle.spark, "TableHelper", SOURCE))
 
 
 def filter_json(text: str, schema: Schema) -> str:
-    """Return a filter as the JSON that Java parses, literals in the types of their columns."""
+    """Return a filter as the JSON that Java parses; literals have the types of their columns."""
     return json.dumps(predicate_to_json(bind(parse_filter(text), schema)))
 
 
@@ -150,7 +151,7 @@ def _show(scalar: Any) -> str:
         per_second = 1_000_000 if type_.unit == "us" else 1_000_000_000
         seconds, rest = divmod(scalar.value, per_second)
         return f"{seconds}.{rest * (1_000_000_000 // per_second)}{'Z' if type_.tz else ''}"
-    # integers, dates and times: their number
+    # integers, dates and times as their number
     return str(scalar.value if hasattr(scalar, "value") else scalar.as_py())
 
 
@@ -158,7 +159,7 @@ def _split(text: str) -> list[str]:
     return text.split(_SEPARATOR) if text else []
 
 
-# Janino knows no lambdas and no inference of type arguments: raw types and casts throughout.
+# Janino supports neither lambdas nor inference of type arguments, hence raw types and casts.
 SOURCE = """
 import com.fasterxml.jackson.databind.JsonNode;
 import java.math.BigDecimal;

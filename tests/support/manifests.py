@@ -1,4 +1,4 @@
-"""Manifests in memory: entries made by hand, written and listed as a commit would."""
+"""Manifests in memory: handmade entries, written and listed as a commit would."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNPARTITIONED = PartitionSpec(spec_id=0)
 
 
 def identity_table(*types: PrimitiveType, spec_id: int = 0) -> tuple[Schema, PartitionSpec]:
-    """A schema of columns c1, c2, ... and the spec partitioned by each of them."""
+    """Return a schema with columns c1, c2, ... and an identity spec over all of them."""
     fields = tuple(
         NestedField(field_id=i, name=f"c{i}", type=type_) for i, type_ in enumerate(types, 1)
     )
@@ -47,17 +47,17 @@ def identity_table(*types: PrimitiveType, spec_id: int = 0) -> tuple[Schema, Par
 
 
 def a_file(path: str = "data/a.parquet", **values: Any) -> DataFile:
-    """A data file; everything has a default."""
+    """Return a data file; every field has a default."""
     return DataFile(**{"file_path": path, "record_count": 10, "file_size_in_bytes": 100, **values})
 
 
 def added(file: DataFile, **values: Any) -> ManifestEntry:
-    """An ADDED entry."""
+    """Return an ADDED entry."""
     return ManifestEntry(status=EntryStatus.ADDED, data_file=file, **values)
 
 
 def existing(file: DataFile, sequence_number: int = 1, **values: Any) -> ManifestEntry:
-    """An EXISTING entry of an older snapshot."""
+    """Return an EXISTING entry of an older snapshot."""
     numbers = {
         "snapshot_id": 11,
         "sequence_number": sequence_number,
@@ -67,7 +67,7 @@ def existing(file: DataFile, sequence_number: int = 1, **values: Any) -> Manifes
 
 
 def deleted(file: DataFile, sequence_number: int = 1, **values: Any) -> ManifestEntry:
-    """A DELETED entry."""
+    """Return a DELETED entry."""
     numbers = {
         "snapshot_id": SNAPSHOT_ID,
         "sequence_number": sequence_number,
@@ -89,7 +89,7 @@ def listed(
     name: str = "m0",
     codec: str = "gzip",
 ) -> ManifestFile:
-    """Write the entries as a manifest, list it, and return it as a reader of the list sees it."""
+    """Write and list a manifest; return it as a reader of the manifest list sees it."""
     written = write_manifest(
         io,
         f"metadata/{name}.avro",

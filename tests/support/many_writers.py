@@ -1,4 +1,4 @@
-"""Many writers of one table at once, as users have them: threads and processes, no property set."""
+"""Many concurrent writers of one table, in threads and processes, with default table properties."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SCHEMA = "id BIGINT, v STRING"
 
 
 def append_many(kind: str, folder: str, worker: int, appends: int) -> list[float]:
-    """Append that many rows, each in a commit of its own; how many seconds each took."""
+    """Append `appends` rows, each in its own commit; return the seconds of each append."""
     return append_rows(open_catalog(kind, folder), worker, appends)
 
 
 def append_in_threads(kind: str, folder: str, workers: int, appends: int) -> list[list[float]]:
-    """The same by threads of this process that share a catalog."""
+    """Append from several threads of this process that share one catalog."""
     catalog = open_catalog(kind, folder)
     with ThreadPoolExecutor(workers) as pool:
         running = [pool.submit(append_rows, catalog, w, appends) for w in range(workers)]
@@ -28,7 +28,7 @@ def append_in_threads(kind: str, folder: str, workers: int, appends: int) -> lis
 
 
 def append_rows(catalog: Catalog, worker: int, appends: int) -> list[float]:
-    """By one writer of an open catalog."""
+    """Append rows with one writer, each in its own commit; return the seconds of each."""
     table = Table(catalog, catalog.load_table(EVENTS))
     took = []
     for n in range(appends):

@@ -1,9 +1,9 @@
-"""A child process that reads files and says how each read ended and what memory it took by then.
+"""A child process that reads files and reports the outcome and the peak memory of each read.
 
     python -m tests.support.memory_reader kind=path ...
 
-prints a JSON line for each: the kind, the error's class (null for none), its message, and the
-process's peak resident memory in bytes so far.
+prints one JSON line per file: the kind, the error's class (null for none), the error's message, and
+the peak resident memory of the process in bytes so far.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.peak_memory import peak_bytes
 
 _IO = LocalFileIO()
 _ADDRESS_SPACE = 5 << 30
-"""So that a defect ends this process and not the machine."""
+"""The limit of address space, in bytes: a defect must end this process and not the machine."""
 
 
 def _entries(path: str, decoder: Decoder) -> None:
@@ -46,7 +46,7 @@ def _blobs(path: str) -> None:
 
 
 def _data(path: str, file_format: str) -> None:
-    # pyarrow's readers are imported where they are needed alone
+    # Import pyarrow's readers only here, because other kinds do not need them.
     from iceberg_pyspark.arrow.formats.open_data_file import open_data_file  # noqa: PLC0415
 
     with open_data_file(_IO, path, file_format) as file:
@@ -66,7 +66,7 @@ READERS: Mapping[str, Callable[[str], object]] = {
 
 
 def main(arguments: list[str]) -> None:
-    """Read each file in turn."""
+    """Read each file in turn and print its result."""
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
     for argument in arguments:
         kind, _, path = argument.partition("=")

@@ -1,4 +1,4 @@
-"""Rows as a naive reader of Iceberg sees them: what was stored, by field id, under any schema.
+"""Rows as a naive reader of Iceberg sees them: stored values by field id, read under any schema.
 
 Specification, "Column Projection": a column that a file lacks has its initial default, or null.
 """
@@ -32,7 +32,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 
 def named(struct: StructType, stored: Mapping[int, Any]) -> dict[str, Any]:
-    """A row or struct by names, as Arrow takes it, of one that is stored by field id."""
+    """Return a stored row or struct, keyed by field id, as a dict by name, as Arrow takes it."""
     return {f.name: _named(f.type, stored[f.field_id]) for f in struct.fields}
 
 
@@ -50,7 +50,7 @@ def _named(type_: Type, value: Any) -> Any:
 
 
 def read(struct: StructType, stored: Mapping[int, Any]) -> dict[str, Any]:
-    """A row or struct under a later schema, by names."""
+    """Return a stored row or struct as a dict by name under a later schema."""
     return {
         f.name: _read(f.type, stored[f.field_id]) if f.field_id in stored else _default(f)
         for f in struct.fields
@@ -89,7 +89,7 @@ def _default(f: NestedField) -> Any:
 
 
 def field_of(struct: StructType, stored: Mapping[int, Any], path: tuple[str, ...]) -> Any:
-    """The value of a field below structs, null below a null one."""
+    """Return the value of a field nested in structs, or None if a struct on the path is null."""
     value: Any = read(struct, stored)
     for name in path:
         value = None if value is None else value[name]
@@ -97,12 +97,12 @@ def field_of(struct: StructType, stored: Mapping[int, Any], path: tuple[str, ...
 
 
 def key_of(value: Any) -> str:
-    """A text that is equal for values that an equality delete holds equal."""
+    """Return a text that is equal for values that an equality delete treats as equal."""
     return "NaN" if isinstance(value, float) and math.isnan(value) else repr(value)
 
 
 def shown(type_: Type, value: Any) -> Any:
-    """A value read, in the form of tests.support.rows as Spark collects it."""
+    """Return a value that was read in the form of tests.support.rows, as Spark collects it."""
     match type_:
         case _ if value is None:
             return None

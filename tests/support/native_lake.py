@@ -1,4 +1,4 @@
-"""Sessions with Iceberg in them: our catalog `lake` over the tables of Java's, or one alone."""
+"""Sessions with Iceberg installed: our catalog `lake` on Java's tables, or a catalog on SQLite."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.rows import spark_rows
 
 @contextmanager
 def native_lake(oracle: Oracle) -> Iterator[Oracle]:
-    """The oracle's session with our catalog `lake` in it, installed until the end."""
+    """Install our catalog `lake` in the oracle's session until the end of the block."""
     conf = {
         "spark.sql.catalog.lake": "iceberg_pyspark",
         "spark.sql.catalog.lake.type": "hadoop",
@@ -33,7 +33,7 @@ def native_lake(oracle: Oracle) -> Iterator[Oracle]:
 
 @contextmanager
 def sqlite_lake(spark: SparkSession, folder: Path, name: str) -> Iterator[IcebergSession]:
-    """A session with a catalog of that name on SQLite, whose namespace `db` is empty."""
+    """Yield a session with a catalog of this name on SQLite, whose namespace `db` is empty."""
     prefix = f"spark.sql.catalog.{name}"
     conf = {
         prefix: "iceberg_pyspark",
@@ -53,7 +53,7 @@ def sqlite_lake(spark: SparkSession, folder: Path, name: str) -> Iterator[Iceber
 
 
 def same_rows(lake: Oracle, query: str) -> str:
-    """Compare a query of {t} on both catalogs; the plan of ours, as text."""
+    """Assert that a query on {t} returns the same rows in both catalogs; return our plan."""
     ours = lake.spark.sql(query.format(t="lake"))
     plan = plan_of(ours)
     java = lake.spark.sql(query.format(t="java_hadoop"))
@@ -62,5 +62,5 @@ def same_rows(lake: Oracle, query: str) -> str:
 
 
 def plan_of(frame: DataFrame) -> str:
-    """What Spark will carry out, as text."""
+    """Return the plan that Spark will execute, as text."""
     return str(frame._jdf.queryExecution().executedPlan().toString())

@@ -1,4 +1,4 @@
-"""Rows for tests of what becomes of each row: an id, the id's parity and the id as a text."""
+"""Rows for tests that follow each row: an id, the id's parity, and the id as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 def rows(*ids: int) -> pa.Table:
-    """A row (id, g, s) for each id: g = id % 2, s its text."""
+    """Return a row (id, g, s) for each id, where g = id % 2 and s is the id as text."""
     return pa.table(
         {
             "id": pa.array(ids, pa.int64()),

@@ -1,9 +1,9 @@
 """The oracle: Iceberg's own Java runtime inside a Spark session, to write and read tables with.
 
-Which jars it takes and how they come here is `oracle_jars`; what the tests ask of it is `Oracle`.
-The two catalogs lie in folders and a SQLite file that our own code opens too: `java_hadoop` is
-Java's HadoopCatalog, `java_sql` its JdbcCatalog (schema V1, catalog name "java_sql"). Neither
-caches, so both see what we committed a moment ago.
+`oracle_jars` finds or downloads its jars; tests call `Oracle`. Both catalogs are in places that our
+own code can open too, a folder and a SQLite file: `java_hadoop` is Java's HadoopCatalog, `java_sql`
+its JdbcCatalog (schema V1, catalog name "java_sql"). Neither catalog caches, so both see our
+commits at once.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class OracleUnavailableError(Exception):
 
 @dataclass(frozen=True)
 class Oracle:
-    """Java's Iceberg in this process: what it writes we read, and the other way round."""
+    """Java's Iceberg in this process: we read tables that Java wrote, and Java reads ours."""
 
     spark: SparkSession
     warehouse: Path
-    """Where `java_hadoop` keeps a table: <warehouse>/<namespace>/<table>."""
+    """The warehouse of `java_hadoop`, whose tables are at <warehouse>/<namespace>/<table>."""
     sql_warehouse: Path
-    """Where `java_sql` keeps a table: <sql_warehouse>/<namespace>/<table>."""
+    """The warehouse of `java_sql`, whose tables are at <sql_warehouse>/<namespace>/<table>."""
     sql_file: Path
     """The SQLite file of `java_sql`; its URI is sqlite:///<sql_file>."""
     delete_writer: Any
@@ -62,7 +62,7 @@ class Oracle:
         return spark_rows(self.spark.table(name).collect())
 
     def load_java_table(self, name: str) -> Any:
-        """Return the org.apache.iceberg.Table (through py4j) of a name like java_sql.db.events."""
+        """Return the org.apache.iceberg.Table (through py4j) for a name like java_sql.db.events."""
         spark_util = self.jvm.org.apache.iceberg.spark.Spark3Util
         return spark_util.loadIcebergTable(self.java_session, name)
 
@@ -86,8 +86,8 @@ class Oracle:
     ) -> str:
         """Commit one equality delete file and return its location; Spark itself never writes one.
 
-        `columns` may name nested fields, a.b. `partition` has the transformed values of the spec
-        (the table's current one unless `spec_id` says else) as Spark shows them: days are dates.
+        `columns` may name nested fields as a.b. `partition` has the transformed values of the spec
+        (the table's current spec unless `spec_id` is given) as Spark shows them: days are dates.
         """
         table = self.load_java_table(name)
         spec = self._spec(table, spec_id)
@@ -109,10 +109,10 @@ class Oracle:
         *,
         spec_id: int | None = None,
     ) -> str:
-        """Commit (data file location, row position) pairs; return the one delete file's location.
+        """Commit (data file location, row position) pairs; return the delete file's location.
 
-        In a v2 table that is a position delete file, in a v3 table a Puffin file with a deletion
-        vector for each data file, which must have none yet.
+        A v2 table gets a position delete file; a v3 table gets a Puffin file with a deletion vector
+        for each data file, and none of the data files may have a deletion vector yet.
         """
         table = self.load_java_table(name)
         spec = self._spec(table, spec_id)
@@ -144,9 +144,10 @@ class Oracle:
         return self._java_rows([(field.name(), field.type()) for field in fields], [values])[0]
 
     def _java_rows(self, types: Iterable[tuple[str, Any]], rows: Iterable[tuple[Any, ...]]) -> Any:
-        """Take Python values to the JVM as Spark rows, which give each the class of its type.
+        """Convert Python values to Spark rows in the JVM, with the class of each type.
 
-        Values passed through py4j itself would come as an Integer or a Long by their size.
+        Integers passed through py4j itself would become an Integer or a Long depending on their
+        size.
         """
         convert = self.jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert
         fields = [
@@ -164,7 +165,7 @@ class Oracle:
         for row in rows:
             verify(row)
             values.append(schema.toInternal(row))
-        # createDataFrame, without Python workers that would look at each row once more
+        # Like createDataFrame, but without Python workers that would check each row again.
         serde = self.jvm.SerDeUtil
         pickled = self.spark.sparkContext.parallelize(values, 1)._jrdd
         converted = serde.toJavaArray(serde.pythonToJava(pickled, True)).rdd()
@@ -178,9 +179,9 @@ class Oracle:
 
 
 def start_oracle(scratch: Path, conf: Mapping[str, str] | None = None) -> Oracle:
-    """Start the session with the runtime and both catalogs in `scratch`; the caller stops it.
+    """Start a session with the runtime and with both catalogs in `scratch`; the caller stops it.
 
-    `conf` overrides settings that suit short tests.
+    `conf` overrides the settings, which suit short tests.
     """
     if not pyspark.__version__.startswith(PYSPARK_OF_THE_ORACLE):
         raise OracleUnavailableError(
@@ -222,12 +223,12 @@ def start_oracle(scratch: Path, conf: Mapping[str, str] | None = None) -> Oracle
 
 
 def oracle_jars() -> list[Path]:
-    """Return the jars in `.oracle`, brought there by Maven or, without it, by Spark's own Ivy."""
+    """Return the jars in `.oracle`; download missing jars with Maven or Spark's own Ivy."""
     return jars_of(ARTIFACTS)
 
 
 def jars_of(artifacts: Sequence[str]) -> list[Path]:
-    """Return the jars of artifacts; raises `OracleUnavailableError` where one cannot be had."""
+    """Return the jars of artifacts; raise `OracleUnavailableError` if one is unavailable."""
     jars = [JARS / jar_name(artifact) for artifact in artifacts]
     missing = [a for a, jar in zip(artifacts, jars, strict=True) if not jar.exists()]
     if missing:
@@ -238,7 +239,7 @@ def jars_of(artifacts: Sequence[str]) -> list[Path]:
 
 
 def bring_jars(artifacts: Sequence[str], folder: Path) -> None:
-    """Download artifacts into `folder`, then move them into place whole: runs may overlap."""
+    """Download artifacts into `folder`, then move each jar into place: runs may overlap."""
     try:
         if shutil.which("mvn"):
             copy = [
@@ -257,7 +258,7 @@ def bring_jars(artifacts: Sequence[str], folder: Path) -> None:
             submit = str(SPARK_HOME / "bin/spark-submit")
             run_download([submit, "--master", "local[1]", *ivy, str(nothing)])
         for artifact in artifacts:
-            # Ivy puts them into jars/ and begins their names with the group.
+            # Ivy stores them in jars/ and prefixes their names with the group.
             result = next(folder.rglob(f"*{jar_name(artifact)}"))
             result.replace(JARS / jar_name(artifact))
     except (OSError, subprocess.SubprocessError, StopIteration) as error:
@@ -268,7 +269,7 @@ def bring_jars(artifacts: Sequence[str], folder: Path) -> None:
 
 
 def run_download(command: Sequence[str]) -> None:
-    """Run a command that downloads; its output is shown by pytest where it fails."""
+    """Run a command that downloads; pytest shows its output if the test fails."""
     subprocess.run(command, env=spark_environment(), stdout=sys.stderr, timeout=600, check=True)
 
 
@@ -287,7 +288,7 @@ def compile_java(spark: SparkSession, class_name: str, source: str) -> Any:
     return compiler.getClassLoader().loadClass(class_name).newInstance()
 
 
-# Janino knows no lambdas and no inference of type arguments: raw types and casts throughout.
+# Janino supports neither lambdas nor inference of type arguments, hence raw types and casts.
 DELETE_WRITER_SOURCE = """
 import java.nio.ByteBuffer;
 import java.time.Instant;

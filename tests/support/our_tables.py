@@ -1,4 +1,4 @@
-"""Tables in the oracle's catalogs as we make them: the other side of `tests.support.readings`."""
+"""Use the oracle's tables with our code; `tests.support.readings` compares the readers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VERSIONS = (1, 2, 3)
 
 
 def our_catalog(oracle: Oracle, catalog: str) -> TableCatalog:
-    """Open our catalog on the folder or SQLite file of one of the oracle's."""
+    """Open our catalog on the folder or SQLite file of one of the oracle's catalogs."""
     return load_catalog(catalog, **catalog_properties(oracle, catalog))
 
 
@@ -41,7 +41,7 @@ def write_frame(
 
 @contextlib.contextmanager
 def pyiceberg_table(oracle: Oracle, name: str) -> Iterator[PyIcebergTable]:
-    """Open a table with PyIceberg: through its SQL catalog on the same file, else by metadata."""
+    """Open a table with PyIceberg: by its SQL catalog, or else from the metadata file."""
     catalog, _, rest = name.partition(".")
     if catalog == "java_hadoop":
         yield StaticTable.from_metadata(our_table(oracle, name).loaded.metadata_location)
@@ -61,7 +61,7 @@ def assert_all_read(
     through_spark: bool = False,
     with_pyiceberg: bool = True,
 ) -> None:
-    """Every reader sees exactly these rows, and Java finds the data files where they belong."""
+    """Assert that all readers see exactly these rows, and that Java finds no file misplaced."""
     rows = show_rows(expected)
     assert java.rows(name) == rows
     assert java.file_problems(name) == []

@@ -1,4 +1,4 @@
-"""Parameters of tests that go together."""
+"""Combinations of test parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MORE = pytest.mark.more("the tests beside it have each of its values")
 
 
 def pairs(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
-    """Every value of both, with one of the other; all pairs where tests marked `more` run."""
+    """Return pairs that cover every value of both lists; the other pairs are marked `more`."""
     fewer = min(len(first), len(second))
     return [
         pytest.param(one, other, marks=() if i % fewer == j % fewer else MORE)

@@ -1,4 +1,4 @@
-"""The most memory that a program has had."""
+"""The peak memory of a process."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import resource
 
 
 def peak_bytes() -> int:
-    """The largest resident size of this process so far."""
+    """Return the largest resident size of this process so far, in bytes."""
     try:
-        # of this program alone; getrusage's is the parent's at least, where that was larger
+        # VmHWM covers this program alone; the value of getrusage starts at the parent's size after
+        # a fork.
         with open("/proc/self/status") as status:
             lines = dict(line.split(":", 1) for line in status)
         return int(lines["VmHWM"].split()[0]) << 10

@@ -1,4 +1,4 @@
-"""Values of Iceberg types as Python and Arrow take them, few enough that they meet each other."""
+"""Values of Iceberg types as Python and Arrow take them, so few that values repeat."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _TEXTS = ["", "a", "ab", "b", "A", "é", "é\U0001f600", "it's", "a\\n", "a%"]
 
 
 def float32(value: float) -> float:
-    """The nearest value that a float has."""
+    """Return the nearest value that a 32-bit float can represent."""
     nearest: float = struct.unpack("<f", struct.pack("<f", value))[0]
     return nearest
 
 
 def plain_values(type_: PrimitiveType) -> SearchStrategy[Any]:
-    """Values of a primitive type, never null."""
+    """Return a strategy for values of a primitive type, never null."""
     return st.sampled_from(_few(type_))
 
 
@@ -93,9 +93,9 @@ def _few(type_: PrimitiveType) -> list[Any]:
 
 
 def values(type_: Type) -> SearchStrategy[Any]:
-    """Values of any type or null: structs and maps as dicts by field id, keys and values in pairs.
+    """Return a strategy for values of any type, or null; a map is a list of (key, value) pairs.
 
-    A struct is a dict by field id, so that it means the same under every later schema.
+    A struct is a dict by field id, so that its value means the same under every later schema.
     """
     match type_:
         case UnknownType():

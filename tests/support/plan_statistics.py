@@ -1,4 +1,4 @@
-"""What Spark's optimizer takes a table for: rows and columns, before anything is planned."""
+"""The statistics of a table and its columns that Spark's optimizer has before planning."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 @dataclass(frozen=True, kw_only=True)
 class KnownColumn:
-    """A column as the optimizer knows it; None for what it does not."""
+    """The optimizer's statistics of a column; None for an unknown value."""
 
     distinct: int | None
     nulls: int | None
@@ -19,18 +19,18 @@ class KnownColumn:
 
 
 def _said(option: Any) -> str | None:
-    # as the JVM writes it: py4j makes some values Python's own
+    # Take the JVM's text: py4j converts some values to Python types.
     return str(option.toString())[len("Some(") : -1] if option.isDefined() else None
 
 
 def known_rows(frame: DataFrame) -> int | None:
-    """How many rows the only table of a frame has, as the optimizer knows it."""
+    """Return the optimizer's row count of the only table in a frame, or None if unknown."""
     text = _said(_leaf(frame).stats().rowCount())
     return None if text is None else int(text)
 
 
 def known_columns(frame: DataFrame) -> dict[str, KnownColumn]:
-    """Of the only table of a frame, what the optimizer knows of its columns."""
+    """Return the optimizer's column statistics of the only table in a frame, by column name."""
     leaf = _leaf(frame)
     result = {}
     output = leaf.output().iterator()

@@ -1,8 +1,8 @@
-"""TCP ports of loopback for servers of tests, each given to one process at a time.
+"""TCP ports on loopback for test servers, each given to only one process at a time.
 
-A port that the system hands out may be handed out again before a server that takes seconds to
-start binds it: to any outgoing connection, or to the next who asks. The ports here are below those
-that the system hands out, and each is locked for as long as the process that asked for it runs.
+A port from the operating system may be assigned again, to an outgoing connection or to another
+process, before a server that takes seconds to start binds it. The ports here are below the system's
+range, and each is locked for as long as the process that asked for it runs.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import IO
 
 LOOPBACK = "127.0.0.1"
-# below the ports for outgoing connections: 32768 and above by default, 16000 in some sandboxes
+# below the range of outgoing connections, which starts at 32768 by default and at 16000 in some
+# sandboxes
 _PORTS = range(10_000, 16_000)
 _locks: dict[int, IO[bytes]] = {}
 
 
 def free_port() -> int:
-    """A port that nothing listens on, which no other process that asks here gets meanwhile."""
+    """Return a port that nothing listens on, and lock it until this process ends."""
     folder = Path(tempfile.gettempdir()) / f"iceberg-py-ports-{os.getuid()}"
     folder.mkdir(exist_ok=True)
     for port in random.sample(_PORTS, len(_PORTS)):
@@ -45,7 +46,7 @@ def _claimed(path: Path, port: int) -> bool:
 
 
 def is_listening(port: int) -> bool:
-    """Tell whether something accepts connections on this port."""
+    """Return whether something accepts connections on this port."""
     with socket.socket() as client:
         client.settimeout(1)
         return client.connect_ex((LOOPBACK, port)) == 0

@@ -1,4 +1,4 @@
-"""Avro files as fastavro reads them, without a line of our own code: the bytes' own witness."""
+"""Avro files as fastavro reads them: independent evidence, without our own reader."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from iceberg_pyspark import Table
 
 @dataclass(frozen=True)
 class RawAvro:
-    """An Avro file: the writer's schema, the key-values of its header, its records."""
+    """An Avro file: the writer's schema, the key-value metadata of its header, and its records."""
 
     schema: Any
     metadata: dict[str, str]
@@ -39,12 +39,12 @@ def raw_manifest_list(table: Table) -> RawAvro:
 
 
 def raw_manifests(table: Table) -> list[RawAvro]:
-    """Read the manifests of the current snapshot, in the order of its list."""
+    """Read the manifests of the current snapshot, in the order of its manifest list."""
     return [read_raw(m["manifest_path"]) for m in raw_manifest_list(table).records]
 
 
 def raw_data_files(table: Table) -> list[dict[str, Any]]:
-    """Read the live data files of the current snapshot, maps as dicts, by location."""
+    """Read the live data files of the current snapshot, sorted by location, with maps as dicts."""
     result = [
         {name: as_dict(value) for name, value in record["data_file"].items()}
         for manifest in raw_manifests(table)
@@ -55,7 +55,7 @@ def raw_data_files(table: Table) -> list[dict[str, Any]]:
 
 
 def as_dict(value: Any) -> Any:
-    """Turn an array of key-value records, which is how Avro holds a map by id, into a dict."""
+    """Turn an array of key-value records, Avro's form of a map with field ids, into a dict."""
     if isinstance(value, list) and value and isinstance(value[0], dict) and "key" in value[0]:
         return {pair["key"]: pair["value"] for pair in value}
     return value

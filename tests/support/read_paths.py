@@ -1,4 +1,4 @@
-"""One read of a table: portably, by the steps of the data source, or by Spark's own reader."""
+"""Two ways to read a table: portably, by the steps of the data source, or by Spark's own reader."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ReadPath: TypeAlias = Literal["portable", "native"]
 
 
 class Rows(Protocol):
-    """What a read returned."""
+    """The result of a read."""
 
     @property
     def schema(self) -> StructType:
@@ -30,12 +30,12 @@ class Rows(Protocol):
 
 
 Read: TypeAlias = Callable[..., Rows]
-"""`read(table, options, schema)`, as `read_by_steps` takes them."""
+"""A function `read(table, options, schema)` with the arguments of `read_by_steps`."""
 
 
 @dataclass(frozen=True)
 class NativeRead:
-    """What Spark's own reader returned."""
+    """The result of a read by Spark's own reader."""
 
     schema: StructType
     rows: list[PlainRow]
@@ -47,9 +47,9 @@ def read_natively(
     options: Mapping[str, Any] | None = None,
     schema: StructType | None = None,
 ) -> NativeRead:
-    """Read a table by `format("iceberg-py")` in a session with Iceberg; its plan must be native.
+    """Read a table by `format("iceberg-py")` in a session with Iceberg; the plan must be native.
 
-    But for what Spark's reader has no plan for, which is told by the options alone.
+    The exceptions are reads that have no native plan, which depends on the options alone.
     """
     reader = spark.read.format("iceberg-py").options(**(options or {}))
     if schema is not None:
@@ -60,7 +60,7 @@ def read_natively(
 
 
 def is_native(frame: DataFrame) -> bool:
-    """Whether Spark's own Parquet or ORC reader reads, and no Python worker."""
+    """Return whether Spark's own Parquet or ORC reader reads, without a Python worker."""
     plan = str(frame._jdf.queryExecution().executedPlan().toString())
     scans = "IcebergPyParquetScan" in plan or "IcebergPyOrcScan" in plan
     return scans and "MapInArrow" not in plan
@@ -68,8 +68,9 @@ def is_native(frame: DataFrame) -> bool:
 
 def _has_no_native_plan(options: Mapping[str, Any]) -> bool:
     return (
-        # a file's partition is a struct, which no relation has as a fact about a file
+        # A file's partition is a struct, and no native relation has a file metadata column of
+        # struct type.
         "_partition" in options.get("columns", "")
-        # a condition on a field of a struct is exact in Spark only where it is above the scan
+        # A condition on a field of a struct is exact in Spark only when evaluated above the scan.
         or "place.x" in options.get("filter", "")
     )

@@ -1,7 +1,7 @@
-"""One table as readers see it: Java's, and ours without Spark, by its data source, and natively.
+"""Compare the readers of a table: Java, ours without Spark, the data source, native reads.
 
-Tables are named as the oracle names them, `java_hadoop.db.events` or `java_sql.db.events`; ours are
-opened through our own catalog on the same folder or SQLite file.
+Tables have the oracle's names, `java_hadoop.db.events` or `java_sql.db.events`; we open them
+through our own catalog on the same folder or SQLite file.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tests.support.rows import PlainRow, arrow_rows, spark_rows
 
 
 def table_path(oracle: Oracle, name: str) -> str:
-    """Return the folder of a table of `java_hadoop`, by which it can be named too."""
+    """Return the folder of a table of `java_hadoop`; a table can be named by its folder too."""
     catalog, namespace, table = name.split(".")
     assert catalog == "java_hadoop"
     return f"{oracle.warehouse}/{namespace}/{table}"
 
 
 def catalog_properties(oracle: Oracle, catalog: str) -> dict[str, str]:
-    """Return what our catalog needs to see the tables of that catalog of the oracle."""
+    """Return the properties with which our catalog opens the tables of the oracle's catalog."""
     if catalog == "java_hadoop":
         return {"type": "hadoop", "warehouse": str(oracle.warehouse)}
     return {
@@ -47,7 +47,7 @@ def our_table(oracle: Oracle, name: str) -> Table:
 
 
 def our_scan(oracle: Oracle, name: str, **options: str) -> TableScan:
-    """Scan a table of the oracle without Spark; options are those of `spark.read`."""
+    """Return a scan of a table of the oracle without Spark; options are those of `spark.read`."""
     read = parse_read_options(_spelled(options))
     table = our_table(oracle, name)
     return scan_table(
@@ -63,12 +63,12 @@ def our_scan(oracle: Oracle, name: str, **options: str) -> TableScan:
 
 
 def our_rows(oracle: Oracle, name: str, **options: str) -> list[PlainRow]:
-    """Read without Spark: rows in the form of tests.support.rows, sorted."""
+    """Read a table without Spark; return rows in the form of tests.support.rows, sorted."""
     return arrow_rows(our_scan(oracle, name, **options).to_arrow())
 
 
 def our_frame(oracle: Oracle, name: str, **options: str) -> DataFrame:
-    """Open a table of the oracle through Spark and our data source, on the portable path."""
+    """Open a table of the oracle by our data source, by default on the portable path."""
     catalog, _, rest = name.partition(".")
     reader = oracle.spark.read.format("iceberg-py").option("catalog", catalog)
     reader = reader.option("native", options.pop("native", "false"))
@@ -78,10 +78,10 @@ def our_frame(oracle: Oracle, name: str, **options: str) -> DataFrame:
 
 
 def native_frame(oracle: Oracle, name: str, **options: str) -> DataFrame:
-    """Open a table of the oracle in a session with Iceberg, to be read by Spark's own reader.
+    """Open a table of the oracle with Spark's own reader, in a session with Iceberg installed.
 
-    Through our SQL catalog, or through our data source where the table's catalog goes by its own
-    name or the option `columns` selects what SELECT would name otherwise.
+    Use our SQL catalog, or our data source if `java_hadoop` is not the table's catalog or if the
+    option `columns` selects columns in a way that SELECT does differently.
     """
     assert install(oracle.spark).is_native
     catalog, _, rest = name.partition(".")
@@ -130,11 +130,10 @@ def assert_read_alike(
     through_spark: bool = False,
     **options: str,
 ) -> list[PlainRow]:
-    """Compare our rows with Java's, which are the whole table unless `java` says else; return them.
+    """Assert that our readers return the rows of `java`, by default all; return the rows.
 
-    They are read without Spark and natively. `through_spark` reads once more, through our data
-    source, and compares schemas too: it costs a second, and tests of what happens below it do
-    without.
+    We read without Spark and natively. `through_spark` reads again through the portable data source
+    and compares schemas too; this costs a second, so tests of lower layers leave it out.
     """
     expected_frame = oracle.spark.table(name) if java is None else java
     expected = spark_rows(expected_frame.collect())
@@ -149,7 +148,7 @@ def assert_read_alike(
 
 
 def plain_schema(frame: DataFrame) -> Any:
-    """Return names, types and nullability of a DataFrame's columns, without their metadata."""
+    """Return names, types and nullability of a DataFrame's columns, without metadata."""
     return _without_metadata(frame.schema.jsonValue())
 
 
@@ -163,16 +162,17 @@ def _without_metadata(value: Any) -> Any:
 
 
 def _spelled(options: Mapping[str, str]) -> dict[str, str]:
-    """Return options under their own names: snapshot_id=... stands for snapshot-id."""
+    """Return options under their real names: the keyword snapshot_id stands for snapshot-id."""
     return {name.replace("_", "-"): str(value) for name, value in options.items()}
 
 
 def rows_selected(
     oracle: Oracle, name: str, filters: Iterable[str], columns: str = "id"
 ) -> dict[str, list[PlainRow]]:
-    """Return for each filter the rows that Spark finds to match it, in one job for all.
+    """Return for each filter the rows that Spark finds to match, computed in one job.
 
-    The filters are columns here, so that Java skips no file: a wrong skip of ours shows.
+    Spark evaluates the filters as columns here, so Java prunes no file, and a wrong prune of ours
+    is found.
     """
     filters = list(filters)
     flags = ", ".join(f"({text})" for text in filters)
@@ -192,10 +192,10 @@ def assert_filters_alike(
     *,
     natively: bool = False,
 ) -> None:
-    """Compare the rows we read by each filter with those that Spark finds to match it.
+    """Assert that we read by each filter exactly the rows that Spark finds to match.
 
-    They are read without Spark, and `natively` too. A filter that selects nothing tests nothing and
-    fails.
+    We read without Spark, and with `natively` also by Spark's own reader. A filter that selects no
+    row would test nothing, so it fails.
     """
     selected = rows_selected(oracle, name, filters, columns)
     native = _native_rows_selected(oracle, name, list(selected), columns) if natively else selected
@@ -208,7 +208,7 @@ def assert_filters_alike(
 def _native_rows_selected(
     oracle: Oracle, name: str, filters: Sequence[str], columns: str
 ) -> dict[str, list[PlainRow]]:
-    """Read natively by each filter, in one job for all: each prunes a scan of its own."""
+    """Read natively with each filter in one job; each filter prunes its own scan."""
     frames = [
         native_frame(oracle, name, columns=columns, filter=text).select(lit(i), "*")
         for i, text in enumerate(filters)
@@ -218,14 +218,14 @@ def _native_rows_selected(
 
 
 def rows_alike(oracle: Oracle, name: str, **options: str) -> list[PlainRow]:
-    """Read without Spark and natively, which must be the same."""
+    """Assert that reading without Spark and natively gives the same rows; return the rows."""
     rows = our_rows(oracle, name, **options)
     assert spark_rows(native_frame(oracle, name, **options).collect()) == rows
     return rows
 
 
 def java_planned_files(oracle: Oracle, name: str, filter_text: str) -> int:
-    """Return how many data files Java would read for a filter."""
+    """Return the number of data files that Java would read for a filter."""
     converter = oracle.jvm.org.apache.spark.sql.execution.datasources.SparkExpressionConverter
     expression = converter.convertToIcebergExpression(
         converter.collectResolvedSparkExpression(oracle.java_session, name, filter_text)

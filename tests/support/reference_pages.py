@@ -1,8 +1,8 @@
-"""Pages of docs/reference that are written from the code, and the figures of README.md.
+"""Generate the pages of docs/reference from the code, and the figures of README.md.
 
-`make reference` writes them after a change of an option, a property, a metadata table, an error or
-a figure. What a name means stands in `docs/reference/meanings.yaml`: a name without a meaning, and
-a meaning without a name, are errors.
+Run `make reference` after a change of an option, a property, a metadata table, an error or a
+figure. `docs/reference/meanings.yaml` holds the meaning of each name; a name without a meaning, or
+a meaning without a name, is an error.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _AS_SPARK_WRITES = {
     "versionasof": "versionAsOf",
     "mergeschema": "mergeSchema",
 }
-_NAMED_BY_USE = {"path", "paths", "table"}  # what load() and save() set
+_NAMED_BY_USE = {"path", "paths", "table"}  # set by load() and save()
 _IN_CODE = re.compile(r"^(?:commit|write|read|gc|history|schema)\.[\w.-]*[\w-]$")
 
 
 def pages() -> dict[Path, str]:
-    """The text of every file that is written, whole."""
+    """Return the full text of every generated file, by path."""
     meanings = yaml.safe_load((REFERENCE / "meanings.yaml").read_text(encoding="utf-8"))
     return {
         REFERENCE / "read-options.md": _read_options(meanings),
@@ -68,7 +68,7 @@ def pages() -> dict[Path, str]:
 
 
 def described(names: Collection[str], meanings: Mapping[str, str], what: str) -> dict[str, str]:
-    """The meanings of names, sorted; raises where names and meanings are not the same."""
+    """Return the meanings of names, sorted; raise `ValueError` unless exactly these have one."""
     missing, unknown = sorted(set(names) - set(meanings)), sorted(set(meanings) - set(names))
     if missing or unknown:
         raise ValueError(
@@ -83,7 +83,7 @@ def _page(title: str, *parts: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """A paragraph in lines of at most 100 characters."""
+    """Return a paragraph wrapped to lines of at most 100 characters."""
     return textwrap.fill(" ".join(text.split()), 100, break_on_hyphens=False) + "\n"
 
 
@@ -194,7 +194,7 @@ def _table_properties(meanings: Meanings) -> str:
     rows = []
     for name, meaning in known.items():
         values, default = _kind(kinds[name])
-        # what is not simply a value is said in words
+        # A default that is not a plain value is described in the meaning.
         rows.append((_code(name), values, "" if "Default:" in meaning else default, meaning))
     return _page(
         "Table properties",
@@ -207,7 +207,7 @@ def _table_properties(meanings: Meanings) -> str:
 
 
 def _kind(prop: TableProperty | None) -> tuple[str, str]:
-    """The values that a property may have, and its default."""
+    """Return the possible values of a property and its default, as text."""
     match prop:
         case IntProperty(default=default, minimum=minimum):
             least = "" if minimum is None else f" of at least {minimum:,}"
@@ -246,7 +246,7 @@ def _metadata_tables(meanings: Meanings) -> str:
 
 
 def _short(type_: str) -> str:
-    """The type without field ids, which nobody asks for here."""
+    """Return the type without field ids, which are of no use on this page."""
     return re.sub(r"(\d+: )|( (?:required|optional)(?= ))", "", type_)
 
 
@@ -274,7 +274,7 @@ def _errors(meanings: Meanings) -> str:
 # --- figures --------------------------------------------------------------------------------------
 
 _HEADLINES = (
-    # section, line of its table, what README calls it
+    # section, name of the line in its table, name in README
     ("queries", "geometric mean", "22 TPC-H queries, geometric mean"),
     ("native", "full scan: no deletes", "full scan of `lineitem`"),
     ("native", "full scan: deletion vectors 5 %", "the same, 5 % of the rows deleted"),
@@ -286,7 +286,7 @@ _UPSERT = "upsert of 1,000,000 rows into 1,000,000"
 
 
 def with_figures(readme: str) -> str:
-    """The README with the figures that stand in RESULTS.md now."""
+    """Return the README text with the current figures of RESULTS.md."""
     before, result, rest = readme.partition(FIGURES)
     _, end, after = rest.partition(FIGURES_END)
     if not result or not end:
@@ -296,7 +296,7 @@ def with_figures(readme: str) -> str:
 
 
 def figures(results: str) -> str:
-    """The headline figures out of RESULTS.md."""
+    """Return the headline figures of RESULTS.md as README text."""
     sections = dict(
         zip(*[iter(re.split(r"^## (\w+)\n", results, flags=re.MULTILINE)[1:])] * 2, strict=True)
     )
@@ -325,7 +325,7 @@ def _seconds(text: str) -> str:
 
 
 def _line(section: str, line: str, column: str) -> tuple[list[str], list[str]]:
-    """Header and cells of the one line of that name in a table of the section with the column."""
+    """Return header and cells of the only line of this name, in a table with the column."""
     result = [
         (header, cells)
         for header, cells in _text_lines(section)
@@ -337,7 +337,7 @@ def _line(section: str, line: str, column: str) -> tuple[list[str], list[str]]:
 
 
 def _text_lines(section: str) -> list[tuple[list[str], list[str]]]:
-    """The lines of all tables of a section, each with its header; a long name is on several."""
+    """Return the lines of a section's tables with their headers; a long name spans lines."""
     result: list[tuple[list[str], list[str]]] = []
     header: list[str] = []
     for text in section.splitlines():
@@ -353,7 +353,7 @@ def _text_lines(section: str) -> list[tuple[list[str], list[str]]]:
 
 
 def main() -> None:
-    """Write what is not as it should be."""
+    """Write each page whose content is out of date."""
     for path, text in pages().items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A small REST catalog of one table for tests of the client, and errors in the server's words."""
+"""A small REST catalog with one table for client tests, and errors in the server's format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def table_reply(
     headers: Mapping[str, str] | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> Reply:
-    """An answer that holds a table."""
+    """Return a reply that holds a table's metadata."""
     content = {
         "metadata-location": f"{LOCATION}/metadata/{version:05d}-x.metadata.json",
         "metadata": metadata_to_json(metadata or first_metadata(LOCATION)),
@@ -32,13 +32,13 @@ def table_reply(
 
 
 def error(status: int, type_: str = "", message: str = "no", **headers: str) -> Reply:
-    """An error as a REST catalog's server words it."""
+    """Return an error reply in the format of a REST catalog server."""
     content = {"error": {"message": message, "type": type_, "code": status}}
     return Reply(status, content, headers)
 
 
 def configured(answer: Answering, config: Mapping[str, Any] | None = None) -> Answering:
-    """Answers of a test, after the server's configuration."""
+    """Return an answer function that serves `config` at /v1/config and otherwise calls `answer`."""
 
     def both(request: Request) -> Reply:
         if request.path == "/v1/config":

@@ -1,7 +1,7 @@
-"""Tables of version 3 made into ones with root manifests, of either profile of content entries.
+"""Convert tables of version 3 to ones with root manifests, in either content entry profile.
 
-The field ids stand here once more, as the texts of the proposals have them, and the files are
-written by pyarrow: nothing here is what the product writes them with.
+The field ids are repeated here as the proposals state them, and pyarrow writes the files, so that
+nothing depends on the product's own writer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from iceberg_pyspark.storage.physical_types import physical_type
 
 ProfileName = Literal["single-file commits", "tracked files"]
 Row = dict[str, Any]
-"""A content entry: values by dotted names, `version_info.status`."""
+"""A content entry: values by dotted field names such as `version_info.status`."""
 
 _LONG, _INT, _TEXT, _BYTES = pa.int64(), pa.int32(), pa.string(), pa.binary()
 _FILE: Sequence[tuple[int, str, pa.DataType]] = (
@@ -97,10 +97,13 @@ def content_file(
     partition: Sequence[tuple[int, pa.DataType]] = (),
     stats: Sequence[tuple[int, pa.DataType]] = (),
 ) -> bytes:
-    """A Parquet file of content entries.
+    """Return a Parquet file of content entries.
 
-    `partition` and `stats` name columns by field id; rows have `partition.<id>` and
-    `stats.<id>.<lower | upper | values | nulls>`.
+    `partition` and `stats` list columns by field id; rows have `partition.<id>` and
+    `stats.<id>.<lower
+    upper
+    values
+    nulls>`.
     """
     rows = list(rows)
     columns: list[tuple[pa.Field, list[Any]]] = []
@@ -168,7 +171,7 @@ def _stats_of(row: Row, stats: Sequence[tuple[int, pa.DataType]]) -> dict[str, A
 
 @dataclass
 class RootTable:
-    """A table of version 3 whose snapshots get root manifests; `choose` says what goes where."""
+    """A version 3 table whose snapshots get root manifests; `choose` decides the layout."""
 
     table: Table
     io: FileIO
@@ -177,10 +180,10 @@ class RootTable:
     has_stats: bool = True
     count: int = 0
     placed: dict[str, int] = field(default_factory=dict)
-    """How many manifests became rows of a root, leaves, or stayed as they were."""
+    """Counts of manifests whose entries went into a root, became leaves, or stayed unchanged."""
 
     def write(self) -> str:
-        """Write roots and metadata beside the table's own and return the metadata's location."""
+        """Write root manifests and metadata beside the table's; return the metadata's location."""
         content = json.loads(self.io.read_bytes(self.table.loaded.metadata_location))
         location: str = content["location"]
         content |= {"format-version": 4, "location": self._absolute(location)}
@@ -202,7 +205,8 @@ class RootTable:
         if is_tracked and any(
             m.manifest_path in remaining for m in manifests if m.content is ManifestContent.DATA
         ):
-            # the vectors of data files in older leaves stay in older leaves
+            # If data files are in older leaves, their deletion vectors must stay in older leaves
+            # too.
             remaining |= {
                 m.manifest_path for m in manifests if m.content is ManifestContent.DELETES
             }
@@ -225,7 +229,7 @@ class RootTable:
             if self.choose.random() < 0.5:
                 self._placed("rows of the root")
                 for row in entries:
-                    # in a root only what the snapshot itself has added is added
+                    # In a root, only files that this snapshot added have the status ADDED.
                     if row[f"{self._tracking}.snapshot_id"] != snapshot_id:
                         row[f"{self._tracking}.status"] = 0
                 rows += entries
@@ -269,7 +273,7 @@ class RootTable:
         return [leaf, *self._manifest_vectors(leaf, dead)]
 
     def _manifest_vectors(self, leaf: Row, dead: list[int]) -> list[Row]:
-        """Inline, or in a file of which it is one part of two; a replaced one beside it."""
+        """Return rows for a manifest's deletion vector: inline or in a file, perhaps replaced."""
         common: Row = {
             **self._numbers(1, 7, leaf["version_info.sequence_number"]),
             "content_type": 5,
@@ -413,7 +417,7 @@ class RootTable:
         return {f"{self._info}.{name}": value for name, value in values.items()}
 
     def _inherit_row_ids(self, manifest: ManifestFile, entries: list[Row]) -> None:
-        """Ids that the leaf's first one gives are left out."""
+        """Leave out row ids that a reader can derive from the leaf's first row id."""
         row_id = manifest.first_row_id
         for row in entries:
             if row["first_row_id"] == row_id and row_id is not None:
@@ -454,7 +458,7 @@ class RootTable:
         return f"9-{name}-{self.count}.{extension}"
 
     def _stored(self, path: str) -> str:
-        """Relative, or absolute with a scheme, as chance has it."""
+        """Return the path at random as relative to the table or as absolute with a scheme."""
         is_below = path.startswith(f"{self.table.location}/")
         if is_below and self.choose.random() < 0.5:
             return path.removeprefix(f"{self.table.location}/")

@@ -1,9 +1,9 @@
-"""Commits of every kind on one table, without Spark: what its row-level code calls, and no more.
+"""Commits of every kind without Spark, by the functions that row-level code calls.
 
-`RowCommitter` changes the rows that it put in itself, in files that it shares with others:
-merge-on-read by vectors or position deletes, copy-on-write by other files, and rewrites of files as
-compaction makes them. A change that another commit is in the way of is made again on the newest
-state. `rows` is what the table must hold of these rows then.
+`RowCommitter` changes only the rows that it added, in data files that it shares with other
+committers: merge-on-read by deletion vectors or position deletes, copy-on-write by new files, and
+rewrites as compaction does them. A change that conflicts with another commit is repeated on the
+newest state. `rows` is the expected content of the table for these rows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SMALL_ROOTS = {
     "write.root.max-data-entries": "2",
     "write.root.max-delete-entries": "1",
 }
-"""Of version 4: leaves are written, masked and folded by few commits."""
+"""Version 4 properties with which a few commits already write, mask and fold leaves."""
 
 PLACE = ("_file", "_pos")
 LINEAGE = (ROW_ID.name, LAST_UPDATED_SEQUENCE_NUMBER.name)
@@ -66,7 +66,7 @@ BY_PARTITION = {
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What an acknowledged commit left of a row; `row_id` None: not looked at yet."""
+    """The state of a row after an acknowledged commit; `row_id` is None until it has been read."""
 
     v: str
     sequence_number: int
@@ -75,7 +75,7 @@ class Row:
 
 @dataclass
 class RowCommitter:
-    """One client; `number` tells its rows, whose ids are `number` * 10**6 and more."""
+    """One client; the ids of its rows start at `number` * 10**6."""
 
     catalog: Catalog
     identifier: TableIdentifier
@@ -91,12 +91,12 @@ class RowCommitter:
 
     @property
     def table(self) -> Table:
-        """The table as this client saw it last."""
+        """The table as of this client's last load."""
         assert self._loaded is not None
         return Table(self.catalog, self._loaded, io=self.io)
 
     def run(self, operation: str) -> None:
-        """Carry one operation out, by its name, until it is acknowledged."""
+        """Run one operation, by its method name, repeating it until it is acknowledged."""
         change: Callable[[], None] = getattr(self, operation)
         while True:
             self._loaded = self.catalog.load_table(self.identifier)
@@ -107,19 +107,19 @@ class RowCommitter:
                 self.runs_again += 1
                 time.sleep(self._choose.random() * 0.05)
             except StorageError:
-                # only where the snapshot that was read has expired meanwhile
+                # Only acceptable if the snapshot that was read has expired meanwhile.
                 newest = self.catalog.load_table(self.identifier).metadata
                 if self._loaded.metadata.current_snapshot_id in newest.snapshot_by_id:
                     raise
                 self.runs_again += 1
 
     def adopt(self) -> None:
-        """Know the rows that the table holds of this client's, as if it had put them in now."""
+        """Take over this client's rows in the table, as if it had just added them."""
         self._loaded = self.catalog.load_table(self.identifier)
         result = self.table.scan(columns=["id", "v"]).to_arrow().to_pylist()
         own = {r["id"]: r["v"] for r in result if r["id"] // 10**6 == self.number}
         self.rows = {id_: Row(v=v, sequence_number=0) for id_, v in own.items()}
-        # ids of rows that are gone are not given again
+        # Ids of deleted rows are not used again.
         self._next = max(self._next, *(id_ % 10**6 + 1 for id_ in own), 0)
 
     def append(self) -> None:
@@ -139,7 +139,7 @@ class RowCommitter:
             self.rows[id_] = Row(v=f"v{id_}", sequence_number=number)
 
     def delete(self) -> None:
-        """Merge-on-read: some rows go."""
+        """Delete some rows by merge-on-read."""
         chosen = self._some()
         result = self._read(f"id in ({', '.join(map(str, chosen))})")
         if chosen:
@@ -148,7 +148,7 @@ class RowCommitter:
                 del self.rows[id_]
 
     def update(self) -> None:
-        """Merge-on-read: some rows get another value."""
+        """Give some rows another value by merge-on-read."""
         chosen = self._some()
         result = self._read(f"id in ({', '.join(map(str, chosen))})")
         if chosen:
@@ -158,7 +158,7 @@ class RowCommitter:
                 self.rows[id_] = replace(self.rows[id_], v=value, sequence_number=number)
 
     def replace_files(self) -> None:
-        """Copy-on-write: of some rows one goes, the others get another value."""
+        """Rewrite files by copy-on-write: delete one row and update some others."""
         chosen = self._some()
         if not chosen:
             return
@@ -181,7 +181,7 @@ class RowCommitter:
             self.rows[id_] = replace(self.rows[id_], v=value, sequence_number=number)
 
     def compact(self) -> None:
-        """Write the rows of one partition's files anew, whoever put them in; their deletes go."""
+        """Rewrite one partition's files, whoever added the rows; their deletes are removed."""
         partition = (self._choose.randrange(PARTITIONS),)
         tasks = {t.file_path: t for t in self._tasks(None).values() if t.partition == partition}
         if not tasks:
@@ -203,7 +203,7 @@ class RowCommitter:
         self._commit(action, write_id, files)
 
     def rewrite_data_files(self) -> None:
-        """Compaction as users have it, of all files, sorted or not."""
+        """Compact all files through the public API, sorted or not."""
         order = self._choose.choice([None, "v DESC", "zorder(id, v)"])
         self.table.maintenance().rewrite_data_files(
             sort_order=order,
@@ -211,28 +211,28 @@ class RowCommitter:
         )
 
     def rewrite_small_files(self) -> None:
-        """Compaction of what is small, a commit for each partition."""
+        """Compact small files, with a commit for each partition."""
         self.table.maintenance().rewrite_data_files(options=BY_PARTITION)
 
     def rewrite_deletes(self) -> None:
-        """Fewer delete files."""
+        """Rewrite all position delete files into fewer files."""
         self.table.maintenance().rewrite_position_delete_files(options={"rewrite-all": True})
 
     def rewrite_manifests(self) -> None:
-        """Fewer manifests."""
+        """Rewrite manifests into fewer manifests."""
         self.table.maintenance().rewrite_manifests()
 
     def expire_snapshots(self) -> None:
-        """All but a few snapshots go, and the files that nothing else needs."""
+        """Expire all but a few snapshots and delete the files that nothing else needs."""
         self.table.maintenance().expire_snapshots(older_than=time.time_ns() // 10**6, retain_last=5)
 
     def _some(self) -> list[int]:
-        """Up to three of the client's own rows."""
+        """Return up to three ids of the client's own rows."""
         known = sorted(self.rows)
         return self._choose.sample(known, min(len(known), self._choose.randrange(1, 4)))
 
     def _read(self, condition: str | None, paths: Iterable[str] | None = None) -> pa.Table:
-        """Live rows with their place and lineage; those of the client's own are checked."""
+        """Read live rows with place and lineage; check the row ids of the client's own rows."""
         metadata = self.table.metadata
         lineage = LINEAGE if metadata.format_version >= 3 else ()
         if condition is not None and "()" in condition:
@@ -251,7 +251,7 @@ class RowCommitter:
         return rows
 
     def _with_value(self, rows: pa.Table, value: str) -> pa.Table:
-        """The rows with another value, updated: the sequence number is the commit's."""
+        """Return the rows with another value; the commit gives them its sequence number."""
         at = rows.column_names.index("v")
         rows = rows.set_column(at, "v", pa.array([value] * len(rows), rows["v"].type))
         if LINEAGE[1] in rows.column_names:
@@ -291,7 +291,7 @@ class RowCommitter:
     def _checks(
         self, tasks: Mapping[str, ScanTask], condition: str | None, *, rows_are_kept: bool
     ) -> ConflictChecks:
-        """Those of `spark/row_level/isolation.py`, serializable."""
+        """Return the checks of `spark/row_level/isolation.py` for serializable isolation."""
         metadata = self.table.metadata
         read = bind(as_predicate(condition or "true"), metadata.current_schema)
         touched = tuple(
@@ -317,7 +317,7 @@ class RowCommitter:
         return tuple(files), write_id
 
     def _commit(self, action: SnapshotAction, write_id: str, written: tuple[DataFile, ...]) -> int:
-        """The sequence number of the snapshot that was acknowledged."""
+        """Commit the action and return the sequence number of its snapshot."""
         io = self.table.io
         options = CommitOptions(write_id=write_id)
         assert self._loaded is not None

@@ -1,8 +1,8 @@
-"""Rows from Spark and from Arrow as plain tuples that compare: one form for both sides of a test.
+"""Rows from Spark and from Arrow as plain tuples in one form, so that tests compare them.
 
-Structs become tuples, lists tuples, maps sorted tuples of pairs; NaN, which equals nothing, becomes
-the string "NaN"; an instant becomes the naive UTC datetime that Spark collects in a UTC process.
-Rows are sorted with nulls first, whatever their types: tables have no order.
+Structs and lists become tuples, maps sorted tuples of pairs; NaN, which does not equal itself,
+becomes the string "NaN"; an instant becomes the naive UTC datetime that Spark collects in a UTC
+process. Rows are sorted with nulls first, whatever their types, because tables have no row order.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def arrow_rows(table: pa.Table) -> list[PlainRow]:
 
 
 def sorted_rows(rows: Iterable[PlainRow]) -> list[PlainRow]:
-    """Sort rows in the common form: nulls first, then by value; values of one column are alike."""
+    """Sort rows in the common form: nulls first, then by value; a column has one type."""
     return sorted(rows, key=sort_key)
 
 
 def sort_key(value: Any) -> tuple[Any, ...]:
-    """Return a key that orders a value against any other one of its column."""
+    """Return a sort key that orders a value among the values of its column."""
     if value is None:
         return (0,)
     if isinstance(value, tuple):
@@ -65,7 +65,7 @@ def plain_value(value: Any) -> Any:
 
 
 def arrow_value(value: Any, data_type: pa.DataType) -> Any:
-    """Turn one value of `to_pylist` into the common form; its type tells a struct from a map."""
+    """Turn one value of `to_pylist` into the common form; the type tells structs from maps."""
     if value is None:
         return None
     if pa.types.is_struct(data_type):
@@ -81,5 +81,5 @@ def arrow_value(value: Any, data_type: pa.DataType) -> Any:
 
 
 def sorted_pairs(pairs: Iterable[tuple[Any, Any]]) -> PlainRow:
-    """Return a map's entries in an order of their own: a map has none."""
+    """Return a map's entries sorted, because a map has no order."""
     return tuple(sorted(pairs, key=sort_key))

@@ -1,7 +1,7 @@
-"""A Spark application on tables in S3; it writes down all that may be read of it.
+"""A Spark application on tables in S3 that records everything a person could read of it.
 
-A process of its own: its JVM has Hadoop's file system for S3 where jars are given, and its loggers
-are at DEBUG from the start. What the process prints is its caller's to search.
+It runs as a separate process: its JVM has Hadoop's file system for S3 if jars are given, and its
+loggers are at DEBUG from the start. The caller searches the process's output for secrets.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _S3A = "org.apache.hadoop.fs.s3a"
 
 
 class Application:
-    """What is shown and what was found, by name."""
+    """The application; `shown` and `found` collect visible texts and results by name."""
 
     def __init__(self, folder: Path, arguments: dict[str, Any]) -> None:
-        """`given`: the store's `properties`, a `warehouse` in it, `jars` for the JVM, `hiding`."""
+        """Take the store's `properties`, a `warehouse`, `jars`, and the regex `hiding`."""
         self.folder = folder
         self.properties: dict[str, str] = arguments["properties"]
         self.warehouse: str = arguments["warehouse"]
@@ -75,8 +75,8 @@ class Application:
         logging.getLogger("py4j").setLevel(logging.DEBUG)
 
     def run(self) -> None:
-        """Write and read by the catalog and by the portable path, then fail."""
-        # first: it hides what py4j logs of the settings
+        """Write and read through the catalog and through the portable path, then cause failures."""
+        # Install first, because that hides the settings in py4j's log.
         iceberg_pyspark.install(self.spark)
         self.spark.conf.set("spark.sql.catalog.bucket", "iceberg_pyspark")
         for key, value in {
@@ -106,7 +106,8 @@ class Application:
         path = {k: v for k, v in wrong.items() if not k.startswith("catalog")}
         table = f"{self.warehouse}/db/t"
         self.fails("path", lambda: iceberg_pyspark.load_table(table, **path).scan().to_arrow())
-        # whoever reads by a path of his own needs keys of his own; else a cloud would be asked
+        # A Spark read by path needs its own credentials; without this provider a cloud service
+        # would be asked.
         own = ("fs.s3a.aws.credentials.provider", f"{_S3A}.SimpleAWSCredentialsProvider")
         plain = self.spark.read.schema("id long").option(*own)
         self.fails("no keys", lambda: plain.parquet(self.found["file"]).collect())
@@ -116,7 +117,7 @@ class Application:
         self.shown["event log"] = "".join(f.read_text("utf-8", "replace") for f in files)
 
     def writes(self) -> None:
-        """The same rows by Spark's own writer and by Python, in tables of every layout."""
+        """Write the same rows with Spark's writer and with Python, in tables of every layout."""
         for layout, properties in LAYOUTS.items():
             for writer in WRITERS:
                 name = f"bucket.db.{layout}_{writer}"
@@ -141,7 +142,7 @@ class Application:
         self.found["left by a failed job"] = sorted(set(self.objects(failing)) - set(before))
 
     def written(self, name: str) -> dict[str, Any]:
-        """The rows of a table, and of its files the places, the writers and what is known."""
+        """Return the rows of a table, and the paths, writers and metrics of its data files."""
         entries = self.spark.table(f"{name}.files").collect()
         places = {e.file_path: e.partition.asDict() if "partition" in e else {} for e in entries}
         loaded = iceberg_pyspark.load_table(
@@ -163,13 +164,13 @@ class Application:
         }
 
     def objects(self, name: str) -> list[str]:
-        """All that lies in a table's data folder."""
+        """Return all objects in a table's data folder."""
         location = f"{self.warehouse}/db/{name.rpartition('.')[2]}"
         io = open_storage(location, self.properties)
         return sorted(f.location for f in io.list_files(f"{location}/data"))
 
     def query(self, name: str, frame: DataFrame) -> None:
-        """The rows of a query, its plan, and what is shown of it."""
+        """Record the rows of a query, its plan, and its explanation."""
         self.found[f"{name} plan"] = plan_of(frame)
         self.found[f"{name} ids"] = sorted(row.id for row in frame.collect())
         shown = io.StringIO()
@@ -181,7 +182,7 @@ class Application:
             self.found["file"] = file.replace("s3://", "s3a://")
 
     def fails(self, name: str, action: Any) -> None:
-        """What a person sees of a request that fails."""
+        """Record the error that a person sees when a request fails."""
         try:
             action()
         except Exception as e:  # noqa: BLE001 - of Spark, py4j and ours: all are shown
@@ -191,7 +192,7 @@ class Application:
 
 
 def main(folder: Path) -> None:
-    """Run with what `given.json` in a folder says, and write what is shown into `shown.json`."""
+    """Run with the folder's `given.json`; write the results into `shown.json`."""
     application = Application(folder, json.loads((folder / "given.json").read_text("utf-8")))
     application.run()
     messages = {"shown": application.shown, "found": application.found}

@@ -1,4 +1,4 @@
-"""A store that speaks a little of S3, for requests with keys that it takes at that moment."""
+"""A small double of S3 that accepts only requests signed with a currently valid key."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _DATE = "Mon, 23 Nov 2026 09:00:00 GMT"
 
 @dataclass
 class S3Double:
-    """Objects by path; `keys` are the access keys that are in force."""
+    """Objects by path; `keys` are the currently valid access keys."""
 
     keys: set[str] = field(default_factory=set)
     objects: dict[str, bytes] = field(default_factory=dict)
     gets: list[tuple[str, str]] = field(default_factory=list)
-    """Path and access key of each request for an object's bytes."""
+    """Path and access key of each GET request for an object."""
 
     def __call__(self, request: Request) -> Reply:
         key = access_key(request)
@@ -52,6 +52,6 @@ class S3Double:
 
 
 def access_key(request: Request) -> str:
-    """The access key that a request is signed with; empty without one."""
+    """Return the access key that signed a request, or an empty text if it is unsigned."""
     signed = re.search(r"Credential=([^/]+)/", request.headers.get("authorization", ""))
     return signed[1] if signed else ""

@@ -1,8 +1,9 @@
-"""A program: Java with S3FileIO and we by s3a and by Python change one table in S3 in turns.
+"""A program in which Java (S3FileIO) and our code take turns changing a table in S3.
 
-Its argument is JSON: the store's `properties`, the `uri` of a REST catalog whose warehouse is in
-it, a `scratch` folder, the format `versions` of the tables. Its last line is JSON: the rows that
-every reader sees, of version 3 after each turn, of version 2 at the end.
+Our code uses s3a and Python. The argument is JSON: the store's `properties`, the `uri` of a REST
+catalog whose warehouse is in the store, a `scratch` folder, and the format `versions` of the
+tables. The last output line is JSON: the rows that every reader sees, for version 3 after each
+turn, for version 2 at the end.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from tests.services.iceberg_aws import aws_sdk_jar
 from tests.support.oracle import Oracle, oracle_jars, start_oracle
 
 ICEBERG = "1.12.0"
-"""The release of the oracle, whose S3FileIO it is."""
+"""The Iceberg release of the oracle, and of the S3FileIO used here."""
 NATIVE = "spark.sql.iceberg.native-writer-enabled"
 COLUMNS = "(id BIGINT, v STRING, p STRING) USING iceberg PARTITIONED BY (p)"
 
 
 class Turns:
-    """One REST catalog, as `java`, as `ours` and as a Python catalog."""
+    """One REST catalog, open as `java`, as `ours` and as a Python catalog."""
 
     def __init__(self, oracle: Oracle, arguments: dict[str, Any]) -> None:
         self._oracle = oracle
         self._ours = {"type": "rest", "uri": arguments["uri"], **arguments["properties"]}
-        # what the other side changes is to be seen at once
+        # Each side must see the other side's changes at once.
         in_spark = {**self._ours, "cache-enabled": "false"}
         java = {
             **in_spark,
@@ -54,7 +55,7 @@ class Turns:
             self._oracle.spark.conf.set(f"spark.sql.catalog.{name}.{key}", value)
 
     def run(self, name: str, version: int) -> None:
-        """Every kind of change, by each side."""
+        """Run every kind of change on each side."""
         java, ours = f"java.db.{name}", f"ours.db.{name}"
         mode = (
             f"TBLPROPERTIES ('format-version'='{version}', 'write.delete.mode'='merge-on-read', "
@@ -105,10 +106,10 @@ class Turns:
 
 
 def main(arguments: dict[str, Any]) -> None:
-    """Run both tables and print what was seen."""
+    """Run both tables and print the rows that the readers saw."""
     scratch = Path(arguments["scratch"])
     scratch.mkdir()
-    # of the same SDK the connector's, and of Netty Spark's own
+    # The AWS SDK must be the connector's, and Netty must be Spark's own.
     s3a = [jar for jar in s3a_jars() if not jar.name.startswith("netty-")]
     jars = (*oracle_jars(), aws_sdk_jar(ICEBERG), *s3a)
     path = os.pathsep.join(str(jar) for jar in jars)

@@ -1,4 +1,4 @@
-"""Data and delete files in memory, and the tasks and contexts that read them, made by hand."""
+"""Handmade data and delete files in memory, and the scan tasks and contexts that read them."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ UNPARTITIONED = PartitionSpec(spec_id=0)
 
 
 def optional(field_id: int, name: str, type_: Type, **more: Any) -> NestedField:
-    """An optional field."""
+    """Return an optional field."""
     return NestedField(field_id=field_id, name=name, type=type_, **more)
 
 
 def required(field_id: int, name: str, type_: Type, **more: Any) -> NestedField:
-    """A required field."""
+    """Return a required field."""
     return NestedField(field_id=field_id, name=name, type=type_, required=True, **more)
 
 
 def schema_of(*fields: NestedField, schema_id: int = 0) -> Schema:
-    """A schema of those fields."""
+    """Return a schema of these fields."""
     return Schema(fields=fields, schema_id=schema_id)
 
 
 def write_rows(
     io: MemoryFileIO, location: str, schema: Schema, rows: Iterable[Row], **options: Any
 ) -> str:
-    """Write a Parquet file with the schema's field ids; the location is returned."""
+    """Write a Parquet file with the schema's field ids; return its location."""
     table = pa.Table.from_pylist(list(rows), schema=to_arrow_schema(schema, field_ids=True))
     return write_table(io, location, table, **options)
 
 
 def write_table(io: MemoryFileIO, location: str, table: pa.Table, **options: Any) -> str:
-    """Write a Parquet file as the Arrow table says; the location is returned."""
+    """Write an Arrow table as a Parquet file; return its location."""
     stream = streams.BytesIO()
     pq.write_table(table, stream, **options)
     io.write_bytes(location, stream.getvalue())
@@ -60,7 +60,7 @@ def write_table(io: MemoryFileIO, location: str, table: pa.Table, **options: Any
 
 
 def task_of(io: MemoryFileIO, location: str, **changes: Any) -> ScanTask:
-    """A task over the whole file, unpartitioned, of data sequence number 1."""
+    """Return an unpartitioned task over the whole file, with data sequence number 1."""
     size = io.size(location)
     arguments: dict[str, Any] = {
         "file_path": location,
@@ -84,7 +84,7 @@ def context_of(
     predicate: Predicate = AlwaysTrue(),  # noqa: B008 - an immutable value
     name_mapping: NameMapping | None = None,
 ) -> ScanContext:
-    """A context whose table has the projection as its schema, or those schemas."""
+    """Return a context for a table whose schema is the projection, unless `schemas` are given."""
     return ScanContext(
         table="db.t",
         table_location="/db/t",
@@ -97,7 +97,7 @@ def context_of(
 
 
 def read_rows(context: ScanContext, task: ScanTask, io: FileIO) -> list[dict[str, Any]]:
-    """The task's rows; every batch must have exactly the projected Arrow schema and be valid."""
+    """Return a task's rows; each batch must be valid and have the projected Arrow schema."""
     expected = to_arrow_schema(context.projection)
     rows: list[dict[str, Any]] = []
     for batch in read_task(context, task, io):

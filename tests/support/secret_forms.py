@@ -1,4 +1,4 @@
-"""Every key and URI form that holds a secret, each with a value that nothing else has."""
+"""Every property key and URI form that holds a secret, each with a unique secret value."""
 
 from __future__ import annotations
 
@@ -99,21 +99,21 @@ TEXT_FORMS = (
 
 
 def new_secret() -> str:
-    """A value that no text holds by accident."""
+    """Return a value that no text contains by accident."""
     return f"Zq{next(_numbers)}xK9w"
 
 
 def filled(form: str) -> tuple[str, str]:
-    """A URI or text of that form, and the secret in it."""
+    """Return a URI or text of this form, and the secret in it."""
     secret = new_secret()
     return form.format(*(secret for _ in range(form.count("{}")))), secret
 
 
 def of_keys(keys: Iterable[str]) -> dict[str, str]:
-    """Properties with these keys."""
+    """Return properties with these keys, each with a new secret as its value."""
     return {key: new_secret() for key in keys}
 
 
 def found_in(text: str, secrets: Mapping[str, str]) -> list[str]:
-    """The names of those secrets that a text shows."""
+    """Return the names of the secrets that a text shows."""
     return [name for name, secret in secrets.items() if secret in text]

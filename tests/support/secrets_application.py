@@ -1,6 +1,6 @@
-"""A Spark application with a secret in every place; it writes down all that may be read of it.
+"""A Spark application with secrets in every place; it records all that a person could read.
 
-A process of its own: it has its own settings, and its loggers are at DEBUG from the start.
+It runs as a separate process, with its own settings and with its loggers at DEBUG from the start.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from tests.support.secret_forms import CATALOG_KEYS, STORE_KEYS, URI_FORMS, of_k
 from tests.support.spark_sessions import start_session
 
 MODES = ("simple", "extended", "codegen", "cost", "formatted")
-# in which place a secret is as it is given: of options, of the session's and the start's settings
+# the places where a secret is given: options, settings of the session, settings at the start, plans
 PLACES = ("option", "session", "start", "plan")
 
 
 class Application:
-    """What is shown, by the name of the place."""
+    """The application; `shown` collects visible texts by the name of their place."""
 
     def __init__(self, folder: Path, secrets: Mapping[str, Mapping[str, str]], hiding: str) -> None:
-        """`secrets` are properties by `PLACES`, `hiding` what docs/ says to set at the start."""
+        """Take `secrets` by `PLACES`, and `hiding`, the redaction regex that docs/ recommends."""
         self.folder = folder
         self.secrets = secrets
         self.shown: dict[str, str] = {}
@@ -61,7 +61,7 @@ class Application:
         logging.getLogger("py4j").setLevel(logging.DEBUG)
 
     def run(self) -> None:
-        """Go through all places."""
+        """Visit all places."""
         session = iceberg_pyspark.install(self.spark)
         assert session.is_native
         session.uninstall()
@@ -80,7 +80,7 @@ class Application:
         self.shown["event log"] = "".join(f.read_text("utf-8", "replace") for f in files)
 
     def options(self) -> dict[str, str]:
-        """Options of a table in a folder, with all secrets."""
+        """Return the options of a table in a folder, with all secrets."""
         return {
             "catalog": "given",
             "catalog.type": "hadoop",
@@ -89,7 +89,7 @@ class Application:
         }
 
     def reads_and_writes(self, path: str) -> None:
-        """By options, on the driver and in tasks."""
+        """Read and write by options, on the driver and in tasks."""
         rows = self.spark.range(3)
         rows.write.format("iceberg-py").options(**self.options()).mode("append").save("db.t")
         frame = self.spark.read.format("iceberg-py").options(**self.options()).load("db.t")
@@ -99,7 +99,7 @@ class Application:
         self.explain_sql(f"{path} insert", f"INSERT INTO frame_{path} SELECT id FROM range(3)")
 
     def views(self) -> None:
-        """Options in the text of SQL."""
+        """Put options into the text of SQL."""
         arguments = ", ".join(f"`{k}` '{v}'" for k, v in self.options().items())
         text = f"TEMPORARY VIEW given USING `iceberg-py` OPTIONS (path 'db.t', {arguments})"
         self.explain_sql("view", f"CREATE {text}")
@@ -107,7 +107,7 @@ class Application:
         self.explain("view read", self.spark.table("given"))
 
     def catalog(self) -> None:
-        """A catalog by settings of the session: query, write, change of rows."""
+        """Query, write and change rows through a catalog that is configured by session settings."""
         for key, value in {
             **_settings("lake", self.secrets["session"]),
             "spark.sql.catalog.lake.type": "hadoop",
@@ -125,15 +125,15 @@ class Application:
             self.explain("table options", self.spark.read.options(**secret).table("lake.db.t"))
 
     def settings(self) -> None:
-        """What SQL shows of settings."""
+        """Record what SQL shows of settings."""
         for key, value in self.secrets["plan"].items():
-            # executed as it is asked for, and the UI has its plan
+            # SET runs at once, and the UI shows its plan.
             self.spark.sql(f"SET `spark.sql.catalog.other.{key}`=`{value}`")
         for statement in ("SET", "SET -v"):
             self.shown[statement] = str(self.spark.sql(statement).collect())
 
     def errors(self) -> None:
-        """Requests that fail, by Spark and without it."""
+        """Cause requests to fail, through Spark and without it."""
         read = self.spark.read.format("iceberg-py")
         options = self.options()
         path = f"ftp://me:{self.secrets['plan']['s3.sse.key']}@127.0.0.1:1/t"
@@ -162,18 +162,19 @@ class Application:
             self.fails(f"odd {key} {location}", lambda o=odd, at=location: open_storage(at, o))
 
     def fails(self, name: str, action: Any) -> None:
-        """What a person sees of a request that fails."""
+        """Record the error that a person sees when a request fails."""
         try:
             action()
         except Exception as e:  # noqa: BLE001 - of Spark, py4j and ours: all are shown
             text = "".join(traceback.format_exception(e))
-            # a line of ours may name the variable, which is no showing of it
+            # A traceback may show our source line with the variable's name, which does not reveal
+            # its value.
             self.shown[f"error {name}"] = f"{e} {e!r} {text}"
             return
         raise AssertionError(f"{name} did not fail")
 
     def reprs(self) -> None:
-        """Objects that hold secrets, and as they come out of a pickle."""
+        """Record the reprs of objects that hold secrets, also after pickling."""
         options = self.options()
         source = IcebergDataSource({**options, "path": "db.t"})
         schema = source.schema()
@@ -183,7 +184,7 @@ class Application:
         assert isinstance(reader, IcebergReader)
         assert isinstance(writer, IcebergWriter)
         partitions = reader.partitions()
-        # as Spark does: with the function of the tasks, and then by itself for the commit
+        # Spark pickles the writer twice: with the task function, and alone for the commit.
         pickled: Any = cloudpickle.dumps
         for name, sent in {"reader": reader, "tasks": partitions, "writer": writer}.items():
             shipped = pickled((lambda sent=sent: sent, schema))
@@ -204,7 +205,7 @@ class Application:
                 )
 
     def pages(self) -> None:
-        """Spark's UI and what it is made of."""
+        """Fetch pages of Spark's UI and of the REST API behind it."""
         context = self.spark.sparkContext
         rest = f"/api/v1/applications/{context.applicationId}"
         executions = json.loads(self.page(f"{rest}/sql?planDescription=true&length=1000"))
@@ -215,7 +216,7 @@ class Application:
             self.page(path)
 
     def page(self, path: str) -> str:
-        """A page of the UI."""
+        """Fetch and record a page of the UI."""
         root = self.spark.sparkContext.uiWebUrl
         assert root is not None, "the UI is on"
         with urllib.request.urlopen(f"{root}{path}", timeout=30) as page:
@@ -224,7 +225,7 @@ class Application:
         return text
 
     def explain(self, name: str, frame: DataFrame) -> None:
-        """Each way of explaining a query."""
+        """Record every form of explanation of a query."""
         for mode in MODES:
             shown = io.StringIO()
             with contextlib.redirect_stdout(shown):
@@ -234,14 +235,14 @@ class Application:
         self.shown[f"{name} plans"] = execution.toString() + repr(frame)
 
     def explain_sql(self, name: str, statement: str) -> None:
-        """Each way of explaining a statement."""
+        """Record every form of explanation of a statement."""
         for mode in ("EXTENDED", "FORMATTED"):
             rows = self.spark.sql(f"EXPLAIN {mode} {statement}").collect()
             self.shown[f"{name} explained {mode}"] = str(rows)
 
 
 def secrets_of_places() -> dict[str, dict[str, str]]:
-    """A secret for each key in each place that takes it."""
+    """Return a new secret for each key in each place that takes the key."""
     refused = ("gcs.oauth2.token",)
     keys = [k for k in STORE_KEYS if k not in refused]
     result = {
@@ -267,7 +268,7 @@ def _of_catalog(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def main(folder: Path, hiding: str) -> None:
-    """Write what is shown, and the secrets to search it for, below a folder."""
+    """Write the visible texts, and the secrets to search for, into `shown.json`."""
     secrets = secrets_of_places()
     application = Application(folder, secrets, hiding)
     application.run()

@@ -1,4 +1,4 @@
-"""A catalog's endpoint that signs requests to S3, and a store that takes no others."""
+"""A double of a catalog that signs S3 requests, and of a store that accepts no others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.http_server import Reply, Request
 
 @dataclass
 class SignerDouble:
-    """Signs what it is asked to with keys that nobody else has; `tokens` may ask."""
+    """A signer with its own keys; only clients with one of the `tokens` may ask."""
 
     access_key: str
     secret: str
@@ -25,10 +25,10 @@ class SignerDouble:
     cache: str = "no-cache"
     signed: list[dict[str, Any]] = field(default_factory=list)
     refusals: list[Reply] = field(default_factory=list)
-    """Answers instead of signatures, the first first."""
+    """Answers to send instead of signatures, in order."""
 
     change: Callable[[dict[str, Any]], dict[str, Any]] = lambda answer: answer
-    """What an answer becomes."""
+    """A function that changes each answer before it is sent."""
 
     def __call__(self, request: Request) -> Reply:
         asks = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -50,7 +50,7 @@ class SignerDouble:
         return Reply(200, self.change(answer), {"Cache-Control": self.cache})
 
     def was_signed(self, request: Request) -> bool:
-        """Whether a request to a store is one that was signed here."""
+        """Return whether a request to a store was signed here."""
         return any(
             s["method"] == request.method and urlsplit(s["uri"]).path == request.path
             for s in self.signed
@@ -66,6 +66,6 @@ class _Unsigned(S3SigV4Auth):  # type: ignore[misc]  # botocore has no types
 
 
 def signing_text(endpoint: str, **more: Any) -> str:
-    """The storage property for a task that asks this address."""
+    """Return the storage property for a task that asks this endpoint to sign."""
     content = {"source": "elsewhere", "namespace": ["db"], "name": "t", "endpoint": endpoint}
     return json.dumps({**content, "for_tasks": True, **more})

@@ -1,4 +1,4 @@
-"""A REST catalog whose server signs requests to S3: Iceberg's fixture, with a signer before it."""
+"""A REST catalog whose server signs requests to S3: Iceberg's fixture behind a signing proxy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TABLE_TOKEN = "Zq2-of-the-table"
 
 @dataclass
 class SigningCatalog:
-    """The server; `token` is what it gives with a table."""
+    """The server; `token` is the token that it returns with a table."""
 
     s3: S3Server
     behind: str
@@ -34,7 +34,7 @@ class SigningCatalog:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Of a catalog that logs in; there is no key of the store among them."""
+        """Properties of a catalog that logs in with a token; they contain no key of the store."""
         return {"type": "rest", "uri": self.uri, "token": CATALOG_TOKEN}
 
     def __call__(self, request: Request) -> Reply:
@@ -64,7 +64,7 @@ class SigningCatalog:
 
 @contextlib.contextmanager
 def signing_catalog(s3: S3Server, folder: Path) -> Iterator[SigningCatalog]:
-    """Serve tables in a bucket of their own."""
+    """Yield a catalog whose tables are in a new bucket."""
     own = {
         "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
         "warehouse": f"s3://{s3.new_bucket()}/lake",

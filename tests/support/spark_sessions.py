@@ -1,7 +1,7 @@
 """Spark for tests: a session in this process, a standalone cluster, a Connect server.
 
-Everything listens on 127.0.0.1 only and runs with this Python and with the Java of
-`jobs/find_java.py`. The daemons are processes of their own, ended at the end of the `with`.
+Everything listens on 127.0.0.1 only and runs with this Python and with the Java that
+`jobs/find_java.py` finds. Daemons are separate processes that end with their `with` block.
 """
 
 from __future__ import annotations
@@ -25,21 +25,23 @@ ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
 START_TIMEOUT_SECONDS = 120
 
-# Short work on few cores: a fifth less time than with the defaults. Nothing for a bench. The room
-# for compiled code is the default's: with one tier it is a fifth, which many queries fill up.
+# Short work on few cores takes a fifth less time than with the defaults; do not use in benches. The
+# code cache keeps its default size: with one compiler tier the default is only a fifth, which many
+# queries fill up.
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 
 WORKER_START = Path(__file__).parent / "worker_start"
-"""The folder of what Spark's Python daemons import before they fork."""
+"""The folder with the imports that Spark's Python daemons do before they fork."""
 
 CLASS_ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
-"""What `class_archive` makes; not there, or of other jars, it changes nothing but the time."""
+"""The archive of `class_archive`; if missing or made for other jars, sessions only start slower."""
 
 LOCAL_FILES = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
-"""Hadoop's local file system, but that it sets permissions by a call and not by a process.
+"""Hadoop's local file system, changed to set permissions by a call instead of a process.
 
-Hadoop without its native library runs `chmod` for each file and folder that it makes: a tenth of
-the processor time of tests that write. `class_archive` brings it; not there, it changes only that.
+Hadoop without its native library runs `chmod` for each file and folder that it creates: a tenth of
+the processor time of tests that write. `class_archive` downloads the jar; without it, tests are
+only slower.
 """
 
 _LOCAL_FILES_CLASS = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
@@ -47,14 +49,14 @@ _LOCAL_FILES_JAR = ROOT / ".oracle" / "hadoop-bare-naked-local-fs-0.1.0.jar"
 
 
 def quick_jvm() -> str:
-    """Return the options of every JVM of a test that runs Spark."""
+    """Return the options for every JVM that runs Spark in a test."""
     if not CLASS_ARCHIVE.exists():
         return QUICK_JVM
     return f'{QUICK_JVM} "-XX:SharedArchiveFile={CLASS_ARCHIVE}" -Xlog:disable'
 
 
 def _is_of_pytest() -> bool:
-    """Whether this is a test, or a process of one: what a bench starts starts as a user's does."""
+    """Return whether pytest started this process; a bench must start Spark as a user does."""
     return "PYTEST_VERSION" in os.environ
 
 
@@ -70,10 +72,10 @@ def spark_environment() -> dict[str, str]:
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(modules)),
-        # Every worker would compile the package's source again.
+        # Otherwise every worker would compile the package's source again.
         "PYTHONDONTWRITEBYTECODE": "",
         "JAVA_HOME": str(find_java_home()),
-        # A SPARK_HOME of the person at the machine would mix two releases of Spark.
+        # A SPARK_HOME from the user's environment would mix two releases of Spark.
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
@@ -88,7 +90,7 @@ def spark_environment() -> dict[str, str]:
 
 
 def session_conf(scratch: Path) -> dict[str, str]:
-    """Return the settings of every session in a test; `scratch` takes what Spark leaves behind."""
+    """Return the settings of every test session; Spark writes its files below `scratch`."""
     settings = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -108,7 +110,7 @@ def session_conf(scratch: Path) -> dict[str, str]:
 
 
 def start_session(scratch: Path, conf: Mapping[str, str] | None = None) -> SparkSession:
-    """Start a classic session on `local[2]` in this process; whoever starts it stops it."""
+    """Start a classic session on `local[2]` in this process; the caller stops it."""
     os.environ.update(spark_environment())
     time.tzset()
     builder = SparkSession.builder.master("local[2]").appName("iceberg-pyspark tests")
@@ -125,7 +127,7 @@ def run_driver(
     conf: Mapping[str, str] | None = None,
     timeout_seconds: float = 240,
 ) -> str:
-    """Run a driver program by spark-submit and return its stdout; fail with its stderr."""
+    """Run a driver program with spark-submit and return its stdout; on failure show stderr."""
     settings = {
         **session_conf(scratch),
         "spark.executor.memory": "512m",
@@ -144,15 +146,15 @@ def run_driver(
 
 
 def run_python(script: Path, *arguments: str, timeout_seconds: float = 240) -> str:
-    """Run a program, for example a Connect client, and return its stdout; fail with its stderr.
+    """Run a program, such as a Connect client, and return its stdout; on failure show stderr.
 
-    A process of its own, because one Python process has either classic or Connect sessions.
+    It is a separate process because one Python process has either classic or Connect sessions.
     """
     return run_process([sys.executable, str(script), *arguments], timeout_seconds)
 
 
 def run_process(command: Sequence[str], timeout_seconds: float, errors: bool = False) -> str:
-    """Run a command in the environment of the tests and return its stdout, and stderr if asked."""
+    """Run a command in the tests' environment; return its stdout, and stderr if `errors`."""
     done = subprocess.run(
         command,
         env=spark_environment(),
@@ -187,7 +189,7 @@ def standalone_cluster(scratch: Path, workers: int = 1, cores: int = 2) -> Itera
         daemons.enter_context(daemon(master_command, log, lambda text: "New state: ALIVE" in text))
         waits = []
         for number in range(workers):
-            # Spark runs no two attempts of a task on one host: give this one two names
+            # Spark never runs two attempts of a task on one host, so give this host two names.
             host = ("127.0.0.1", "localhost")[number % 2]
             worker_command = [
                 spark_class,
@@ -230,7 +232,7 @@ def connect_server(scratch: Path, conf: Mapping[str, str] | None = None) -> Iter
 def daemon(
     command: Sequence[str], log_file: Path, is_ready: Callable[[str], bool]
 ) -> Iterator[None]:
-    """Run a command until the end of the `with`, which begins once `is_ready(log text)` holds."""
+    """Run a command until the block ends; the block starts once `is_ready(log text)` holds."""
     with running(command, log_file) as wait:
         wait(is_ready)
         yield
@@ -240,9 +242,10 @@ def daemon(
 def running(
     command: Sequence[str], log_file: Path
 ) -> Iterator[Callable[[Callable[[str], bool]], None]]:
-    """Run a command until the end of the `with`; yield what waits until `is_ready(log text)` holds.
+    """Run a command until the block ends; yield a function that waits for `is_ready(log)`.
 
-    A session of its own: the executors that a worker starts end together with it.
+    The command gets its own process session, so that the executors that a worker starts end with
+    it.
     """
     with log_file.open("wb") as log:
         process = subprocess.Popen(

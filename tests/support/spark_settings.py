@@ -1,4 +1,4 @@
-"""Settings of a session, for as long as a test needs them."""
+"""Temporary settings of a Spark session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 NOT_ADAPTIVE = {"spark.sql.adaptive.enabled": "false"}
-"""The plan is whole before anything has run."""
+"""Settings with which the whole plan is known before anything runs."""
 
 JOINS_OF_GROUPS = NOT_ADAPTIVE | {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
@@ -17,12 +17,12 @@ JOINS_OF_GROUPS = NOT_ADAPTIVE | {
     "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
 }
-"""With these Spark joins tables that are partitioned alike without a shuffle."""
+"""Settings with which Spark joins identically partitioned tables without a shuffle."""
 
 
 @contextmanager
 def configured(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """A session with other settings; at the end it has those of before."""
+    """Change settings of a session, and restore the previous values at the end of the block."""
     before = {key: spark.conf.get(key, None) for key in settings}
     for key, value in settings.items():
         spark.conf.set(key, value)

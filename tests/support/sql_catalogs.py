@@ -1,4 +1,4 @@
-"""Databases as other clients of a SQL catalog leave them."""
+"""SQLite databases as other clients of a SQL catalog leave them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
-# the statements of Java's JdbcCatalog before it knew views
+# the statements of Java's JdbcCatalog before it supported views
 V0_TABLES = (
     "CREATE TABLE iceberg_tables(catalog_name VARCHAR(255) NOT NULL,table_namespace VARCHAR(255) "
     "NOT NULL,table_name VARCHAR(255) NOT NULL,metadata_location VARCHAR(1000),"
@@ -19,19 +19,19 @@ V0_TABLES = (
 
 
 def create_v0_tables(database: Path) -> None:
-    """Make an SQLite database with the tables of schema version V0."""
+    """Create a SQLite database with the tables of schema version V0."""
     with contextlib.closing(sqlite3.connect(database)) as connection:
         for statement in V0_TABLES:
             connection.execute(statement)
 
 
 def rows(database: Path, query: str, *parameters: str) -> list[tuple[object, ...]]:
-    """What a query finds in an SQLite file."""
+    """Return the rows that a query finds in a SQLite file."""
     with contextlib.closing(sqlite3.connect(database)) as connection:
         return connection.execute(query, parameters).fetchall()
 
 
 def execute(database: Path, statement: str, *parameters: str | None) -> None:
-    """Run one statement in an SQLite file and commit it."""
+    """Run one statement in a SQLite file and commit it."""
     with contextlib.closing(sqlite3.connect(database)) as connection, connection:
         connection.execute(statement, parameters)

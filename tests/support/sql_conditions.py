@@ -1,7 +1,7 @@
-"""Random conditions, as Spark SQL writes them and as plain Python decides them on a row.
+"""Random conditions, as Spark SQL text and as Python functions that evaluate them on a row.
 
-A row is a dict by column name, structs being dicts again. Truth has three values, None being
-unknown. NaN equals NaN and is above every other value, as Spark has it.
+A row is a dict by column name; structs are dicts again. Truth has three values; None is unknown. As
+in Spark, NaN equals NaN and is greater than every other value.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _COMPARISONS: dict[str, Callable[[int], bool]] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition; `is_filter` says whether the option `filter` takes it too."""
+    """A condition; `is_filter` states whether the option `filter` accepts it too."""
 
     text: str
     decide: Callable[[Row], Truth]
@@ -65,18 +65,18 @@ class Condition:
 
 @dataclass(frozen=True)
 class Column:
-    """A column or a field of a struct."""
+    """A column, or a field of a struct."""
 
     path: tuple[str, ...]
     type: Type
 
     @property
     def text(self) -> str:
-        """Its name in SQL."""
+        """The column's name in SQL."""
         return ".".join(f"`{name}`" for name in self.path)
 
     def of(self, row: Row) -> Any:
-        """Its value, null in a null struct."""
+        """Return the column's value in a row, or None in a null struct."""
         value: Any = row
         for name in self.path:
             value = None if value is None else value[name]
@@ -84,7 +84,7 @@ class Column:
 
 
 def columns_of(struct: StructType, above: tuple[str, ...] = ()) -> Iterator[Column]:
-    """All columns, and below structs all fields."""
+    """Yield all columns, and all fields of structs."""
     for f in struct.fields:
         yield Column((*above, f.name), f.type)
         if isinstance(f.type, StructType):
@@ -92,7 +92,7 @@ def columns_of(struct: StructType, above: tuple[str, ...] = ()) -> Iterator[Colu
 
 
 def conditions(struct: StructType, above: tuple[str, ...] = ()) -> SearchStrategy[Condition]:
-    """Conditions on the columns of a schema; `above` is what they are called by, as in `t.id`."""
+    """Return a strategy for conditions on columns; `above` qualifies them, as in `t.id`."""
     leaf = st.sampled_from(list(columns_of(struct, above))).flatmap(_leaves)
     return st.recursive(leaf, _composed, max_leaves=4)
 
@@ -104,7 +104,7 @@ def _composed(inner: SearchStrategy[Condition]) -> SearchStrategy[Condition]:
 
 
 def both(a: Condition, b: Condition) -> Condition:
-    """The conditions joined by AND."""
+    """Return the two conditions joined by AND."""
 
     def decide(row: Row) -> Truth:
         result = (a.decide(row), b.decide(row))
@@ -240,7 +240,7 @@ def _as_text(column: Column, op: str, literal: str) -> Condition:
 
 
 def order_of(a: Any, b: Any) -> int:
-    """Negative, zero or positive as the first comes before, is equal to or after the second."""
+    """Return a negative number, 0 or a positive number if `a` is below, equal to or above `b`."""
     if isinstance(a, float) and isinstance(b, float):
         first, second = (math.isnan(a), a), (math.isnan(b), b)
         if first[0] or second[0]:
@@ -251,7 +251,7 @@ def order_of(a: Any, b: Any) -> int:
 
 
 def literal_text(type_: Type, value: Any) -> str:
-    """A value in SQL, of the column's type."""
+    """Return a value as a SQL literal of the column's type."""
     if value is None:
         return "NULL"
     match type_, value:
@@ -282,5 +282,5 @@ def literal_text(type_: Type, value: Any) -> str:
 
 
 def _long_text(value: int) -> str:
-    # the lowest long has no literal: its sign stands before a number that is none
+    # The smallest long has no literal, because its digits without the sign overflow.
     return f"{value}L" if value != -(2**63) else f"CAST('{value}' AS BIGINT)"

@@ -1,7 +1,7 @@
 """Hypothesis strategies for types, values, schemas, rows and predicates.
 
-Values are as `spec/values.py` represents them. They come from small ranges mixed with extremes, so
-that literals, rows and bounds meet each other often.
+Values have the representation of `spec/values.py`. Small ranges are mixed with extremes, so that
+literals, rows and bounds coincide often.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _as_float32(value: float) -> float:
 
 
 def values(type_: Type) -> SearchStrategy[Any]:
-    """Non-null values of a primitive type, NaN and -0.0 among those of float and double."""
+    """Return non-null values of a primitive type; float and double include NaN and -0.0."""
     small_floats = st.sampled_from([0.0, -0.0, 1.0, -1.5, 0.1, 2.5, float("inf"), float("-inf")])
     match type_:
         case BooleanType():
@@ -151,17 +151,17 @@ def values(type_: Type) -> SearchStrategy[Any]:
 
 
 def nullable(type_: Type) -> SearchStrategy[Any]:
-    """Values of the type, or None."""
+    """Return values of the type, or None."""
     return st.none() | values(type_)
 
 
 def literals(type_: Type) -> SearchStrategy[Any]:
-    """What a bound predicate may hold: values without NaN."""
+    """Return the values that a bound predicate may hold: all but NaN."""
     return values(type_).filter(lambda v: v == v)
 
 
 def columns(*types: PrimitiveType) -> list[BoundColumn]:
-    """Optional columns c1, c2, ... with ids 1, 2, ..."""
+    """Return optional columns c1, c2, ... with ids 1, 2, ..."""
     return [
         BoundColumn(field_id=i, name=f"c{i}", type=type_, required=False)
         for i, type_ in enumerate(types, start=1)
@@ -169,7 +169,7 @@ def columns(*types: PrimitiveType) -> list[BoundColumn]:
 
 
 def schema_of(bound: Sequence[BoundColumn]) -> Schema:
-    """A schema with those columns at top level."""
+    """Return a schema with these columns at top level."""
     return Schema(
         fields=tuple(
             NestedField(field_id=c.field_id, name=c.name, type=c.type, required=c.required)
@@ -179,12 +179,12 @@ def schema_of(bound: Sequence[BoundColumn]) -> Schema:
 
 
 def rows(bound: Sequence[BoundColumn]) -> SearchStrategy[Mapping[int, Any]]:
-    """Rows as field id -> value."""
+    """Return rows as dicts from field id to value."""
     return st.fixed_dictionaries({c.field_id: nullable(c.type) for c in bound})
 
 
 def leaves(column: BoundColumn) -> SearchStrategy[BoundLeaf]:
-    """Bound predicates without children on one column."""
+    """Return bound predicates without children on one column."""
     literal = literals(column.type)
     few: SearchStrategy[frozenset[Any]] = st.frozensets(literal, min_size=2, max_size=4)
     if isinstance(column.type, BooleanType):
@@ -203,7 +203,7 @@ def leaves(column: BoundColumn) -> SearchStrategy[BoundLeaf]:
 
 
 def predicates(bound: Sequence[BoundColumn]) -> SearchStrategy[Predicate]:
-    """Bound predicates over those columns, constants and `Not` included."""
+    """Return bound predicates over these columns, including constants and `Not`."""
     leaf: SearchStrategy[Predicate] = st.sampled_from(bound).flatmap(leaves)
     base = st.one_of(leaf, leaf, leaf, st.just(AlwaysTrue()), st.just(AlwaysFalse()))
     return st.recursive(
@@ -216,7 +216,7 @@ def predicates(bound: Sequence[BoundColumn]) -> SearchStrategy[Predicate]:
 
 
 def one_column_predicates() -> SearchStrategy[tuple[BoundColumn, Predicate]]:
-    """A column of any type with a predicate on it."""
+    """Return pairs of a column of any type and a predicate on it."""
     return (
         st.sampled_from(PRIMITIVE_TYPES)
         .map(lambda type_: columns(type_)[0])

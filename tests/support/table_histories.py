@@ -1,7 +1,7 @@
 """Tables with a random history, and the rows that a naive reader finds in them.
 
-Each step changes the table through the layers below Spark, and the model, which is a list of rows
-with their values by field id. The steps stand in Hypothesis' notes.
+Each step changes the table through the layers below Spark, and also changes the model, a list of
+rows with values by field id. The steps are printed as Hypothesis notes.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from tests.support.sql_conditions import Column, columns_of
 Draw: TypeAlias = Callable[[SearchStrategy[Any]], Any]
 
 ID = "rid"
-"""A column that every table has, with another value in each row."""
+"""A column that every table has, with a unique value in each row."""
 
 _NAMES = ["a", "b", "A", "c d", "ü"]
 _FIELD_NAMES = ["x", "y", "X"]
@@ -112,7 +112,7 @@ _ROOT_LIMITS: Sequence[Mapping[str, str]] = (
 
 @dataclass
 class ModelRow:
-    """A row: its values by field id, and where it is stored."""
+    """A row of the model: its values by field id, and its place in a data file."""
 
     stored: Mapping[int, Any]
     file_path: str
@@ -126,7 +126,7 @@ class ModelRow:
 
 @dataclass(frozen=True)
 class Moment:
-    """The table as it is, or was after a snapshot."""
+    """The state of the table, now or as of a snapshot."""
 
     schema: Schema
     live: list[Mapping[int, Any]]
@@ -135,7 +135,7 @@ class Moment:
 
 @dataclass
 class History:
-    """A table, the model of its rows, and what was done to it."""
+    """A table, the model of its rows, and the steps so far."""
 
     draw: Draw
     table: Table
@@ -145,7 +145,8 @@ class History:
     moments: list[Moment] = field(default_factory=list)
     next_id: int = 0
     newest: int = 3
-    """The last version of an upgrade; files of position deletes are not taken over by version 4."""
+    """The highest version to upgrade to; a table with position delete files is not upgraded to 4.
+    """
 
     @property
     def version(self) -> int:
@@ -154,20 +155,20 @@ class History:
 
     @property
     def struct(self) -> StructType:
-        """The current schema."""
+        """The current schema as a struct type."""
         return self.table.schema.as_struct
 
     def live(self) -> list[Mapping[int, Any]]:
-        """The rows there are."""
+        """Return the live rows by field id."""
         return [row.stored for row in self.rows if row.is_live]
 
     def now(self) -> Moment:
-        """The table as it is."""
+        """Return the current state of the table."""
         return Moment(self.table.schema, self.live())
 
 
 def a_history(draw: Draw, catalog: TableCatalog, *, newest: int = 4) -> History:
-    """Create a table and change it a few times; `newest` is the last format version it may get."""
+    """Create a table and change it a few times, up to the format version `newest`."""
     version = draw(st.sampled_from([v for v in (1, 2, 2, 3, 3, 4, 4) if v <= newest]))
     ids = iter(range(2, 1000))
     names = draw(st.lists(st.sampled_from(_NAMES), min_size=1, max_size=4, unique_by=str.lower))
@@ -197,7 +198,7 @@ def a_history(draw: Draw, catalog: TableCatalog, *, newest: int = 4) -> History:
 
 
 def column_types(version: int, next_id: Callable[[], int]) -> SearchStrategy[Type]:
-    """Types of columns, nested ones at times; `next_id` numbers the fields inside."""
+    """Return a strategy for column types, sometimes nested; `next_id` numbers the inner fields."""
     rare = _RARE if version < 3 else [*_RARE, UnknownType()]
     common = st.sampled_from(_COMMON)
     primitive = st.one_of(common, common, common, st.sampled_from(rare))
@@ -271,7 +272,7 @@ def append(h: History) -> None:
 
 
 def _rewritten(h: History, f: DataFile) -> DataFile:
-    """The file in a layout that other writers might give it."""
+    """Rewrite the file in a layout that another writer might choose, and return its new entry."""
     options = {
         "row_group_size": h.draw(st.sampled_from([1, 2, 1000])),
         "store_decimal_as_integer": h.draw(st.booleans()),
@@ -296,7 +297,7 @@ def _rewritten(h: History, f: DataFile) -> DataFile:
 
 
 def _absent_columns(h: History, f: DataFile) -> list[NestedField]:
-    """Columns that the file may lack, since its partition has their values."""
+    """Draw the columns that the file lacks, because its partition has their values."""
     spec = h.table.metadata.spec_by_id[f.spec_id]
     ids = [p.source_ids[0] for p in spec.fields if isinstance(p.transform, IdentityTransform)]
     result = [c for c in h.struct.fields if c.field_id in ids and c.name != ID]
@@ -312,7 +313,7 @@ def _without_metrics(f: DataFile, field_ids: set[int]) -> DataFile:
 
 
 def delete_positions(h: History) -> None:
-    """Delete rows of one or more files by their positions, as the version wants it."""
+    """Delete rows of one or two files by position, in the form that the format version requires."""
     if h.version == 1 or not h.files:
         return
     targets = h.draw(st.lists(st.sampled_from(list(h.files)), min_size=1, max_size=2, unique=True))
@@ -388,7 +389,7 @@ def _vectors(
 
 
 def delete_keys(h: History) -> None:
-    """Delete rows by the values of some columns, in a partition or everywhere."""
+    """Delete rows by the values of one or two columns, in one partition or in the whole table."""
     if h.version == 1 or not h.files:
         return
     columns = [
@@ -486,7 +487,7 @@ def _remember(h: History) -> None:
 
 
 def change_schema(h: History) -> None:
-    """Add, rename, drop, widen or move a column; what the table refuses is left."""
+    """Add, rename, drop, widen or move a column; ignore a change that the table refuses."""
     columns = [c for c in columns_of(h.struct) if c.path != (ID,)]
     changes: list[Callable[[History, Sequence[Column]], str | None]] = [_add]
     if columns:
@@ -573,7 +574,7 @@ def _move(h: History, columns: Sequence[Column]) -> str:
 
 
 def change_partitioning(h: History) -> None:
-    """Partition by a further transform, or by one less; what the table refuses is left."""
+    """Add or remove a partition field; ignore a change that the table refuses."""
     columns = [c for c in columns_of(h.struct) if isinstance(c.type, PrimitiveType)]
     c = h.draw(st.sampled_from(columns))
     transform = h.draw(st.sampled_from(_TRANSFORMS))
@@ -594,7 +595,7 @@ def change_partitioning(h: History) -> None:
 
 
 def upgrade(h: History) -> None:
-    """To the next format version."""
+    """Upgrade the table to the next format version."""
     if h.version < h.newest:
         h.table.update_properties().set({"format-version": str(h.version + 1)}).commit()
         h.table.refresh()
@@ -604,12 +605,12 @@ def upgrade(h: History) -> None:
 
 
 def _local(f: DataFile) -> str:
-    """What pyarrow takes for a path: it would decode a URI."""
+    """Return the file's path without a scheme, because pyarrow would decode a URI."""
     return f.file_path.removeprefix("file:")
 
 
 def _with_schemes(h: History) -> None:
-    """Local files are found under names with a scheme since version 4."""
+    """Add the scheme to local paths in the model: since version 4, readers return paths with it."""
     for row in h.rows:
         row.file_path = f"file:{row.file_path}"
     for known in (h.files, h.vectors):

@@ -1,8 +1,8 @@
-"""Whether a table is whole: what its metadata says of itself and of its files is so.
+"""Check that a table is intact: its metadata must be true of itself and of its files.
 
-`table_problems` looks at every snapshot that the metadata has, without reading a row: numbers that
-must grow do, every file that is listed is there, no data file has two deletion vectors, ranges of
-row ids do not overlap, totals of summaries add up, and root manifests keep their rules.
+`table_problems` checks every snapshot in the metadata without reading rows: sequence numbers grow,
+every listed file exists, no data file has two deletion vectors, row id ranges do not overlap, the
+totals of summaries add up, and root manifests follow their rules.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from iceberg_pyspark.storage.root_manifests import snapshot_files
 
 
 def table_problems(table: Table) -> list[str]:
-    """Everything about the table that cannot be, as sentences; none of a table that is whole."""
+    """Return a sentence for each violation; an intact table has none."""
     m, io = table.metadata, table.io
     result = [*_wrong_numbers(m), *_wrong_log(m)]
     for entry in m.metadata_log:
@@ -46,14 +46,14 @@ def table_problems(table: Table) -> list[str]:
 
 
 def live_entries(m: TableMetadata, io: FileIO, snapshot: Snapshot) -> Iterator[ManifestEntry]:
-    """The live files of a snapshot, with inherited numbers."""
+    """Yield the live entries of a snapshot, with inherited sequence numbers."""
     for manifest in read_snapshot_manifests(io, snapshot):
         type_ = partition_type(m.spec_by_id[manifest.partition_spec_id], m.schemas_newest_first)
         yield from (e for e in read_manifest_entries(io, manifest, type_) if e.is_live)
 
 
 def unreferenced_files(table: Table) -> set[str]:
-    """Files in the table's folder that no snapshot and no log knows."""
+    """Return the files in the table's folder that no snapshot or metadata log refers to."""
     m, io = table.metadata, table.io
     known = {e.metadata_file for e in m.metadata_log} | {table.loaded.metadata_location}
     for snapshot in m.snapshots:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 
 def total(folder: Path) -> str:
-    """Return one line, "N passed, N failed, N skipped", over all `*.xml` files of a folder."""
+    """Return "N passed, N failed, N skipped", summed over all `*.xml` files of a folder."""
     counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
     for file in folder.glob("*.xml"):
         for suite in ElementTree.parse(file).getroot().iter("testsuite"):

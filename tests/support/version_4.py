@@ -1,7 +1,7 @@
-"""Tables of version 3 made into what Java 1.12 writes as version 4, and with relative paths too.
+"""Convert version 3 tables to version 4 as Java 1.12 writes it, or with relative paths.
 
-Avro manifest lists say version 4, leaf manifests are Parquet with the same columns and field ids.
-The manifests are read by fastavro and written by pyarrow, without a line of our own code.
+Avro manifest lists declare version 4; leaf manifests are Parquet with the same columns and field
+ids. fastavro reads and pyarrow writes the manifests, without any code of ours.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Rename = Callable[[str], str]
 def parquet_manifest(
     avro: bytes, rename: Rename = str, *, said: Mapping[str, str] | None = FORMAT_VERSION
 ) -> bytes:
-    """The manifest as Parquet, `said` among its key-values; `rename` changes the paths in it."""
+    """Return the manifest as Parquet; `said` goes into its metadata, `rename` maps paths."""
     reader = fastavro.reader(streams.BytesIO(avro))
     schema: Any = reader.writer_schema
     dropped = ("avro.", "format-version")
@@ -56,7 +56,7 @@ def parquet_manifest(
 
 
 def _arrow_type(schema: Any, named: dict[str, Any]) -> pa.DataType:
-    """`named` holds the types that the schema has defined so far."""
+    """Return an Avro schema's Arrow type; `named` holds the types that are already defined."""
     if isinstance(schema, dict) and "name" in schema:
         named[schema["name"]] = schema
     match schema:
@@ -71,7 +71,7 @@ def _arrow_type(schema: Any, named: dict[str, Any]) -> pa.DataType:
                 for f in fields
                 if (type_ := _arrow_type(f["type"], named)) is not None
             ]
-            # Parquet has no group without columns
+            # Parquet has no group without columns.
             return pa.struct(columns) if columns else None
         case {"type": "array", "items": {"fields": [key, value]}, "logicalType": "map"}:
             return pa.map_(_arrow_type(key["type"], named), _arrow_type(value["type"], named))
@@ -103,7 +103,7 @@ def _arrow_type(schema: Any, named: dict[str, Any]) -> pa.DataType:
 
 
 def _plain(value: Any, type_: pa.DataType) -> Any:
-    """Records without the fields that Parquet cannot have, maps as pairs."""
+    """Return records without the fields that Parquet cannot represent, and with maps as pairs."""
     if isinstance(value, list) and not pa.types.is_nested(type_):
         return value
     if value is None:
@@ -130,8 +130,8 @@ def version_4(
 ) -> str:
     """Write a version 4 copy of a table's metadata beside it and return its location.
 
-    The first `upgraded_at` snapshots keep their lists and Avro manifests, as an upgrade leaves
-    them. Data files stay where they are; `rename_file` tells untruths about that.
+    The first `upgraded_at` snapshots keep their manifest lists and Avro manifests, as an upgrade
+    leaves them. Data files stay where they are; `rename_file` can write wrong paths for them.
     """
     content = json.loads(io.read_bytes(metadata_location))
     location: str = content["location"]

@@ -1,4 +1,4 @@
-"""What every catalog with views must do, beside `catalog_contract.py`."""
+"""Tests that every catalog with views must pass, in addition to `catalog_contract.py`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.catalog_contract import SCHEMA, CatalogContract, create, new_
 
 
 def definition(sql: str) -> tuple[ViewUpdate, ...]:
-    """The updates that make a query the definition of a view."""
+    """Return the updates that set the query as the definition of a view."""
     return view_definition_updates(
         SCHEMA,
         (SqlRepresentation(sql, "spark"),),
@@ -40,7 +40,7 @@ def definition(sql: str) -> tuple[ViewUpdate, ...]:
 
 
 def first_view(catalog: ViewCatalog, identifier: TableIdentifier, sql: str) -> ViewMetadata:
-    """The metadata of a new view at its default location."""
+    """Return the metadata of a new view at its default location."""
     return new_view_metadata(
         definition(sql),
         catalog.default_view_location(identifier),

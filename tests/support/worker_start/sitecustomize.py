@@ -1,8 +1,8 @@
-"""What Python runs at its start in tests: Spark's daemons import for all workers that they fork.
+"""Python runs this at its start: Spark's daemons import once for all workers they fork.
 
-Spark's workers import pyspark, pandas, pyarrow and this package after each fork, and for each query
-of the data source there is such a fork: a second of processor time, of which pyspark's archives,
-read anew by `importlib.invalidate_caches`, are a part. The pyspark of the environment is the same.
+Spark's workers import pyspark, pandas, pyarrow and this package after each fork, and each query of
+the data source forks: a second of processor time, partly because `importlib.invalidate_caches`
+makes them read pyspark's archives again. The pyspark in use is the environment's.
 """
 
 import importlib
