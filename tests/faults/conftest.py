@@ -1,4 +1,4 @@
-"""How many points the fault matrix tried, printed at the end."""
+"""Print the number of points that the fault matrix tried, at the end of the run."""
 
 from __future__ import annotations
 

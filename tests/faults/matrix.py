@@ -1,4 +1,4 @@
-"""The fault matrix: catalogs that can be put back, and what may be seen after a fault."""
+"""The fault matrix: catalogs whose state can be restored, and the allowed states after a fault."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from tests.support.row_commits import COLUMNS
 from tests.support.table_integrity import table_problems
 
 TRIED: Counter[tuple[str, str]] = Counter()
-"""Points tried by catalog kind and operation."""
+"""Numbers of tried points by catalog kind and operation."""
 
 ALL = os.environ.get("ICEBERG_FAULTS") == "all"
-"""Every kind of error at every point, instead of one kind at every few points."""
+"""True: try every kind of error at every point, not one kind at every few points."""
 EVERY = 7
-"""Odd, for points before and after a call."""
+"""Odd, so that points before and after a call are both tried."""
 
 PROPERTIES = {
     "format-version": "3",
@@ -53,7 +53,7 @@ PROPERTIES = {
 
 @dataclass
 class Lake:
-    """A catalog of one kind that can be put back to how it was."""
+    """A catalog of one kind whose state can be saved and restored."""
 
     kind: str
     folder: Path
@@ -64,17 +64,17 @@ class Lake:
 
     @property
     def identifier(self) -> TableIdentifier:
-        """The table that operations are about."""
+        """The table that operations change."""
         return self.identifier_of("t")
 
     def identifier_of(self, name: str) -> TableIdentifier:
-        """A table of that name."""
+        """Return the identifier of the table with this name."""
         if self.kind == "path":
             return TableIdentifier(namespace=(), name=f"{self.folder}/lake/{name}")
         return TableIdentifier(namespace=("db",), name=name)
 
     def open(self) -> tuple[Catalog, FileIO]:
-        """The catalog as a process finds it, and the store of its tables' files."""
+        """Return the catalog as a new process opens it, and the store of its tables' files."""
         store: FileIO = LocalFileIO()
         if self.kind == "memory":
             self._store = self._store or MemoryFileIO()
@@ -95,12 +95,12 @@ class Lake:
                 return self._memory, io
 
     def table(self, name: str = "t") -> Table:
-        """The table as it is now."""
+        """Load the current state of the table."""
         catalog, io = self.open()
         return Table(catalog, catalog.load_table(self.identifier_of(name)), io=io)
 
     def save(self) -> None:
-        """Remember the present state."""
+        """Save the current state."""
         if self._memory is not None and self._store is not None:
             namespaces = {n: dict(p) for n, p in self._memory._namespaces.items()}
             self._saved = dict(self._store._files), dict(self._memory._locations), namespaces
@@ -109,7 +109,7 @@ class Lake:
         shutil.copytree(self.folder / "lake", self.folder / "saved")
 
     def restore(self) -> None:
-        """Be as at the last `save`."""
+        """Restore the state of the last `save`."""
         if self._memory is not None and self._store is not None:
             files, locations, namespaces = self._saved
             self._store._files = dict(files)
@@ -121,26 +121,29 @@ class Lake:
 
 
 Operation = Callable[[Lake], Callable[[], object]]
-"""Gets ready without faults; what it returns meets them."""
+"""A function that prepares an operation without faults and returns the part that meets faults."""
 State = dict[str, Any] | None
 
 
 @dataclass(frozen=True)
 class Case:
-    """An operation, and what it is about."""
+    """An operation and the table it changes."""
 
     begin: Operation
     prepare: Callable[[Lake], object] | None = None
     name: str = "t"
     kinds: tuple[str, ...] = ("sql", "hadoop", "path", "memory")
     is_commit: bool = True
-    """One swap: an error of ours that does not say "unknown" means that nothing happened."""
+    """The operation is a single swap of the metadata pointer: an error of ours other than "unknown
+    outcome" means that nothing changed.
+    """
 
 
 def state_of(lake: Lake, name: str, *, log_may_be_cut: bool = False) -> State:
-    """What a user sees of a table; None: there is none. Raises where it is not whole.
+    """Return a user's view of a table, or None if there is no table; fail if it is not intact.
 
-    `log_may_be_cut`: older metadata files may be gone, as those of a dropped table go first.
+    `log_may_be_cut`: older metadata files may be missing, because dropping a table deletes them
+    first.
     """
     try:
         table = lake.table(name)
@@ -168,12 +171,12 @@ def state_of(lake: Lake, name: str, *, log_may_be_cut: bool = False) -> State:
 
 
 def _plain(value: Any) -> str:
-    # values that row changes write are new each time but for their first letter
+    # Row changes write new random values in each run; only the first letter is stable.
     return value[0] if isinstance(value, str) and value[0] in "uc" else str(value)
 
 
 def try_all_points(lake: Lake, name: str, case: Case) -> None:
-    """Run the operation with a fault at every point, from the same state each time."""
+    """Run the operation with a fault at every point, each time from the same state."""
     if case.prepare is not None:
         case.prepare(lake)
     lake.save()
@@ -190,7 +193,7 @@ def try_all_points(lake: Lake, name: str, case: Case) -> None:
     for number, (at, moment) in enumerate(points):
         kinds: tuple[ErrorKind, ...] = ERROR_KINDS
         if not ALL:
-            # other points and other kinds for each operation, the same in every run
+            # Choose different points and kinds per operation, but the same ones in every run.
             turn = number + sum(map(ord, f"{lake.kind} {name}"))
             if turn % every:
                 continue
@@ -226,7 +229,7 @@ def _try_point(
 
 
 def _goes_on(lake: Lake, name: str, state: State, where: str) -> None:
-    """The next writer finds a table it can write to, or a name that is free."""
+    """Check that the next writer can write to the table, or can create it if it does not exist."""
     catalog, io = lake.open()
     try:
         if state is None:
@@ -241,7 +244,7 @@ def _goes_on(lake: Lake, name: str, state: State, where: str) -> None:
 
 
 def create(lake: Lake, name: str = "t") -> Table:
-    """A new table of three columns, partitioned."""
+    """Create a partitioned table with three columns."""
     catalog, io = lake.open()
     schema = parse_schema(COLUMNS)
     spec = parse_partitioning(["p"], schema)

@@ -1,8 +1,8 @@
 """Every operation, stopped at every call of storage, database and clock, on every catalog.
 
-Afterwards the table is in the old or in the new state, whole, and open to the next writer; what was
-acknowledged is there, and what was refused is not. `make test` tries every seventh point with one
-kind of error, `make faults` all points with all kinds.
+Afterwards the table is intact, is in the old or the new state, and accepts the next writer; an
+acknowledged change is in it, a refused change is not. `make test` tries every seventh point with
+one kind of error, `make faults` tries all points with all kinds.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ ROWS = pa.table(
     }
 )
 WITH_ROOTS = ("sql", "memory")
-"""Catalogs for the cases of version 4: one on disk, one in memory."""
+"""Catalogs for the version 4 cases: one on disk, one in memory."""
 FAR = 4_000_000_000_000
-"""A time to come."""
+"""A timestamp in the future, in milliseconds."""
 
 
 def base(lake: Lake) -> None:
-    """A table of some commits, with deleted rows, a branch, a tag and a staged snapshot."""
+    """Create a table with some commits, deleted rows, a branch, a tag and a staged snapshot."""
     create(lake)
     catalog, io = lake.open()
     committer = RowCommitter(catalog, lake.identifier, 1, io=io)
@@ -70,7 +70,7 @@ def base_and_another(lake: Lake) -> None:
 
 
 def with_roots(lake: Lake) -> None:
-    """Like the base, of version 4 since: leaves of before it, others, and rows in the root."""
+    """Create the base table in version 4: with older leaves, new leaves, and rows in the root."""
     base(lake)
     table = lake.table()
     table.update_properties().set({"format-version": "4", **SMALL_ROOTS}).commit()
@@ -98,7 +98,7 @@ def many_manifests(lake: Lake) -> None:
 
 
 def base_and_a_file(lake: Lake) -> None:
-    """With a file that was written without the table."""
+    """Create the base table, and a Parquet file that was written without the table."""
     base(lake)
     table = lake.table()
     file = BytesIO()
@@ -107,7 +107,7 @@ def base_and_a_file(lake: Lake) -> None:
 
 
 def unpartitioned(lake: Lake) -> Table:
-    """A table of version 2 with one file."""
+    """Create an unpartitioned version 2 table with one data file."""
     catalog, io = lake.open()
     new = NewTable(schema=parse_schema(COLUMNS), properties={**PROPERTIES, "format-version": "2"})
     table = Table(catalog, create_table(catalog, lake.identifier, new), io=io)
@@ -116,7 +116,7 @@ def unpartitioned(lake: Lake) -> Table:
 
 
 def position_deletes(lake: Lake) -> None:
-    """A position delete file, in a table that has version 3 since."""
+    """Create a table with a position delete file and upgrade it to version 3."""
     table = unpartitioned(lake)
     [task] = table.scan().plan_files()
     list_positions(table, pa.table({"file_path": [task.file_path], "pos": [1]}), {})
@@ -124,13 +124,13 @@ def position_deletes(lake: Lake) -> None:
 
 
 def equality_deletes(lake: Lake) -> None:
-    """An equality delete, beside a position delete file."""
+    """Create a table with an equality delete and a position delete file."""
     position_deletes(lake)
     delete_keys(lake.table(), "id", [7])
 
 
 def change(act: Callable[[Table], object]) -> Callable[[Lake], Callable[[], object]]:
-    """An operation of the table's own API."""
+    """Return an operation that calls the table's own API."""
     return lambda lake: partial(act, lake.table())
 
 

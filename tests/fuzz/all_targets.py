@@ -1,4 +1,4 @@
-"""Every target by name."""
+"""The list of all targets."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ TARGETS: tuple[Target, ...] = (
 
 
 def target_named(name: str) -> Target:
-    """The target of that name."""
+    """Return the target of this name."""
     return next(t for t in TARGETS if t.name == name)

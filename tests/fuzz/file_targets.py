@@ -1,4 +1,4 @@
-"""Targets of files: manifest lists, manifests, Puffin, deletion vectors, data and delete files."""
+"""Targets for files: manifest lists, manifests, Puffin, deletion vectors, data, delete files."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class _Manifest:
 
 @functools.cache
 def _manifests() -> tuple[tuple[bytes, ...], tuple[_Manifest, ...]]:
-    """Manifest lists and manifests of the seed tables, uncompressed."""
+    """Return manifest lists and manifests of the seed tables, uncompressed."""
     lists: list[bytes] = []
     manifests: list[_Manifest] = []
     for version in (1, 2, 3):
@@ -104,7 +104,7 @@ def _manifests() -> tuple[tuple[bytes, ...], tuple[_Manifest, ...]]:
 
 
 def _mutated_avro(data: bytes, choose: Random) -> bytes:
-    """Bytes changed anywhere, or a header whose JSON is changed, or records that are."""
+    """Change bytes anywhere, or JSON values in the header, or decoded records."""
     kind = choose.random()
     if kind < 0.5:
         return mutate_bytes(data, choose)
@@ -113,7 +113,7 @@ def _mutated_avro(data: bytes, choose: Random) -> bytes:
     records = list(reader)
     codec = choose.choice(("null", "deflate", "snappy", "zstandard"))
     if kind < 0.75:
-        # a header that says something else of the same blocks
+        # another header in front of the same blocks
         header = {k: v for k, v in metadata.items() if k != "avro.codec"}
         key = choose.choice(sorted(header))
         try:
@@ -138,7 +138,7 @@ def _mutated_avro(data: bytes, choose: Random) -> bytes:
 
 
 def _change_record(record: Any, choose: Random) -> None:
-    """Another value of the same type somewhere in a decoded record."""
+    """Replace a random value of a decoded record by another value, mostly of the same type."""
     waiting, places = [record], []
     while waiting:
         at = waiting.pop()
@@ -209,7 +209,7 @@ def _manifest_header(case: tuple[bytes, _Manifest, int]) -> None:
 
 
 def _mutated_metadata_file(choose: Random) -> tuple[SeedTable, str, bytes, int]:
-    """A table, one of its manifest lists or manifests, and what that is changed into."""
+    """Return a table, the location of a manifest list or manifest, and its mutated bytes."""
     seed = choose.choice(seed_tables())
     location = choose.choice(sorted(name for name in seed.files if name.endswith(".avro")))
     data = _mutated_avro(seed.files[location], choose)
@@ -292,7 +292,7 @@ def _data_schema() -> Schema:
 
 @functools.cache
 def _data_files(file_format: str) -> tuple[bytes, ...]:
-    """Files of our writers, in each of the codecs that leave most to find."""
+    """Return files of our writers, one per codec that is worth fuzzing."""
     with settled_uuids(7):
         return tuple(_written(file_format, codec) for codec in _CODECS[file_format])
 
@@ -345,8 +345,8 @@ def _read_data(file_format: str) -> Callable[[tuple[bytes, bool]], None]:
             )
         task = task_of(store, _HERE, file_format=file_format, record_count=40)
         for batch in read_task(context, task, store):
-            # not in full: a flipped bit in a text is still a text of that length, and no format
-            # but Parquet has checksums that would tell
+            # Do not validate in full: a flipped bit inside a string still leaves a string of the
+            # same length, and only Parquet has checksums that would detect it.
             batch.validate()
 
     return parse
@@ -393,8 +393,8 @@ def _read_deletes(case: tuple[int, bytes]) -> None:
         pass
 
 
-# pyarrow checks these numbers of a footer where no exception may pass: the process ends. Only
-# reading the whole footer in Python could tell before, which no scan can afford.
+# pyarrow checks these numbers of the footer where no exception can be raised, so the process ends.
+# Only parsing the whole footer in Python would find them before, which no scan can afford.
 _PARQUET_ENDS = ("level histogram size mismatch",)
 
 FILE_TARGETS = (

@@ -1,4 +1,4 @@
-"""Targets of table metadata: parsed, scanned, committed to; and of the JSON around it."""
+"""Targets for table metadata, which is parsed, scanned and committed to, and for related JSON."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.support.strategies import PRIMITIVE_TYPES
 
 
 class WrongAnswerError(Exception):
-    """A parser took an input, and what it made of it is wrong."""
+    """A parser accepted an input and returned a wrong result."""
 
 
 def _mutated(choose: Random) -> tuple[SeedTable, bytes, int]:
@@ -60,7 +60,7 @@ def _scan(arguments: tuple[SeedTable, bytes, int]) -> None:
 
 
 def scan(table: Table, choose: Random) -> None:
-    """Show a table, read it in several ways, and some of its metadata tables."""
+    """Show a table, read it in several ways, and read some of its metadata tables."""
     _tolerate(lambda: (repr(table).encode(), table._repr_html_().encode()))
     _tolerate(lambda: table.scan().to_arrow())
     _tolerate(lambda: table.scan(filter="id > 3 AND part = 'p1'").to_arrow())
@@ -70,13 +70,13 @@ def scan(table: Table, choose: Random) -> None:
 
 
 def scan_and_commit(seed: SeedTable, metadata: bytes, choose: Random) -> None:
-    """Read a table, then change it in one of the ways there are."""
+    """Read a table, then change it in a random way."""
     scan(seed.opened(metadata), choose)
     _commit((seed, metadata, choose.getrandbits(32)))
 
 
 def _tolerate(step: Callable[[], object]) -> None:
-    """Errors of our own do not end a case: the steps after it are tried too."""
+    """Ignore our own errors, so that the later steps of the case run too."""
     try:
         step()
     except IcebergError:
@@ -224,7 +224,7 @@ def _single_value(arguments: tuple[Type, Any]) -> None:
     try:
         value = value_from_json(type_, data)
     except (ValueError, TypeError):
-        # what it says it raises: whoever calls it knows the place, and names it
+        # The function documents these errors; its caller knows the place and adds it to the error.
         return
     if value_from_json(type_, json.loads(json.dumps(value_to_json(type_, value)))) != value:
         raise WrongAnswerError(f"{type_} {value!r} changes by being written and read")

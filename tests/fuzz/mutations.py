@@ -1,6 +1,6 @@
-"""Inputs gone wrong: a valid document, file or text with a few things changed.
+"""Mutated inputs: a valid document, file or text with a few changes.
 
-Everything is drawn from the `random.Random` given, so that a case is made again from its seed.
+All choices are drawn from the given `random.Random`, so that a case can be repeated from its seed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _DEPTHS = (5, 60, 120, 400, 900)
 
 
 def mutate_json(document: Any, choose: Random) -> Any:
-    """A copy of a JSON document with one to four of its values changed."""
+    """Return a copy of a JSON document with one to four of its values changed."""
     changed = copy.deepcopy(document)
     for _ in range(choose.choice((1, 1, 1, 2, 4))):
         holder = [changed]
@@ -56,7 +56,7 @@ def mutate_json(document: Any, choose: Random) -> Any:
 
 
 def json_bytes(document: Any, choose: Random) -> bytes:
-    """The text of a JSON document, now and then with bytes changed in it too."""
+    """Return a JSON document as text, sometimes with changed bytes."""
     data = json.dumps(document).encode()
     if choose.random() < 0.1:
         data = mutate_bytes(data, choose)
@@ -68,7 +68,7 @@ def json_bytes(document: Any, choose: Random) -> bytes:
 
 
 def _places(root: list[Any]) -> Any:
-    """Every (container, key) of a document, without recursion."""
+    """Yield every (container, key) pair of a document, without recursion."""
     waiting: list[Any] = [root]
     while waiting:
         container = waiting.pop()
@@ -114,7 +114,7 @@ def _nudge(parent: Any, key: Any, places: Any, choose: Random) -> None:
 
 
 def _nest(parent: Any, key: Any, places: Any, choose: Random) -> None:
-    """The value in many layers, of plain JSON or of Iceberg's types."""
+    """Wrap the value in many layers of plain JSON or of Iceberg's types."""
     value = parent[key]
     layer = choose.choice(_LAYERS)
     for i in range(choose.choice(_DEPTHS)):
@@ -159,7 +159,7 @@ def _value(choose: Random) -> Any:
 
 
 def mutate_bytes(data: bytes, choose: Random, *, end: int = 0) -> bytes:
-    """Bytes with a few places changed; `end` bytes at the end are hit as often as all others."""
+    """Change bytes at a few places; half of the changes hit the last `end` bytes, if any."""
     changed = bytearray(data)
     for _ in range(choose.choice((1, 1, 2, 3, 6))):
         if not changed:
@@ -189,7 +189,7 @@ def mutate_bytes(data: bytes, choose: Random, *, end: int = 0) -> bytes:
 
 
 def _extreme(choose: Random) -> bytes:
-    """A number that a length or count may be, as fixed bytes of either order or as a varint."""
+    """Return an extreme length or count, as a fixed number of either byte order or as a varint."""
     number = choose.choice((0, -1, 1, 2**15, 2**24, 2**31 - 1, -(2**31), 2**40, 2**62, -(2**63)))
     match choose.randrange(4):
         case 0:
@@ -212,7 +212,7 @@ _TOKEN = re.compile(r"\w+|\s+|'[^']*'|`[^`]*`|.", re.DOTALL)
 
 
 def mutate_text(text: str, choose: Random, words: Sequence[str]) -> str:
-    """A text with a few of its tokens changed; `words` are those of its language."""
+    """Return the text with a few tokens changed; `words` is the vocabulary of its language."""
     changed = text
     for _ in range(choose.choice((1, 1, 2, 3, 5))):
         tokens = _TOKEN.findall(changed) or [""]

@@ -1,4 +1,4 @@
-"""A target of the answers of a server that plans scans: files and deletes as JSON."""
+"""A target for the answers of a scan planning server: files and deletes as JSON."""
 
 from __future__ import annotations
 

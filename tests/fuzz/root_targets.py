@@ -1,4 +1,4 @@
-"""Targets of version 4: root manifests and leaves in Parquet, damaged anywhere."""
+"""Targets for version 4: root manifests and leaf manifests in Parquet, damaged at random places."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Leaf: TypeAlias = tuple[bytes, ManifestFile, StructType]
 
 @functools.cache
 def _table(partitioned: bool) -> Table:
-    """A table of version 4: files, vectors and leaves in its roots, and a vector of a leaf."""
+    """Return a version 4 table with files, vectors and leaves in its roots, and a leaf vector."""
     with settled_uuids(4):
         store = MemoryFileIO()
         catalog = MemoryCatalog("fuzz", io=store)
@@ -99,7 +99,7 @@ def _store(data: bytes, location: str) -> MemoryFileIO:
 
 
 def _damaged(data: bytes, choose: Random) -> bytes:
-    """Bytes changed anywhere, or in the footer, where most is said."""
+    """Change bytes anywhere, or only in the Parquet footer, which holds most of the structure."""
     if choose.random() < 0.5:
         return mutate_bytes(data, choose)
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
@@ -134,7 +134,7 @@ def _leaf(case: tuple[Leaf, int]) -> None:
 
 
 def _mutated_table(choose: Random) -> tuple[SeedTable, int]:
-    """A table with one damaged manifest, and what to do with it."""
+    """Return a table with one damaged manifest, and a seed for what to do with the table."""
     table = _table(choose.random() < 0.5)
     assert isinstance(table.io, MemoryFileIO)
     files = dict(table.io._files)

@@ -1,4 +1,4 @@
-"""What is mutated: real tables, made by our own writers in memory, and their files."""
+"""The inputs to mutate: real tables that our own writers create in memory, and their files."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ _EPOCH = datetime(2024, 5, 6, 7, tzinfo=timezone.utc)
 
 @dataclass(frozen=True)
 class SeedTable:
-    """A table in memory: its files by location, and which of them is the current metadata."""
+    """A table in memory: its files by location, and the location of its current metadata."""
 
     files: Mapping[str, bytes] = field(repr=False)
     metadata_location: str
     metadata_json: dict[str, Any] = field(repr=False)
 
     def store(self) -> MemoryFileIO:
-        """A store of its own with the table's files."""
+        """Return a new store with the table's files."""
         io = MemoryFileIO()
         io._files.update(self.files)
         return io
 
     def opened(self, metadata: bytes) -> Table:
-        """The table with these bytes as its metadata, in a catalog of its own."""
+        """Return the table with these bytes as its metadata, in a new catalog."""
         io = self.store()
         io.write_bytes("mem://t/metadata/mutated.metadata.json", metadata)
         catalog = MemoryCatalog("fuzz", io=io)
@@ -74,7 +74,7 @@ class SeedTable:
 
 
 def rows(schema: Schema, first: int, count: int) -> pa.Table:
-    """Rows of the columns in `COLUMNS`."""
+    """Return rows with the columns in `COLUMNS`."""
     records = [
         {
             "id": i,
@@ -95,7 +95,7 @@ def rows(schema: Schema, first: int, count: int) -> pa.Table:
 
 @contextlib.contextmanager
 def settled_uuids(seed: int) -> Iterator[None]:
-    """The same uuids in every run: they are in names and snapshot ids, so in every file."""
+    """Make `uuid4` repeatable: file names and snapshot ids contain UUIDs, so all files do."""
     choose = Random(seed)
 
     def settled() -> uuid.UUID:
@@ -107,7 +107,7 @@ def settled_uuids(seed: int) -> Iterator[None]:
 
 @functools.cache
 def seed_table(version: int, partitioned: bool) -> SeedTable:
-    """A table with a history: appends, changed columns and specs, deletes, a branch and a tag."""
+    """Return a table with a history: appends, schema and spec changes, deletes, branch, tag."""
     with settled_uuids(version):
         return _seed_table(version, partitioned)
 
@@ -177,7 +177,7 @@ def _seed_table(version: int, partitioned: bool) -> SeedTable:
 
 
 def seed_tables() -> list[SeedTable]:
-    """All of them: every version, with and without partitions."""
+    """Return the seed tables of every format version, with and without partitions."""
     return [
         seed_table(version, partitioned) for version in (1, 2, 3) for partitioned in (False, True)
     ]

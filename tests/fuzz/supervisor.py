@@ -1,4 +1,4 @@
-"""Starts workers, gives them cases, and goes on where one of them died or hung."""
+"""Start workers, give them cases, and continue when a worker dies or hangs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STUCK_SECONDS = 12 * SECONDS_PER_CASE
 
 @dataclass
 class Report:
-    """What became of a target's cases."""
+    """The outcomes of a target's cases."""
 
     name: str
     tried: int = 0
@@ -37,7 +37,7 @@ class Report:
     slowest: tuple[float, int] = (0.0, 0)
 
     def add(self, other: Report) -> None:
-        """Take another report of the same target in."""
+        """Merge another report of the same target into this one."""
         self.tried += other.tried
         self.outcomes.update(other.outcomes)
         self.problems.update(other.problems)
@@ -56,7 +56,7 @@ class Report:
 
 
 class Worker:
-    """One worker process at a time, started again whenever it ends."""
+    """A worker process that is started again whenever it ends."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
@@ -77,14 +77,14 @@ class Worker:
         self._errors.close()
 
     def run(self, target: Target, first: int, last: int) -> Report:
-        """Try the cases; a case that ends the process or never ends is a problem of its own."""
+        """Run the cases; a case that ends or hangs the process is recorded as a problem."""
         report = Report(target.name)
         start = first
         while start < last:
             died = self._try(target.name, start, last, report)
             if died is None:
                 break
-            # the outcomes of cases before it went with the process; problems were told at once
+            # The process reports problems at once, but counts of outcomes are lost when it dies.
             case, how = died
             if any(words in how for words in target.library_ends):
                 report.library_ends += 1
@@ -118,7 +118,7 @@ class Worker:
         return self._case(), f"{how} {self._last_error()}".strip()
 
     def _events(self, process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
-        """Events until the process ends, or no case has ended for too long."""
+        """Yield events until the process ends or no case has finished for too long."""
         assert process.stdout is not None
         waiting = b""
         case, since = self._case(), time.monotonic()
@@ -146,7 +146,7 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
                 text=True,
-                # names that mutations make up are files of this folder
+                # Mutations may invent file names; such files land in this folder.
                 cwd=self._folder.name,
                 env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
             )
@@ -163,7 +163,7 @@ class Worker:
         return int(struct.unpack("<q", data)[0])
 
     def _last_error(self) -> str:
-        """The last line that the process wrote, which may be a library's last words."""
+        """Return the last line that the process wrote to stderr, perhaps a library's message."""
         lines = Path(self._errors.name).read_text(errors="replace").splitlines()
         self._errors.truncate(0)
         return next((line[:160] for line in reversed(lines) if line.strip()), "")
@@ -174,7 +174,7 @@ class Worker:
 
 
 def run_all(targets: Iterable[tuple[Target, int]], workers: int) -> Iterator[Report]:
-    """Reports of targets with that many cases each, as they end; `workers` processes at a time."""
+    """Run each target's cases in `workers` processes; yield each report once complete."""
     tasks: Queue[tuple[Target, int, int]] = Queue()
     reports: dict[str, Report] = {}
     cases_by_target: dict[str, int] = {}

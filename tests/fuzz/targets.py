@@ -1,4 +1,4 @@
-"""What a fuzz target is: how an input is made from a seed, and the parser it is given to."""
+"""Fuzz targets: how an input is created from a seed, and which parser takes it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """One parser. `parse` may raise errors of our own and nothing else; what it returns is right.
+    """One parser. `parse` may only raise our own errors; otherwise its result must be right.
 
-    `in_tests` is how many of the cases a test run tries: the parser's cost per case bounds it.
+    `in_tests` is the number of cases in a test run, chosen by the parser's cost per case.
     """
 
     name: str
     mutate: Callable[[Random], Any]
     parse: Callable[[Any], None]
     library_ends: tuple[str, ...] = ()
-    """Last words of libraries that end the process on some inputs: counted, and no problem."""
+    """Messages of libraries that end the process on some inputs; counted, but not as problems."""
     cases: int = 10_000
     in_tests: int = 1_000
 
     def input_of(self, case: int) -> Any:
-        """The input of a case, the same in every run."""
+        """Return the input of a case, the same in every run."""
         limit = sys.getrecursionlimit()
-        # what is nested deeply is made by recursion too
+        # Building a deeply nested input is recursive too.
         sys.setrecursionlimit(20_000)
         try:
             return self.mutate(Random(f"{self.name}:{case}"))

@@ -1,4 +1,4 @@
-"""Targets of text that people write: SQL conditions, schemas, DDL terms, configuration, options."""
+"""Targets for text that people write: SQL conditions, schemas, DDL, configuration, options."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ def _filter(text: str) -> None:
 
 @functools.cache
 def _tables() -> list[Table]:
-    """A table with partitions and one without, of version 3."""
+    """Return two version 3 tables, one with partitions and one without."""
     seeds = [seed_table(3, True), seed_table(3, False)]
     return [s.opened(json.dumps(s.metadata_json).encode()) for s in seeds]
 
@@ -345,14 +345,14 @@ def _sorts(text: str) -> None:
 
 
 def _ddl(text: str) -> None:
-    """Names, and lists of terms as the options of a write have them."""
+    """Parse names and lists of terms in the form of write options."""
     options = parse_write_options({"partitioned-by": text})
     parse_partitioning(options.partitioned_by, _SCHEMA)
     _each(text, parse_levels, is_path)
 
 
 def _statement(text: str) -> None:
-    """Iceberg's statements of ALTER TABLE, carried out."""
+    """Parse and run one of Iceberg's ALTER TABLE statements."""
     statement = extension_statement(text)
     if statement is None:
         return
@@ -424,11 +424,11 @@ def _uri(uri: str) -> None:
 
 
 def _is_file_here(uri: str) -> bool:
-    """Whether a catalog of this URI would make its database in the working folder."""
+    """Return whether a catalog with this URI would create its database in the working folder."""
     try:
         url = database_url(uri, {})
     except IcebergError:
-        # refused already
+        # Our own code refuses this URI anyway.
         return False
     path = os.path.realpath(url.database or "")
     return url.get_backend_name() == "sqlite" and path.startswith(os.getcwd() + os.sep)

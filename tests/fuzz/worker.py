@@ -1,8 +1,8 @@
-"""A process that runs cases and says what became of them; it may die on one.
+"""A process that runs cases and reports their outcomes; a case may kill it.
 
-It reads tasks `{"target": ..., "first": ..., "last": ...}` from standard input, a line each, and
-writes events as lines of JSON. The case under way is kept in a file mapped into memory, so that
-whoever started the worker knows it even if the process ends or hangs.
+It reads one task `{"target": ..., "first": ..., "last": ...}` per line of standard input, and
+writes events as lines of JSON. The current case number is in a memory-mapped file, so that the
+supervisor knows the case even if the process ends or hangs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ from tests.fuzz.all_targets import target_named
 from tests.fuzz.targets import Target
 
 SECONDS_PER_CASE = 10
-"""Of processor time: a busy machine is no hang. Waiting for ever is the supervisor's to see."""
+"""In processor time, so that a busy machine does not count as a hang.
+
+The supervisor detects endless waiting.
+"""
 _ADDRESS_SPACE = 6 << 30
 _PACKAGE = f"{os.sep}iceberg_pyspark{os.sep}"
 
@@ -41,7 +44,7 @@ def main() -> None:
     """Run tasks until the input ends."""
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
-    # what libraries print must not get between the events
+    # Output of libraries must not mix with the events.
     events = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
     sys.stdout = sys.stderr
     signal.signal(signal.SIGPROF, _too_long)
@@ -59,7 +62,7 @@ def _too_long(number: int, frame: FrameType | None) -> None:
 def _run(target: Target, first: int, last: int, progress: mmap.mmap, events: TextIO) -> None:
     outcomes: dict[str, int] = {}
     slowest = (0.0, first)
-    target.input_of(first)  # the seeds are made outside of any case's time
+    target.input_of(first)  # Create the seeds before any case is timed.
     for case in range(first, last):
         progress[:8] = struct.pack("<q", case)
         try:
@@ -77,7 +80,7 @@ def _run(target: Target, first: int, last: int, progress: mmap.mmap, events: Tex
 
 
 def _outcome(target: Target, value: Any) -> tuple[str, str | None]:
-    """A word for what happened, and the text of it where it must not."""
+    """Return the kind of outcome, and a description if the outcome is a problem."""
     try:
         with _alarm():
             target.parse(value)
@@ -100,7 +103,7 @@ def _alarm() -> Iterator[None]:
 
 
 def problem_of(error: BaseException) -> str:
-    """One line: where our code was, the class and the message."""
+    """Return one line with the place in our code, the error's class and its message."""
     ours = [f for f in traceback.extract_tb(error.__traceback__) if _PACKAGE in f.filename]
     place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "nowhere of ours"
     text = str(error).splitlines()

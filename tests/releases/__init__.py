@@ -1,1 +1,1 @@
-"""Every release of Spark: what compiles against its jars, and what first steps do on it."""
+"""Tests on every release of Spark: the Java sources compile, and first steps work."""

@@ -1,7 +1,7 @@
-"""`python -m tests.releases [RELEASE ...]`: first steps on releases of Spark, in a table.
+"""`python -m tests.releases [RELEASE ...]`: run first steps on releases of Spark.
 
-With every release asked for the table is written to docs/releases.md. Exits with 1 if a step went
-wrong on any.
+If all releases are run, the results are written as a table to docs/releases.md. The exit code is 1
+if any step failed on any release.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TABLE = ROOT / "docs/releases.md"
 
 
 def run_on(release: str) -> dict[str, Any]:
-    """What the steps found on a release."""
+    """Run the first steps on a release and return their results."""
     with tempfile.TemporaryDirectory(prefix=f"iceberg-pyspark-{release}-") as folder:
         done = subprocess.run(
             [str(python_of(release)), "-m", "tests.releases.first_steps", folder],
@@ -45,7 +45,7 @@ def run_on(release: str) -> dict[str, Any]:
 
 
 def summary(result: Mapping[str, Any]) -> str:
-    """One line about a release, and one for each step that went wrong."""
+    """Return one line about a release and one line for each failed step."""
     steps: Mapping[str, str | None] = result["steps"]
     wrong = {name: why for name, why in steps.items() if why is not None}
     lines = [f"Spark {result['release']}: {len(steps) - len(wrong)} of {len(steps)}"]
@@ -55,7 +55,7 @@ def summary(result: Mapping[str, Any]) -> str:
 
 
 def table_of(results: Sequence[Mapping[str, Any]]) -> str:
-    """The page of the documentation."""
+    """Return the text of the documentation page."""
     head = ["Spark", *PARTS, *(f.name for f in FEATURES)]
     lines = [" | ".join(head), " | ".join("---" for _ in head)]
     for result in results:
@@ -86,7 +86,7 @@ release cannot have a feature, one line of the log says so when Iceberg is insta
 
 
 def main() -> int:
-    """Run; 1 if something went wrong."""
+    """Run the releases that the arguments name; return 1 if a step failed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("releases", nargs="*", metavar="RELEASE", default=[])
     request = parser.parse_args().releases or list(RELEASES)

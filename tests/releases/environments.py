@@ -1,7 +1,7 @@
-"""Environments with one release of pyspark each, made once by Python's own venv and pip.
+"""Virtual environments, each with one release of pyspark, created once with venv and pip.
 
-All else they take from the environment of the oldest release that the tests run on, so that no more
-than pyspark is downloaded and installed for each.
+All other packages come from the environment that runs the tests, so that only pyspark is downloaded
+and installed per release.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tests.releases.releases import KEPT
 
 
 class EnvironmentUnavailableError(Exception):
-    """No environment with that release can be made here; the message says why."""
+    """An environment with this release cannot be created here; the message says why."""
 
 
 def python_of(release: str) -> Path:
-    """The Python of a release's environment, made if it is not there yet.
+    """Return the Python of a release's environment, which is created if necessary.
 
-    Raises `EnvironmentUnavailableError`.
+    Raise `EnvironmentUnavailableError` if this fails.
     """
     for name in (".venv", ".venv-oracle"):
         if any(KEPT.parent.glob(f"{name}/lib/python3*/site-packages/pyspark-{release}.dist-info")):
@@ -37,8 +37,8 @@ def python_of(release: str) -> Path:
             *("--no-deps", "--use-pep517", f"pyspark=={release}"),
         )
         done.write_text(inner.strip(), encoding="utf-8")
-    # behind the environment's own folder, so that its pyspark is the one found; said each time,
-    # since an environment that is kept outlives the place of the other
+    # This folder comes after the environment's own, so its own pyspark is found first. Write the
+    # file each time, because a kept environment may outlive the folder that the file names.
     shared = Path(done.read_text(encoding="utf-8"), "shared.pth")
     shared.write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
     return python

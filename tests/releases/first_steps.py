@@ -1,8 +1,7 @@
-"""What somebody tries first, each step checked for its rows: a program for any release of Spark.
+"""The first steps of a new user, each with a check of its rows, for any release of Spark.
 
-`python -m tests.releases.first_steps FOLDER`, by the Python of that release, prints one line of
-JSON: the release, which features serve otherwise than natively and why, and of each step what went
-wrong, or null.
+`python -m tests.releases.first_steps FOLDER`, run by that release's Python, prints one line of
+JSON: the release, the features that are not native and why, and for each step its error, or null.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ PREFIX = "spark.sql.catalog.lake"
 
 @dataclass(frozen=True)
 class Lake:
-    """A session with a catalog `lake`, and a folder of this run's own."""
+    """A session with a catalog `lake`, and a new folder for this run."""
 
     spark: SparkSession
     session: IcebergSession
     folder: Path
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """The rows of a query, sorted."""
+        """Return the rows of a query, sorted."""
         return sorted(tuple(row) for row in self.spark.sql(query).collect())
 
     def sql(self, statement: str) -> None:
@@ -46,11 +45,11 @@ class Lake:
 
 Step = Callable[[Lake], None]
 STEPS: dict[str, tuple[str, Step]] = {}
-"""By name: of which part of the whole they are, and what they do."""
+"""By name: the part that a step belongs to, and its function."""
 
 
 def step(part: str) -> Callable[[Step], Step]:
-    """Count a function as a step; its name says which."""
+    """Register a function as a step of a part; the function's name is the step's name."""
 
     def counted(function: Step) -> Step:
         STEPS[function.__name__.replace("_", " ")] = (part, function)
@@ -60,7 +59,7 @@ def step(part: str) -> Callable[[Step], Step]:
 
 
 def equal(result: object, expected: object) -> None:
-    """Compare; what differs is said in the error."""
+    """Raise `AssertionError` with both values if they differ."""
     if result != expected:
         raise AssertionError(f"found {result}, expected {expected}")
 
@@ -250,11 +249,11 @@ def metadata_tables(lake: Lake) -> None:
     equal(lake.rows("SELECT count(*) > 0 FROM lake.db.t.manifests"), [(True,)])
 
 
-# ---- rows that are there
+# ---- changing existing rows
 
 
 def changed(lake: Lake, mode: str) -> str:
-    """A table whose changes are of a mode."""
+    """Create a table whose row-level changes use this mode; return its name."""
     name = f"lake.db.changed_{mode.replace('-', '_')}"
     modes = ", ".join(f"'write.{op}.mode' = '{mode}'" for op in ("delete", "update", "merge"))
     lake.sql(f"CREATE TABLE {name} (id BIGINT, v BIGINT) TBLPROPERTIES ({modes})")
@@ -480,7 +479,7 @@ PARTS = tuple(dict.fromkeys(part for part, _ in STEPS.values()))
 
 
 def catalog_of(folder: Path) -> dict[str, str]:
-    """What a catalog on a SQLite file in a folder is told."""
+    """Return the properties of a catalog with a SQLite database in a folder."""
     return {
         "type": "sql",
         "uri": f"sqlite:///{folder / 'catalog.db'}",
@@ -489,13 +488,13 @@ def catalog_of(folder: Path) -> dict[str, str]:
 
 
 def catalog_settings(folder: Path) -> dict[str, str]:
-    """The same as settings of a session."""
+    """Return the catalog's properties as session settings."""
     named = {f"{PREFIX}.{key}": value for key, value in catalog_of(folder).items()}
     return {PREFIX: "iceberg_pyspark", **named}
 
 
 def run_steps(folder: Path, parts: Collection[str]) -> dict[str, Any]:
-    """Run all steps of these parts; the release, what it lacks, and how they went."""
+    """Run all steps of these parts; return the release, missing features and outcomes."""
     spark = start_session(folder, catalog_settings(folder))
     failures: dict[str, str | None] = {}
     try:
@@ -522,7 +521,7 @@ def run_steps(folder: Path, parts: Collection[str]) -> dict[str, Any]:
 
 
 def failure_of(function: Step, lake: Lake) -> str | None:
-    """What went wrong in a step: its first line; all of it goes to stderr."""
+    """Return the first line of a step's error, or None; the full traceback goes to stderr."""
     try:
         function(lake)
     except Exception as e:  # noqa: BLE001 - any failure is the step's result

@@ -1,4 +1,4 @@
-"""Which releases of Spark there are to work on, and where what tests need of them is kept."""
+"""The tested releases of Spark, and the folder of the files that their tests need."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ RELEASES = (
     "4.2.1",
     "4.3.0",
 )
-"""Of 4.0 the first and the last stand for those between."""
+"""For Spark 4.0, the first and the last release stand for the releases between them."""
 
 LACKING = {
     **{release: {"schema_evolution", "orc_zones"} for release in RELEASES if release < "4.1"},
     **{release: {"orc_zones"} for release in RELEASES if release.startswith("4.1.")},
 }
-"""Internals that a release does not have, as `IcebergPyInternals` calls them; others have all."""
+"""Internals that a release lacks, by their names in `IcebergPyInternals`; other releases have all.
+"""
 
 KEPT = Path(__file__).parents[2] / ".releases"
 """`jars/<release>` and environments `<release>`, kept between runs."""

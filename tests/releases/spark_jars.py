@@ -1,8 +1,7 @@
-"""The jars of a release of Spark that our Java sources are compiled against, and no others.
+"""Only the jars of a Spark release that our Java sources are compiled against.
 
-They are taken of an environment that has the release's pyspark, else Maven brings them by their
-coordinates, in the versions that the release's own parent says; where it cannot, such an
-environment is made.
+They come from an environment with the release's pyspark, or else from Maven, in the versions that
+the release's parent POM states; if Maven fails, such an environment is created.
 """
 
 from __future__ import annotations
@@ -61,11 +60,11 @@ _VERSIONED = {
 
 
 class JarsUnavailableError(Exception):
-    """The jars of a release cannot be had here; the message says what is missing."""
+    """The jars of a release are not available here; the message says what is missing."""
 
 
 def jars_of(release: str) -> list[Path]:
-    """The jars of a release, brought here if they are not yet; raises `JarsUnavailableError`."""
+    """Return the jars of a release, downloaded if necessary; raise `JarsUnavailableError`."""
     installed = _installed(release)
     folder = KEPT / "jars" / release
     if installed is None and not _has_all(folder):
@@ -92,7 +91,7 @@ def _installed_now(release: str, why_not_maven: str) -> Path | None:
 
 
 def _installed(release: str) -> Path | None:
-    """The jars of pyspark in an environment of this project's."""
+    """Return the jars folder of pyspark in one of this project's environments, or None."""
     root = KEPT.parent
     for environment in (root / ".venv", root / ".venv-oracle", KEPT / release):
         for info in environment.glob(f"lib/python3*/site-packages/pyspark-{release}.dist-info"):
@@ -101,7 +100,7 @@ def _installed(release: str) -> Path | None:
 
 
 def _has_all(folder: Path) -> bool:
-    """Whether jars that were kept are all that are needed now."""
+    """Return whether the kept jars include all jars that are needed now."""
     names = [artifact.partition(":")[2] for artifact in (*_OTHERS, *_VERSIONED)]
     return all(any(folder.glob(f"{name}-[0-9]*.jar")) for name in names)
 
@@ -122,7 +121,7 @@ def _bring(release: str, scratch: Path) -> None:
             *("dependency:copy-dependencies", f"-DoutputDirectory={created}"),
         ]
     )
-    # whole or not at all
+    # Move the folder as a whole, so that it is never incomplete.
     created.rename(KEPT / "jars" / release)
 
 

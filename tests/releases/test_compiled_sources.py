@@ -1,6 +1,6 @@
-"""All Java sources compile against the jars of every release, and find the internals they look for.
+"""All Java sources compile with the jars of every release and find the internals they look for.
 
-No Spark runs: a JVM with these jars and Janino compiles as a session would.
+No Spark runs: a JVM with these jars compiles with Janino, as a session would.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.spark_sessions import QUICK_JVM
 
 @contextmanager
 def jvm_of(jars: list[Path]) -> Iterator[Any]:
-    """A JVM that knows these jars, with a class loader like that of Spark's driver."""
+    """Yield a JVM with these jars and with a class loader like that of Spark's driver."""
     port, token = launch_gateway(
         classpath=":".join(map(str, jars)),
         jarpath=str(next(j for j in jars if j.name.startswith("py4j"))),
@@ -50,7 +50,7 @@ def jvm_of(jars: list[Path]) -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compile, whatever an earlier run has left in the user's folder."""
+    """Force compilation, even if an earlier run has left classes in the user's folder."""
     monkeypatch.setattr(compiler, "user_folder", lambda _name: None)
 
 

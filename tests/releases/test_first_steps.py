@@ -1,4 +1,4 @@
-"""First steps on the older releases; on the two that are installed the whole suite runs."""
+"""First steps on the older releases; the two installed releases run the whole test suite."""
 
 from __future__ import annotations
 

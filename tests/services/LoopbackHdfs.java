@@ -5,7 +5,7 @@ import org.apache.hadoop.hdfs.server.datanode.DataNode;
 import org.apache.hadoop.hdfs.server.namenode.NameNode;
 import org.apache.hadoop.metrics2.lib.DefaultMetricsSystem;
 
-/** HDFS on 127.0.0.1: a name node and a data node in one process: LoopbackHdfs port folder. */
+/** Runs HDFS on 127.0.0.1, name node and data node in one process: LoopbackHdfs port folder. */
 public final class LoopbackHdfs {
   public static void main(String[] arguments) throws Exception {
     int port = Integer.parseInt(arguments[0]);
@@ -25,9 +25,10 @@ public final class LoopbackHdfs {
     conf.set("dfs.permissions.enabled", "false");
     conf.set("dfs.namenode.safemode.extension", "0");
     conf.set("dfs.namenode.edits.noeditlogchannelflush", "true");
-    // a file may be closed before the data node has told of its last block: half a second sooner
+    // close a file before the data node has reported its last block, half a second earlier
     conf.set("dfs.namenode.file.close.num-committed-allowed", "1");
-    DefaultMetricsSystem.setMiniClusterMode(true); // which lets formatting and serving share it
+    DefaultMetricsSystem.setMiniClusterMode(
+        true); // formatting and serving share the metrics system
     NameNode.format(conf);
     NameNode names = NameNode.createNameNode(new String[0], conf);
     DataNode data = DataNode.createDataNode(new String[0], conf);

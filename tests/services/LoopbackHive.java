@@ -11,7 +11,7 @@ import org.apache.thrift.server.TThreadPoolServer;
 import org.apache.thrift.transport.TServerSocket;
 import org.apache.thrift.transport.TTransportFactory;
 
-/** The Hive metastore on 127.0.0.1, in a Derby database: LoopbackHive port folder. */
+/** Runs a Hive metastore on 127.0.0.1 with a Derby database: LoopbackHive port folder. */
 public final class LoopbackHive {
   public static void main(String[] arguments) throws Exception {
     int port = Integer.parseInt(arguments[0]);
@@ -22,13 +22,13 @@ public final class LoopbackHive {
     conf.set("hive.metastore.warehouse.dir", "file:" + folder + "/hive-warehouse");
     conf.set("datanucleus.schema.autoCreateAll", "true");
     conf.set("hive.metastore.schema.verification", "false");
-    conf.set("hive.metastore.try.direct.sql", "true"); // which compares parameters
+    conf.set("hive.metastore.try.direct.sql", "true"); // needed to compare expected parameters
     conf.set("hive.metastore.disallow.incompatible.col.type.changes", "false");
     conf.set("datanucleus.connectionPoolingType", "HikariCP");
     conf.set("hive.metastore.uris", "");
     HiveMetaStore.HMSHandler base = new HiveMetaStore.HMSHandler("loopback", conf, false);
     IHMSHandler handler = RetryingHMSHandler.getProxy(conf, base, true);
-    // the tables of locks, which Hive's own schema scripts would make
+    // create the lock tables, as Hive's own schema scripts would
     TxnDbUtil.prepDb(conf);
     TServerSocket socket =
         new TServerSocket(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), port));

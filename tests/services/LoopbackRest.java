@@ -15,9 +15,10 @@ import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.server.ServerConnector;
 
 /**
- * Iceberg's REST fixture on loopback, as a client of a JdbcCatalog; its own main listens on every
- * interface. Arguments: a port, then properties of the catalog as key=value. With
- * planning.files-per-answer, plans take time and come in answers of so many files.
+ * Runs Iceberg's REST fixture over a JdbcCatalog on loopback only, because the fixture's own main
+ * listens on every interface. Arguments: a port, then catalog properties as key=value. With
+ * planning.files-per-answer, scan planning is asynchronous and each answer has at most that many
+ * files.
  */
 public class LoopbackRest {
   public static void main(String[] args) throws Exception {
@@ -35,7 +36,7 @@ public class LoopbackRest {
     Server server = new Server();
     ServerConnector connector = new ServerConnector(server);
     connector.setHost("127.0.0.1");
-    // names may hold percent signs, which Jetty refuses in a path by default
+    // names may contain percent signs, which Jetty refuses in a path by default
     connector.getConnectionFactory(HttpConnectionFactory.class)
         .getHttpConfiguration()
         .setUriCompliance(UriCompliance.UNSAFE);

@@ -1,1 +1,1 @@
-"""Real servers for tests, each on loopback, its version pinned, built once and kept."""
+"""Real servers for tests, each on loopback, with a pinned version, built once and kept."""

@@ -1,4 +1,4 @@
-"""Build or download every server that tests use, once: `make services`."""
+"""Build or download every server that tests use; run it once with `make services`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PROGRAMS: Mapping[str, Callable[[], object]] = {
 
 
 def main() -> None:
-    """Say of each where it is and how long that took."""
+    """Print the path of each server's program and the seconds it took to get it."""
     os.environ["ICEBERG_REQUIRE_SERVICES"] = "1"
     for name, program in _PROGRAMS.items():
         started = time.monotonic()

@@ -1,4 +1,4 @@
-"""A server of Azure's blob storage on loopback: Azurite."""
+"""Azurite, a server of Azure's blob storage, on loopback."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _API_VERSION = "2021-08-06"
 
 @dataclass(frozen=True)
 class AzureServer:
-    """A server that runs, with one account and a key of its own."""
+    """A running server with one account and a new key."""
 
     server: Server
     key: str
@@ -36,15 +36,15 @@ class AzureServer:
         return f"{self.server.endpoint}/{ACCOUNT}"
 
     def properties(self) -> dict[str, str]:
-        """Iceberg's properties that reach it."""
+        """Return the Iceberg properties that connect to this server."""
         parts = (f"AccountName={ACCOUNT}", f"AccountKey={self.key}")
         return {"adls.connection-string": ";".join((*parts, f"BlobEndpoint={self.endpoint}"))}
 
     def new_container(self) -> str:
-        """The name of a new container, made by a request signed with the account's key."""
+        """Create a container with a request signed by the account's key; return its name."""
         container = f"c-{uuid.uuid4().hex[:12]}"
         headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": _API_VERSION}
-        # Azure's "Shared Key": the method, eleven headers that are empty, those of Azure, the path
+        # Azure's "Shared Key": the method, eleven empty headers, Azure's own headers, the path
         signed = "PUT" + "\n" * 12 + "".join(f"{k}:{v}\n" for k, v in headers.items())
         signed += f"/{ACCOUNT}/{ACCOUNT}/{container}\nrestype:container"
         digest = hmac.new(base64.b64decode(self.key), signed.encode(), hashlib.sha256).digest()
@@ -58,7 +58,7 @@ class AzureServer:
 
 
 def program() -> Path:
-    """The server's program, from the registry of npm if need be."""
+    """Return the server's program, installed from npm if necessary."""
     with build_lock(f"azurite-{VERSION}") as folder:
         program = folder / "node_modules" / ".bin" / "azurite-blob"
         if program.exists():
@@ -84,7 +84,7 @@ def program() -> Path:
 
 @contextlib.contextmanager
 def azure_server(folder: Path) -> Iterator[AzureServer]:
-    """A server that keeps its blobs in `folder`."""
+    """Yield a server that keeps its blobs in `folder`."""
     port, key = free_port(), base64.b64encode(os.urandom(32)).decode()
     command = [
         *(str(program()), "--blobHost", LOOPBACK, "--blobPort", str(port)),

@@ -1,4 +1,4 @@
-"""What the servers of SQL databases for tests have in common: a user, folders, URLs."""
+"""What the test servers of SQL databases share: a user, folders, URLs."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from tests.support.ports import LOOPBACK
 
 USER = "ice"
 PASSWORD = "s3cr@t/Of:Tests"
-"""With characters that a URL must escape."""
+"""A password with characters that a URL must escape."""
 PASSWORD_IN_URL = "s3cr%40t%2FOf%3ATests"
 
 
 @dataclass(frozen=True)
 class DatabaseServer:
-    """A server of databases, and how to have a new one."""
+    """A running database server; `create` creates a database on it."""
 
     server: Server
     dialect: str
     create: Callable[[str], None]
 
     def url(self, database: str, port: int | None = None) -> str:
-        """The catalog URI of a database; another port: that of a proxy."""
+        """Return the catalog URI of a database; give `port` to connect through a proxy."""
         at = f"{LOOPBACK}:{port or self.server.port}"
         return f"{self.dialect}://{USER}:{PASSWORD_IN_URL}@{at}/{database}"
 
     def jdbc_url(self, database: str) -> str:
-        """The same for Java, which is given user and password as properties."""
+        """Return the JDBC URL, without user and password, which Java gets as properties."""
         return f"jdbc:{self.dialect}://{LOOPBACK}:{self.server.port}/{database}"
 
 
 def new_database(server: DatabaseServer) -> str:
-    """The URL of an empty database."""
+    """Create an empty database and return its catalog URI."""
     name = f"lake_{uuid.uuid4().hex[:12]}"
     server.create(name)
     return server.url(name)
 
 
 def unprivileged_user(*names: str) -> str | None:
-    """The user to run a server as that refuses root; None: the one who runs the tests."""
+    """Return a user for a server that refuses root, or None if the tests do not run as root."""
     if os.geteuid() != 0:
         return None
     for name in names:
@@ -58,8 +58,8 @@ def unprivileged_user(*names: str) -> str | None:
 
 @contextlib.contextmanager
 def server_folder(user: str | None) -> Iterator[Path]:
-    """A new folder that the server's user owns, in a place that the user can reach."""
-    # folders of pytest are closed to other users; the path is short enough for a socket
+    """Yield a new folder that the server's user owns and can reach."""
+    # pytest's folders are closed to other users, and a socket needs a short path.
     folder = Path(tempfile.mkdtemp(prefix="ice-db-"))
     try:
         if user is not None:

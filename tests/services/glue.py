@@ -1,9 +1,9 @@
-"""A data catalog that answers as AWS Glue does, in a thread: databases, tables, versions.
+"""A double of AWS Glue's Data Catalog in a thread: databases, tables, table versions.
 
-There is no Glue to install, and moto's UpdateTable does not look at VersionId (version 5.2.5), so
-that no commit could be tested on it. This one refuses a version that is not the current one, as
-Glue documents: ConcurrentModificationException. Requests are the JSON protocol of AWS, as botocore
-sends them, which has checked their shape.
+Glue cannot be installed, and moto's UpdateTable ignores VersionId (version 5.2.5), so moto cannot
+test commits. This double refuses an outdated version as Glue documents:
+ConcurrentModificationException. Requests use AWS's JSON protocol; botocore sends them and has
+validated their shape.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from tests.support.ports import LOOPBACK
 
 _PAGE = 3
-"""Items of one page: few, so that every list has several."""
+"""Items per page: few, so that every list has several pages."""
 
 
 class GlueError(Exception):
@@ -33,9 +33,10 @@ def _missing(what: str) -> GlueError:
 
 
 class Glue:
-    """The state, and one method for each operation; `before` and `after` are hooks of tests.
+    """The state, and one method per operation; `before` and `after` are hooks for tests.
 
-    `before(operation)` may raise a `GlueError`; so may `after`, when all is done.
+    `before(operation)` may raise a `GlueError`; `after(operation)` may raise one once the operation
+    is done.
     """
 
     def __init__(self) -> None:
@@ -169,7 +170,7 @@ def glue_server() -> Iterator[Glue]:
             self.wfile.write(data)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer((LOOPBACK, 0), Handler) as server:
         server.daemon_threads = True

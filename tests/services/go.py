@@ -1,4 +1,4 @@
-"""Servers written in Go: one binary of one version, built once from the module proxy and kept."""
+"""Servers written in Go: one pinned binary each, built once from the module proxy and kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.services.server import absent, build_lock
 
 
 def go_binary(service: str, module: str, version: str) -> Path:
-    """The program of a module `<repository>/cmd/<program>`; minutes the first time."""
+    """Return the program of a module `<repository>/cmd/<program>`; a build takes minutes."""
     with build_lock(f"{service}-{version}") as folder:
         binary = folder / module.rpartition("/")[2]
         if binary.exists():

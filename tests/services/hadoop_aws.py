@@ -1,7 +1,7 @@
-"""Hadoop's file system for S3, `s3a`, for the JVM of a test: jars from Maven, kept.
+"""The jars of `s3a`, Hadoop's file system for S3, for the JVM of a test; kept after download.
 
-Of the release of Hadoop that pyspark has, with those modules of the AWS SDK that it calls: the
-bundle that it names has half a gigabyte.
+Their version is the version of Hadoop in pyspark. Only the modules of the AWS SDK that s3a calls
+are included, because the bundle that Hadoop names has half a gigabyte.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ _MODULE = """\
 
 
 def _hadoop() -> str:
-    """The release of Hadoop that pyspark has."""
+    """Return the version of Hadoop in pyspark."""
     return next((SPARK_HOME / "jars").glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
 
 
 def made_jars() -> list[Path]:
-    """The jars, if they are there already."""
+    """Return the jars if they have been downloaded already, else an empty list."""
     folder = SERVICES / f"hadoop-aws-{_hadoop()}"
     return sorted((folder / "jars").glob("*.jar")) if (folder / "done").exists() else []
 
 
 def s3a_jars() -> list[Path]:
-    """The jars; a test without Maven, or without a way to its registry, skips."""
+    """Return the jars; skip the test if Maven or its repository is not available."""
     hadoop = _hadoop()
     with build_lock(f"hadoop-aws-{hadoop}") as folder:
         done = folder / "done"

@@ -1,6 +1,6 @@
-"""HDFS on loopback: a name node and a data node in one process, its jars from Maven, kept.
+"""HDFS on loopback: a name node and a data node in one process, with jars from Maven.
 
-It runs from its one source file, with the JDK's own launcher.
+The JDK's launcher runs it from its one source file.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _DEPENDENCY = """
       <artifactId>{name}</artifactId>
       <version>{version}</version>
     </dependency>"""
-# the pages of its web servers, which it wants to find, and nobody looks at
+# the pages of its web servers, which must exist although nobody opens them
 _PAGES = ("webapps/hdfs", "webapps/datanode")
 
 
 @dataclass(frozen=True)
 class HdfsServer:
-    """A name node that runs."""
+    """A running name node."""
 
     server: Server
 
     @property
     def root(self) -> str:
-        """The location of its root folder."""
+        """The location of the root folder of the file system."""
         return f"hdfs://{LOOPBACK}:{self.server.port}"
 
 
@@ -59,7 +59,7 @@ def hdfs_server(folder: Path) -> Iterator[HdfsServer]:
     if not Path(java).with_name("javac").exists():
         absent("HDFS", "it needs a JDK, and this Java has no compiler")
     log = folder / "hdfs.log"
-    # C1 alone starts sooner, and no test lives long enough for C2
+    # C1 alone starts faster, and no test runs long enough to profit from C2.
     command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", f"{made}:{made}/jars/*"]
     command += [str(_SOURCE), str(port), str(folder)]
     with running(
@@ -74,7 +74,7 @@ def hdfs_server(folder: Path) -> Iterator[HdfsServer]:
 
 
 def program() -> Path:
-    """The folder of its jars, downloaded once, and of its empty pages."""
+    """Return the folder with the jars, downloaded once, and with empty web pages."""
     with build_lock(f"hdfs-{VERSION}") as folder:
         jars = folder / "jars"
         if not jars.exists():

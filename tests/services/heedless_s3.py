@@ -1,7 +1,8 @@
-"""A store that takes the conditions of a put and ignores them, as some servers of S3 do.
+"""An S3 store that accepts the conditions of a put and ignores them, as some servers do.
 
-It lets two writers create one file, so no commit may rely on it. In the process of the test, on
-loopback, and only what a test of that needs: whole objects put, read, looked for and deleted.
+Two writers can both create the same file, so no commit may rely on this store. It runs in the
+test's process on loopback and implements only what such a test needs: put, get, head and delete of
+whole objects.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_POST(self) -> None:
-        # of several: `<Delete><Object><Key>a</Key></Object>...`
+        # a delete of several objects: `<Delete><Object><Key>a</Key></Object>...`
         body = self.rfile.read(int(self.headers["Content-Length"])).decode()
         for key in re.findall("<Key>(.*?)</Key>", body):
             self.objects.pop(f"{self._key.rstrip('/')}/{unescape(key)}", None)
@@ -60,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def heedless_s3() -> Iterator[tuple[str, dict[str, bytes]]]:
-    """The server's address, and its objects by `/<bucket>/<name>`."""
+    """Yield the server's address, and its objects by `/<bucket>/<name>`."""
     objects: dict[str, bytes] = {}
     handler = type("_Objects", (_Handler,), {"objects": objects})
     server = ThreadingHTTPServer((LOOPBACK, 0), handler)

@@ -1,7 +1,7 @@
-"""A Hive metastore in a Derby database, as Spark brings it: its jars are those of pyspark.
+"""A Hive metastore on a Derby database, run with the jars that pyspark includes.
 
-Spark has Hive's own metastore (2.3.10 since Spark 3.5) with Derby among its jars, so that nothing
-is downloaded. It runs from its one source file, with the JDK's own launcher.
+Spark's jars include Hive's own metastore (2.3.10 since Spark 3.5) and Derby, so nothing is
+downloaded. The JDK's launcher runs it from its one source file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SOURCE = Path(__file__).with_name("LoopbackHive.java")
 
 
 def program() -> Path:
-    """The jar of the metastore."""
+    """Return the jar of the metastore."""
     jars = Path(pyspark.__file__).parent / "jars"
     jar = jars / f"hive-metastore-{VERSION}.jar"
     if not jar.exists():
@@ -38,7 +38,7 @@ def hive_metastore(folder: Path) -> Iterator[Server]:
     jars = program().parent
     port = free_port()
     java = str(find_java_home() / "bin" / "java")
-    # C1 alone starts sooner, and no test lives long enough for C2
+    # C1 alone starts faster, and no test runs long enough to profit from C2.
     command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", f"-Dderby.system.home={folder}"]
     command += ["-cp", f"{jars}/*", str(_SOURCE), str(port), str(folder)]
     log = folder / "hive-metastore.log"
@@ -47,5 +47,5 @@ def hive_metastore(folder: Path) -> Iterator[Server]:
 
 
 def thrift_uri(server: Server) -> str:
-    """Its address, as the property `uri` of a catalog has it."""
+    """Return the metastore's address as the catalog property `uri`."""
     return f"thrift://{LOOPBACK}:{server.port}"

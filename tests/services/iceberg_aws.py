@@ -1,4 +1,4 @@
-"""What Iceberg's own access to S3 in Java, S3FileIO, takes: jars from Maven, kept."""
+"""The jars of S3FileIO, Iceberg's own access to S3 in Java: downloaded from Maven and kept."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tests.services.maven import bring
 from tests.services.server import absent, build_lock
 
 _FAILSAFE = "dev.failsafe:failsafe:3.3.2"
-"""What it repeats requests with."""
+"""The library with which S3FileIO retries requests."""
 
 
 def aws_sdk_jar(version: str) -> Path:
-    """The SDK that a release of Iceberg uses; its runtime for Spark has the rest."""
+    """Return the AWS SDK jar of an Iceberg release; Iceberg's Spark runtime has the rest."""
     return _jar(f"org.apache.iceberg:iceberg-aws-bundle:{version}", version)
 
 
 def s3_file_io_jars(version: str) -> list[Path]:
-    """The same with the classes of Iceberg, for a program that has its core alone."""
+    """Return all jars for a program that otherwise has only Iceberg's core."""
     return [
         aws_sdk_jar(version),
         _jar(f"org.apache.iceberg:iceberg-aws:{version}", version),
@@ -27,7 +27,7 @@ def s3_file_io_jars(version: str) -> list[Path]:
 
 
 def _jar(artifact: str, version: str) -> Path:
-    """One jar; a test without a way to Maven's registry skips."""
+    """Return one jar; skip the test if Maven's repository is not available."""
     with build_lock(f"iceberg-aws-{version}") as folder:
         try:
             return bring(artifact, folder)

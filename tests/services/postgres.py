@@ -1,7 +1,7 @@
-"""PostgreSQL: the server that the system has, else the one of a Maven artifact.
+"""PostgreSQL: the server installed on the system, or else one from a Maven artifact.
 
-It refuses to be root's, and is run as another user then. Its databases ask for a password, so that
-the tests have one that could show.
+PostgreSQL refuses to run as root, so another user runs it then. Its databases require a password,
+so that tests can check that the password never shows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _VERSION = "17.5.0"
 _SETTINGS = {
     "listen_addresses": LOOPBACK,
     "max_connections": "200",
-    # the machine is not going to fail while a test runs
+    # No test needs its data to survive a crash of the machine.
     "fsync": "off",
     "full_page_writes": "off",
 }
@@ -38,7 +38,7 @@ _SETTINGS = {
 
 @contextlib.contextmanager
 def postgres() -> Iterator[DatabaseServer]:
-    """A server of its own, stopped and removed at the end."""
+    """Yield a new server, which is stopped and deleted at the end."""
     binaries = program().parent
     try:
         user = unprivileged_user("postgres", "nobody")
@@ -74,12 +74,12 @@ def _create(port: int, name: str) -> None:
 
 
 def program() -> Path:
-    """The server's program; `initdb` lies beside it."""
+    """Return the server's program; `initdb` is beside it."""
     return _binaries() / "postgres"
 
 
 def _binaries() -> Path:
-    # Debian keeps those of each version apart
+    # Debian has a folder per version.
     for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True):
         if (folder / "initdb").exists() and (folder / "postgres").exists():
             return folder

@@ -1,7 +1,7 @@
-"""Iceberg's REST fixture: the Java reference of a REST catalog's server, over a JDBC catalog.
+"""Iceberg's REST fixture: the Java reference server of the REST catalog, on a JDBC catalog.
 
-Its jars come into `.services/` by their Maven coordinates: by Maven, or without it by the Ivy that
-is in Spark. It runs from its one source file, with the JDK's own launcher.
+Maven, or else the Ivy inside Spark, downloads its jars into `.services/` by their coordinates. The
+JDK's launcher runs it from its one source file.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ARTIFACTS = (
 )
 
 
-# C1 alone starts sooner, and no test lives long enough for C2
+# C1 alone starts faster, and no test runs long enough to profit from C2.
 _STARTS_SOON = ("-XX:TieredStopAtLevel=1",)
 
 
@@ -49,16 +49,16 @@ def rest_server(
     *,
     options: Sequence[str] = _STARTS_SOON,
 ) -> Iterator[Server]:
-    """Serve a catalog whose database and warehouse are in `folder`, unless properties say else.
+    """Serve a catalog whose database and warehouse are in `folder`, unless properties differ.
 
-    `jars` are for classes that properties name, `options` the JVM's.
+    `jars` contain classes that properties name; `options` are options of the JVM.
     """
     class_path = os.pathsep.join((f"{program()}/*", *map(str, jars)))
     port = free_port()
     settings = {
         "uri": f"jdbc:sqlite:{folder}/rest.db",
         "warehouse": str(folder / "warehouse"),
-        # a table needs its namespace, as in other catalogs
+        # As in other catalogs, a table must have an existing namespace.
         "jdbc.strict-mode": "true",
         **(properties or {}),
     }
@@ -89,7 +89,7 @@ def _java() -> str:
 
 
 def program() -> Path:
-    """The folder of its jars, downloaded once."""
+    """Return the folder of the jars, which are downloaded once."""
     with build_lock(f"rest-fixture-{VERSION}") as folder:
         jars = folder / "jars"
         if not jars.exists():

@@ -1,4 +1,4 @@
-"""A server of S3 on loopback: versitygw, whose conditional puts let one of many writers win."""
+"""versitygw, an S3 server on loopback; of several conditional puts it lets only one win."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ACCESS_KEY = "AKIAICEBERGTEST"
 
 @dataclass(frozen=True)
 class S3Server:
-    """A server that runs, with a secret of its own."""
+    """A running server with a new secret."""
 
     server: Server
     secret: str
@@ -35,7 +35,7 @@ class S3Server:
         return self.server.endpoint
 
     def properties(self, endpoint: str | None = None) -> dict[str, str]:
-        """Iceberg's properties that reach it, by another address where one is given."""
+        """Return the Iceberg properties that connect to this server, or to `endpoint` if given."""
         return {
             "s3.endpoint": endpoint or self.endpoint,
             "s3.region": REGION,
@@ -45,9 +45,9 @@ class S3Server:
         }
 
     def requests(self, kind: str = "") -> Counter[str]:
-        """How many requests there were so far, by their name in S3's access log: `GetObject`.
+        """Return the counts of requests so far by their names in the access log, as in `GetObject`.
 
-        `kind` is how the names of the objects end that they were for.
+        `kind` selects the requests for objects whose names have this extension.
         """
         text = self.access_log.read_text() if self.access_log.exists() else ""
         lines = text.splitlines()
@@ -56,12 +56,12 @@ class S3Server:
         return Counter(re.findall(r" s3_(\w+) ", "\n".join(lines)))
 
     def unfinished_uploads(self, bucket: str) -> list[str]:
-        """Parts of uploads that neither ended nor were given up."""
+        """Return the parts of multipart uploads that were neither completed nor aborted."""
         parts = self.buckets / bucket / ".sgwtmp" / "multipart"
         return [str(p) for p in parts.rglob("*") if p.is_file()]
 
     def new_bucket(self) -> str:
-        """The name of a new bucket."""
+        """Create a bucket and return its name."""
         bucket = f"b-{uuid.uuid4().hex[:12]}"
         client = S3FileSystem(
             access_key=ACCESS_KEY,
@@ -75,13 +75,13 @@ class S3Server:
 
 
 def program() -> Path:
-    """The server's program, built if need be."""
+    """Return the server's program, built if necessary."""
     return go_binary("versitygw", "github.com/versity/versitygw/cmd/versitygw", VERSION)
 
 
 @contextlib.contextmanager
 def s3_server(folder: Path) -> Iterator[S3Server]:
-    """A server whose buckets are folders of `folder`."""
+    """Yield a server whose buckets are folders inside `folder`."""
     port, secret = free_port(), f"secret-{uuid.uuid4().hex}"
     buckets = folder / "buckets"
     buckets.mkdir(parents=True)

@@ -1,7 +1,7 @@
-"""Processes that serve tests, on a free port of loopback, stopped with the tests that use them.
+"""Server processes for tests, each on a free loopback port, stopped when its tests end.
 
 What a server needs (binaries, jars) is built or downloaded once into `.services/`, by coordinates
-of a package registry. Where that fails, a test skips with the reason; with
+of a package registry. If this fails, a test skips and gives the reason; with
 ICEBERG_REQUIRE_SERVICES=1, which CI sets, the test fails.
 """
 
@@ -28,7 +28,7 @@ SERVICES = Path(__file__).resolve().parents[2] / ".services"
 
 @dataclass(frozen=True)
 class Server:
-    """A process that runs; `log` holds what it printed."""
+    """A running process; `log` is the file with its output."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -41,7 +41,7 @@ class Server:
 
 
 def absent(service: str, reason: str) -> NoReturn:
-    """Skip the test, or fail it where services are required."""
+    """Skip the test, or fail it if services are required."""
     message = f"{service} cannot be had: {reason}"
     if os.environ.get("ICEBERG_REQUIRE_SERVICES", "") not in ("", "0"):
         pytest.fail(message)
@@ -50,7 +50,7 @@ def absent(service: str, reason: str) -> NoReturn:
 
 @contextlib.contextmanager
 def build_lock(name: str) -> Iterator[Path]:
-    """Lock a service's folder below `.services`, so that two processes build it once."""
+    """Lock a service's folder below `.services`, so that only one process builds the service."""
     folder = SERVICES / name
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
@@ -70,9 +70,9 @@ def running(
     seconds: float = 60,
     user: str | None = None,
 ) -> Iterator[Server]:
-    """Start `command`, wait until it is ready (at least: it listens on `port`), stop it at the end.
+    """Start `command`, wait until it listens on `port` and is `ready`, and stop it at the end.
 
-    The server listens on loopback alone, or the test fails: a service of a test is nobody else's.
+    The test fails unless the server listens on loopback alone, because nobody else may reach it.
     """
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -105,7 +105,7 @@ def _wait(server: Server, ready: Callable[[], bool], seconds: float) -> None:
 
 
 def _listens(server: Server) -> bool:
-    """Tell whether the server itself listens on its port, and no stranger in its place."""
+    """Return whether this server, and no other process, listens on its port."""
     return any(connection.laddr.port == server.port for connection in _listeners(server))
 
 
@@ -116,17 +116,18 @@ def _check_loopback(server: Server) -> None:
 
 
 def _listeners(server: Server) -> Iterator[Any]:
-    with contextlib.suppress(psutil.NoSuchProcess):  # it has ended: the caller looks at its code
+    # The process has ended; the caller checks its exit code.
+    with contextlib.suppress(psutil.NoSuchProcess):
         processes = [psutil.Process(server.process.pid)]
         processes += processes[0].children(recursive=True)
         for process in processes:
-            with contextlib.suppress(psutil.NoSuchProcess):  # a child that has ended since
+            with contextlib.suppress(psutil.NoSuchProcess):  # a child that has ended meanwhile
                 connections = process.net_connections(kind="inet")
                 yield from (each for each in connections if each.status == psutil.CONN_LISTEN)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    # the whole process group: servers have children
+    # Stop the whole process group, because servers have child processes.
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)

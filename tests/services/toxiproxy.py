@@ -1,4 +1,4 @@
-"""A proxy on loopback that loses, cuts and delays what passes: toxiproxy."""
+"""toxiproxy, a proxy on loopback that drops, cuts and delays traffic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERSION = "2.5.0"
 
 @dataclass(frozen=True)
 class Proxy:
-    """One way through the proxy, to one server."""
+    """One listening port of the proxy, which forwards to one server."""
 
     server: Server
     name: str
@@ -34,7 +34,7 @@ class Proxy:
     def toxic(
         self, kind: str, stream: Literal["upstream", "downstream"], **attributes: int
     ) -> Iterator[None]:
-        """Spoil what passes to the server (upstream) or to the client; `kind` is toxiproxy's."""
+        """Disturb traffic to the server (upstream) or to the client; `kind` as in toxiproxy."""
         toxics = f"{self.server.endpoint}/proxies/{self.name}/toxics"
         toxic = {"name": kind, "type": kind, "stream": stream, "attributes": attributes}
         _ask("POST", toxics, toxic)
@@ -46,12 +46,12 @@ class Proxy:
 
 @dataclass(frozen=True)
 class Toxiproxy:
-    """The proxy's own server."""
+    """The running proxy process."""
 
     server: Server
 
     def proxy(self, name: str, endpoint: str) -> Proxy:
-        """A way to the server at `http://<host>:<port>`."""
+        """Open a proxy port for the server at `http://<host>:<port>`."""
         port = free_port()
         upstream = urlsplit(endpoint).netloc
         _ask(
@@ -63,13 +63,13 @@ class Toxiproxy:
 
 
 def program() -> Path:
-    """The proxy's program, built if need be."""
+    """Return the proxy's program, built if necessary."""
     return go_binary("toxiproxy", "github.com/Shopify/toxiproxy/v2/cmd/server", VERSION)
 
 
 @contextlib.contextmanager
 def toxiproxy(folder: Path) -> Iterator[Toxiproxy]:
-    """The proxy, which logs into `folder`."""
+    """Yield a proxy that logs into `folder`."""
     port = free_port()
     command = [str(program()), "-host", LOOPBACK, "-port", str(port)]
     with running("toxiproxy", command, port=port, log=folder / "toxiproxy.log") as server:
