@@ -1,4 +1,4 @@
-"""A plugin of pytest: coverage records for each line which cases of tests run it."""
+"""A pytest plugin: coverage records for each line which test cases run it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, None, None]:
-    """Name the case for as long as it runs, its fixtures included."""
+    """Set the coverage context to the case's node id while the case and its fixtures run."""
     measured = coverage.Coverage.current()
     if measured is None:
         yield

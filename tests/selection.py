@@ -1,14 +1,15 @@
-"""Which cases `make test` runs: those that together run every line and branch that all run.
+"""Choose the cases of `make test`, which together run every line and branch that all cases run.
 
-`python -m tests.selection FOLDER...` reads what `make coverage` left in the folders, the
-lines and branches of each case and its seconds, and writes `tests/left_out.txt`: the cases that
-`make test` leaves to `make test-more`. A case stays in `make test` where one of these holds:
+`python -m tests.selection FOLDER...` reads the output of `make coverage` in the folders, which is
+the lines, branches and seconds of each case, and writes `tests/left_out.txt`: the cases that only
+`make test-more` runs. A case stays in `make test` if one of these rules holds:
 
-- it takes less than half a second, or its file runs whole;
-- it is the one that shows most of its test, on each read path: every test runs at least once;
-- it runs a line or branch of the package that no other case runs that stays.
+- it takes less than half a second, or all cases of its file must run;
+- it covers the most among the cases of its test and read path: every test runs at least once;
+- it runs a line or branch of the package that no other remaining case runs.
 
-What Java and Spark's executors run is not counted: the second rule keeps a case for it.
+Lines that run in Java or on Spark's executors are not counted; the second rule keeps a case for
+them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _HEADER = """\
 # cases together run all of their lines and branches. `make selection` writes this file. A case
 # that is not in it runs.
 """
-# every page's code runs, and what processes of their own run is not measured
+# Documentation tests run every page's code; code in separate processes is not measured.
 _WHOLE_FILES = re.compile(
     r"tests/(spark/test_(documentation|faults)|catalogs/test_(killed_commits|concurrent_\w+|"
     r"many_writers))\.py"
@@ -40,12 +41,12 @@ _WHOLE_FILES = re.compile(
 _READ_PATHS = re.compile(r"\b(portable|native)\b")
 
 Arc: TypeAlias = tuple[str, int, int]
-"""A file of the package and two lines of it that follow each other."""
+"""A file of the package and two consecutively executed lines in it."""
 
 
 @dataclass
 class Case:
-    """One case of a test: its node id, what it takes and what it runs."""
+    """One test case: its node id, its time and its executed arcs."""
 
     node_id: str
     seconds: float = 0.0
@@ -53,14 +54,14 @@ class Case:
 
     @property
     def test(self) -> tuple[str, str]:
-        """Its test, and the read path where it has one as its parameter."""
+        """The name of the case's test, and the read path if the test has it as a parameter."""
         name, _, parameters = self.node_id.partition("[")
         path = _READ_PATHS.search(parameters)
         return name, path[1] if path else ""
 
 
 def left_out(cases: Iterable[Case]) -> list[Case]:
-    """Return the cases that are not needed for any line, branch or test, by their node ids."""
+    """Return the cases that are not needed for any line, branch or test, sorted by node id."""
     remaining: list[Case] = []
     rest: list[Case] = []
     for case in cases:
@@ -87,10 +88,11 @@ def left_out(cases: Iterable[Case]) -> list[Case]:
 
 
 def cases_to_leave_out(node_ids: Iterable[str], arguments: Sequence[str]) -> set[str]:
-    """Return which of these cases a run of pytest with these arguments leaves to `make test-more`.
+    """Return the cases that a pytest run with these arguments leaves to `make test-more`.
 
-    None where the arguments name files or tests, or the environment asks for all. Of every test at
-    least one case runs, also where its parameters have changed since the list was written.
+    The set is empty if the arguments name files or tests, or if the environment asks for all cases.
+    At least one case of every test runs, even if its parameters have changed since the list was
+    written.
     """
     if ALL_CASES in os.environ or any("::" in a or a.endswith(".py") for a in arguments):
         return set()
@@ -102,7 +104,7 @@ def cases_to_leave_out(node_ids: Iterable[str], arguments: Sequence[str]) -> set
 
 
 def read_cases(folders: Sequence[Path]) -> list[Case]:
-    """Return the cases of all runs whose files lie in the folders; the seconds are of all runs."""
+    """Return the cases of all runs in the folders; a case's seconds are summed over runs."""
     cases: dict[str, Case] = {}
     for folder in folders:
         for file in sorted(folder.glob("*.xml")):
@@ -136,7 +138,7 @@ def _arcs(coverage_file: Path) -> Mapping[str, set[Arc]]:
 
 
 def main(folders: Sequence[Path]) -> None:
-    """Write the list and print what it saves."""
+    """Write the list and print how much time it saves."""
     cases = read_cases(folders)
     if not any(case.arcs for case in cases):
         sys.exit(f"no measured case in {', '.join(map(str, folders))}: run `make selection`")
@@ -155,7 +157,7 @@ def main(folders: Sequence[Path]) -> None:
 
 
 def _covered(cases: Iterable[Case]) -> tuple[int, int]:
-    """Return the numbers of lines and of branches that some case runs."""
+    """Return the numbers of lines and of branches that the cases run."""
     arcs = {arc for case in cases for arc in case.arcs}
     lines = {(path, line) for path, *ends in arcs for line in ends if line > 0}
     return len(lines), len(arcs)

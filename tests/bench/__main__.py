@@ -1,5 +1,7 @@
-"""Every figure the project promises, measured and written to `tests/bench/RESULTS.md`: `make
-bench`, or `make bench ARGS="planning native"` for some sections, which leaves the others be.
+"""Measure every figure that the project promises and write `tests/bench/RESULTS.md`.
+
+Run `make bench`, or `make bench ARGS="planning native"` for some sections only, which leaves the
+other sections unchanged.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ SECTIONS: Mapping[str, Callable[[], list[TextTable]]] = {
     "stores": lambda: [*store_bench.compare(), *store_scan_bench.compare()],
 }
 WIDTH = 132
-"""Columns of what is printed: no line's name is to be wrapped."""
+"""Width of the printed tables in columns, so wide that no line's name is wrapped."""
 
 TITLE = (
     "# Figures\n\nMade by `make bench`, never typed. Ratios are ours over the other's, in one run; "
@@ -61,7 +63,7 @@ TITLE = (
 
 
 def machine() -> str:
-    """The machine's shape and what ran on it."""
+    """Return a description of the machine and of the software versions."""
     memory = psutil.virtual_memory().total / 2**30
     return (
         f"{os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}, "
@@ -72,14 +74,14 @@ def machine() -> str:
 
 
 def as_text(table: TextTable) -> str:
-    """A table as lines of plain text."""
+    """Return a table as lines of plain text."""
     out = io.StringIO()
     Console(file=out, width=WIDTH, color_system=None).print(table)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
 def read_sections() -> dict[str, str]:
-    """The sections that stand in the results, by name."""
+    """Return the sections of the results file by name."""
     if not RESULTS.exists():
         return {}
     _, *sections = re.split(r"^## (\w+)\n", RESULTS.read_text(encoding="utf-8"), flags=re.MULTILINE)
@@ -87,7 +89,7 @@ def read_sections() -> dict[str, str]:
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Measure the requested sections, print them, and write the results file."""
     parser = argparse.ArgumentParser(prog="tests.bench")
     parser.add_argument("sections", nargs="*", metavar="section", help=", ".join(SECTIONS))
     asked = parser.parse_args().sections or list(SECTIONS)

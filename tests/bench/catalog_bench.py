@@ -1,9 +1,9 @@
-"""Catalogs beside PyIceberg and the JVM connector: a table with a long history, one-row appends.
+"""Catalogs compared with PyIceberg and the JVM connector: loads, and one-row appends.
 
-`python -m tests.bench.catalog_bench [--only load]`. Times and memory of a load are those of new
-processes. Appends go to a table of each contestant's own, of the same shape and codec; every row
-of them is read back by the other side at the end. Local files are on disk once they are written
-here; PyIceberg leaves that to the system.
+`python -m tests.bench.catalog_bench [--only load]`. A load of a table with a long history is
+measured in new processes, in time and memory. For appends, each contestant has its own table of the
+same shape and codec; at the end the other side reads all rows back. Our code syncs local files to
+disk when it writes them; PyIceberg does not.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ APPENDS = 30
 MOST_OF_LOAD = 1 / 3
 MOST_OF_PYICEBERG = 0.5
 MOST_OF_JVM = 1.0
-# the JVM as a user has it: tests run one that starts fast and never gets up to speed
+# The JVM with a user's default options; the tests' options start fast but limit its speed.
 _JVM = {"spark.driver.extraJavaOptions": "", "spark.driver.memory": "2g"}
 _CODEC = {"write.parquet.compression-codec": "zstd", "format-version": "2"}
 _WARM_UPS = 10
@@ -79,7 +79,7 @@ _THEIRS = {"module": "pyiceberg.catalog", "current": "table.current_snapshot()"}
 
 
 def loads(snapshots: int = SNAPSHOTS, runs: int = LOADS) -> TextTable:
-    """Time and memory of a load by both, in new processes."""
+    """Compare time and memory of a load by us and by PyIceberg, in new processes."""
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as folder:
         place = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": folder}
         size = _long_history(place, snapshots)
@@ -117,7 +117,7 @@ def _in_new_process(script: str) -> list[float]:
 
 
 def _long_history(place: Mapping[str, str], snapshots: int) -> int:
-    """Tables `db.empty` and `db.many` in a catalog; the bytes of the latter's metadata file."""
+    """Create `db.empty` and `db.many`; return the size of the latter's metadata file."""
     catalog = load_catalog("lake", type="sql", **place)
     catalog.create_namespace("db")
     catalog.create_table("db.empty", schema=_SCHEMA)
@@ -131,7 +131,7 @@ def _long_history(place: Mapping[str, str], snapshots: int) -> int:
 
 
 def _with_history(metadata: TableMetadata, snapshots: int) -> TableMetadata:
-    """As after so many appends by Spark, each to ten partitions that its summary lists."""
+    """Return metadata as after this many Spark appends, each with ten partition summaries."""
     [one] = metadata.snapshots
     history = []
     for n in range(1, snapshots + 1):
@@ -180,7 +180,7 @@ def _row(n: int) -> pa.Table:
 
 
 def appends(runs: int = APPENDS) -> TextTable:
-    """One-row appends in three kinds of catalog, by us and by PyIceberg."""
+    """Compare one-row appends by us and by PyIceberg in three kinds of catalog."""
     lines = []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="iceberg-bench-")))
@@ -193,7 +193,7 @@ def appends(runs: int = APPENDS) -> TextTable:
 def _catalogs(
     stack: ExitStack, folder: Path
 ) -> Iterator[tuple[str, Mapping[str, str], Mapping[str, str]]]:
-    """The properties of a catalog of each kind for us, and for PyIceberg."""
+    """Yield per kind its name, the properties of our catalog, and the properties of PyIceberg's."""
     for who in ("ours", "theirs"):
         (folder / who).mkdir()
     sqlite = [f"sqlite:///{folder}/{who}/catalog.db" for who in ("ours", "theirs")]
@@ -202,7 +202,7 @@ def _catalogs(
     databases = [new_database(server) for _ in range(2)]
     databases[1] = databases[1].replace("postgresql:", "postgresql+psycopg:")
     yield "PostgreSQL", *_sql(folder, *databases)
-    # served as a server is run: by a JVM at full speed, with its pointers in PostgreSQL
+    # Run the server as in production: a JVM at full speed, with table pointers in PostgreSQL.
     server.create(_BEHIND_REST)
     behind = {"uri": server.jdbc_url(_BEHIND_REST), "jdbc.user": USER, "jdbc.password": PASSWORD}
     for name, database in (("REST on PostgreSQL", behind), ("REST on SQLite", {})):
@@ -239,7 +239,7 @@ def _append_line(name: str, ours: Mapping[str, str], theirs: Mapping[str, str], 
         warm_ups=_WARM_UPS,
         limit=MOST_OF_PYICEBERG,
     )
-    # each reads what the other has written
+    # Each side reads the table that the other side has written.
     by_them = load_pyiceberg_catalog("lake", **_read_by_pyiceberg(ours)).load_table("ours.events")
     by_us = load_catalog("lake", **theirs).load_table("theirs.events")
     expected = list(range(runs + _WARM_UPS))
@@ -255,7 +255,7 @@ def _read_by_pyiceberg(properties: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _numbered(append: Callable[[int], Any]) -> Callable[[], Any]:
-    """An append of 0, then of 1, and so on."""
+    """Return a function that appends 0, then 1, and so on."""
     numbers = iter(range(1_000_000))
     return lambda: append(next(numbers))
 
@@ -264,7 +264,7 @@ def _numbered(append: Callable[[int], Any]) -> Callable[[], Any]:
 
 
 def inserts(runs: int = APPENDS) -> TextTable:
-    """`INSERT` of one row through Spark, by us and by the JVM connector."""
+    """Compare `INSERT` of one row through Spark by us and by the JVM connector."""
     lines = []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="iceberg-bench-")))
@@ -322,12 +322,12 @@ PARTS: Mapping[str, Callable[[], TextTable]] = {
 
 
 def compare(only: str | None = None) -> list[TextTable]:
-    """All tables, or one."""
+    """Return all tables, or only the named one."""
     return [make() for name, make in PARTS.items() if only in (None, name)]
 
 
 def main() -> None:
-    """Print the figures."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(prog="tests.bench.catalog_bench")
     parser.add_argument("--only", choices=PARTS)
     for table in compare(parser.parse_args().only):

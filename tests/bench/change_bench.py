@@ -1,7 +1,7 @@
-"""Writing, DELETE, UPDATE and MERGE beside the JVM connector, in one session, by the same SQL.
+"""Writes, DELETE, UPDATE and MERGE compared with the JVM connector, in one session.
 
-`python -m tests.bench.change_bench [--scale 1] [--only MERGE]`. Each statement runs on a table of
-its own for each of the two, rolled back to where it was before the next run.
+`python -m tests.bench.change_bench [--scale 1] [--only MERGE]`. Both sides run the same SQL. Each
+statement runs on its own table per contestant, which is rolled back before the next run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle, start_oracle
 from tests.support.tpch import tpch
 
-# the JVM as a user has it: tests run one that starts fast and never gets up to speed
+# The JVM with a user's default options; the tests' options start fast but limit its speed.
 JVM = {"spark.driver.extraJavaOptions": "", "spark.driver.memory": "6g"}
 CATALOGS = {"ours": "lake", "jvm": "java_hadoop"}
 MERGE_ON_READ = (
@@ -61,7 +61,7 @@ print(time.perf_counter() - started)
 
 
 class ChangeBench:
-    """Tables of both, and statements on them."""
+    """The tables of both contestants, and the statements on them."""
 
     def __init__(self, oracle: Oracle, scratch: Path, scale: float) -> None:
         self.spark = oracle.spark
@@ -76,7 +76,7 @@ class ChangeBench:
         self._sources()
 
     def _sources(self) -> None:
-        """What is merged: a hundredth of all orders changed; rows of lineitem, half of them new."""
+        """Create the sources: changed rows of 1 % of orders; changed and new rows of lineitem."""
         self._view(
             "changed_orders",
             "SELECT * EXCEPT (o_comment), 'changed' AS o_comment FROM orders "
@@ -97,7 +97,7 @@ class ChangeBench:
             self.spark.table(name).count()
 
     def create(self, name: str, query: str, layout: str = "") -> None:
-        """A table of each, with the same rows, written by the JVM connector."""
+        """Create a table per contestant with the same rows, written by the JVM connector."""
         for who in CATALOGS:
             self.sql(
                 f"CREATE TABLE java_hadoop.bench.{name}_{who} USING iceberg {layout} "
@@ -105,7 +105,7 @@ class ChangeBench:
             )
 
     def statement(self, name: str, table: str, text: str, runs: int, limit: float) -> Line:
-        """A statement on {t}, undone after each run."""
+        """Measure a statement on {t}, which is undone after each run."""
 
         def run(who: str) -> None:
             full = f"{CATALOGS[who]}.bench.{table}_{who}"
@@ -128,7 +128,7 @@ class ChangeBench:
         )
 
     def changes(self, runs: int) -> Iterator[Line]:
-        """MERGE, DELETE, UPDATE."""
+        """Measure MERGE, DELETE and UPDATE."""
         self.create("orders", "SELECT /*+ REPARTITION(8) */ * FROM orders")
         self.create("lineitem", "SELECT /*+ REPARTITION(8) */ * FROM lineitem")
         yield self.statement(
@@ -161,7 +161,7 @@ class ChangeBench:
         )
 
     def appends(self, runs: int) -> Iterator[Line]:
-        """All of lineitem into a new table; rows one by one."""
+        """Measure appends of the whole lineitem into a new table, and of single rows."""
         for name, layout in (("", ""), (" by month", "PARTITIONED BY (months(l_shipdate))")):
             yield race(
                 f"append of lineitem{name}",
@@ -194,7 +194,7 @@ class ChangeBench:
             self.sql(f"INSERT INTO {full} VALUES ({i}, 'v{i}')")
 
     def files_by_month(self) -> Mapping[str, float]:
-        """Files per partition that an append by months leaves."""
+        """Return the mean number of files per partition after an append partitioned by month."""
         found = {}
         for who in CATALOGS:
             self._append(who, "PARTITIONED BY (months(l_shipdate))")
@@ -205,9 +205,9 @@ class ChangeBench:
         return found
 
     def upsert(self, rows: int) -> float:
-        """Seconds of a MERGE of that many rows into as many, half of them there already.
+        """Return the seconds of a MERGE of `rows` rows into as many, half of which exist already.
 
-        Rows are as large as those of PyIceberg's issue 3129.
+        The rows have the size of the rows in PyIceberg's issue 3129.
         """
         base = (
             "SELECT id, id * 1.5D AS a, repeat(sha2(CAST(id AS STRING), 512), 3) AS b, "
@@ -227,7 +227,7 @@ class ChangeBench:
         return time.perf_counter() - started
 
     def peak_of_a_large_delete(self, rows: int) -> float:
-        """The driver's Python at its largest, in MiB, while a tenth of the rows are deleted."""
+        """Return the driver's peak Python memory in MiB while a tenth of the rows are deleted."""
         self.sql(
             f"CREATE TABLE lake.bench.large USING iceberg TBLPROPERTIES ({MERGE_ON_READ}) AS "
             f"SELECT id FROM range({rows})"
@@ -239,7 +239,7 @@ class ChangeBench:
 
 @contextmanager
 def driver_peak_mib() -> Iterator[list[float]]:
-    """The largest resident size of this process meanwhile."""
+    """Yield a list with this process's peak resident memory in MiB during the block."""
     peak = [0.0]
     done = threading.Event()
 
@@ -257,7 +257,7 @@ def driver_peak_mib() -> Iterator[list[float]]:
 
 
 def pyiceberg_upsert(warehouse: Path, rows: int, most_seconds: float) -> float | None:
-    """Seconds of the same upsert by PyIceberg in a process of its own; None: it took longer."""
+    """Return the seconds of the same upsert by PyIceberg in a new process, or None on timeout."""
     script = PYICEBERG_UPSERT.format(warehouse=warehouse, rows=rows)
     try:
         done = subprocess.run(
@@ -273,7 +273,7 @@ def pyiceberg_upsert(warehouse: Path, rows: int, most_seconds: float) -> float |
 
 
 def compare(scale: float = 1.0, runs: int = RUNS, only: str | None = None) -> list[TextTable]:
-    """Measure everything; the tables to show."""
+    """Measure everything and return the tables to print."""
     rows = round(1_000_000 * scale)
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as scratch:
         oracle = start_oracle(Path(scratch), JVM)

@@ -1,7 +1,7 @@
-"""How many files filters read along each order of rows: `python -m tests.bench.curve_bench`.
+"""The number of files that filters read for each row order: `python -m tests.bench.curve_bench`.
 
-No clock is in it: rows of lineitem are put in order, cut into files of equal size, and counted are
-the files whose ranges of values meet a filter's.
+Nothing is timed: rows of lineitem are sorted and cut into files of equal size, and the bench counts
+the files whose value ranges overlap a filter's range.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COLUMNS = ("l_shipdate", "l_partkey", "l_suppkey")
 _FILES = (16, 50, 200)
 _FILTERS = 500
 _PART = 0.05
-"""Of the values of each column a filter takes so many."""
+"""The share of each column's value range that a filter selects."""
 
 _SCHEMA = Schema(
     fields=tuple(
@@ -39,7 +39,7 @@ _SCHEMA = Schema(
 
 
 def compare(scale: float = 0.1) -> list[TextTable]:
-    """The table to show."""
+    """Return the table to print."""
     whole = pq.read_table(tpch(scale)["lineitem"], columns=list(_COLUMNS))
     days = whole["l_shipdate"].cast(pa.int32()).cast(pa.int64())
     rows = pa.table(
@@ -84,7 +84,7 @@ def _orders() -> Mapping[str, RowOrder]:
 
 
 def _files_read(rows: pa.Table, count: int) -> tuple[float, float]:
-    """The mean of files that meet a filter on the first two columns, and on one of them."""
+    """Return the mean numbers of files for filters on both of two columns, and on one of them."""
     ends = [rows.num_rows * i // count for i in range(count + 1)]
     columns = [rows[name].to_numpy() for name in _COLUMNS[:2]]
     ranges = [[(c[a:b].min(), c[a:b].max()) for a, b in pairwise(ends)] for c in columns]
@@ -100,7 +100,7 @@ def _files_read(rows: pa.Table, count: int) -> tuple[float, float]:
 def _met(
     column: NDArray[np.int64], ranges: Sequence[tuple[int, int]], random: Random
 ) -> NDArray[np.bool_]:
-    """Which files meet a random filter on a column."""
+    """Return which files overlap a random filter on a column."""
     least, greatest = int(column.min()), int(column.max())
     width = (greatest - least) * _PART
     start = least + random.random() * (greatest - least - width)

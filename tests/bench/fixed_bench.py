@@ -1,7 +1,7 @@
-"""What every query costs before its first row: small reads and writes, and the bridge's start.
+"""The fixed cost of a query before its first row: small reads and writes, and the bridge's start.
 
-`python -m tests.bench.fixed_bench`. Beside ours stands an idle Python data source, which gives
-three rows out of nothing: what Spark's own machinery takes.
+`python -m tests.bench.fixed_bench`. An idle Python data source, which returns three constant rows,
+shows the cost of Spark's own machinery.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tests.bench.races import RUNS, Line, race, text_table
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle, start_oracle
 
-# the JVM as a user has it: tests run one that starts fast and never gets up to speed
+# The JVM with a user's default options; the tests' options start fast but limit its speed.
 JVM = {"spark.driver.extraJavaOptions": "", "spark.driver.memory": "2g"}
 STARTS = 3
 MOST_OF_PLANS = 1.0
-"""What planning a query through the catalog may take, of the connector's time."""
+"""The limit of the time to plan a query through the catalog, as a ratio to the connector's time."""
 PLANS_PER_RUN = 8
 _PLANNED = {
     "plan: three rows": "SELECT * FROM {catalog}.bench.small WHERE id > 1",
@@ -41,7 +41,7 @@ _PLANNED = {
         "SELECT count(*) FROM {catalog}.bench.parted a JOIN {catalog}.bench.small b ON a.id = b.id"
     ),
 }
-"""From the text of a query to the plan that runs: all before the first task."""
+"""Planning lasts from the query text to the executable plan, before the first task."""
 _START = """
 import sys, time
 from pyspark.sql import SparkSession
@@ -68,7 +68,7 @@ class _NoReader(DataSourceReader):
 
 
 class _NoSource(DataSource):
-    """Three rows out of nothing."""
+    """A data source of three constant rows."""
 
     @classmethod
     def name(cls) -> str:
@@ -82,7 +82,7 @@ class _NoSource(DataSource):
 
 
 class FixedBench:
-    """One small table of each kind."""
+    """The small tables, one of each kind, and the lines on them."""
 
     def __init__(self, oracle: Oracle) -> None:
         self.spark: SparkSession = oracle.spark
@@ -98,7 +98,7 @@ class FixedBench:
         self.folder = oracle.warehouse / "bench"
 
     def sources(self) -> dict[str, Callable[[], DataFrame]]:
-        """The table of three rows as each reads it."""
+        """Return functions that load the table of three rows, by contestant."""
         spark = self.spark
         portable = spark.read.format("iceberg-py").option("native", "false")
         return {
@@ -109,7 +109,7 @@ class FixedBench:
         }
 
     def lines(self, runs: int) -> Iterator[Line]:
-        """Every line, measured."""
+        """Measure every line."""
         sources = self.sources()
         yield race("a DataFrame", sources, runs=runs)
         yield race("three rows", _each(sources, lambda frame: frame.collect()), runs=runs)
@@ -146,7 +146,7 @@ def _each(
 
 
 def starts() -> TextTable:
-    """How long `install()` takes in new processes, with the bridge to compile and without."""
+    """Measure `install()` in new processes, with and without compiling the bridge."""
     text = TextTable(
         "install()",
         "classes s",
@@ -182,7 +182,7 @@ def _start(state: str, cache: str) -> tuple[float, ...]:
 
 
 def compare(runs: int = RUNS) -> list[TextTable]:
-    """Measure everything; the tables to show."""
+    """Measure everything and return the tables to print."""
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as scratch:
         oracle = start_oracle(Path(scratch), JVM)
         try:

@@ -1,7 +1,8 @@
-"""Maintenance and reads of what changed beside the JVM connector, in one session, by the same SQL.
+"""Maintenance and incremental reads compared with the JVM connector, in one session.
 
-`python -m tests.bench.maintenance_bench [--scale 1] [--only rewrites]`. `vectors` are
-tables of the same rows as ours, whose deletes were deletion vectors from the start.
+`python -m tests.bench.maintenance_bench [--scale 1] [--only rewrites]`. Both sides run the same
+SQL. The contestant `vectors` is a table with the same rows as ours, whose deletes were deletion
+vectors from the start.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _TARGET = "'target-file-size-bytes', '67108864'"
 
 
 class MaintenanceBench:
-    """Tables of both, and procedures on them."""
+    """The tables of both contestants, and the procedures on them."""
 
     def __init__(self, oracle: Oracle, warehouse: Path, scale: float, runs: int) -> None:
         self.oracle = oracle
@@ -55,13 +56,13 @@ class MaintenanceBench:
         self.spark.read.parquet(str(tpch(scale)["lineitem"])).createOrReplaceTempView("lineitem")
 
     def call(self, procedure: str, who: str, table: str, arguments: str) -> None:
-        """A procedure on a contestant's table; its rows are fetched."""
+        """Call a procedure on a contestant's table and fetch its result rows."""
         self.sql(
             f"CALL {CATALOGS[who]}.system.{procedure}(table => 'bench.{table}_{who}', {arguments})"
         ).collect()
 
     def undo(self, who: str, table: str) -> None:
-        """Go back to the table's first snapshot."""
+        """Roll the table back to its first snapshot."""
         name = f"bench.{table}_{who}"
         first = self.sql(
             f"SELECT snapshot_id FROM java_hadoop.{name}.history ORDER BY made_current_at"
@@ -71,7 +72,7 @@ class MaintenanceBench:
         self.spark.catalog.refreshTable(f"java_hadoop.{name}")
 
     def rewrites(self) -> Iterator[Line]:
-        """Lineitem in small files, into large ones."""
+        """Measure rewrites of lineitem from small files into large files."""
         for who in CATALOGS:
             self.sql(
                 f"CREATE TABLE java_hadoop.bench.lineitem_{who} USING iceberg TBLPROPERTIES "
@@ -96,7 +97,7 @@ class MaintenanceBench:
             )
 
     def _with_snapshots(self, who: str, name: str) -> None:
-        """A table of as many snapshots, manifests and files."""
+        """Create a table with as many snapshots, manifests and files as `self.files`."""
         self.sql(
             f"CREATE TABLE java_hadoop.bench.{name}_{who} (id BIGINT, day DATE) USING iceberg "
             "PARTITIONED BY (day) TBLPROPERTIES ('commit.manifest-merge.enabled' = 'false', "
@@ -112,7 +113,7 @@ class MaintenanceBench:
         self.spark.catalog.refreshTable(f"java_hadoop.bench.{name}_{who}")
 
     def manifests(self) -> Iterator[Line]:
-        """Expiry and manifests of a table of many commits."""
+        """Measure rewriting manifests and expiring snapshots after many commits."""
         for who in CATALOGS:
             self._with_snapshots(who, "manifests")
 
@@ -138,7 +139,7 @@ class MaintenanceBench:
         )
         for who in CATALOGS:
             self._with_snapshots(who, "expired")
-        # once: nothing brings them back
+        # Only one run, because expired snapshots cannot be restored.
         yield race(
             f"expiry of {self.files:,} snapshots",
             {
@@ -157,7 +158,7 @@ class MaintenanceBench:
         )
 
     def orphans(self) -> Iterator[Line]:
-        """Files that no table needs."""
+        """Measure the removal of orphan files."""
         for who in CATALOGS:
             self.sql(
                 f"CREATE TABLE java_hadoop.bench.orphans_{who} USING iceberg AS "
@@ -192,14 +193,14 @@ class MaintenanceBench:
             os.utime(path, (long_ago, long_ago))
 
     def deletes(self) -> Iterator[Line]:
-        """Equality deletes of many commits, as positions; the table is then one with vectors."""
+        """Measure scans with many equality deletes, and their conversion to deletion vectors."""
         for table in _DELETED:
             self.sql(
                 f"CREATE TABLE java_hadoop.bench.{table} USING iceberg TBLPROPERTIES ("
                 f"{MERGE_ON_READ}, 'commit.manifest-merge.enabled' = 'false') AS "
                 f"SELECT /*+ REPARTITION(8) */ * FROM lineitem"
             )
-        # orders have the keys 1 to 7, 32 to 39 and so on: every fourth number
+        # The order keys are 1 to 7, 32 to 39 and so on: a quarter of all numbers.
         keys = [4 * (n // 8 * 8) + n % 8 for n in range(1, self.commits * _KEYS + 1)]
         for start in range(0, len(keys), _KEYS):
             rows_of_commit = [(key,) for key in keys[start : start + _KEYS]]
@@ -240,11 +241,11 @@ class MaintenanceBench:
         )
 
     def _scan(self, table: str) -> None:
-        """A full scan."""
+        """Run a full scan."""
         self.spark.table(table).write.format("noop").mode("overwrite").save()
 
     def appends(self) -> Iterator[Line]:
-        """What one append brought to a table of many files, which are not read."""
+        """Measure an incremental read of an append to a table of many files, all unread."""
         location = self.warehouse / "bench" / "appended"
         make_table(LocalFileIO(), str(location), str(location), _TABLE_FILES, 1000, in_order=True)
         (location / "metadata" / "00000-bench.metadata.json").rename(
@@ -272,7 +273,7 @@ PARTS = ("rewrites", "manifests", "orphans", "deletes", "appends")
 
 
 def compare(scale: float = 1.0, runs: int = _RUNS, only: str | None = None) -> list[TextTable]:
-    """Measure everything; the tables to show."""
+    """Measure everything and return the tables to print."""
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as scratch:
         oracle = start_oracle(Path(scratch), JVM)
         try:

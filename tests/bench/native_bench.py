@@ -1,9 +1,9 @@
-"""The native path beside the JVM connector and Spark's own Parquet source, in one session.
+"""The native path compared with the JVM connector and Spark's own Parquet source.
 
-`python -m tests.bench.native_bench [--scale 1] [--only Q1] [--tables plain,vectors]`. All tables
-are written by the JVM connector: lineitem as it is, with deletion vectors on 5 % of its rows, with
-position deletes on the same, and with 1,000 deleted keys; as ORC files, beside the same in a table
-of version 1, whose ORC files Python reads; and a table of many small files.
+`python -m tests.bench.native_bench [--scale 1] [--only Q1] [--tables plain,vectors]`. The JVM
+connector writes all tables in one session: lineitem without deletes, with deletion vectors on 5 %
+of its rows, with position deletes on the same rows, and with 1,000 deleted keys; lineitem as ORC
+files, also in a table of version 1, whose ORC files Python reads; and a table of many small files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle, start_oracle
 from tests.support.tpch import tpch
 
-# the JVM as a user has it: tests run one that starts fast and never gets up to speed
+# The JVM with a user's default options; the tests' options start fast but limit its speed.
 JVM = {"spark.driver.extraJavaOptions": "", "spark.driver.memory": "6g"}
 FILES = 8
 SMALL_FILES = 10_000
@@ -48,7 +48,7 @@ SHOWN = {
 
 
 class NativeBench:
-    """The tables and the lines on them."""
+    """The tables, and the lines on them."""
 
     def __init__(self, oracle: Oracle, scratch: Path, scale: float, tables: list[str]) -> None:
         self.oracle = oracle
@@ -96,7 +96,7 @@ class NativeBench:
     def contestants(
         self, table: str, query: Callable[..., object], *others: str
     ) -> Mapping[str, Callable[[], object]]:
-        """The query on one table, and on others with it, by each contestant."""
+        """Return the query on a table, joined with others if given, by contestant."""
 
         def run(catalog: str, first: str = table) -> object:
             return query(*(self.spark.table(f"{catalog}.bench.{t}") for t in (first, *others)))
@@ -115,7 +115,7 @@ class NativeBench:
         return self.spark.read.parquet(str(self.oracle.warehouse / "bench" / table / "data"))
 
     def lines(self, table: str, runs: int, only: str | None) -> list[Line]:
-        """Every line on one table, measured."""
+        """Measure every line on one table."""
         queries: Mapping[str, tuple[Callable[..., object], tuple[str, ...]]] = {
             "full scan": (full_scan, ()),
             "Q1": (q1, ()),
@@ -136,7 +136,7 @@ class NativeBench:
         ]
 
     def small_files(self, runs: int) -> Line:
-        """A selective query on a table of many small files."""
+        """Measure a selective query on a table of many small files."""
         catalog = load_catalog("small", type="hadoop", warehouse=str(self.oracle.warehouse))
         table = catalog.create_table("bench.small", schema="id BIGINT, v STRING")
         context = write_context_of("bench.small", table.metadata, write_id=str(uuid.uuid4()))
@@ -170,7 +170,7 @@ def compare(
     only: str | None = None,
     small: bool = True,
 ) -> list[TextTable]:
-    """Measure everything; the table to show."""
+    """Measure everything and return the table to print."""
     names = list(SHOWN) if tables is None else tables
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as scratch:
         oracle = start_oracle(Path(scratch), JVM)

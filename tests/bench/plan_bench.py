@@ -1,11 +1,11 @@
-"""Planning a table of 100,000 files, beside PyIceberg and Iceberg's Java library, and how planning
-grows with the table: `python -m tests.bench.plan_bench`.
+"""Planning a table of 100,000 files compared with PyIceberg and Iceberg's Java library.
 
-Each query of each library runs in a process of its own. "First" is that process's first plan with
-all imports (Java's with loading its classes into a JVM that runs already, as in Spark's driver),
-"again" the best of the plans after it, and "CPU" its processor time, which other work on the
-machine disturbs less; Java's is not seen. All libraries read the table's metadata anew for every
-plan. The tables are kept between runs in the folder for temporary files.
+`python -m tests.bench.plan_bench` also shows how planning grows with the table. Each query of each
+library runs in a new process. "First" is the first plan of the process with all imports (for Java,
+with loading classes into a running JVM, as in Spark's driver); "again" is the best of the later
+plans; "CPU" is the processor time of that plan, which other work on the machine disturbs less and
+which is unknown for Java. All libraries read the table's metadata again for every plan. The tables
+are kept between runs in the folder for temporary files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ AGAIN = 5
 
 
 class Range(NamedTuple):
-    """`low <= column < high`; dates are days since 1970."""
+    """The filter `low <= column < high`; dates are days since 1970."""
 
     column: str
     low: int
@@ -57,14 +57,14 @@ QUERIES: Mapping[str, Range | None] = {
 }
 
 Plan: TypeAlias = Callable[[str, Range | None], int]
-"""From the location of a metadata file and a filter to the number of scan tasks."""
+"""A function from a metadata file's location and a filter to the number of scan tasks."""
 
-# Imports stand in functions, so that neither library's process pays for the other's in memory.
+# Imports are inside functions, so that no process loads the modules of the other libraries.
 # ruff: noqa: PLC0415
 
 
 def load_ours() -> Plan:
-    """This package's planner."""
+    """Return this package's planner."""
     from iceberg_pyspark.expressions.binding import bind
     from iceberg_pyspark.expressions.predicates import AlwaysTrue
     from iceberg_pyspark.planning.scan_plan import ScanPlan
@@ -93,7 +93,7 @@ def load_ours() -> Plan:
 
 
 def load_pyiceberg() -> Plan:
-    """PyIceberg's planner."""
+    """Return PyIceberg's planner."""
     from pyiceberg.table import StaticTable
 
     def plan(location: str, selected: Range | None) -> int:
@@ -105,7 +105,7 @@ def load_pyiceberg() -> Plan:
 
 
 def load_jvm() -> Plan:
-    """Iceberg's own planner, in the JVM of a Spark driver that has started already."""
+    """Return the planner of Iceberg's Java library, in the JVM of a running Spark driver."""
     jvm = _running_jvm()
     iceberg = jvm.org.apache.iceberg
     expressions = iceberg.expressions.Expressions
@@ -148,7 +148,7 @@ LIBRARIES: Mapping[str, Callable[[], Plan]] = {
 
 
 def _measure(library: str, selected: Range | None, location: str) -> None:
-    """In a process of its own: plan, and print times and peak memory as JSON."""
+    """Plan in this new process, and print times and peak memory as JSON."""
     if library == "JVM connector":
         plan = load_jvm()  # the JVM starts with Spark, not with the first plan
     seconds = []
@@ -189,7 +189,8 @@ def _table_location(files: int, files_per_manifest: int, *, in_order: bool = Fal
     folder = Path(tempfile.gettempdir()) / name
     location = folder / "metadata" / "00000-bench.metadata.json"
     if not location.exists():
-        # made under another name, so that a run that was broken off leaves no half table
+        # Use another name until the table is complete, so that an aborted run leaves no partial
+        # table.
         making = Path(tempfile.mkdtemp(dir=folder.parent))
         make_table(
             LocalFileIO(), str(making), str(folder), files, files_per_manifest, in_order=in_order
@@ -199,7 +200,7 @@ def _table_location(files: int, files_per_manifest: int, *, in_order: bool = Fal
 
 
 def compare(files: int = FILES) -> TextTable:
-    """Plan every query with all libraries and tell the figures and their ratios."""
+    """Plan every query with all libraries and return the figures and their ratios."""
     location = _table_location(files, FILES_PER_MANIFEST)
     text = TextTable(title=f"planning a table of {files:,} data files")
     for column in ("query", "library"):
@@ -224,7 +225,7 @@ def compare(files: int = FILES) -> TextTable:
 
 
 def growth() -> TextTable:
-    """Plan about 1,000 files of ever larger tables, which are in the order of their partitions."""
+    """Plan about 1,000 files of ever larger tables whose files are sorted by partition."""
     from tests.bench.plan_table import DAYS, FIRST_DAY
 
     text = TextTable(title="planning some days of a table, 1,000 files a manifest")

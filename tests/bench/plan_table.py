@@ -1,4 +1,4 @@
-"""A table of many data files that do not exist: 16 columns of metrics, a partition per day."""
+"""A table of many nonexistent data files, with metrics of 16 columns and a partition per day."""
 
 from __future__ import annotations
 
@@ -121,9 +121,9 @@ def make_table(
     *,
     in_order: bool,
 ) -> None:
-    """Write into a folder the metadata of a table that will stand at `location`.
+    """Write into a folder the metadata of a table that will be moved to `location`.
 
-    `in_order`: files come in the order of their days, so that a manifest has few of them.
+    `in_order`: files are sorted by day, so that each manifest covers few days.
     """
     random = Random(1)
 

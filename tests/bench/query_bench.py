@@ -1,8 +1,8 @@
-"""Queries that Spark plans with what a scan tells it, beside the JVM connector.
+"""Queries that Spark plans with information from the scan, compared with the JVM connector.
 
 `python -m tests.bench.query_bench [--scale 1] [--only "Q14;limit 10"]`: the 22 queries of TPC-H on
-tables partitioned by months and years; joins whose small side tells which files of the large one
-are read; joins and MERGE of tables with the same buckets; aggregates and limits from metadata.
+tables partitioned by month and year; joins whose small side prunes files of the large side; joins
+and MERGE of identically bucketed tables; aggregates and limits from metadata.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from tests.support.tpch import tpch
 
 QUERIES = Path(__file__).with_name("tpch")
 MOST_OF_ALL = 0.95
-"""What the geometric mean over the 22 queries may be."""
+"""The limit of the geometric mean of the 22 ratios."""
 MOST_OF_ONE = 1.1
 MOST = 1.0
 WARM_UPS = 3
-"""Runs of a query before those that count: until then the JVM still compiles what the query runs,
-so that who comes later is the quicker by up to a tenth.
+"""Unmeasured runs before the measured runs of a query: the JVM still compiles the query's code, so
+the later contestant would be up to a tenth faster.
 """
 SHORT_RUNS = 5
-"""So many times as often as others run lines that take a tenth of a second or two."""
+"""The factor of runs for lines that take only a tenth of a second or two."""
 
 SHORT_WARM_UPS = 3 * SHORT_RUNS
 
 
 _PARTITIONED = {"lineitem": "months(l_shipdate)", "orders": "years(o_orderdate)"}
 _SETTINGS = {
-    # what users of the connector set for joins without a shuffle
+    # the settings with which users of the connector get joins without a shuffle
     "spark.sql.iceberg.planning.preserve-data-grouping": "true",
     "spark.sql.sources.v2.bucketing.enabled": "true",
     "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
@@ -74,7 +74,7 @@ _MERGE = "MERGE of equal buckets"
 
 
 def tpch_queries() -> Mapping[str, str]:
-    """The 22 queries of TPC-H with the parameters of its validation, by name."""
+    """Return the 22 TPC-H queries by name, with the parameters of TPC-H's validation run."""
     return {
         f"Q{int(path.stem[1:])}": path.read_text(encoding="utf-8")
         for path in sorted(QUERIES.glob("q*.sql"))
@@ -82,7 +82,7 @@ def tpch_queries() -> Mapping[str, str]:
 
 
 def make_tpch_tables(oracle: Oracle, scale: float) -> None:
-    """The eight tables, written by the JVM connector."""
+    """Create the eight TPC-H tables with the JVM connector."""
     for name, file in tpch(scale).items():
         rows = oracle.spark.read.parquet(str(file))
         rows.createOrReplaceTempView("rows")
@@ -91,7 +91,7 @@ def make_tpch_tables(oracle: Oracle, scale: float) -> None:
 
 
 def make_line_tables(oracle: Oracle, scale: float) -> None:
-    """Tables of some million rows in partitions of each kind, and small ones that join them."""
+    """Create tables of some million rows in each partitioning, and small tables to join."""
     rows = round(6_000_000 * scale)
     at = f"timestampadd(SECOND, id * 8640000 div {rows}, TIMESTAMP '2024-01-01 00:00:00')"
     oracle.spark.range(0, rows, 1, 4).selectExpr(
@@ -116,7 +116,7 @@ def make_line_tables(oracle: Oracle, scale: float) -> None:
 
 
 def contestants(spark: SparkSession, query: str) -> Mapping[str, Callable[[], object]]:
-    """The query on the tables of each catalog."""
+    """Return the query on the tables of each catalog, by contestant."""
 
     def run(catalog: str) -> object:
         spark.catalog.setCurrentCatalog(catalog)
@@ -130,7 +130,7 @@ def contestants(spark: SparkSession, query: str) -> Mapping[str, Callable[[], ob
 
 
 def merge_line(oracle: Oracle, runs: int) -> Line:
-    """Every tenth row of a table changed by another with the same buckets, undone each time."""
+    """Measure a MERGE of two identically bucketed tables that changes every tenth row."""
     taken: dict[str, str] = {}
     for catalog in ("lake", "java_hadoop"):
         name = f"java_hadoop.bench.merged_by_{catalog}"
@@ -164,7 +164,7 @@ def merge_line(oracle: Oracle, runs: int) -> Line:
 
 
 def table_of_best(title: str, lines: Sequence[Line], mean: float | None) -> TextTable:
-    """Lines by their best times; with `mean` a last line of the geometric mean, at most that."""
+    """Return lines by their best times; with `mean`, add the geometric mean and its limit."""
     text = TextTable("line", title=title)
     for column in ("ours s", "JVM s", "ours/JVM", "at most"):
         text.add_column(column, justify="right")
@@ -183,7 +183,7 @@ def table_of_best(title: str, lines: Sequence[Line], mean: float | None) -> Text
 def compare(
     scale: float = 1.0, runs: int = RUNS, only: Sequence[str] | None = None
 ) -> list[TextTable]:
-    """Measure everything; the tables to show."""
+    """Measure everything and return the tables to print."""
 
     def asked(name: str) -> bool:
         return only is None or name in only
@@ -236,12 +236,12 @@ def compare(
 
 
 def compare_queries() -> list[TextTable]:
-    """The 22 queries."""
+    """Measure the 22 TPC-H queries."""
     return compare(only=list(tpch_queries()))
 
 
 def compare_scans() -> list[TextTable]:
-    """What a scan tells Spark."""
+    """Measure the queries that use information from the scan."""
     return compare(only=[*_LINES, _MERGE])
 
 

@@ -1,4 +1,4 @@
-"""Contestants that do the same work in turn in one session, and the ratios of their medians."""
+"""Run contestants in turn on the same work in one session, and compare their median times."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ RUNS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """One measured line; `limit` is the ratio the project promises, None where it promises none."""
+    """One measured line; `limit` is the ratio that the project promises, or None."""
 
     name: str
     seconds: Mapping[str, list[float]]
     limit: float | None = None
 
     def median(self, who: str) -> float:
-        """The median time of a contestant, in seconds."""
+        """Return the median time of a contestant in seconds."""
         return statistics.median(self.seconds[who])
 
     def ratio(self, other: str) -> float:
-        """Our median over another's."""
+        """Return our median time divided by another contestant's."""
         return self.median("ours") / self.median(other)
 
 
@@ -40,8 +40,8 @@ def race(
 ) -> Line:
     """Run the contestants in turn, `warm_ups` times unmeasured, then `runs` times.
 
-    Who begins changes with each turn: what the first one leaves warm helps the second. `after`
-    undoes what a contestant did, unmeasured.
+    The order is reversed each time, because the second contestant profits from warm caches of the
+    first. `after` undoes a contestant's work and is not measured.
     """
     seconds: dict[str, list[float]] = {who: [] for who in contestants}
     turns = list(contestants.items())
@@ -60,9 +60,9 @@ def race(
 def text_table(
     title: str, lines: Sequence[Line], others: Mapping[str, str], *, digits: int = 2
 ) -> TextTable:
-    """Lines as a table; `others` maps contestants to their names, the limit is on the first.
+    """Return lines as a table; `others` maps contestants to names, `limit` is for the first.
 
-    Seconds have so many digits.
+    Seconds are printed with this many digits.
     """
     text = TextTable("line", title=title)
     for column in ("ours s", *(f"{name} s" for name in others.values())):

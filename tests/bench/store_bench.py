@@ -1,9 +1,8 @@
-"""A table in S3, on a server of this machine, read and planned without Spark beside PyIceberg:
-`python -m tests.bench.store_bench`.
+"""A table in S3 on this machine, read and planned without Spark, compared with PyIceberg.
 
-Requests are those that the server logged. Planning is of one manifest per file, with 20 ms put
-before each of the server's answers. What is cached of metadata between processes is off, as
-PyIceberg has no such cache. Of the times the best of three.
+`python -m tests.bench.store_bench`. Requests are counted in the server's log. Planning is of one
+manifest per file, with a delay of 20 ms before each answer of the server. Our metadata cache is
+off, because PyIceberg has no such cache. Times are the best of three.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _Q6_COLUMNS = ("l_extendedprice", "l_discount")
 
 
 def compare(scale_factor: float = SCALE_FACTOR) -> list[TextTable]:
-    """A row for each query, with times and requests of both."""
+    """Return a table with a row per query: times and requests of both sides."""
     found = TextTable(title=f"S3 on this machine, lineitem at scale factor {scale_factor:g}")
     for column in ("query", "here", "requests", "PyIceberg", "requests", "ratio"):
         found.add_column(column, justify="left" if column == "query" else "right")
@@ -137,7 +136,7 @@ def _best(s3: S3Server, run: Callable[[], int]) -> tuple[int, float, int]:
 
 
 def main() -> None:
-    """Print the figures."""
+    """Print the table."""
     parser = argparse.ArgumentParser(prog="tests.bench.store_bench")
     parser.add_argument("--scale-factor", type=float, default=SCALE_FACTOR)
     for table in compare(parser.parse_args().scale_factor):

@@ -1,8 +1,8 @@
-"""A table in S3, on a server of this machine, read by Spark beside the JVM connector with its own
-S3FileIO, in one session: `python -m tests.bench.store_scan_bench [--scale 1]`.
+"""Spark scans of a table in S3 on this machine, compared with the JVM connector and S3FileIO.
 
-Natively (the JVM by s3a) and portably (Python). Requests are those for data files that the server
-logged, of one run each.
+`python -m tests.bench.store_scan_bench [--scale 1]`. We read natively (the JVM uses s3a) and
+portably (Python), in one session with the connector. Requests are the requests for data files in
+the server's log, from one run of each contestant.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.support.oracle import Oracle, oracle_jars, start_oracle
 from tests.support.tpch import tpch
 
 ICEBERG = "1.12.0"
-"""The release of the JVM connector, whose S3FileIO it is."""
+"""The release of the JVM connector and of its S3FileIO."""
 MOST_NATIVE = 1.0
 MOST_PORTABLE = 2.0
 _TABLE = "bench.lineitem"
@@ -40,7 +40,7 @@ _QUERIES: Mapping[str, tuple[Callable[[DataFrame], object], Mapping[str, str]]] 
 
 
 class StoreScanBench:
-    """Lineitem in S3, written by the JVM connector, known to a catalog of either side."""
+    """Lineitem in S3, written by the JVM connector and registered in a catalog of each side."""
 
     def __init__(self, oracle: Oracle, s3: S3Server, scratch: Path, scale: float) -> None:
         self.spark = oracle.spark
@@ -64,7 +64,7 @@ class StoreScanBench:
         assert install(self.spark).is_native
 
     def _java(self, scratch: Path) -> Mapping[str, str]:
-        """Properties of the connector's catalog; its S3FileIO takes most by our names."""
+        """Return properties of the connector's catalog; S3FileIO has mostly our names."""
         return {
             "type": "jdbc",
             "uri": f"jdbc:sqlite:{scratch / 'java_s3.db'}",
@@ -82,7 +82,7 @@ class StoreScanBench:
             self.spark.conf.set(f"spark.sql.catalog.{name}.{key}", value)
 
     def contestants(self, query: str) -> Mapping[str, Callable[[], object]]:
-        """A query natively, portably and by the connector."""
+        """Return a query by contestant: natively, portably, and with the connector."""
         run, portable = _QUERIES[query]
         own = ("type", "uri", "warehouse")
         options = {
@@ -100,7 +100,7 @@ class StoreScanBench:
         }
 
     def requests(self, query: str) -> Mapping[str, float]:
-        """How often each contestant asks for a part of a data file, for each file."""
+        """Return each contestant's number of requests per data file."""
         found = {}
         for who, action in self.contestants(query).items():
             before = self.s3.requests("parquet")
@@ -111,11 +111,11 @@ class StoreScanBench:
 
 
 def compare(scale: float = 1.0, runs: int = RUNS) -> list[TextTable]:
-    """Measure everything; the table to show."""
+    """Measure everything and return the table to print."""
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as name:
         scratch = Path(name)
         with s3_server(scratch / "s3") as s3:
-            # of the same SDK the connector's, and of Netty Spark's own
+            # The AWS SDK must be the connector's, and Netty must be Spark's own.
             s3a = [jar for jar in s3a_jars() if not jar.name.startswith("netty-")]
             jars = (*oracle_jars(), aws_sdk_jar(ICEBERG), *s3a)
             path = os.pathsep.join(str(jar) for jar in jars)
@@ -132,7 +132,7 @@ def compare(scale: float = 1.0, runs: int = RUNS) -> list[TextTable]:
 
 
 def _shown(title: str, lines: list[Line], requests: Mapping[str, Mapping[str, float]]) -> TextTable:
-    """A row for each query: times, ratios to the connector, requests for each data file."""
+    """Return a row per query: times, ratios to the connector, requests per data file."""
     text = TextTable("query", title=title)
     columns = (
         "native s",
@@ -158,7 +158,7 @@ def _shown(title: str, lines: list[Line], requests: Mapping[str, Mapping[str, fl
 
 
 def main() -> None:
-    """Print the figures."""
+    """Print the table."""
     parser = argparse.ArgumentParser(prog="tests.bench.store_scan_bench")
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--runs", type=int, default=RUNS)

@@ -1,7 +1,7 @@
-"""TPC-H lineitem: our data source beside the JVM connector, in one session, in turn.
+"""TPC-H lineitem: our data source compared with the JVM connector, in turn in one session.
 
-`python -m tests.bench.tpch_bench [--scale 1]`. What counts is the ratio of the medians: both run on
-the same machine at the same time of day, each once unmeasured and then several times.
+`python -m tests.bench.tpch_bench [--scale 1]`. The result is the ratio of the medians: both
+contestants run on the same machine at the same time, once unmeasured and then several times.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tests.bench.tpch_queries import Q1_COLUMNS, Q6_COLUMNS, Q6_FILTER, full_sca
 from tests.support.oracle import Oracle, start_oracle
 from tests.support.tpch import tpch
 
-# the JVM as a user has it: tests run one that starts fast and never gets up to speed
+# The JVM with a user's default options; the tests' options start fast but limit its speed.
 JVM = {"spark.driver.extraJavaOptions": "", "spark.driver.memory": "6g"}
 FILES = 8
 
 
 def python_peak_mib(action: Callable[[], object]) -> float:
-    """The largest resident size of any Python worker of Spark while an action runs."""
+    """Return the peak resident memory in MiB of any Spark Python worker while an action runs."""
     peak = 0.0
     done = threading.Event()
 
@@ -53,13 +53,13 @@ def python_peak_mib(action: Callable[[], object]) -> float:
 
 
 class LineitemBench:
-    """The lines on one lineitem table, written by the JVM connector."""
+    """The lines on one lineitem table, which the JVM connector has written."""
 
     def __init__(self, oracle: Oracle, scratch: Path, scale: float) -> None:
         self.spark = oracle.spark
         self.scratch = scratch
         self.written = 0
-        # one source for both writers, of as many files as the table is to have
+        # One source for both writers, with as many files as the table will have.
         source = str(scratch / "lineitem")
         lineitem = self.spark.read.parquet(str(tpch(scale)["lineitem"]))
         lineitem.repartition(FILES).write.parquet(source)
@@ -71,15 +71,15 @@ class LineitemBench:
         self.path = str(oracle.warehouse / "bench" / "lineitem")
 
     def ours(self, **options: str) -> DataFrame:
-        """The table read by our data source."""
+        """Return the table as our data source reads it."""
         return self.spark.read.format("iceberg-py").options(**options).load(self.path)
 
     def jvm(self) -> DataFrame:
-        """The table read by the JVM connector."""
+        """Return the table as the JVM connector reads it."""
         return self.spark.table("java_hadoop.bench.lineitem")
 
     def lines(self, runs: int) -> list[Line]:
-        """Every line, measured."""
+        """Measure every line."""
         return [
             race(
                 "Q1, projected",
@@ -121,7 +121,7 @@ class LineitemBench:
         self.source.writeTo(f"java_hadoop.bench.w{self.written}").using("iceberg").create()
 
     def worker_memory(self) -> dict[str, float]:
-        """Largest Python worker of a full scan and of an append, in MiB."""
+        """Return the peak memory in MiB of a Python worker in a full scan and in an append."""
         return {
             "full scan": python_peak_mib(lambda: full_scan(self.ours())),
             "append": python_peak_mib(self.append_ours),
@@ -129,7 +129,7 @@ class LineitemBench:
 
 
 def compare(scale: float = 1.0, runs: int = RUNS) -> list[TextTable]:
-    """Measure everything; the tables to show."""
+    """Measure everything and return the tables to print."""
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as scratch:
         oracle = start_oracle(Path(scratch), JVM)
         try:

@@ -1,4 +1,4 @@
-"""The queries of the benchmarks, over DataFrames of TPC-H tables."""
+"""The queries of the benches, on DataFrames of TPC-H tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Q6_FILTER = (
 
 
 def q1(lineitem: DataFrame) -> object:
-    """TPC-H query 1."""
+    """Run TPC-H query 1."""
     return lineitem.sparkSession.sql(
         """
         SELECT l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice),
@@ -28,7 +28,7 @@ def q1(lineitem: DataFrame) -> object:
 
 
 def q3(lineitem: DataFrame, orders: DataFrame, customer: DataFrame) -> object:
-    """TPC-H query 3: a join of three tables."""
+    """Run TPC-H query 3, a join of three tables."""
     return lineitem.sparkSession.sql(
         """
         SELECT l_orderkey, sum(l_extendedprice * (1 - l_discount)) AS revenue, o_orderdate,
@@ -46,20 +46,20 @@ def q3(lineitem: DataFrame, orders: DataFrame, customer: DataFrame) -> object:
 
 
 def q6(lineitem: DataFrame) -> object:
-    """TPC-H query 6."""
+    """Run TPC-H query 6."""
     return lineitem.where(Q6_FILTER).selectExpr("sum(l_extendedprice * l_discount)").collect()
 
 
 def full_scan(frame: DataFrame) -> None:
-    """Every column of every row, handed to nobody."""
+    """Read every column of every row and discard the rows."""
     frame.write.format("noop").mode("overwrite").save()
 
 
 def row_count(frame: DataFrame) -> object:
-    """How many rows there are."""
+    """Count the rows."""
     return frame.selectExpr("count(*)").collect()
 
 
 def point_lookup(lineitem: DataFrame) -> object:
-    """The rows of one order."""
+    """Read the rows of one order."""
     return lineitem.where("l_orderkey = 3000001").collect()

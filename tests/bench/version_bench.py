@@ -1,7 +1,7 @@
-"""Version 4, with root manifests, beside version 3: commits of one row, and planning.
+"""Version 4, with root manifests, compared with version 3: one-row commits and planning.
 
-`python -m tests.bench.version_bench`. Without Spark: what a commit writes and how scans are planned
-is Python's in both.
+`python -m tests.bench.version_bench`. Spark is not needed, because Python writes commits and plans
+scans in both versions.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ AGAIN = 7
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A figure of version 4 and what it is compared with; `limit` is on their ratio."""
+    """A figure of version 4 and the figure to compare with; `limit` is for their ratio."""
 
     name: str
     ours: float
@@ -64,7 +64,7 @@ class Figure:
 
 @contextmanager
 def catalog() -> Iterator[TableCatalog]:
-    """A catalog in a database of its own."""
+    """Yield a new catalog with its own database."""
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as folder:
         uri = f"sqlite:///{folder}/catalog.db"
         found = load_catalog("bench", type="sql", uri=uri, warehouse=f"file:{folder}/warehouse")
@@ -73,28 +73,28 @@ def catalog() -> Iterator[TableCatalog]:
 
 
 def new_table(lake: TableCatalog, version: int, **properties: str) -> Table:
-    """An empty table of that version."""
+    """Create an empty table of this format version."""
     number = len(lake.list_tables("db"))
     said = {"format-version": str(version), **properties}
     return lake.create_table(f"db.t{number}", COLUMNS, properties=said)
 
 
 def metadata_files(table: Table) -> dict[str, int]:
-    """The files of a table's metadata by name, with their sizes, table metadata left out."""
+    """Return names and sizes of a table's metadata files, without the table metadata JSON."""
     folder = Path(table.location.removeprefix("file:")) / "metadata"
     files = (f for f in folder.iterdir() if not f.name.endswith(".json"))
     return {f.name: f.stat().st_size for f in files}
 
 
 def files_of_an_append(lake: TableCatalog) -> Figure:
-    """How many files a commit of one row writes besides its data file."""
+    """Compare the number of files that a one-row commit writes besides its data file."""
     counts = {}
     for version in (3, 4):
         table = new_table(lake, version)
         table.append(ROW)
         before = len(metadata_files(table))
         table.append(ROW)
-        # and the table's metadata
+        # plus one for the table metadata
         counts[version] = len(metadata_files(table)) - before + 1
     return Figure(
         name="files written by an append of one row, data apart",
@@ -106,7 +106,7 @@ def files_of_an_append(lake: TableCatalog) -> Figure:
 
 
 def bytes_of_commits(lake: TableCatalog, commits: int) -> Iterator[Figure]:
-    """What commits of one row write on average: manifests, their lists and roots."""
+    """Compare the mean bytes per one-row commit: manifests, manifest lists and root manifests."""
     of = {
         name: new_table(lake, version, **properties)
         for name, version, properties in (
@@ -130,7 +130,7 @@ def bytes_of_commits(lake: TableCatalog, commits: int) -> Iterator[Figure]:
 
 
 def appends(lake: TableCatalog, count: int) -> Line:
-    """The time of appends of one row, each to a new table."""
+    """Measure one-row appends, each run to a new table."""
 
     def append(version: int) -> Callable[[], None]:
         def run() -> None:
@@ -146,7 +146,7 @@ def appends(lake: TableCatalog, count: int) -> Line:
 
 
 def many_leaves(lake: TableCatalog, version: int, leaves: int) -> Table:
-    """A table of that many manifests of one file each; the files do not exist."""
+    """Create a table of `leaves` manifests with one nonexistent data file each."""
     small = {"commit.manifest.target-size-bytes": "1", **NOT_MERGED}
     table = new_table(lake, version, **small)
     files = tuple(
@@ -165,7 +165,7 @@ def many_leaves(lake: TableCatalog, version: int, leaves: int) -> Table:
 
 
 def deletes_of_one_row(lake: TableCatalog, leaves: int) -> tuple[Figure, Line]:
-    """How many leaves a deletion of one row writes or drops, and how long it takes."""
+    """Compare how many leaves a delete of one row writes or drops, and its time."""
     tables = {"ours": many_leaves(lake, 4, leaves), "3": many_leaves(lake, 3, leaves)}
     touched, rows = dict.fromkeys(tables, 0), Counter[str]()
 
@@ -207,8 +207,8 @@ def deletes_of_one_row(lake: TableCatalog, leaves: int) -> tuple[Figure, Line]:
 
 
 def measure_planning(location: str) -> None:
-    """In a process of its own: plan a table, and print seconds as JSON."""
-    # not part of a plan, and the same for all forms
+    """Plan a table in this new process, and print the seconds as JSON."""
+    # Imports are not part of a plan, and are the same for all forms.
     from tests.bench.plan_bench import load_ours  # noqa: PLC0415
 
     plan = load_ours()
@@ -223,7 +223,7 @@ def measure_planning(location: str) -> None:
 
 
 def planning(files: int, runs: int = 5) -> list[Figure]:
-    """Planning of all files, by what their manifests are; a plan in a process of its own."""
+    """Compare planning all files for each form of manifests; each plan runs in a new process."""
     found: dict[str, dict[str, list[float]]] = {f: {"cold": [], "warm": []} for f in FORMS}
     for _ in range(runs):
         for form in FORMS:
@@ -257,7 +257,7 @@ def planning(files: int, runs: int = 5) -> list[Figure]:
 
 
 def compare(scale: float = 1) -> list[TextTable]:
-    """All figures; `scale` makes tables and histories smaller."""
+    """Return all figures; a smaller `scale` makes tables and histories smaller."""
     logging.getLogger("iceberg_pyspark").setLevel(logging.ERROR)
     text = TextTable("line", title="version 4, with root manifests, beside version 3")
     for column in ("4", "beside", "ratio", "at most"):

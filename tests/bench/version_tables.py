@@ -1,5 +1,7 @@
-"""The table of `plan_table.py` in three forms: with Avro leaves, with Parquet leaves below a root
-manifest, and with vectors of ten of these leaves.
+"""The table of `plan_table.py` in three forms of manifests.
+
+The forms are: Avro manifests; Parquet leaves below a root manifest; and the same with manifest
+deletion vectors of ten of the leaves.
 """
 
 from __future__ import annotations
@@ -30,18 +32,19 @@ _VECTORS = 10
 
 
 def one_more() -> str:
-    """A small table in all its forms' formats, which makes a process ready to plan."""
+    """Create small tables in the forms `avro` and `root`; return the location of `root`."""
     table_of_form("avro", _SMALL, _SMALL)
     return table_of_form("root", _SMALL, _SMALL)
 
 
 def table_of_form(form: str, files: int, per_manifest: int) -> str:
-    """The location of the metadata of such a table, which is kept between runs."""
+    """Return the metadata location of such a table, which is kept between runs."""
     name = f"iceberg-pyspark-version-bench-{form}-{files}-{per_manifest}"
     folder = Path(tempfile.gettempdir()) / name
     location = folder / "metadata" / "00000-bench.metadata.json"
     if not location.exists():
-        # made under another name, so that a run that was broken off leaves no half table
+        # Use another name until the table is complete, so that an aborted run leaves no partial
+        # table.
         making = Path(tempfile.mkdtemp(dir=folder.parent))
         io = LocalFileIO()
         make_table(io, str(making), str(folder), files, per_manifest, in_order=False)

@@ -1,7 +1,7 @@
-"""Sixteen writers of one table with no property set: how long an append waits for the others.
+"""Sixteen writers of one table with default properties: how long an append waits for others.
 
-`python -m tests.bench.writer_bench`. Every append is a commit of its own; limits are on the slowest
-of all.
+`python -m tests.bench.writer_bench`. Every append is a separate commit; the limit applies to the
+slowest append of all.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LIMIT_S = 10
 
 
 def compare(appends: int = APPENDS) -> list[TextTable]:
-    """A row for each kind of catalog and of writers."""
+    """Return a table with a row for each kind of catalog and of writers."""
     found = TextTable(title=f"{WRITERS} writers x {appends} appends, one table, default properties")
     for column in ("catalog", "writers", "acknowledged", "in all", "median", "slowest", "limit"):
         found.add_column(column, justify="left" if column in ("catalog", "writers") else "right")

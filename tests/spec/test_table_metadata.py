@@ -1,4 +1,4 @@
-"""Appendix C and E: metadata JSON of three versions (docs/conformance.md 59, 83-87, 90)."""
+"""Appendix C and E: metadata JSON of three format versions (docs/conformance.md 59, 83-87, 90)."""
 
 import json
 import pickle
@@ -24,7 +24,7 @@ PARTITION = {"name": "x", "transform": "identity", "source-id": 1, "field-id": 1
 
 
 def v1() -> dict[str, Any]:
-    """The least a v1 file holds."""
+    """Return the smallest valid v1 metadata."""
     return {
         "format-version": 1,
         "location": "s3://bucket/t",
@@ -225,7 +225,7 @@ def test_every_truncation_of_a_metadata_file_is_a_typed_error() -> None:
 
 
 def with_default(type_: Any, default: Any) -> dict[str, Any]:
-    """A v3 file with a column of that type and write default."""
+    """Return v3 metadata with a column of this type and this write default."""
     data = {**v2(), "format-version": 3, "next-row-id": 0, "last-column-id": 9}
     column = {"id": 2, "name": "n", "required": False, "type": type_, "write-default": default}
     data["schemas"][1]["fields"].append(column)
@@ -305,7 +305,7 @@ def test_a_wrong_default_is_named(type_: Any, default: Any) -> None:
 
 
 def marked(value: Any, known_maps: tuple[str, ...] = ("properties", "summary")) -> Any:
-    """The JSON with a key of the future in every object but those of any keys."""
+    """Add an unknown key to every JSON object except maps with arbitrary keys."""
     if isinstance(value, list):
         return [marked(v) for v in value]
     if not isinstance(value, dict):
@@ -318,7 +318,7 @@ def marked(value: Any, known_maps: tuple[str, ...] = ("properties", "summary")) 
 
 
 def v3_of_everything() -> dict[str, Any]:
-    """A file that has every kind of object."""
+    """Return v3 metadata that contains every kind of object."""
     data = {**v2(), "format-version": 3, "next-row-id": 7, "last-column-id": 20}
     element = {"type": "struct", "fields": [{**FIELD, "id": 11}]}
     structs = {**INTS, "element-id": 10, "element": element}
@@ -343,7 +343,7 @@ def v3_of_everything() -> dict[str, Any]:
 
 
 def objects_in(value: Any) -> int:
-    """How many objects JSON has, values of a future key and free maps left out."""
+    """Count the objects in JSON, without maps with arbitrary keys and values of unknown keys."""
     if isinstance(value, list):
         return sum(map(objects_in, value))
     if not isinstance(value, dict):
@@ -360,10 +360,10 @@ def test_keys_of_the_future_stay_in_their_objects(data: dict[str, Any]) -> None:
     with_keys = marked(plain)
     with_keys["refs"] = {name: marked(ref) for name, ref in refs.items()}
     text = json.dumps(with_keys)
-    assert text.count('"x-future"') == objects_in(plain) - 1  # the object of the references
+    assert text.count('"x-future"') == objects_in(plain) - 1  # the map of refs has no unknown key
     metadata = metadata_from_json(with_keys)
     assert metadata_to_json(metadata) == with_keys
-    # such keys are no part of what metadata is compared by; encryption keys are as they stand
+    # Unknown keys are no part of the comparison of metadata; encryption keys are compared as JSON.
     without = replace(metadata, encryption_keys=metadata_from_json(plain).encryption_keys)
     assert without == metadata_from_json(plain)
     assert pickle.loads(pickle.dumps(metadata)).unknown == metadata.unknown

@@ -1,4 +1,4 @@
-"""One server of each kind for the tests of this folder."""
+"""Session-wide servers, one of each kind, for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def toxic_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy
 
 @pytest.fixture(scope="session")
 def proxy(toxic_server: Toxiproxy, s3: S3Server) -> Proxy:
-    """A way to the S3 server that a test can spoil."""
+    """Return a proxy in front of the S3 server that a test can disturb."""
     return toxic_server.proxy("s3", s3.endpoint)

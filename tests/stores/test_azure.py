@@ -1,4 +1,4 @@
-"""Azure: the contracts of files and of the folder catalog."""
+"""Azure: the file and folder catalog contracts."""
 
 from __future__ import annotations
 

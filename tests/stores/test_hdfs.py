@@ -1,4 +1,4 @@
-"""HDFS: the contracts of files and of the folder catalog, and many writers of one table."""
+"""HDFS: the file and folder catalog contracts, and many writers of one table."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_exclusive_create_leaves_no_other_file(hdfs: HdfsServer, folder: str)
     store.write_bytes(f"{folder}/hint", b"2")
     names = sorted(f.location.rpartition("/")[2] for f in store.list_files(folder))
     assert names == ["hint", "v1"]
-    # a task has it too
+    # A task gets the store by pickle.
     assert pickle.loads(pickle.dumps(store)).read_bytes(f"{folder}/v1") == b"1"
 
 
@@ -84,7 +84,7 @@ def test_a_table_without_spark(folder: str) -> None:
 
 
 def write_rows(properties: Mapping[str, str], worker: int) -> int:
-    """Append in a process of its own; how many appends were acknowledged."""
+    """Append in this new process; return the number of acknowledged appends."""
     return len(append_rows(FilesystemCatalog("lake", properties), worker, APPENDS))
 
 

@@ -1,4 +1,4 @@
-"""The contract of catalogs for those whose warehouse is a bucket of S3."""
+"""The catalog contract for catalogs whose warehouse is an S3 bucket."""
 
 from __future__ import annotations
 

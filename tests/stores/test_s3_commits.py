@@ -1,4 +1,4 @@
-"""Commits to folder tables in S3: many writers at once, and acknowledgements that are lost."""
+"""Commits to folder tables in S3: many concurrent writers, and lost acknowledgements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ APPENDS = int(os.environ.get("ICEBERG_COMMITS", "3"))
 
 
 def write_rows(properties: Mapping[str, str], worker: int) -> int:
-    """Append in a process of its own; how many appends were acknowledged."""
+    """Append in this new process; return the number of acknowledged appends."""
     return len(append_rows(FilesystemCatalog("lake", properties), worker, APPENDS))
 
 
@@ -69,7 +69,7 @@ def test_every_acknowledged_append_of_many_processes_is_there_once(
 
 
 class LossyCreate(HookedFileIO):
-    """Files are created through a proxy that spoils one exchange; all else reaches the store."""
+    """A store that creates files through a proxy that disturbs one exchange; all else is direct."""
 
     def __init__(
         self, io: FileIO, lossy: FileIO, spoil: Callable[[], AbstractContextManager[None]]
@@ -78,7 +78,7 @@ class LossyCreate(HookedFileIO):
         self._lossy = lossy
         self._spoil = spoil
         self.blind = False
-        """Whether the store cannot be asked after the create."""
+        """Whether the store cannot be read after the create."""
         self.lost = 0
 
     def _look(self, name: str, location: str, _moment: str) -> None:
@@ -98,7 +98,7 @@ class LossyCreate(HookedFileIO):
 def lossy(s3: S3Server, proxy: Proxy, properties: dict[str, str], table: Table) -> LossyCreate:
     through = {**s3.properties(proxy.endpoint), "s3.retry.num-retries": "1"}
     io = ObjectStoreFileIO(through)
-    # so that the exchange that is spoiled is the commit's, and not the proof of the condition
+    # Prove the store's conditional put now, so that the disturbed exchange is the commit's.
     io.create_exclusive(f"{properties['warehouse']}/proof", b"")
 
     def lose_the_answer() -> AbstractContextManager[None]:
@@ -135,7 +135,7 @@ def test_a_commit_that_cannot_be_looked_up_is_unknown_and_keeps_its_files(
 def test_a_commit_that_never_arrived_is_unknown_and_keeps_its_files(
     properties: dict[str, str], lossy: LossyCreate, proxy: Proxy
 ) -> None:
-    """The store says that the file is not there, which a request under way may yet change."""
+    """The store reports that the file does not exist, but a delayed request may still create it."""
     lossy._spoil = lambda: proxy.toxic("limit_data", "upstream", bytes=10)
     table = events(properties, lossy)
     before = set(data_files(table))
@@ -144,7 +144,7 @@ def test_a_commit_that_never_arrived_is_unknown_and_keeps_its_files(
     assert lossy.lost == 1
     assert ids(events(properties)) == []
     assert len(set(data_files(table)) - before) == 1
-    # who tries again on what is there loses nothing
+    # A writer that tries again on the current state loses nothing.
     events(properties).append(ROW)
     assert ids(events(properties)) == [7]
 
@@ -162,5 +162,5 @@ def test_small_files_are_read_by_one_request_each_and_in_order(
     in_order = [id_ for batch in scan.to_batches() for id_ in batch["id"].to_pylist()]
     before = s3.requests()
     assert scan.to_arrow()["id"].to_pylist() == in_order
-    # manifests are in the cache by now
+    # Manifests are in the cache by now.
     assert s3.requests() - before == Counter({"GetObject": 12})

@@ -1,4 +1,4 @@
-"""Files in S3: the contract of `FileIO`, requests, uploads, and stores that no table may use."""
+"""Files in S3: the `FileIO` contract, request counts, uploads, and stores unfit for tables."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_an_upload_that_is_given_up_leaves_nothing(s3: S3Server, bucket: str, si
 
 
 def test_columns_are_read_in_few_requests(s3: S3Server, bucket: str) -> None:
-    """One for the footer, and one for all columns of a row group that lie close to each other."""
+    """One request reads the footer, and one reads all close columns of a row group."""
     store = open_storage(f"s3://{bucket}", s3.properties())
     location = f"s3://{bucket}/{uuid.uuid4()}/f.parquet"
     rows = pa.table({f"c{n}": np.random.default_rng(n).random(100_000) for n in range(8)})

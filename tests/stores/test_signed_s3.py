@@ -1,4 +1,4 @@
-"""Tables in S3 whose requests a catalog's server signs, on a real store."""
+"""Tables in a real S3 store whose requests the catalog's server signs."""
 
 from __future__ import annotations
 
