@@ -1,4 +1,4 @@
-"""docker-compose.yml, as far as it can be held to something without docker."""
+"""Checks of docker-compose.yml that are possible without docker."""
 
 from __future__ import annotations
 

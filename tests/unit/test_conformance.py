@@ -1,4 +1,4 @@
-"""The list of rules that comments and tests cite by number."""
+"""The list of rules whose numbers comments and tests cite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The doctor where there is no Spark at all."""
+"""The doctor in an environment without Spark."""
 
 from __future__ import annotations
 

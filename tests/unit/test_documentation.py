@@ -1,4 +1,4 @@
-"""What README.md and the pages of docs/ name is there, and what is written from code is current."""
+"""Everything that README.md and docs/ name exists, and generated pages are current."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _BLOCK = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 TEXT = {page: page.read_text(encoding="utf-8") for page in PAGES}
 PROSE = {page: _BLOCK.sub("", text) for page, text in TEXT.items()}
 IN_BACKTICKS = {page: set(re.findall(r"`([^`\n]+)`", text)) for page, text in PROSE.items()}
-SHOWN_BY_USE = {"path", "paths", "table"}  # what load() and save() set
+SHOWN_BY_USE = {"path", "paths", "table"}  # set by load() and save()
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
 
-# --- written from code ----------------------------------------------------------------------------
+# --- generated pages ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", reference_pages.pages(), ids=name_of)
@@ -52,7 +52,8 @@ def test_every_option_is_named(parse: object, page: str) -> None:
     assert len(known) > 10
     named = {
         word.lower()
-        for name in {page, "read-options.md"}  # it has those of both
+        # This page lists the options of both reads and writes.
+        for name in {page, "read-options.md"}
         for word in IN_BACKTICKS[DOCS / "reference" / name]
     }
     assert not set(known) - SHOWN_BY_USE - named
@@ -77,7 +78,7 @@ def test_a_name_that_takes_two_lines_of_the_results_is_one() -> None:
     assert dict(zip(header, cells, strict=True))["ours/JVM"] == "0.50"
 
 
-# --- what pages name ------------------------------------------------------------------------------
+# --- names in pages -------------------------------------------------------------------------------
 
 
 def test_readme_is_short() -> None:
@@ -134,7 +135,7 @@ def test_every_page_is_in_the_site_and_in_readme() -> None:
 
 @every_page
 def test_session_settings_and_properties_exist(page: Path) -> None:
-    """Dotted names of Iceberg's, in any page: a misspelt one would send its reader nowhere."""
+    """Names with dots of Iceberg's settings, on any page: a misspelt name would mislead readers."""
     code = code_text()
     for word in IN_BACKTICKS[page]:
         setting = re.fullmatch(r"spark\.sql\.iceberg\.([a-z][\w.-]+)", word)
@@ -176,7 +177,7 @@ def test_messages_it_explains_are_in_the_code() -> None:
 
 @cache
 def code_text() -> str:
-    """Every text of the package's Python, what f-strings leave open as one blank, and its Java."""
+    """Return all texts in the package's Python, with f-string fields as NUL, and its Java."""
     package = ROOT / "iceberg_pyspark"
     texts = []
     for file in package.rglob("*.py"):

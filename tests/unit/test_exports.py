@@ -1,4 +1,4 @@
-"""The names of the top package, and what a type checker says of a program that uses them."""
+"""The names of the top package, and the findings of a type checker for programs that use them."""
 
 from __future__ import annotations
 
@@ -58,9 +58,10 @@ create(ice.load_catalog("local", type="sql", uri="sqlite:///catalog.db", warehou
 
 
 def check(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
-    """What `mypy --strict` says of a user's program where the package is installed.
+    """Run `mypy --strict` on a user's program with the package installed.
 
-    Errors of installed packages are not a user's: of this checkout they are not asked for either.
+    Errors inside installed packages do not concern users, so errors in this checkout are silenced
+    too.
     """
     file = folder / "program.py"
     file.write_text(program, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What importing the package brings along, and how its parts name each other."""
+"""The modules that importing the package loads, and the imports among its parts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_package_imports_where_pyspark_is_absent() -> None:
     ],
 )
 def test_what_travels_to_executors_needs_no_more_there(module: str) -> None:
-    """Functions of these modules are pickled by name; executors may lack what the driver has."""
+    """Functions of these modules are pickled by name; executors may lack packages of the driver."""
     foreign = {"msgspec", "sqlglot", "datafusion", "sqlalchemy"}
     assert foreign.isdisjoint(loaded_after(f"import iceberg_pyspark.spark.{module}"))
 
@@ -71,7 +71,7 @@ def test_nothing_inside_imports_the_top_package() -> None:
 
 
 def test_files_that_texts_name_are_there() -> None:
-    """By their path in the repository, in the package, or beside the file that names them."""
+    """Each file name is a path in the repository, in the package, or beside the naming file."""
     absent_files = set()
     for file in (*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.java")):
         for name in re.findall(
@@ -87,5 +87,5 @@ def test_files_that_texts_name_are_there() -> None:
 
 
 def is_module(name: str) -> bool:
-    """Tell whether the package has a module of this name, which may be imported from it."""
+    """Return whether the package has a module of this name, which may be imported from it."""
     return (PACKAGE / name).is_dir() or (PACKAGE / f"{name}.py").is_file()

@@ -1,7 +1,7 @@
-"""The kernel opens no file and takes no clock or random number, where an import does not show it.
+"""The kernel opens no files and uses no clock or random numbers, even where no import shows it.
 
-Which modules the kernel may import at all is a contract of import-linter in pyproject.toml; this
-looks at calls of builtins and at the few impure functions of modules that it may import.
+A contract of import-linter in pyproject.toml restricts the kernel's imports; this test checks calls
+of builtins and the few impure functions of allowed modules.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ IMPURE = {
 
 
 def impure_names(source: str) -> Iterator[tuple[int, str]]:
-    """Yield line and full name of each impure function that a module names, called or not."""
+    """Yield line and full name of each impure function that a module mentions, called or not."""
     tree = ast.parse(source)
     imported = {}
     for node in ast.walk(tree):

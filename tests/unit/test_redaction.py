@@ -1,4 +1,4 @@
-"""Each form of a secret is searched for after it was shown."""
+"""Every form of a secret is shown and then searched for."""
 
 from __future__ import annotations
 

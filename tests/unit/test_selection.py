@@ -1,4 +1,4 @@
-"""Which cases `make test` runs."""
+"""The cases that `make test` runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of a test has its port to itself, and a stranger on it is not taken for the server."""
+"""A test server has a port of its own, and another process on the port is not taken for it."""
 
 from __future__ import annotations
 

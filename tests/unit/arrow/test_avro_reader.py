@@ -1,4 +1,4 @@
-"""Avro data files: every shape Iceberg gives a type in Avro, codecs, and damage."""
+"""Avro data files: every Avro form of each Iceberg type, codecs, and damaged files."""
 
 from __future__ import annotations
 

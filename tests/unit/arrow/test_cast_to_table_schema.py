@@ -1,4 +1,4 @@
-"""Incoming rows are brought to the table's schema by name, or refused saying why."""
+"""Incoming rows are cast to the table's schema by name, or refused with a reason."""
 
 from __future__ import annotations
 

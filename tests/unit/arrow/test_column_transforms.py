@@ -1,4 +1,4 @@
-"""A transform over a column gives what the transform of each value gives (Appendix B)."""
+"""A transform of a column equals the transform of each of its values (Appendix B)."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def transformed(transform: Transform, source: Type, values: list[Any]) -> list[A
 
 
 def exact(value: Any) -> Any:
-    """A value that compares floats by their bits and all NaNs as one."""
+    """Return a form of the value that compares floats by bits and treats all NaNs as equal."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else struct.pack("<d", value)
     return value
 
 
 def is_representable(type_: Type, value: Any) -> bool:
-    """Whether a result is a value of its type: truncating the least int is not."""
+    """Return whether a result is a value of its type; truncating the smallest int is not."""
     if value is None:
         return True
     if isinstance(type_, DecimalType):
@@ -103,7 +103,7 @@ def test_column_equals_value_by_value(data: st.DataObject) -> None:
     expected = [apply_transform(transform, source, v) for v in values]
     result = result_type(transform, source)
     if not all(is_representable(result, v) for v in expected):
-        # docs/conformance.md 53: never a wrapped value
+        # docs/conformance.md 53: an overflow must never wrap around.
         with pytest.raises(InvalidRequestError):
             transformed(transform, source, values)
         return

@@ -24,7 +24,7 @@ def columns_of(types: list[PrimitiveType], rows: list[tuple[Any, ...]]) -> list[
 
 
 def identity(value: Any) -> Any:
-    """What makes a value the same as another: bits for floats, all NaNs one."""
+    """Return a key that is equal for equal values: the bits of a float, one key for all NaNs."""
     if isinstance(value, float):
         return "nan" if value != value else struct.pack("<d", value)
     return value

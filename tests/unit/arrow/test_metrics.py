@@ -1,4 +1,4 @@
-"""Metrics of written files equal what counting the rows gives."""
+"""Metrics of written files equal the metrics counted from the rows."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def bounds_of(type_: PrimitiveType, *groups: list[Any], mode: str = "truncate(16
 
 
 def total_order(value: Any) -> Any:
-    """-0.0 before 0.0; everything else as Python orders it."""
+    """Return a sort key with -0.0 before 0.0 and the order of Python otherwise."""
     return (value, math.copysign(1, value)) if isinstance(value, float) else value
 
 
@@ -108,7 +108,7 @@ def test_metrics_equal_those_counted_from_the_rows(data: st.DataObject) -> None:
     if isinstance(type_, UUIDType) and not may_bound_uuids(low, high):
         assert metrics["lower_bounds"] == metrics["upper_bounds"] == {}
         return
-    # one kind of zero alone may be bounded by both
+    # Zeros of one sign may be bounded by both zeros.
     low, high = (-0.0 if low == 0 else low, 0.0 if high == 0 else high) if is_float else (low, high)
     assert metrics["lower_bounds"] == {1: value_to_bytes(type_, low)}
     assert metrics["upper_bounds"] == {1: value_to_bytes(type_, high)}
@@ -134,7 +134,7 @@ def test_truncated_bounds_enclose_every_value(data: st.DataObject) -> None:
         assert len(low.decode()) <= 2
         assert high is None or len(high.decode()) <= 2
     elif isinstance(type_, UUIDType | FixedType):
-        # a cut value would be none of that type
+        # A truncated value would not be a value of the type.
         assert (low, high) == (min(present), max(present))
     else:
         assert len(low) <= 2
@@ -305,7 +305,7 @@ def test_nan_below_a_null_struct_is_not_counted() -> None:
 
 def test_metrics_agree_with_those_of_pyiceberg() -> None:
     fields = [a_field(i, f"c{i}", t) for i, t in enumerate(PRIMITIVE_TYPES, start=1)]
-    # PyIceberg has no bounds of nanoseconds
+    # PyIceberg writes no bounds for nanosecond types.
     shared_fields = [f for f in fields if "_ns" not in str(f.type)]
     schema = Schema(fields=tuple(shared_fields))
     low_high: dict[str, tuple[Any, Any]] = {

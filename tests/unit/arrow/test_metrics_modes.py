@@ -1,4 +1,4 @@
-"""Which column gets which metrics, by the `write.metadata.metrics.*` properties."""
+"""The metrics modes of columns, as set by the `write.metadata.metrics.*` properties."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_column_of_its_own_mode_and_a_default() -> None:
 def test_only_the_first_columns_have_the_inferred_default_outer_ones_first() -> None:
     limit = {"write.metadata.metrics.max-inferred-column-defaults": "3"}
     assert metrics_modes(SCHEMA, limit) == {1: DEFAULT, 8: DEFAULT, 3: DEFAULT, 5: NONE, 7: NONE}
-    # a default that is set holds for all columns
+    # An explicit default applies to all columns.
     chosen = {**limit, "write.metadata.metrics.default": "full"}
     assert set(metrics_modes(SCHEMA, chosen).values()) == {MetricsMode("full")}
 

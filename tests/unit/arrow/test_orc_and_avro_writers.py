@@ -1,4 +1,4 @@
-"""What ORC and Avro files are made like, and what cannot be written to them."""
+"""The form of written ORC and Avro files, and the values that they cannot hold."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def write(
 
 
 def nothing(schema: Schema) -> pa.Table:
-    """One row of nulls."""
+    """Return one row of nulls."""
     return pa.table({f.name: pa.nulls(1) for f in schema.fields})
 
 

@@ -1,4 +1,4 @@
-"""ORC data files: field ids from attributes, whole columns, positions through stripes."""
+"""ORC data files: field ids in type attributes, whole columns, row positions across stripes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of our Parquet files have checksums, and a flipped bit is found by them alone."""
+"""Pages of our Parquet files have checksums, and only the checksums reveal a flipped bit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def data_file(folder: Path) -> Path:
 
 
 def flip(path: Path) -> None:
-    """Change a bit of the value in its page, which is the first place where it is."""
+    """Flip a bit of the value at its first place in the file, which is its page."""
     data = bytearray(path.read_bytes())
     data[data.index(VALUE.to_bytes(8, "little"))] ^= 1
     path.write_bytes(bytes(data))

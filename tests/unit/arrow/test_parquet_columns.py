@@ -1,4 +1,4 @@
-"""What properties say of single columns is what their files are like."""
+"""Table properties for single columns take effect in Parquet files."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_bloom_filters_have_the_size_asked_for() -> None:
     for name in NAMES:
         properties = {f"{enabled}{name}": "true", "write.parquet.bloom-filter-max-bytes": "1024"}
         sizes[name] = write(properties)[0].file_size_in_bytes - PLAIN
-    # two values need no filter, and a filter of few values is folded
+    # Two values need no filter, and a filter with few values is folded.
     assert sizes.pop("b") == 0
     assert 0 < sizes.pop("m.key") < 100
     assert all(1024 <= size < 1124 for size in sizes.values()), sizes

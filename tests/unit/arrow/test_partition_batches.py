@@ -1,4 +1,4 @@
-"""Batches are split into one piece per partition tuple."""
+"""A batch is split into one piece per partition tuple."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rebuilding nested arrays: slices, offsets that do not start at 0, names that were swapped."""
+"""Rebuilding nested arrays: slices, offsets that do not start at 0, swapped names."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from tests.support.scan_tasks import optional, schema_of
 
 
 def converted(before: NestedField, after: NestedField, array: pa.Array) -> pa.Array:
-    """A column read with one type, made the other."""
+    """Return a column that is read with the type of `before` and converted to `after`."""
     file_fields = resolve_file_fields(
         to_arrow_schema(schema_of(before), field_ids=True), None, "f.parquet"
     )
@@ -100,7 +100,7 @@ def test_slices_convert_like_whole_arrays(rows: list[Any], start: int, length: i
 
 
 def test_two_fields_that_swapped_their_names_keep_their_values() -> None:
-    """The Arrow types before and after are equal: only ids tell."""
+    """The Arrow types before and after are equal, so only field ids distinguish the fields."""
     a, b = optional(2, "a", StringType()), optional(3, "b", StringType())
     swapped = StructType((optional(3, "a", StringType()), optional(2, "b", StringType())))
     array = pa.array([{"a": "1", "b": "2"}])

@@ -1,4 +1,4 @@
-"""Deleted rows stay away. Numbers are lines of `docs/conformance.md`."""
+"""Deleted rows are not returned. Numbers are lines of `docs/conformance.md`."""
 
 import uuid
 from collections.abc import Iterable

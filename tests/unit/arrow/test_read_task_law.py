@@ -1,4 +1,4 @@
-"""Reading a task is what a naive model of rows, deletes, filters and evolution says."""
+"""Reading a task agrees with a naive model of rows, deletes, filters and schema evolution."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +27,7 @@ A = optional(1, "a", IntegerType())
 B = optional(2, "b", StringType())
 S = optional(3, "s", StructType((optional(4, "x", IntegerType()), optional(5, "y", StringType()))))
 BEFORE = schema_of(A, B, S)
-# renamed, promoted, reordered, dropped and added at two levels
+# fields renamed, promoted, reordered, dropped and added at two levels
 AFTER = schema_of(
     optional(
         3,
@@ -52,7 +52,7 @@ rows = st.lists(
 
 @dataclass(frozen=True)
 class Case:
-    """What a file holds, what is deleted from it, and how it is read."""
+    """The rows of a file, the deletes that apply to the file, and the way it is read."""
 
     rows: list[dict[str, Any]]
     row_group_size: int

@@ -1,4 +1,4 @@
-"""Metadata columns beside the rows. Numbers are lines of `docs/conformance.md`."""
+"""Metadata columns of rows. Numbers are lines of `docs/conformance.md`."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Columns of a file as the projection asks for them. Numbers are lines of `docs/conformance.md`."""
+"""Projection of a file's columns. Numbers are lines of `docs/conformance.md`."""
 
 import datetime as dt
 from dataclasses import replace
@@ -61,7 +61,7 @@ MAP = pa.map_(pa.string(), pa.int64())
 
 
 def stored(table: pa.Table, *ids: int) -> pa.Table:
-    """The table with those field ids on its top-level columns."""
+    """Return the table with these field ids on its top-level columns."""
     fields = [
         f.with_metadata({b"PARQUET:field_id": str(i).encode()})
         for f, i in zip(table.schema, ids, strict=True)
@@ -72,7 +72,7 @@ def stored(table: pa.Table, *ids: int) -> pa.Table:
 def evolved(
     before: Schema, rows: list[dict[str, Any]], after: Schema, **options: Any
 ) -> list[dict[str, Any]]:
-    """Rows written with one schema, read with another."""
+    """Write rows with one schema and return them as read with another schema."""
     io = MemoryFileIO()
     write_rows(io, FILE, before, rows, **options)
     return read_rows(context_of(after), task_of(io, FILE), io)
@@ -109,7 +109,7 @@ def test_74_an_empty_projection_keeps_the_row_count() -> None:
     assert evolved(schema_of(ID), rows, schema_of(), row_group_size=3) == [{}] * 10
 
 
-# --- fields the file lacks --------------------------------------------------------------------
+# --- missing fields -------------------------------------------------------------------------------
 
 
 def test_66_missing_fields_take_their_initial_default_else_null() -> None:
@@ -230,7 +230,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def around(struct: StructType, wrap: str) -> NestedField:
-    """A column `s` of the struct itself, or of structs in a list or map."""
+    """Return a column `s` of the struct itself, or of a list or map of structs."""
     match wrap:
         case "struct":
             return optional(2, "s", struct)
@@ -243,7 +243,7 @@ def around(struct: StructType, wrap: str) -> NestedField:
 
 
 def wrapped(values: list[Any], wrap: str) -> list[Any]:
-    """Values of a struct column, or cells with several of them, none of them, and null."""
+    """Return values of a struct column, or list or map cells with several, no or null values."""
     match wrap:
         case "struct":
             return values
@@ -285,7 +285,7 @@ def test_69_74_struct_children_at_any_depth(
 
 
 def test_nested_columns_are_right_in_every_batch_and_row_group() -> None:
-    """Slices: later batches start in the middle of offsets and validity."""
+    """Later batches are slices that start in the middle of offsets and validity bitmaps."""
     before = schema_of(around(POINT, "list"), optional(5, "wide", StringType()))
     after = schema_of(around(StructType((Y, optional(13, "z", LongType()))), "list"))
     rows: list[dict[str, Any]] = [

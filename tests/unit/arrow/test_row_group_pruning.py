@@ -1,4 +1,4 @@
-"""Which row groups a predicate leaves out; read, not planned: the file's statistics decide."""
+"""Row groups that a predicate prunes at read time, by the statistics in the file's footer."""
 
 import io as streams
 from typing import Any
@@ -47,7 +47,7 @@ from tests.support.strategies import PRIMITIVE_TYPES, columns, leaves, nullable
 
 
 def row_groups(predicate: Predicate, groups: list[pa.Array], **options: Any) -> list[int]:
-    """Indexes of the row groups of column 1 that the predicate keeps."""
+    """Return the indexes of the row groups of column 1 that the predicate keeps."""
     numbers = []
     for i, values in enumerate(groups):
         stream = streams.BytesIO()

@@ -1,4 +1,4 @@
-"""Masks over Arrow columns equal the evaluation of single values on every row."""
+"""Masks over Arrow columns equal the evaluation of the predicate on each row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in order: as the specification sorts, or along a curve, also where memory is short."""
+"""Sorted rows, by the specification's order or along a curve, also with little memory."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ VALUES: list[tuple[PrimitiveType, st.SearchStrategy[Any]]] = [
 
 
 def rank(value: Any) -> Any:
-    """A value's place by the specification."""
+    """Return a sort key with the order of the specification."""
     if isinstance(value, float):
         return (math.isnan(value), 0.0 if math.isnan(value) else value, math.copysign(1, value))
     return value.encode() if isinstance(value, str) else value
@@ -84,7 +84,7 @@ def batches(rows: pa.Table, size: int = 7) -> Iterator[pa.RecordBatch]:
 
 
 def plain(rows: pa.Table) -> str:
-    """As text, since NaN equals nothing; times as numbers, since Python has not all of them."""
+    """Return rows as text, because NaN does not equal itself, with timestamps as numbers."""
     columns = [
         c.combine_chunks().view(pa.int64()) if pa.types.is_timestamp(c.type) else c
         for c in rows.columns
@@ -93,7 +93,7 @@ def plain(rows: pa.Table) -> str:
 
 
 def in_order(order: RowOrder, rows: pa.Table, memory: SortMemory) -> list[pa.Table]:
-    """By one thread at once, and by ranges in several threads."""
+    """Sort in one thread at once, and by ranges in several threads; return both results."""
     whole = list(sorted_rows(lambda: batches(rows), order, memory))
     with RangeSort(order, sample=lambda: batches(rows), count=3, memory=memory) as sort:
         sort.read([lambda i=i: batches(rows[i::2], 5) for i in range(2)], 2)  # type: ignore[misc]
@@ -121,7 +121,7 @@ def test_rows_are_sorted_as_the_specification_says(data: st.DataObject) -> None:
             for f in schema.fields
         ),
     )
-    # few values, so that rows are equal in the first columns
+    # few values, so that rows are often equal in the first columns
     pools = [data.draw(st.lists(v | st.none(), min_size=1, max_size=6)) for _, v in columns]
     chosen = data.draw(st.lists(st.tuples(*(st.sampled_from(pool) for pool in pools)), max_size=60))
     arrow = to_arrow_schema(schema)
@@ -165,7 +165,7 @@ def test_curves_visit_each_place_once(axes: int) -> None:
         places = curve(list(grid), bits)
         assert sorted(places.tolist()) == list(range(1 << bits * axes))
     steps = np.abs(np.diff(grid[:, np.argsort(hilbert(list(grid), bits))].astype(np.int64)))
-    # Hilbert's never jumps
+    # The Hilbert curve never jumps.
     assert set(steps.sum(axis=0).tolist()) == {1}
 
 
@@ -182,7 +182,7 @@ def test_each_part_of_a_curve_is_narrow_in_all_columns(curve: Any) -> None:
     keys, prices = random.permutation(4096), random.permutation(4096)
     rows = pa.table(
         {
-            # of different ranges: the bits of the larger numbers must not decide alone
+            # The ranges differ, because the bits of larger numbers must not decide alone.
             "key": pa.array(keys * 10**9),
             "price": pa.array([Decimal(int(p)) / 100 for p in prices], pa.decimal128(9, 2)),
             "name": [f"Customer#{n:09}" for n in random.permutation(4096)],
@@ -194,7 +194,7 @@ def test_each_part_of_a_curve_is_narrow_in_all_columns(curve: Any) -> None:
         for name in ("key", "price"):
             values = np.array([float(v) for v in actual[name].to_pylist()]).reshape(16, -1)
             widths = (values.max(axis=1) - values.min(axis=1)) / (values.max() - values.min())
-            # 16 parts of a square whose sides are a quarter
+            # A curve cuts the square into 16 parts with sides of a quarter.
             assert widths.mean() < 0.4
 
 

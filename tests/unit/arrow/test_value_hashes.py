@@ -1,4 +1,4 @@
-"""Hashes of columns are those of the single-value forms, one by one."""
+"""Hashes of columns equal the hashes of their single values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Variants as files store them, whole or shredded, against Spark's own coder in Python."""
+"""Variants in files, whole or shredded, compared with Spark's own Python implementation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ VALUES = st.dictionaries(st.sampled_from(NAMES), SCALARS | LISTS) | SCALARS | LI
 
 
 def encoded(value: Any) -> VariantVal:
-    """With all names in the dictionary, so that parts of values have the same."""
+    """Encode a value with all names in its dictionary, so that all parts share it."""
     text = json.dumps([dict.fromkeys(NAMES), value])
     whole = VariantVal.parseJson(text)
     return VariantVal(_element(bytes(whole.value), 1), whole.metadata)
@@ -67,7 +67,7 @@ def _element(array: bytes, index: int) -> bytes:
 
 
 def plain(value: Any) -> dict[str, Any]:
-    """A group that holds a value as it is."""
+    """Return a group that holds a value without shredding."""
     return {"value": bytes(encoded(value).value), "typed_value": None}
 
 
@@ -76,7 +76,7 @@ def typed(value: Any) -> dict[str, Any]:
 
 
 def shredded(value: Any) -> dict[str, Any]:
-    """A row of `SHREDDED`: what fits is typed, the rest is beside it."""
+    """Return a row of `SHREDDED`: matching parts are typed, the rest is in `value`."""
     metadata = bytes(encoded(value).metadata)
     if not isinstance(value, dict):
         return {"metadata": metadata, **plain(value)}

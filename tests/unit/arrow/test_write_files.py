@@ -1,4 +1,4 @@
-"""Batches become data files: layout, sizes, partitions, and nothing left behind on failure."""
+"""Batches become data files: layout, sizes, partitions, and no leftover files on failure."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def rows(store: MemoryFileIO, files: Iterable[DataFile]) -> list[dict[str, Any]]
 
 
 def noise(count: int, groups: int, seed: int = 1) -> Iterator[pa.RecordBatch]:
-    """Batches of 1000 rows that hardly compress: 16 bytes a row in Arrow, 8 and a bit in files."""
+    """Yield batches of 1000 rows that hardly compress: 16 bytes a row in Arrow, 8 in files."""
     random = np.random.default_rng(seed)
     for _ in range(0, count, 1000):
         yield pa.RecordBatch.from_pydict(
@@ -131,7 +131,7 @@ def test_files_whose_rows_are_in_no_order_say_so() -> None:
 
 
 def test_a_table_whose_partition_fields_are_all_dropped_has_no_partition_folders() -> None:
-    # docs/conformance.md 23: it counts as unpartitioned
+    # docs/conformance.md 23: the table counts as unpartitioned.
     [file], _ = write(a_context(spec=spec_of(1, VoidTransform())), [numbers([2, 1])])
     assert file.file_path == "mem/t/data/00003-17-w1-00001.parquet"
     assert file.partition == (None,)
@@ -255,7 +255,7 @@ def test_files_roll_at_their_size_on_disk(target: int, one_batch: bool) -> None:
     sizes = [f.file_size_in_bytes for f in files]
     assert sum(f.record_count for f in files) == 200_000
     assert len(files) >= 3
-    # the first file does not know yet how far rows shrink
+    # The writer of the first file cannot know yet how well rows compress.
     assert all(0.85 * target < size < 1.25 * target for size in sizes[1:-1])
     assert sizes[0] > 0.6 * target
     assert len({f.file_path for f in files}) == len(files)
@@ -282,7 +282,7 @@ def test_a_file_has_row_groups_of_the_size_asked() -> None:
 
 
 class CountingStore(MemoryFileIO):
-    """Counts the streams that are open at once."""
+    """A store that counts the streams that are open at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -361,7 +361,7 @@ def test_a_failure_half_way_removes_open_and_finished_files(
 
 
 class FullStore(MemoryFileIO):
-    """Fails after some bytes, and cannot delete either."""
+    """A store that runs full after some bytes, and cannot delete either."""
 
     def open_output(self, location: str) -> BinaryIO:
         stream = super().open_output(location)

@@ -1,4 +1,4 @@
-"""Rows written by a task are the rows that scan tasks over its files give back."""
+"""Scan tasks over the files of a write task return the written rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from iceberg_pyspark.spec.types import (
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from tests.support.strategies import PRIMITIVE_TYPES, nullable, values
 
-# times that are early and broken, or far away, are refused (test_orc_and_avro_writers.py)
+# ORC refuses broken early times and far times (test_orc_and_avro_writers.py).
 FAR_IN_ORC = (TimestampType(), TimestamptzType(), TimestampNsType(), TimestamptzNsType())
 MODES = ("full", "truncate(2)", "counts", "none")
 METRICS = (
@@ -56,7 +56,7 @@ TRANSFORMS: tuple[Transform, ...] = (IdentityTransform(), BucketTransform(2), Vo
 
 
 def comparable(value: Any) -> Any:
-    """NaN equal to itself, zeros told apart, at any depth."""
+    """Return a comparable form in which NaN equals itself and zeros differ, at any depth."""
     match value:
         case float():
             return "NaN" if math.isnan(value) else (value, math.copysign(1, value))
@@ -74,7 +74,7 @@ def test_what_is_written_is_read_back(data: st.DataObject) -> None:
     file_format: FileFormat = data.draw(st.sampled_from(("parquet", "orc", "avro")))
     types = [t for t in PRIMITIVE_TYPES if file_format != "orc" or t not in FAR_IN_ORC]
     plain, inner, partitioned = (data.draw(st.sampled_from(types)) for _ in range(3))
-    # readers give a partition's value for an identity column, of which NaN has only one form
+    # Readers return the partition value of an identity column, and there NaN has only one form.
     transform = data.draw(st.sampled_from([t for t in TRANSFORMS if accepts(t, partitioned)]))
     struct = StructType(
         (
@@ -134,7 +134,7 @@ def test_what_is_written_is_read_back(data: st.DataObject) -> None:
     )
     batches = table.to_batches(max_chunksize=3)
     files = write_data_files(written_as, batches, store, partition_id=0, task_id=0)
-    # what other formats say of their columns is what Parquet's footers say
+    # Metrics of other formats equal the metrics from Parquet's footers.
     as_parquet = replace(written_as, file_format="parquet")
     parquet = write_data_files(as_parquet, batches, MemoryFileIO(), partition_id=0, task_id=0)
     assert [measured(f) for f in files] == [measured(f) for f in parquet]
@@ -165,7 +165,7 @@ def test_what_is_written_is_read_back(data: st.DataObject) -> None:
         )
     ]
     read = pa.Table.from_batches(batches, schema=arrow_schema).sort_by("row")
-    # temporal values beyond Python's years compare as the integers they are
+    # Temporal values beyond Python's years are compared as integers.
     assert read.num_rows == len(drawn)
     for name in arrow_schema.names:
         assert comparable(bits(read[name])) == comparable(bits(table[name]))
@@ -176,7 +176,7 @@ def measured(file: DataFile) -> list[object]:
 
 
 def bits(column: pa.ChunkedArray) -> list[Any]:
-    """A column as Python values, whatever its years."""
+    """Return a column as Python values, for any years."""
     return [plain_value(v) for v in column]
 
 

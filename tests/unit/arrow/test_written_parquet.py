@@ -1,4 +1,4 @@
-"""Metrics and partition of a file that somebody else wrote, from the file alone."""
+"""Metrics and partition of another writer's file, derived from the file alone."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_zeros_bound_zeros_of_either_sign(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("statistics", [True, False])
 def test_where_nan_is_not_ruled_out_nothing_is_claimed(tmp_path: Path, statistics: bool) -> None:
-    # pyarrow leaves a chunk of NaNs without bounds
+    # pyarrow writes no bounds for a column chunk of NaNs.
     second: list[float | None] = [math.nan, math.nan] if statistics else [2.0]
     groups: tuple[list[float | None], ...] = ([1.0], second)
     metrics = written_metrics(

@@ -1,4 +1,4 @@
-"""The structs and calls of the metastore's Thrift interface, beside Hive's generated ones."""
+"""Our structs and calls of the metastore's Thrift interface match Hive's generated code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from iceberg_pyspark.catalogs.hive.thrift import (
 
 
 def check_struct(ours: StructOf, generated: type) -> None:
-    # each field as (number, type, name, what it holds, default)
+    # each field as (number, type, name, contained type, default)
     spec = {field[2]: field for field in generated.thrift_spec if field}  # type: ignore[attr-defined]
     for name, (number, kind) in ours.fields.items():
         assert spec[name][:2] == (number, type_number(kind)), (generated, name)
@@ -55,7 +55,7 @@ def test_calls_have_the_numbers_of_hive(operation: str) -> None:
         assert result[0][:2] == (0, type_number(call.answer))
         check_kind(call.answer, result[0][3])
     thrown = [field[3][0].__name__ for field in result[1:] if field]
-    # later releases of Hive throw more, at the end; one call of older ones throws nothing any more
+    # Later releases of Hive declare more errors, at the end; one call no longer declares any.
     if operation != "get_table_objects_by_name":
         assert tuple(thrown[: len(call.errors)]) == call.errors
     for name in call.errors:

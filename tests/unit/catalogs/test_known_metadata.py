@@ -1,4 +1,4 @@
-"""Metadata that a table in this process has is not read again, and is not kept for it either."""
+"""Metadata that a live table holds is not read again, nor kept alive by the cache."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_writer_alone_reads_no_metadata_file(
     for n in range(3):
         table.append(pa.table({"id": [n]}))
     assert locations == []
-    # another has committed: its file is read, once
+    # Another writer has committed: its metadata file is read once.
     catalog.load_table("db.t").append(pa.table({"id": [3]}))
     table.append(pa.table({"id": [4]}))
     assert len(locations) == 1

@@ -1,4 +1,4 @@
-"""The command line in this process, with a warehouse of its own and no configuration."""
+"""Run the command line in this process, with a new warehouse and without configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iceberg_pyspark.command_line.application import app
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command printed and ended with."""
+    """A command's output and exit code."""
 
     code: int
     text: str
@@ -38,7 +38,7 @@ Run = Callable[..., Answer]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command with `--warehouse`, in an empty folder."""
+    """Return a function that runs a command with `--warehouse` in an empty folder."""
     for variable in ("HOME", "PYICEBERG_HOME"):
         monkeypatch.setenv(variable, str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -54,7 +54,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 @pytest.fixture
 def table(run: Run) -> ice.Table:
-    """`db.t` of the warehouse: two snapshots, three rows."""
+    """Create `db.t` in the warehouse, with two snapshots and three rows."""
     catalog = ice.load_catalog("default", warehouse="w")
     new_table = catalog.create_table(
         "db.t",

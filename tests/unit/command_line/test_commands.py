@@ -1,4 +1,4 @@
-"""What each command prints, for people and in JSON."""
+"""The output of each command, as text for people and as JSON."""
 
 from __future__ import annotations
 

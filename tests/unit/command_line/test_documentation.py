@@ -1,4 +1,4 @@
-"""The commands of the guide run as they stand, but for those that need Spark or change a shell."""
+"""The guide's commands run as printed, except commands that need Spark or change a shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person and a script learn where a command fails."""
+"""The messages and exit codes of commands that fail."""
 
 from __future__ import annotations
 

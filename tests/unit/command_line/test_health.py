@@ -1,4 +1,4 @@
-"""`iceberg-py health`: its figures, and commands that run as they are printed."""
+"""`iceberg-py health`: its figures, and the printed commands, which must run unchanged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_health_of_a_table_is_printed(run: Run, table: ice.Table) -> None:
 
 
 def test_every_command_runs_as_it_is_printed(run: Run, table: ice.Table) -> None:
-    """Also of a table at a path, and of one whose name is text for a shell."""
+    """This holds also for a table at a path, and for a name with special characters of a shell."""
     assert run("create", "table", "db.`it's; $x`", "--schema", "id INT").code == 0
     for name in ("db.t", "db.`it's; $x`", str(Path(table.location).resolve())):
         gains = run("health", name, "--json").json["procedures"]
@@ -36,7 +36,7 @@ def test_every_command_runs_as_it_is_printed(run: Run, table: ice.Table) -> None
             program, *arguments = shlex.split(gain["command"])
             assert program == "iceberg-py"
             if name.startswith("/"):
-                # the folder of another catalog's table is read alone
+                # A table of another catalog is read-only by its folder.
                 arguments.append("--plan")
             done = run(*arguments, warehouse=None)
             assert done.code == 0, (arguments, done.errors)
@@ -63,7 +63,7 @@ def test_what_is_worthwhile_is_said_until_it_is_done(run: Run, table: ice.Table)
         assert gain["call"] in printed
         assert run(*shlex.split(gain["command"])[1:], warehouse=None).code == 0
     left_over = [g["procedure"] for g in run(*request).json["procedures"] if g["is_worthwhile"]]
-    # the rewrites made snapshots, of which the last expired before
+    # The rewrites created snapshots; the last of them may have expired the others already.
     assert left_over in ([], ["expire_snapshots"])
 
 

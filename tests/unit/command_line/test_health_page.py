@@ -1,4 +1,4 @@
-"""The page of a health report: whole, closed to the network, with the figures of the table."""
+"""The page of a health report: well-formed, without network access, with the right figures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ VOID = {"meta"}
 
 
 class Page(HTMLParser):
-    """Reads a page strictly: what is opened is closed, ids are one element's."""
+    """A strict reader of a page: every tag is closed, and every id is unique."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> ice.Table:
-    """Partitions with names that are markup; and an unpartitioned spec before, with deletes."""
+    """Create a table whose partition names are HTML markup, with deletes in an older spec."""
     new = create_path_table(
         tmp_path_factory.mktemp("page") / "<b>&t",
         "id BIGINT, p STRING",
@@ -125,7 +125,7 @@ def test_nothing_is_asked_of_a_network(page: str) -> None:
     assert "url(" not in style
     assert "@import" not in style
     assert any("default-src 'none'" in value for name, value in read.attributes)
-    # a table's name and values may have addresses, as text
+    # A table's name and values may contain URLs, as text.
     assert set(re.findall(r"\w+://[^/]*", page)) <= {"http://127.0.0.1:1"}
 
 

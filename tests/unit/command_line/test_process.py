@@ -1,4 +1,4 @@
-"""The command as a process of its own: what it imports, and what a shell sees of it."""
+"""The command as a separate process: its imports, and its behaviour in a shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far maintenance is: what procedures tell, and how it is shown."""
+"""Progress of maintenance: the reports of procedures, and their display."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_terminal_has_a_bar_and_is_left_clean() -> None:
     assert "[red]files\\x1b[2J deleted" in shown
     assert "3/1,000" in shown
     assert "\x1b[2J" not in shown
-    # the line of the bar is erased
+    # The progress bar's line is erased at the end.
     assert shown.endswith("\x1b[2K")
 
 

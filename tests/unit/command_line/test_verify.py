@@ -1,4 +1,4 @@
-"""`iceberg-py verify`: a line for each finding, and the code that the command ends with."""
+"""`iceberg-py verify`: one line per finding, and the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Updates applied to metadata: ids, snapshots, references, logs, statistics, versions."""
+"""Updates applied to metadata: ids, snapshots, refs, logs, statistics, format versions."""
 
 from __future__ import annotations
 

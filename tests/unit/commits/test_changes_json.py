@@ -1,4 +1,4 @@
-"""Updates and requirements as JSON: PyIceberg's models of the same specification read them."""
+"""Updates and requirements as JSON, which PyIceberg's models of the REST specification can read."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ REQUIREMENTS: list[r.TableRequirement] = [
 
 def read_by_pyiceberg(**parts: list[dict[str, Any]]) -> CommitTableRequest:
     empty = {"identifier": {"namespace": ["db"], "name": "t"}, "requirements": [], "updates": []}
-    # as text: validation adds to the dicts it is given
+    # as text, because validation adds items to the given dicts
     return CommitTableRequest.model_validate_json(json.dumps({**empty, **parts}))
 
 
 def contained(ours: Any, theirs: Any) -> bool:
-    """Whether all that we wrote is in what they read, defaults of theirs aside."""
+    """Return whether PyIceberg read everything that we wrote, apart from its defaults."""
     if isinstance(ours, dict):
         return all(
             k in theirs and contained(v, theirs[k]) for k, v in ours.items() if v is not None
@@ -122,7 +122,7 @@ def test_updates_are_read_as_they_were_meant(update: u.TableUpdate) -> None:
     ours = update_to_json(update)
     read = read_by_pyiceberg(updates=[ours]).updates[0]
     theirs = read.model_dump(by_alias=True, mode="json")
-    # deprecated, and not in PyIceberg's model
+    # fields that are deprecated and not in PyIceberg's model
     ours = {
         k: v for k, v in ours.items() if k not in ("snapshot-id", "last-column-id") or k in theirs
     }
@@ -142,6 +142,6 @@ def test_every_update_and_requirement_is_tried() -> None:
 
 
 def test_a_reference_that_must_not_be_there_is_null() -> None:
-    # left out, a server would take it for a request without the requirement's value
+    # A server would treat a missing key as a request without this requirement.
     ours = requirement_to_json(r.AssertRefSnapshotId("new", None))
     assert ours == {"type": "assert-ref-snapshot-id", "ref": "new", "snapshot-id": None}

@@ -1,4 +1,4 @@
-"""Properties that name columns follow a change of the schema."""
+"""Properties that name columns follow schema changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SCHEMA = Schema(
 
 
 def table(mapping: str | None = None, **properties: str) -> TableMetadata:
-    """Columns id 1, s 2 (x 4, y 5), l 3 (element 6: x 7, y 8), with a mapping of their names."""
+    """Return a table with columns id 1, s 2 (x 4, y 5), l 3 (element 6: x 7, y 8), mapped."""
     fields = list(SCHEMA.fields)
     inner = StructType(
         (
@@ -69,7 +69,7 @@ def apply_changes(
 
 
 def mapped(metadata: TableMetadata) -> Any:
-    """The mapping as names by id: {id: (names, inner)}, None as it is."""
+    """Return the name mapping as {id: (names, inner)}, where the key None is an unmapped id."""
 
     def of(fields: list[dict[str, Any]]) -> dict[Any, Any]:
         return {
@@ -111,7 +111,7 @@ def test_a_name_given_to_another_column_moves() -> None:
     )
     assert mapped(swapped)[2] == (["s"], {4: ["y"], 5: ["x"]})
     again = apply_changes(lambda c: c.drop_column("id").add_column("id", StringType()))
-    # the dropped column is left without a name
+    # The dropped column keeps its mapping entry without a name.
     assert mapped(again) == {**ALL, 1: [], 9: ["id"]}
     renamed = apply_changes(lambda c: c.rename_column("id", "key"))
     metadata = apply_changes(lambda c: c.add_column("id", "int"), renamed)

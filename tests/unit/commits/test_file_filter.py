@@ -1,4 +1,4 @@
-"""What a filter says of whole files: by partition, by metrics, by neither."""
+"""What a filter decides for whole files: by partition, by metrics, or by neither."""
 
 from __future__ import annotations
 

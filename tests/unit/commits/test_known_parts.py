@@ -1,4 +1,4 @@
-"""Updates that name what is there leave the metadata that they would leave otherwise."""
+"""Updates that refer to existing parts by id lead to the same metadata as the original updates."""
 
 from __future__ import annotations
 

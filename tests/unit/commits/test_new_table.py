@@ -1,4 +1,4 @@
-"""The first metadata of a table: fresh ids, defaults, what a format version refuses."""
+"""The first metadata of a table: fresh ids, defaults, and what a format version refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Branches, tags, roll-back and properties as updates."""
+"""Branches, tags, rollback and properties as updates."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from iceberg_pyspark.spec.types import LongType, NestedField
 
 
 def table(*heads: tuple[str, int, int | None]) -> TableMetadata:
-    """A table with a snapshot per (reference, id, parent)."""
+    """Create a table with one snapshot per (ref, id, parent)."""
     metadata = new_table_metadata(
         Schema(fields=(NestedField(field_id=1, name="a", type=LongType()),)),
         None,

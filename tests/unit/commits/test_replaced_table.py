@@ -1,4 +1,4 @@
-"""A table in the place of another: which ids stay, what makes way."""
+"""A table that replaces another: which ids stay, and what is removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schema evolution: what may change, with which ids, and what is refused."""
+"""Schema evolution: allowed changes, the ids that they assign, and refused changes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ SCHEMA = Schema(
         ),
     )
 )
-"""Ids: id 1, p 2, d 3, m 4, l 5, p.x 6, p.y 7, key 8, value 9, k 10, v 11, element 12, e 13."""
+"""Field ids: id 1, p 2, d 3, m 4, l 5, p.x 6, p.y 7, key 8, value 9, k 10, v 11, element 12, e 13.
+"""
 
 
 def table(version: int = 3, spec: PartitionSpec | None = None) -> TableMetadata:
@@ -253,7 +254,7 @@ def test_defaults_are_plain_values_70(type_: str, literal: object, value: object
         ("decimal(3, 2)", Decimal("1.234")),
         ("decimal(3, 2)", 10),
         ("fixed[2]", b"abc"),
-        # JSON, which carries defaults, has no such numbers
+        # Defaults are stored as JSON, which has no such numbers.
         ("double", float("nan")),
         ("float", float("-inf")),
         ("float", 1e300),

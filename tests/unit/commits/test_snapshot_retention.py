@@ -1,4 +1,4 @@
-"""Specification, "Snapshot Retention Policy": which snapshots and references expire."""
+"""Specification, "Snapshot Retention Policy": which snapshots and refs expire."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def table(
     parents: Mapping[int, int] | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> TableMetadata:
-    """Snapshots by their age in days, each the child of the one before unless said otherwise."""
+    """Create snapshots by their age in days; `parents` overrides the previous snapshot."""
     metadata = new_table_metadata(
         Schema(fields=(A,)), None, None, "mem://t", properties or {}, table_uuid="u", now_ms=NOW
     )
@@ -87,7 +87,7 @@ def branch(
 
 @dataclass(frozen=True)
 class Vector:
-    """What expires of a table."""
+    """A table, and what must expire."""
 
     metadata: TableMetadata
     gone: Expired

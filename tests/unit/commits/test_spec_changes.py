@@ -1,4 +1,4 @@
-"""Partition evolution and sort orders: ids that stay or come back, version 1's void fields."""
+"""Partition evolution and sort orders: kept and reused ids, and void fields of version 1."""
 
 from __future__ import annotations
 

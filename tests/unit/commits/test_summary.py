@@ -1,4 +1,4 @@
-"""Counting, waiting, merging, choosing ids: the small pure parts of a commit."""
+"""The small pure parts of a commit: counting, waiting, merging, choosing ids."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_partitions_are_summed_up_if_they_are_few() -> None:
     entries = summary([a_file()], [], {}, partition="p=1", partition_limit=1)
     assert entries["partition-summaries-included"] == "true"
     assert entries["partitions.p=1"] == "added-files-size=10,added-data-files=1,added-records=2"
-    # the whole of an unpartitioned table is no partition to name
+    # An unpartitioned table has no partition to name.
     entries = summary([a_file()], [], {}, partition_limit=1)
     assert [key for key in entries if key.startswith("partitions.")] == []
 

@@ -1,4 +1,4 @@
-"""What changes make of view metadata: ids, the log, versions that go, dialects that stay."""
+"""View metadata after changes: ids, the log, expired versions, kept dialects."""
 
 from __future__ import annotations
 

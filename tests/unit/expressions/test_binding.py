@@ -1,4 +1,4 @@
-"""Literals of any kind compare exactly with columns of any type, or are refused."""
+"""Literals of any kind are compared exactly with columns of any type, or are refused."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ CET = timezone(timedelta(hours=1))
 
 
 def bound(type_: Type, op: Any, literal: Any, *, required: bool = False) -> Any:
-    """A comparison of one column as (op, literal), or the constant or test it became."""
+    """Bind a comparison of one column; return (op, literal), or the constant or test it becomes."""
     schema = Schema(
         fields=(NestedField(field_id=1, name="c", type=type_, required=required),),
     )
@@ -230,7 +230,7 @@ OPERATORS = {
 
 
 def position(number: Any) -> tuple[int, Fraction]:
-    """A number's place in Spark's order: -infinity, the finite ones, infinity, NaN."""
+    """Return a number's place in Spark's order: -infinity, finite numbers, infinity, NaN."""
     if number != number:
         return 2, Fraction(0)
     if isinstance(number, float) and math.isinf(number):
@@ -256,7 +256,7 @@ def test_numbers_compare_by_value_whatever_their_types(
         bind(Not(predicate) if negate else predicate, schema_of(columns(type_))), {1: value}
     )
     if isinstance(type_, FloatType | DoubleType):
-        # Spark casts the literal to double
+        # Spark casts the literal to double.
         literal = (
             float(literal) if not isinstance(literal, int) or abs(literal) < 10**300 else literal
         )

@@ -1,4 +1,4 @@
-"""Predicates as JSON of the REST catalog, there and back."""
+"""Predicates as JSON of the REST catalog, in both directions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters on metrics and summaries err to one side only, whatever is missing or truncated."""
+"""Filters on metrics and summaries err on the safe side, whatever is missing or truncated."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def truncated_lower(type_: Type, value: Any, width: int) -> Any:
 
 
 def truncated_upper(type_: Type, value: Any, width: int) -> Any:
-    """The shortest way up, or None where there is none."""
+    """Return the shortest truncated upper bound, or None if there is none."""
     if not isinstance(type_, StringType | BinaryType) or len(value) <= width:
         return value
     prefix = value[:width]
@@ -73,7 +73,7 @@ def truncated_upper(type_: Type, value: Any, width: int) -> Any:
 
 
 def some_of(draw: DrawFn, entries: dict[int, Any]) -> Mapping[int, Any] | None:
-    """The map, the map without its entry, or no map at all."""
+    """Draw the map, an empty map, or None instead of the map."""
     choices: list[Mapping[int, Any] | None] = [entries, entries, entries, {}, None]
     chosen: Mapping[int, Any] | None = draw(st.sampled_from(choices))
     return chosen
@@ -223,7 +223,7 @@ def test_sets_drop_and_prove() -> None:
     assert not must(BoundSet("in", INT, frozenset((1, 9))), ONE_TO_NINE)
     assert must(BoundSet("not_in", INT, frozenset((0, 10))), ONE_TO_NINE)
     assert must(Not(BoundSet("in", INT, frozenset((0, 10)))), ONE_TO_NINE)
-    # docs/conformance.md 48: bounds need not be values, they never rule out != and NOT IN
+    # docs/conformance.md 48: bounds need not be values, so bounds never rule out != and NOT IN.
     assert may(BoundSet("not_in", INT, frozenset((5, 6))), one)
     assert may(BoundLiteral("not_eq", INT, 5), one)
 
@@ -318,7 +318,7 @@ def test_bounds_written_before_a_promotion_are_read_by_length(
 def test_uuid_bounds_are_right_in_javas_order_and_in_the_specifications() -> None:
     low, middle, high = (bytes([first]) + bytes(15) for first in (0x07, 0x79, 0xF7))
     [column] = columns(UUIDType())
-    # Java calls the uuid with the highest bit set the least of these three
+    # In Java's order, the UUID with the highest bit set is the smallest of these three.
     for lower, upper in ((low, high), (high, middle)):
         file = file_of(lower=lower, upper=upper)
         for value in (low, middle, high):
@@ -330,7 +330,7 @@ def test_uuid_bounds_are_right_in_javas_order_and_in_the_specifications() -> Non
         assert not may(BoundLiteral(op, column, middle), file)
     assert may(BoundLiteral("lt", column, middle), file)
     assert must(BoundLiteral("lt", column, middle), file)
-    # between them in one order, outside in the other: possible, and not proven
+    # Between the bounds in one order and outside in the other: possible, but not proven.
     assert may(BoundLiteral("gt", column, high), file)
     assert not must(BoundLiteral("lt", column, high), file)
 
@@ -381,7 +381,7 @@ def test_an_empty_file_matches_nothing_and_a_negative_count_is_unknown() -> None
 
 
 def test_rows_that_a_nested_column_does_not_count_may_be_null() -> None:
-    # some writers leave out the rows whose enclosing struct is null
+    # Some writers do not count the rows whose enclosing struct is null.
     file = file_of(values=8, nulls=0, lower=int_bytes(1), upper=int_bytes(9))
     assert may(BoundUnary("is_null", INT), file)
     assert not must(BoundLiteral("gt", INT, 0), file)

@@ -112,7 +112,7 @@ def storable(type_: Type, value: Any) -> bool:
 def partition_values(
     column: BoundColumn, transform: Transform, partition: StructType, value: Any
 ) -> list[Any] | None:
-    """What writers may store for the value; None where none can (docs/conformance.md 53)."""
+    """Return what writers may store for the value, or None if nothing (docs/conformance.md 53)."""
     t = apply_transform(transform, column.type, value)
     if t is None:
         return [None]
@@ -134,7 +134,7 @@ def cases(draw: DrawFn) -> tuple[BoundColumn, Transform, Predicate, Any]:
 
 
 def near(leaf: BoundLeaf) -> SearchStrategy[Any]:
-    """The leaf's literals and values next to them, where mistakes by one show."""
+    """Draw the leaf's literals and their neighbours, which show off-by-one errors."""
     match leaf:
         case BoundLiteral(literal=literal):
             values = [literal]
@@ -184,7 +184,7 @@ def test_a_residual_selects_the_same_rows_of_its_partition(
 def project(
     column_type: PrimitiveType, transform: Transform, op: Any, literal: Any, *, strict: bool = False
 ) -> tuple[Any, Any] | Predicate:
-    """(op, literal) of the projection of one comparison, where it is one."""
+    """Return (op, literal) of the projection of a comparison, if the projection is a comparison."""
     [column] = columns(column_type)
     spec = spec_of(transform)
     bound = bind(LiteralPredicate(op, "c1", literal), schema_of([column]))
@@ -241,7 +241,7 @@ def test_files_that_stored_0_for_1969_are_kept(transform: Transform) -> None:
         "not_in",
         {-1, 0},
     )
-    # 0 may be the last year of 1969 as well: it does not prove ts >= 1970
+    # 0 may also be a time in 1969, so it does not prove ts >= 1970.
     assert project(TimestampType(), transform, "gt_eq", "1970-01-01", strict=True) == ("gt", 0)
 
 

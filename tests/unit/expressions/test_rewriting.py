@@ -1,4 +1,4 @@
-"""Rewriting never changes what a predicate means."""
+"""Rewriting never changes the meaning of a predicate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which deletes apply to which data file: the join equals the scope rules, pair by pair."""
+"""Which deletes apply to which data file: the index agrees with the scope rules for each pair."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ POSITION, EQUALITY = FileContent.POSITION_DELETES, FileContent.EQUALITY_DELETES
 
 
 def at(sequence_number: int, file: DataFile) -> ManifestEntry:
-    """A live entry with that data sequence number."""
+    """Return a live entry with this data sequence number."""
     return ManifestEntry(
         status=EntryStatus.EXISTING,
         snapshot_id=1,
@@ -68,12 +68,12 @@ def equality(path: str, **values: Any) -> DataFile:
 
 
 def between(low: str, high: str) -> dict[str, dict[int, bytes]]:
-    """Bounds of the paths a position delete file speaks of."""
+    """Return metrics with bounds of the paths that a position delete file refers to."""
     return {"lower_bounds": {PATH: low.encode()}, "upper_bounds": {PATH: high.encode()}}
 
 
 class Snapshot:
-    """Data and deletes by spec, matched by the index."""
+    """Data files and delete files by partition spec, matched by the index."""
 
     def __init__(self, schema: Schema, *specs: PartitionSpec) -> None:
         self.io = MemoryFileIO()
@@ -83,7 +83,7 @@ class Snapshot:
     def match(
         self, data: Sequence[ManifestEntry], delete: Sequence[ManifestEntry]
     ) -> dict[str, set[str]]:
-        """The names of the deletes of each data file that has any."""
+        """Return the names of the deletes of each data file that has deletes."""
         index = DeleteIndex(
             [
                 (spec, self._table(delete, spec, ManifestContent.DELETES, DELETE_METRICS))
@@ -353,7 +353,7 @@ def bits(partition: tuple[Any, ...]) -> list[Any]:
 
 
 def applies(delete: ManifestEntry, data: ManifestEntry, unpartitioned: set[int]) -> bool:
-    """The scope rules of "Scan Planning", one pair at a time, but for vectors hiding the rest."""
+    """Apply the scope rules of "Scan Planning" to a pair, except that vectors hide deletes."""
     d, f = delete.data_file, data.data_file
     assert delete.sequence_number is not None
     assert data.sequence_number is not None

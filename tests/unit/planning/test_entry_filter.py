@@ -1,4 +1,4 @@
-"""Filtering columns of entries agrees with the evaluators of one file."""
+"""Filtering columns of entries agrees with the evaluators for single files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from tests.support.strategies import (
 
 
 def metrics_table(files: Sequence[DataFile], field_id: int) -> pa.Table:
-    """The columns of an entry table that a filter on one field looks at."""
+    """Return the columns of an entry table that a filter on one field needs."""
     columns: dict[str, Any] = {
         "record_count": pa.array([f.record_count for f in files], pa.int64())
     }
@@ -66,7 +66,7 @@ def metrics_table(files: Sequence[DataFile], field_id: int) -> pa.Table:
 
 @st.composite
 def files(draw: DrawFn, column: BoundColumn) -> DataFile:
-    """A file with metrics of the column: right, missing, contradictory or unreadable."""
+    """Draw a file with metrics of the column: right, missing, contradictory or unreadable."""
     count = st.none() | st.integers(0, 3)
     bound = st.one_of(
         st.none(),
@@ -136,12 +136,12 @@ def test_bounds_decode_like_one_bound(data: st.DataObject) -> None:
     some = data.draw(st.lists(bounds, max_size=6))
     decoded = decode_bounds(pa.array(some, pa.binary()), type_).to_pylist()
     for data_bytes, value in zip(some, decoded, strict=True):
-        # unknown is always safe; what is decoded must be the same
+        # An unknown bound is always safe; a decoded bound must be equal.
         if value is not None:
             assert value == decode_bound(type_, data_bytes)
         elif data_bytes and len(data_bytes) <= 16:
             alone = decode_bound(type_, data_bytes)
-            # a day that was promoted may be beyond what 64 bits hold in microseconds
+            # Microseconds of a promoted day may exceed 64 bits.
             beyond = isinstance(alone, int) and not -(2**63) <= alone < 2**63
             assert alone is None or beyond
 

@@ -1,4 +1,4 @@
-"""Planning over manifests in memory: what is kept and counted, and that no match is lost."""
+"""Planning over manifests in memory: what is kept and counted; no matching row is lost."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def plan(
 
 
 def numbered(io: MemoryFileIO, name: str, *numbers: int) -> ManifestFile:
-    """A manifest of one file per number, partitioned by it."""
+    """Write a manifest with one file per number, partitioned by the number."""
     files = [a_file(f"{name}/{n}", partition=(n,)) for n in numbers]
     return listed(io, [added(f) for f in files], schema=SCHEMA, spec=BY_NUMBER, name=name)
 
@@ -253,7 +253,7 @@ def test_sizes_that_are_not_true_make_few_tasks_and_are_summed() -> None:
 
 
 def with_bounds(path: str, low: int | None, high: int | None, **values: Any) -> DataFile:
-    """A file of rows whose c1 lies between the bounds; both None means that c1 is null."""
+    """Return a file whose c1 lies between the bounds; if a bound is None, c1 is always null."""
     if low is None or high is None:
         return a_file(path, spec_id=2, value_counts={1: 10}, null_value_counts={1: 10}, **values)
     return a_file(
@@ -333,7 +333,7 @@ Row = Mapping[int, Any]
 
 
 def file_of(path: str, spec: PartitionSpec, some: Sequence[Row]) -> DataFile:
-    """A file holding rows of one partition, with the metrics a writer would give it."""
+    """Return a file with rows of one partition and with the metrics that a writer would record."""
     first = some[0]
     partition = []
     for f in spec.fields:
@@ -355,7 +355,7 @@ def file_of(path: str, spec: PartitionSpec, some: Sequence[Row]) -> DataFile:
 
 @st.composite
 def files_with_rows(draw: DrawFn) -> tuple[PartitionSpec, list[tuple[DataFile, list[Row]]]]:
-    """A spec, and files of it with their rows grouped by partition tuple."""
+    """Draw a spec and files of the spec, with their rows grouped by partition tuple."""
     spec = draw(st.sampled_from(SPECS))
     by_partition: dict[tuple[Any, ...], list[Row]] = {}
     for row in draw(st.lists(rows(BOUND), min_size=1, max_size=8)):

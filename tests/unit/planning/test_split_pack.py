@@ -1,4 +1,4 @@
-"""Cutting and packing: no byte lost, none read twice, groups of about the target size."""
+"""Splits and tasks: no byte is lost or read twice, and groups have about the target size."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_groups_fill_up_to_the_target() -> None:
 
 
 def test_a_later_small_task_fills_an_earlier_group_within_the_lookback() -> None:
-    # the last task fills a group alone, so that evening out can make nothing better
+    # The last task fills a group alone, so rebalancing cannot improve the groups.
     tasks = [a_task(str(n), length=n) for n in (80, 90, 20, 10, 100)]
     options = SplitOptions(target_size=100, open_file_cost=0)
     assert ranges(pack_tasks(tasks, options)) == [

@@ -1,4 +1,4 @@
-"""Whatever Iceberg's batches hold, Spark gets exactly the Arrow schema it compares them with."""
+"""Spark always gets exactly the Arrow schema that it compares batches with."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from iceberg_pyspark.spec.types import (
 from tests.support.data_source_steps import spark_arrow_schema
 from tests.support.strategies import PRIMITIVE_TYPES, values
 
-# timestamps are never converted, and Python cannot show all that are drawn
+# Timestamps are never converted, and Python cannot represent all drawn values.
 _TIMESTAMPS = (TimestampType, TimestamptzType, TimestampNsType, TimestamptzNsType)
 PLAIN = [t for t in PRIMITIVE_TYPES if not isinstance(t, _TIMESTAMPS)]
 CONVERTED: tuple[PrimitiveType, ...] = (UUIDType(), FixedType(3), TimeType())
@@ -44,7 +44,7 @@ CONVERTED: tuple[PrimitiveType, ...] = (UUIDType(), FixedType(3), TimeType())
 
 @st.composite
 def types(draw: st.DrawFn, depth: int = 2) -> Type:
-    """Any type Spark has a value for; those that are converted come often."""
+    """Draw any type that Spark supports; types that need conversion are frequent."""
     kinds = ["converted", "primitive"] + (["struct", "list", "map"] if depth else [])
     match draw(st.sampled_from(kinds)):
         case "struct":
@@ -77,7 +77,7 @@ def types(draw: st.DrawFn, depth: int = 2) -> Type:
 
 
 def any_value(type_: Type, required: bool) -> st.SearchStrategy[Any]:
-    """Values as Arrow takes them, null where they may be."""
+    """Draw values as Arrow takes them, with nulls where allowed."""
     strategy: st.SearchStrategy[Any]
     match type_:
         case StructType(fields=fields):
@@ -94,7 +94,8 @@ def any_value(type_: Type, required: bool) -> st.SearchStrategy[Any]:
         case UnknownType():
             return st.none()
         case DateType():
-            # Dates pass through unchanged; those outside Python's calendar `to_pylist` cannot show.
+            # Dates pass through unchanged; `to_pylist` cannot represent dates outside Python's
+            # calendar.
             strategy = st.integers(-719_162, 2_932_896)
         case _:
             strategy = values(type_)
@@ -102,7 +103,7 @@ def any_value(type_: Type, required: bool) -> st.SearchStrategy[Any]:
 
 
 def as_spark(value: Any, type_: Type) -> Any:
-    """A value of `to_pylist` as Spark's batches should hold it."""
+    """Return a value of `to_pylist` as Spark's batches should hold it."""
     match value, type_:
         case None, _:
             return None
@@ -126,12 +127,12 @@ def test_batches_have_exactly_the_schema_that_spark_expects(data: st.DataObject)
     )
     schema = Schema(fields=fields)
     has_time = any(isinstance(f.type, TimeType) for f in walk_fields(schema.as_struct))
-    # Spark 4.0 has no type for it
+    # Spark 4.0 has no type for time.
     assume(not has_time or hasattr(spark_types, "TimeType"))
     row = st.fixed_dictionaries({f.name: any_value(f.type, f.required) for f in fields})
     rows = data.draw(st.lists(row, max_size=5))
     whole = pa.RecordBatch.from_pylist(rows, schema=to_arrow_schema(schema))
-    # readers hand on slices
+    # Readers pass slices on.
     start = data.draw(st.integers(0, len(rows)))
     batch = whole.slice(start, data.draw(st.integers(0, len(rows))))
     converted = compile_to_spark(schema)(batch)
@@ -139,5 +140,5 @@ def test_batches_have_exactly_the_schema_that_spark_expects(data: st.DataObject)
     assert converted.schema.equals(spark_arrow_schema(to_spark_schema(schema)))
     for f in fields:
         expected = [as_spark(v, f.type) for v in batch.column(f.name).to_pylist()]
-        # NaN equals nothing: compare what is shown
+        # Compare the text, because NaN does not equal itself.
         assert str(converted.column(f.name).to_pylist()) == str(expected)

@@ -1,4 +1,4 @@
-"""Which features go missing with what, and where Spark's internals may be met at all."""
+"""Which missing internals disable which features, and which modules may use Spark's internals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iceberg_pyspark.spark.bridge.lots import BUILDS_ON, CORE, classes_of, sourc
 PACKAGE = Path(iceberg_pyspark.__file__).parent
 BRIDGE = PACKAGE / "spark/bridge"
 PRIVATE = {"_gateway", "_jvm", "_jsc", "_jrdd", "_jdf", "_jc", "_jsparkSession", "_jreader"}
-"""What pyspark keeps of py4j in its own objects."""
+"""The attributes in which pyspark's objects hold py4j objects."""
 
 EVERY_INTERNAL = {name: None for f in FEATURES for name in f.internals}
 

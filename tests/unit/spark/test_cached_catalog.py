@@ -1,4 +1,4 @@
-"""When SQL loads a table from its catalog, and when it takes the one it has."""
+"""When SQL loads a table from its catalog, and when it uses the cached table."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ T = TableIdentifier(namespace=("db",), name="t")
 
 
 class CountingCatalog(MemoryCatalog):
-    """Counts the loads of tables."""
+    """A catalog that counts the loads of tables."""
 
     loads = 0
     meanwhile: Any = None
-    """Called while a table is loaded."""
+    """A function that is called once while a table is loaded."""
 
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
         self.loads += 1
@@ -60,7 +60,7 @@ Counting = Callable[..., CountingCatalog]
 
 @pytest.fixture
 def counting(tmp_path: Path) -> Counting:
-    """Makes a catalog with `db.t` in it."""
+    """Return a function that creates a catalog with `db.t` in it."""
 
     def make(**properties: str) -> CountingCatalog:
         below = CountingCatalog(
@@ -203,7 +203,7 @@ def test_catalogs_elsewhere_are_cached(properties: dict[str, str], is_cached: bo
 
 
 def test_what_only_some_catalogs_can_do_is_theirs_still(counting: Counting) -> None:
-    """A protocol is asked for by its names, which Python looks up in classes."""
+    """`isinstance` checks a protocol by attribute names, which Python looks up in the class."""
     catalog = opened(counting(**{"cache-enabled": "true"}))
     assert isinstance(catalog, CachedCatalog)
     assert not isinstance(catalog, PlacingCatalog)

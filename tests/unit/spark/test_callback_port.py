@@ -1,4 +1,4 @@
-"""The port on which the JVM asks: one function to who knows the token, nothing to others."""
+"""The port on which the JVM asks: it serves one function to clients with the token only."""
 
 import socket
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ SILENCE = b""
 
 
 class Asked:
-    """A function of the JVM's to ask, which remembers."""
+    """A function for the JVM that records the questions."""
 
     def __init__(self) -> None:
         self.questions: list[tuple[str, Any]] = []
@@ -48,7 +48,7 @@ class Asked:
 
 @pytest.fixture(params=["pinned threads", "threads of their own"])
 def gateway(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A gateway of py4j's whose JVM nobody has started."""
+    """Yield a py4j gateway whose JVM was never started."""
     if request.param == "pinned threads":
         yield ClientServer(JavaParameters(port=1), PythonParameters(port=0, eager_load=False))
     else:
@@ -71,7 +71,7 @@ def port(gateway: Any, asked: Asked) -> Iterator[CallbackPort]:
 
 
 def sent(port: CallbackPort, *commands: Sequence[str]) -> list[bytes]:
-    """The replies to commands on one connection; silence where it is closed."""
+    """Send commands on one connection; return the replies, empty once it is closed."""
     replies = []
     with socket.create_connection(("127.0.0.1", port.number), timeout=5) as connection:
         stream = connection.makefile("rb")

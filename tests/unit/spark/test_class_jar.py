@@ -1,4 +1,4 @@
-"""Compiled classes are kept for the next session: as they were made, or not used."""
+"""Compiled classes are kept for the next session, and used only if they are unchanged."""
 
 import os
 import stat
@@ -16,14 +16,14 @@ ONE = {"A.class": b"1", "B.class": b"2" * 1000}
 
 
 def jar_of(parent: Path | None, made_of: str, classes: Mapping[str, bytes] = ONE) -> Path:
-    """The jar of a session that compiles if it must."""
+    """Return the jar of a session that compiles the classes if necessary."""
     with class_jar(None if parent is None else str(parent), made_of, lambda: classes) as jar:
         assert classes_in(jar) == classes
         return jar
 
 
 def cached_jar_of(parent: Path, made_of: str, classes: Mapping[str, bytes] = ONE) -> Path:
-    """The jar of a session that need not compile."""
+    """Return the jar of a session that must not compile."""
     with class_jar(str(parent), made_of, lambda: pytest.fail("compiled again")) as jar:
         assert classes_in(jar) == classes
         return jar
@@ -69,7 +69,7 @@ def exchange(jar: Path) -> None:
 
 
 def take_the_name(jar: Path) -> None:
-    """A jar that is whole, and is what another name says."""
+    """Overwrite the jar with an intact jar that was made from something else."""
     other = jar_of(jar.parent, "something else", {"A.class": b"of something else"})
     jar.write_bytes(other.read_bytes())
 

@@ -1,4 +1,4 @@
-"""Our error is found in what Spark shows of it."""
+"""Our error is found in the text of the exception that Spark shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands and answers as py4j logs them."""
+"""Secrets are hidden in the commands and answers that py4j logs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.secret_forms import new_secret
 
 
 def logged_lines(*messages: str) -> list[str]:
-    """What a thread's messages are logged as, one after the other."""
+    """Return the log lines of a thread's messages, in order."""
     commands = _Commands()
     records = [
         logging.LogRecord("py4j.clientserver", logging.DEBUG, "f", 1, m, (), None) for m in messages
@@ -46,7 +46,7 @@ def test_the_answer_to_a_key_is_hidden_and_no_other() -> None:
         "Answer received: !ysabc",
         get.format("type"),
         "Answer received: !yshadoop",
-        # a pair of all settings: its key is an answer, and its value the next
+        # a pair from a map of all settings: one answer is its key, the next answer its value
         "Answer received: !ysspark.sql.catalog.lake.s3.sse.key",
         "Command to send: c\no2\n_2\ne\n",
         "Answer received: !ysabc\\ndef",

@@ -1,4 +1,4 @@
-"""Names that stand in Python and in the Java sources are the same in both."""
+"""Names that both Python and the Java sources contain are equal in both."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
 
 JAVA_ONLY = {"__ice_change"}
-"""A column that Java makes and reads itself."""
+"""Columns that Java creates and reads itself."""
 
 
 @cache
 def java(name: str) -> str:
-    """The source of a class, without comments."""
+    """Return the source of a class without comments."""
     (path,) = (p for lot in lots.BUILDS_ON for p in lots._files(lot) if p.stem == name)
     text = path.read_text("utf-8")
     return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
 
 
 def keys_read(*names: str) -> set[str]:
-    """What Java asks maps of JSON for."""
+    """Return the keys that Java reads from maps of JSON."""
     return {key for n in names for key in re.findall(r'\.get\("(\w+)"\)', java(n))}
 
 
@@ -99,7 +99,7 @@ def test_a_relation_of_files() -> None:
     ],
 )
 def test_places_of_deletes(described: type, readers: list[str]) -> None:
-    """Java hands on what is said, but for the options, of which it makes a configuration."""
+    """Java passes the values on, except the options, which it turns into a Hadoop configuration."""
     source = java("IcebergPyDeleteConditions")
     assert 'remove("options")' in source
     assert re.findall(r'\.put\("(\w+)"', source) == ["conf"]
@@ -175,7 +175,7 @@ def test_kinds_of_hashes() -> None:
 
 @cache
 def calls_of_classes() -> dict[str, set[str]]:
-    """The methods that Python calls, by class."""
+    """Return the methods that Python calls, by Java class."""
     calls: dict[str, set[str]] = {}
     for module in (jvm, joins, jvm_sessions, row_changes, scans, writes):
         source = inspect.getsource(module)

@@ -1,4 +1,4 @@
-"""The Java sources, where neither Janino nor the formatter looks: what javac would warn of."""
+"""The Java sources have no javac warnings, which Janino and the formatter do not report."""
 
 import re
 from pathlib import Path

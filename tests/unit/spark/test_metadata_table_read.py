@@ -1,4 +1,4 @@
-"""Names that may be a metadata table: a table of that name wins, in SQL and in the data source."""
+"""Names that may be a metadata table: a real table of that name wins, in SQL and by options."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def catalog(tmp_path: Path) -> TableCatalog:
 def columns_in_source(tmp_path: Path, name: str, **options: str) -> list[str]:
     catalog_options = {f"catalog.{k}": v for k, v in properties(tmp_path).items()}
     job = open_read_job({"path": name, "catalog": "c", **catalog_options, **options})
-    # the next step has only what was pinned
+    # The next step only has the pinned table.
     again = open_read_job(
         {"path": name, "catalog": "c", **catalog_options, **options}, job.pinned_table
     )

@@ -1,4 +1,4 @@
-"""Which files Spark's reader does not get, and which are looked into to know."""
+"""Which files Spark's reader does not get, and which files are opened to decide this."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ WITH_ID = PLAIN.cast(pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:fi
 
 
 class NotingFileIO(MemoryFileIO):
-    """A store in memory that notes what is opened."""
+    """A store in memory that records the opened files."""
 
     def __init__(self) -> None:
         super().__init__()
         self.opened: list[str] = []
 
     def open_input(self, location: str) -> BinaryIO:
-        """As in memory."""
+        """Record the location and open the file."""
         self.opened.append(location)
         return super().open_input(location)
 
@@ -66,7 +66,7 @@ def test_files_whose_size_cannot_be_true(size: int, offsets: list[int], wrong: b
     table = table.set_column(3, "file_size_in_bytes", pa.array([size], pa.int64()))
     misread = misread_files(io, pa.concat_tables([right, table, right]))
     assert misread == ({"own"} if wrong else set())
-    # of an ORC file the file system is asked, unless its size is one of no file
+    # For an ORC file the file system is asked for the size, unless the recorded size is invalid.
     as_orc = table.set_column(1, "file_format", pa.array(["orc"]))
     assert misread_files(io, as_orc) == ({"own"} if size != 1000 and wrong else set())
 

@@ -1,4 +1,4 @@
-"""What of ORC files Spark's own reader does not get, by schemas and by entries."""
+"""Which ORC files Spark's own reader does not get, decided by schemas and by entries."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def listed(field_id: int, type_: Type) -> ListType:
 
 
 def why(f: NestedField, *older: NestedField) -> str | None:
-    """Why a column is not read by name where earlier schemas had those, each in its own."""
+    """Return why a column is not read by name if each of `older` was in an earlier schema."""
     fields = [*((ID, o) for o in older), (ID, f)]
     schemas = [Schema(fields=f, schema_id=i) for i, f in enumerate(fields)]
     return why_not_by_name(schemas, [f], OrcFilesRead(bounded_dates=frozenset({7})))
@@ -79,7 +79,7 @@ def test_a_column_that_always_was_itself_is_read(f: NestedField) -> None:
             optional(2, "a", listed(3, StructType((optional(4, "x", LongType()),)))),
             optional(2, "a", listed(3, StructType((optional(5, "X", LongType()),)))),
         ),
-        # a file that has such a column is not opened at all
+        # a file with such a column is not opened at all
         (optional(2, "a", LongType()), optional(3, "b", TimestamptzType())),
         (optional(2, "a", LongType()), optional(3, "b", listed(4, TimestamptzType()))),
     ],

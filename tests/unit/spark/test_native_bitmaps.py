@@ -1,4 +1,4 @@
-"""Bitmaps of deleted rows on their way: chunks, and the form they are packed in."""
+"""Bitmaps of deleted rows for executors: chunks, and the packed form."""
 
 import struct
 from itertools import pairwise

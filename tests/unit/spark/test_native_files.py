@@ -1,4 +1,4 @@
-"""The files of a native scan as a table of typed columns."""
+"""The files of a native scan as an Arrow table with typed columns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from iceberg_pyspark.spec.types import (
 
 
 def spec(spec_id: int, *sources: int) -> PartitionSpec:
-    """Buckets of column 9, then identities of columns."""
+    """Return a spec with a bucket of column 9, followed by identity fields."""
     first = PartitionField(source_ids=(9,), field_id=999, name="b", transform=BucketTransform(4))
     others = (
         PartitionField(

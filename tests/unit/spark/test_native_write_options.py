@@ -1,4 +1,4 @@
-"""What table properties become for Spark's own Parquet writer."""
+"""Table properties as options for Spark's own Parquet writer."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_level_is_said_even_where_the_table_names_none() -> None:
     )
     other = parquet_options(context(compression_codec="lz4"))
     assert other is not None
-    # what Spark calls lz4 is a framing of its own that others do not read
+    # Spark's lz4 has a framing that other readers do not support.
     assert other["compression"] == "lz4_raw"
 
 

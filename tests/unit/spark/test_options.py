@@ -1,4 +1,4 @@
-"""Options of the data source: parsed by name, refused when unknown or malformed."""
+"""Options of the data source: parsed by name, and refused if unknown or malformed."""
 
 import pytest
 

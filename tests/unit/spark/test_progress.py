@@ -1,4 +1,4 @@
-"""A bar over Spark's tasks: what it runs, where, and what it says."""
+"""The progress bar over Spark's tasks: what it runs, in which thread, and what it prints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iceberg_pyspark.spark.progress import run_with_progress
 
 
 class _Context:
-    """The little of a SparkContext that a progress bar asks: one job of one stage of 4 tasks."""
+    """The part of a SparkContext that a progress bar uses: one job with one stage of 4 tasks."""
 
     def __init__(self) -> None:
         self.properties: dict[str, str | None] = {}
@@ -64,7 +64,7 @@ def _console(*, terminal: bool) -> tuple[Console, io.StringIO]:
 @pytest.mark.parametrize("session", [_Classic(), _Connect()])
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_action_runs_in_the_callers_thread(session: object, terminal: bool) -> None:
-    # Spark finds a Python data source by the active session of the thread
+    # Spark finds a Python data source through the active session of the thread.
     console, output = _console(terminal=terminal)
     ran_in = run_with_progress(
         cast(SparkSession, session), console, "count", threading.current_thread

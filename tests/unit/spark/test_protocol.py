@@ -1,4 +1,4 @@
-"""What the JVM asks: what does not fit is refused, and Java has the same names as Python."""
+"""Questions of the JVM: malformed ones are refused, and Java uses the same names as Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tasks of a row-level operation note, and the driver makes of it; no Spark runs here."""
+"""What the tasks of a row-level operation record, and how the driver merges it, without Spark."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_rows_are_written_and_places_noted() -> None:
         [[[(Op.UPDATE, "f", 1), (Op.UPDATE, "f", 1)]]],
         [[[(Op.UPDATE, "f", 1)], [(Op.DELETE, "f", 1)]]],
         [[[(Op.UPDATE, "f", 1)]], [[(Op.DELETE, "f", 1)]]],
-        # rows that stay count: which of two sources leaves one as it is would be chance
+        # Unchanged rows count too: it would be chance which source row decides.
         [[[(Op.KEEP_UNCHANGED, "f", 1), (Op.UPDATE, "f", 1)]]],
         [[[(Op.KEEP_UNCHANGED, "f", 1)]], [[(Op.KEEP_UNCHANGED, "f", 1)]]],
         [[[(Op.KEEP_UNCHANGED, "f", 1)]], [[(Op.UPDATE, "f", 1)]]],

@@ -1,4 +1,4 @@
-"""What row-level operations decide without Spark: modes, isolation, what an assignment names."""
+"""Decisions of row-level operations without Spark: modes, isolation, targets of assignments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_files_are_rewritten_unless_the_table_says_else() -> None:
     read = metadata(write_merge_mode="merge-on-read")
     assert mode_of(read, "merge") == "merge-on-read"
     assert mode_of(read, "delete") == "copy-on-write"
-    # version 1 has no delete files
+    # Version 1 has no delete files.
     assert mode_of(metadata(1, write_merge_mode="merge-on-read"), "merge") == "copy-on-write"
     with pytest.raises(InvalidRequestError, match=r"write\.delete\.mode"):
         mode_of(metadata(write_delete_mode="both"), "delete")

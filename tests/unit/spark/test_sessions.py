@@ -1,4 +1,4 @@
-"""The sessions of a process: each once, whoever asks meanwhile, and no longer than needed."""
+"""The sessions of a process: each is created once, despite races, and kept only while needed."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ THREADS = 16
 
 
 class Context:
-    """What stands for a SparkContext."""
+    """A stand-in for a SparkContext."""
 
 
 class Jvm:
-    """A JVM whose sessions are numbers."""
+    """A JVM whose sessions are identified by handles."""
 
     def __init__(self, jvm: str) -> None:
         self.jvm = jvm
@@ -42,7 +42,7 @@ class Jvm:
 
 
 class Bridge:
-    """The door to one of its sessions, and that session itself."""
+    """The bridge to one session of the JVM, and also the session itself."""
 
     def __init__(self, jvm: Jvm, handle: str) -> None:
         jvm.there.add(handle)
@@ -56,7 +56,7 @@ class Bridge:
 
 
 class Installed:
-    """A session with Iceberg."""
+    """A session with Iceberg installed."""
 
     def __init__(self, handle: str, catalogs: CatalogCallbacks) -> None:
         self.handle = handle
@@ -68,7 +68,7 @@ class Installed:
 
 
 class Record:
-    """The registry, and what it had done."""
+    """The registry under test, and a record of the sessions that it began and ended."""
 
     def __init__(self) -> None:
         self.began: list[str] = []
@@ -81,7 +81,7 @@ class Record:
         return self.sessions.install(bridge)
 
     def begin(self, bridge: Any, catalogs: CatalogCallbacks) -> Installed:
-        # others come meanwhile
+        # Other threads ask in the meantime.
         threading.Event().wait(0.01)
         self.began.append(bridge.session_handle)
         return Installed(bridge.session_handle, catalogs)
@@ -102,7 +102,7 @@ def jvm() -> Jvm:
 
 
 def at_once(run: Callable[[int], Any]) -> list[Any]:
-    """What threads that begin together give."""
+    """Return the results of threads that start together."""
     together = threading.Barrier(THREADS)
 
     def started(number: int) -> Any:
@@ -192,7 +192,7 @@ def test_sessions_that_nobody_holds_begin_again_with_the_catalogs_they_had(
     gc.collect()
     again = [record.sessions.session(f"a-{n}") for n in reversed(range(count))]
     assert [session.catalogs for session in reversed(again)] == catalogs
-    # those used last were held
+    # The most recently used sessions were still held.
     assert sorted(record.began) == sorted([f"a-{n}" for n in (*range(count), *range(3))])
 
 

@@ -1,4 +1,4 @@
-"""Questions to a catalog."""
+"""Questions of the JVM to a catalog."""
 
 from pathlib import Path
 

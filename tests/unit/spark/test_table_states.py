@@ -1,4 +1,4 @@
-"""States of tables by handle: bounded, and read again when they were dropped."""
+"""Table states by handle: their number is bounded, and a dropped state is read again."""
 
 from dataclasses import replace
 from pathlib import Path

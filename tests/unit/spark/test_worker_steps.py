@@ -1,4 +1,4 @@
-"""A step in a worker leaves no finder of an archive, and of an error of ours no traceback."""
+"""A worker's step leaves no archive finder behind, and no traceback of our own errors."""
 
 from __future__ import annotations
 

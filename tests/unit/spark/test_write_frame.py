@@ -1,4 +1,4 @@
-"""What becomes of the files of a write job: reported once, or removed."""
+"""The files of a write job are reported once, or deleted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class Frame:
-    """A DataFrame of some tasks, in this process; each takes its rows or fails."""
+    """A DataFrame with tasks that run in this process; each takes its rows, or fails if None."""
 
     def __init__(self, tasks: list[list[int] | None]) -> None:
         self._tasks = tasks

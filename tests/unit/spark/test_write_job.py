@@ -1,4 +1,4 @@
-"""A write job without Spark: checked, written by one task after the other, committed or aborted."""
+"""A write job without Spark: checked, written task by task, committed or aborted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FRAME = StructType().add("id", "long").add("name", "string")
 def prepared(
     table: Path, options: Mapping[str, str] | None = None, *, overwrite: bool = False
 ) -> PreparedWrite:
-    """What the driver hands to the tasks of a job."""
+    """Return the job as the driver sends it to the tasks."""
     all_options = {"path": str(table), **(options or {})}
     job = prepare_write(all_options, FRAME, overwrite=overwrite)
     return pickle.loads(pickle.dumps(job))  # type: ignore[no-any-return]
@@ -49,7 +49,7 @@ def task(job: PreparedWrite, *ids: int, task_id: int = 0) -> WrittenFiles:
 
 
 def append(table: Path, *ids: int, options: Mapping[str, str] | None = None) -> None:
-    """Run a whole job."""
+    """Run a whole write job."""
     job = prepared(table, options)
     IcebergWriter(job).commit([task(job, *ids)])
 
@@ -162,7 +162,7 @@ def test_an_unknown_outcome_keeps_every_file(
     monkeypatch.setattr(path_tables, "commit_next_version", unknown)
     with pytest.raises(CommitStateUnknownError):
         IcebergWriter(job).commit(messages)
-    # Spark aborts after a failed commit too, with all messages at hand
+    # Spark aborts after a failed commit too, with all messages.
     IcebergWriter(job).abort(messages)
     assert len(data_files(table)) == 2
 

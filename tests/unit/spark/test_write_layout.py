@@ -1,4 +1,4 @@
-"""Which distribution and order a table asks for."""
+"""The distribution and the sort order that a table asks of a write."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEMA = Schema(
 
 
 def layout(partitioned: str = "", ordered: str = "", **properties: str) -> WriteDistribution:
-    """`a:day b:identity` is a spec, or an order."""
+    """Return the distribution for a spec and an order, both in the form `a:day b:identity`."""
     pairs = [p.split(":") for p in partitioned.split()]
     spec = PartitionSpec(
         spec_id=0,

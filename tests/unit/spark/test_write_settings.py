@@ -1,4 +1,4 @@
-"""What a write through Spark is told, and by whom."""
+"""Settings of a write through Spark, and their precedence."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_branch_is_named_once() -> None:
     assert write_settings({}, {}, {}).branch == "main"
     assert write_settings({"branch": "b"}, {}, {}).branch == "b"
     assert write_settings({"branch": "b"}, {}, {}, branch="b").branch == "b"
-    # an empty name is a branch that is not there, never main
+    # An empty name is a nonexistent branch, never main.
     assert write_settings({"branch": ""}, {}, {}).branch == ""
     with pytest.raises(InvalidRequestError, match="keep one"):
         write_settings({"branch": "b"}, {}, {}, branch="c")
@@ -76,7 +76,7 @@ def test_what_cannot_be_understood_is_refused(options: dict[str, str], message: 
         write_settings(options, {}, {})
 
 
-# the options of the reference implementation's writes, each with a value that asks for something
+# the write options of the reference implementation, each with a value that has an effect
 JAVAS = {
     "branch": "b",
     "write-format": "orc",

@@ -292,7 +292,7 @@ def test_a_type_without_avro_form_is_refused() -> None:
 
 
 class PrimitiveMarker(PrimitiveType):
-    """A type of a later specification."""
+    """A type of a later version of the specification."""
 
     def __str__(self) -> str:
         return "marker"

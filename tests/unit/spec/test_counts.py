@@ -1,4 +1,4 @@
-"""Counts in texts: any writer may have put there what it likes."""
+"""Counts in text form may have any content, because other writers may write anything."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a person sees of a schema and of a snapshot."""
+"""Schemas and snapshots in the form shown to a person."""
 
 from __future__ import annotations
 

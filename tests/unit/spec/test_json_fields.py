@@ -1,4 +1,4 @@
-"""Typed fields of JSON, and that every field of table metadata is read through them."""
+"""Typed fields of JSON; all fields of table metadata are read through them."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ METADATA: dict[str, Any] = {
 
 
 def _places(value: Any, path: str = "") -> Iterator[tuple[list[Any], str]]:
-    """Keys to every value below, and the path that errors name it by."""
+    """Yield the keys to every nested value, and the path by which errors name the value."""
     children: Iterator[tuple[Any, Any]] = iter(())
     if isinstance(value, dict):
         children = iter(value.items())
@@ -265,7 +265,7 @@ def test_types_that_nest_without_end_are_refused_and_a_hundred_levels_are_read()
             }
         return _with(["schemas", 0, "fields", 2, "type"], type_)
 
-    # the struct of the table is a level too
+    # The table's top-level struct counts as a level too.
     assert "list<list<" in str(metadata_from_json(nested(99)).current_schema.fields[2].type)
     for levels in (100, 5000):
         with pytest.raises(InvalidMetadataError, match="types nest deeper than 100 levels"):

@@ -1,4 +1,4 @@
-"""Partition paths of dates and timestamps that Python's own calendar does not reach."""
+"""Partition paths of dates and timestamps outside the range of Python's calendar."""
 
 from __future__ import annotations
 

@@ -192,11 +192,11 @@ def test_a_wrong_property_of_others_can_be_put_right_or_removed() -> None:
 
 
 def test_every_property_by_name_is_in_the_registry() -> None:
-    """A property that some module reads by a name of its own would be set unchecked."""
+    """A property that a module reads by a literal name could be set without a check."""
     package = Path(iceberg_pyspark.spec.properties.__file__).parents[1]
     prefixes = ("write.", "read.split.", "commit.", "gc.", "history.")
     free = {
-        # names of options and of what they say, text of any form, and prefixes
+        # names and values of options, free text, and prefixes
         *("write.run", "write.orc.bloom.filter.columns", "write.location-provider.impl"),
         *("write.object-storage.path", "write.folder-storage.path"),
     }

@@ -1,4 +1,4 @@
-"""Paths stored relative to the table are the paths that they were."""
+"""A path stored relative to the table resolves to the original path."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_stored_path_resolves_to_the_path_that_it_was(
     try:
         stored = relative_path(path, location)
     except InvalidRequestError:
-        # there is no form of it: as it is, it would be another path
+        # The path cannot be stored, because it would resolve to another path.
         assert resolved_path(path, location) != path
         return
     assert resolved_path(stored, location) == path

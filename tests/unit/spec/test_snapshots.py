@@ -1,4 +1,4 @@
-"""Numbers in summaries: any writer may have put there what it likes."""
+"""Numbers in summaries may have any content, because other writers may write anything."""
 
 import pytest
 

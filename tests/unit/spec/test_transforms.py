@@ -63,7 +63,7 @@ DAY_US = 86_400_000_000
     ],
 )
 def test_truncate(source: Type, width: int, value: Any, expected: Any) -> None:
-    # docs/conformance.md 53, 54; the smallest int must not wrap around
+    # docs/conformance.md 53, 54: the smallest int must not wrap around.
     assert apply_transform(TruncateTransform(width), source, value) == expected
 
 

@@ -1,4 +1,4 @@
-"""View metadata: JSON both ways, and what is refused."""
+"""View metadata: JSON in both directions, and what is refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iceberg_pyspark.spec.views import (
     view_metadata_to_json,
 )
 
-# as the specification's own example, with a second version, and with what no specification names
+# the specification's own example, plus a second version and unspecified fields
 VIEW: dict[str, Any] = {
     "view-uuid": "fa6506c3-7681-40c8-86dc-e36561f83385",
     "format-version": 1,

@@ -1,4 +1,4 @@
-"""Damaged, hostile and unusual Avro files: a typed error that names the file, in bounded memory."""
+"""Damaged, hostile and unusual Avro files: an error that names the file, in bounded memory."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def read(io: MemoryFileIO, manifest: ManifestFile, decoder: Decoder) -> None:
 
 
 def read_or_refuse(io: MemoryFileIO, manifest: ManifestFile, decoder: Decoder) -> None:
-    """Rows, or an error of ours that names the file; anything else is raised as it is."""
+    """Read the rows, or accept an error of ours that names the file; raise any other error."""
     with contextlib.suppress(IcebergError):
         try:
             read(io, manifest, decoder)
@@ -115,7 +115,7 @@ def test_flipped_bits_end_in_rows_or_a_typed_error_faults_37(
     manifest = a_manifest(io, codec)
     whole = io.read_bytes(manifest.manifest_path)
     if not counted:
-        # without the list's counts, the decoder itself meets a wrong number of records
+        # Without the counts of the manifest list, the decoder itself meets a wrong record count.
         manifest = replace(manifest, added_files_count=None, existing_files_count=None)
     random = Random(3)
     for _ in range(150):

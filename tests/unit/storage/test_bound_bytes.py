@@ -1,4 +1,4 @@
-"""Bounds in their own types have the bytes of single values."""
+"""Typed bounds have the same bytes as single values."""
 
 from __future__ import annotations
 
@@ -104,11 +104,11 @@ def test_a_struct_has_no_bytes() -> None:
         bound_bytes(pa.array([{"x": 1}]))
 
 
-# --- and back -------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 
 def values_of(bounds: pa.Array, type_: PrimitiveType) -> list[Any]:
-    """What the bounds are, as `spec/values.py` holds values."""
+    """Return the bounds as values in the form of `spec/values.py`."""
     assert bounds.type == logical_type(type_)
     storage = bounds.storage if isinstance(bounds, pa.ExtensionArray) else bounds
     values: list[Any] = physical_values(storage, type_).to_pylist()
@@ -152,7 +152,7 @@ def test_values_in_the_types_of_parquet_are_the_values_that_they_were(
 ) -> None:
     drawn = data.draw(st.lists(nullable(type_), max_size=5))
     expected = pa.array(drawn, physical_type(type_)).to_pylist()
-    # NaN has no equal
+    # Compare the text, because NaN does not equal itself.
     assert list(map(repr, values_of(logical_array(drawn, type_), type_))) == list(
         map(repr, expected)
     )

@@ -1,4 +1,4 @@
-"""The cache of immutable metadata: what is kept, for whom, and what a damaged entry does."""
+"""The cache of immutable metadata: kept entries, owners, and damaged entries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MANIFEST = f"s3://b/t/metadata/{UUID}-m0.avro"
 
 
 class Source:
-    """Bytes of a far store, counting how often they are fetched."""
+    """The bytes of a remote store, with a count of the fetches."""
 
     def __init__(self, data: bytes = b"manifest") -> None:
         self.data = data
@@ -156,7 +156,7 @@ def test_the_folder_is_kept_within_its_bound(disk: MetadataCache, tmp_path: Path
     for n in range(200):
         bounded.read(f"s3://b/{UUID}-m{n}.avro", Source(b"x" * 1_000))
     size = sum(f.stat().st_size for f in tmp_path.iterdir())
-    # between two evictions up to 32 entries come
+    # Up to 32 entries are added between two evictions.
     assert size <= 5_000 + 33 * 1_008
 
 

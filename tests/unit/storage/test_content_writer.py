@@ -1,4 +1,4 @@
-"""Content entries written are read back as they were, and what breaks their rules is refused."""
+"""Written content entries are read back unchanged, and entries that break rules are refused."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def write(
 def read(
     io: MemoryFileIO, partition_types: Mapping[int, StructType] = {0: NO_FIELDS}
 ) -> list[ManifestEntry]:
-    """The files of the root's own entries and of its leaves, deleted ones too."""
+    """Return the files of the root's own entries and of its leaves, including deleted files."""
     return [
         e
         for m in read_root_manifest(io, ROOT, SNAPSHOT)
@@ -123,7 +123,7 @@ def written_and_read(*entries: RootEntry, **how: Any) -> list[ManifestEntry]:
 
 
 def parquet_fields(data: bytes) -> Iterator[tuple[int | None, str]]:
-    """Id and path of every field of a file."""
+    """Yield id and path of every field of a Parquet file."""
 
     def below(fields: Iterable[pa.Field], path: str) -> Iterator[tuple[int | None, str]]:
         for field in fields:
@@ -216,7 +216,7 @@ def file_entries(
 
 
 def comparable(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """Entries with values that are equal to themselves; what is known of nothing is None."""
+    """Return entries whose values equal themselves, with empty metrics as None."""
     return [
         replace(
             e,
@@ -244,7 +244,7 @@ def test_entries_of_files_are_read_as_they_were_written(data: st.DataObject) -> 
         partition_types[spec_id] = partition(
             *((1000 + 10 * spec_id + i, type_) for i, type_ in enumerate(fields))
         )
-    # a field that two specs share
+    # a partition field that two specs share
     partition_types[3] = StructType((*partition_types[1].fields, *partition_types[2].fields))
     schema = columns(*types)
     entries = data.draw(file_entries(schema, partition_types))
@@ -308,7 +308,7 @@ def test_without_a_location_of_the_table_paths_are_stored_as_they_are() -> None:
 
 
 def bounds_read(type_: PrimitiveType, *lower: bytes) -> list[bytes | None]:
-    """Lower bounds of column 1 as they are read back, of files that have these."""
+    """Write files with these lower bounds of column 1; return the bounds as read back."""
     entries = [added(a_file(f"{TABLE}/a", lower_bounds={1: b}), **NUMBERS) for b in lower]
     result = written_and_read(*entries, schema=columns(type_))
     return [(e.data_file.lower_bounds or {}).get(1) for e in result]
@@ -901,7 +901,7 @@ def test_a_leaf_has_files_of_one_spec() -> None:
 
 
 def test_a_partition_field_of_two_types_is_refused() -> None:
-    """Before version 2 specs gave their fields ids of their own."""
+    """Before version 2, each spec numbered its partition fields itself."""
     types = {0: partition((1000, LongType())), 1: partition((1000, StringType()))}
     files = [a_file(f"{TABLE}/0", partition=(1,)), a_file(f"{TABLE}/1", spec_id=1, partition=("",))]
     with pytest.raises(InvalidRequestError, match="field 1000 is string in spec 1 and long"):

@@ -38,7 +38,7 @@ positions_strategy = st.sets(
 
 
 def framed(vector: bytes) -> bytes:
-    """A blob around a vector, put together from the specification's words."""
+    """Return a deletion vector blob built by the text of the specification."""
     body = bytes.fromhex("d1d33964") + vector
     return len(body).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
 
@@ -49,13 +49,13 @@ def vector_of(*bitmaps: tuple[int, bytes]) -> bytes:
     )
 
 
-# 32-bit Roaring, portable: cookie, count of containers, (key, cardinality - 1), offsets, values
+# portable 32-bit Roaring: cookie, number of containers, (key, cardinality - 1), offsets, values
 ARRAY_1_2_300 = (
     b"\x3a\x30\x00\x00" + b"\x01\x00\x00\x00" + b"\x00\x00\x02\x00" + b"\x10\x00\x00\x00"
     b"\x01\x00\x02\x00\x2c\x01"
 )
-# cookie of run containers with (count - 1) above it, flags, (key, cardinality - 1), count of runs,
-# runs of (start, length - 1)
+# cookie for run containers with (count - 1) in its upper half, flags, (key, cardinality - 1),
+# number of runs, runs of (start, length - 1)
 RUN_5_TO_104 = (
     b"\x3b\x30\x00\x00" + b"\x01" + b"\x00\x00\x63\x00" + b"\x01\x00" + b"\x05\x00\x63\x00"
 )
@@ -232,7 +232,7 @@ def test_pyiceberg_reads_the_vectors() -> None:
     }
 
 
-# DuckDB 1.5.3
+# DuckDB 1.5.3 writes such blobs.
 def test_a_bare_blob_without_puffin_around_it_is_read() -> None:
     io = MemoryFileIO()
     io.write_bytes("dv.bin", b"junk" + GOOD)

@@ -1,4 +1,4 @@
-"""The contract of `FileIO`, for every store that needs no service."""
+"""The `FileIO` contract for every store that needs no service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores that fsspec reaches: a closed list of schemes, names that look like chains, no commits."""
+"""Stores through fsspec: a closed list of schemes, no chained URLs, no commits."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_an_unknown_scheme_is_named() -> None:
     ],
 )
 def test_schemes_are_a_closed_list(location: str) -> None:
-    """fsspec has file systems for most of these."""
+    """fsspec has file systems for most of these schemes."""
     for open_it in (FsspecFileIO().read_bytes, lambda place: open_storage(place, {})):
         with pytest.raises(StorageError, match=r"is not supported|neither scheme"):
             open_it(location)

@@ -1,4 +1,7 @@
-"""HDFS without a server: what is refused before one is asked. On a server: tests/stores."""
+"""HDFS without a server: locations that are refused before a server is asked.
+
+tests/stores has the tests with a server.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What libraries log at DEBUG, as botocore and py4j word it."""
+"""Secrets in what libraries log at DEBUG, in the words of botocore and py4j."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.secret_forms import filled, new_secret
 
 @pytest.fixture
 def package(request: pytest.FixtureRequest) -> str:
-    """A package with loggers that nothing else uses."""
+    """Return the name of a package whose loggers nothing else uses."""
     name = f"library_of_{request.node.name}"
     logging.getLogger(f"{name}.auth").setLevel(logging.DEBUG)
     return name

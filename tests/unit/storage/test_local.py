@@ -1,4 +1,4 @@
-"""What only the local file system does: spellings, links, errors of the operating system."""
+"""Behaviour specific to the local file system: spellings, links, errors of the system."""
 
 from __future__ import annotations
 

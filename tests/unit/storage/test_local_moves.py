@@ -1,4 +1,4 @@
-"""Files that another program has written get their place in a table, or stay where they are."""
+"""Files of another program are moved into a table's folder, or stay where they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where new files go."""
+"""The locations of new files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLAT = {**OBJECT_STORAGE, "write.object-storage.partitioned-paths": "false"}
 
 
 def hash_folders(name: str) -> str:
-    """The hash folders by way of another murmur3, in Java's steps: set the top bit, then cut."""
+    """Compute hash folders with another murmur3, in Java's steps: set the top bit, then cut."""
     binary = bin((mmh3.hash(name, 0, signed=False)) | 0x80000000)[2:]
     bits = binary[len(binary) - 20 :]
     return f"{bits[0:4]}/{bits[4:8]}/{bits[8:12]}/{bits[12:20]}"
@@ -46,7 +46,7 @@ def test_data_and_metadata_paths_can_be_set() -> None:
     assert provider.new_metadata_location("m") == "s3://m/y/m"
 
 
-# The hashes of a, b, c and d are those the Java implementation documents for its tests
+# Java's tests state the hashes of a, b, c and d.
 @pytest.mark.parametrize(
     ("name", "folders"),
     [

@@ -1,4 +1,4 @@
-"""A long history is read as a short one is: the same metadata, the same errors."""
+"""A long history is read like a short one: with the same metadata and the same errors."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_it_is_the_metadata_that_it_is_otherwise(version: int) -> None:
     assert is_text(metadata)
     assert metadata == metadata_from_bytes(data, WHERE) == history(3, version)
     assert metadata_to_json(metadata) == json.loads(data)
-    # written again before anything was looked at, and after
+    # written again both before and after its parts were accessed
     untouched = read(data)
     for written in (metadata_to_bytes(untouched), metadata_to_bytes(metadata)):
         assert json.loads(written) == json.loads(data)
@@ -185,7 +185,7 @@ def test_a_summary_is_asked_without_being_parsed() -> None:
 def test_cycles_are_collected_again_afterwards(data: bytes) -> None:
     metadata_with_long_history(data, WHERE)
     assert gc.isenabled()
-    gc.disable()  # as who reads may have chosen
+    gc.disable()  # as the caller may have chosen
     try:
         metadata_with_long_history(data, WHERE)
         assert not gc.isenabled()

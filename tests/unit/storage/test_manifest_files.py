@@ -118,7 +118,7 @@ def key_values(io: MemoryFileIO, location: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("format_version", [1, 2, 3])
 def test_a_list_reads_back_as_it_was_assigned(format_version: int) -> None:
-    """The next commit of the process builds on what was assigned, without reading the file."""
+    """The next commit of the process uses the assigned manifests without reading the file."""
     io = MemoryFileIO()
     deletes = ManifestContent.DATA if format_version == 1 else ManifestContent.DELETES
     summary = PartitionFieldSummary(
@@ -387,7 +387,7 @@ def test_an_empty_list_of_a_snapshot_with_files_is_damage() -> None:
 
 
 def test_manifests_that_are_known_are_left_out() -> None:
-    """Not one of which something may be dead elsewhere: here it may be live."""
+    """A known manifest is read again if it has dead positions, which may be live here."""
     io = MemoryFileIO()
     written = write_list(
         io,
@@ -438,7 +438,7 @@ def test_uuids_that_java_orders_otherwise_are_not_summarised() -> None:
     schema, spec = identity_table(UUIDType())
     type_ = partition_type(spec, [schema])
     low, middle, high = bytes(16), b"\x80" + bytes(15), b"\xff" * 16
-    # without bounds a summary would say that there are only nulls
+    # Without bounds, a summary would mean that there are only nulls.
     assert summarise_partitions(type_, [(low,), (None,), (high,)]) is None
     summary = summary_of(UUIDType(), high, middle)
     assert (summary.lower_bound, summary.upper_bound) == (middle, high)

@@ -100,7 +100,7 @@ def written_entries(draw: DrawFn, type_: StructType, version: int) -> list[Manif
 
 
 def resolved(entries: Iterable[ManifestEntry], version: int) -> list[ManifestEntry]:
-    """What reading the entries of a listed manifest must give."""
+    """Return the entries that reading the listed manifest must give."""
     sequence_number = SEQUENCE_NUMBER if version >= 2 else 0
     row_id = 1000
     resolved_entries = []
@@ -123,7 +123,7 @@ def resolved(entries: Iterable[ManifestEntry], version: int) -> list[ManifestEnt
 
 
 def same(value: Any) -> Any:
-    """Values with NaN and -0.0 made comparable."""
+    """Return a form of a value in which NaN and -0.0 can be compared."""
     if isinstance(value, float):
         return repr(value)
     return tuple(map(same, value)) if isinstance(value, tuple) else value
@@ -259,7 +259,7 @@ def write_raw(
     location: str = "metadata/raw.avro",
     **values: Any,
 ) -> ManifestFile:
-    """A manifest by another writer: its own Avro schema and records."""
+    """Write a manifest as another writer might: with its own Avro schema and records."""
     out = streams.BytesIO()
     fastavro.writer(out, dict(schema), records, metadata=dict(metadata or {}))
     io.write_bytes(location, out.getvalue())
@@ -331,7 +331,7 @@ def test_any_entry_inherits_the_snapshot_id(status: int) -> None:
 
 
 def swapped(schema: Any) -> Any:
-    """The same Avro schema with unions the other way round, other names, and long for int lists."""
+    """Return the Avro schema with reversed unions, other names, and long for int in lists."""
     if isinstance(schema, list):
         return [swapped(s) for s in reversed(schema)]
     if not isinstance(schema, dict):
@@ -349,7 +349,7 @@ def swapped(schema: Any) -> Any:
 
 
 def renamed(record: Any, schema: Any) -> Any:
-    """The record under the names of `swapped`."""
+    """Return the record with the names of `swapped`."""
     if isinstance(schema, list):
         return renamed(record, next(s for s in schema if s != "null"))
     if isinstance(record, list):

@@ -1,7 +1,7 @@
-"""Files of a mebibyte and less that would decode to gigabytes: refused, or read, below one GiB.
+"""Files of up to a mebibyte that would decode to gigabytes are refused, or read below one GiB.
 
-Each is as close to its limit as it gets, on both sides. One child process reads them all; its peak
-is that of the worst.
+Each file is close to its limit, on either side. One child process reads all files, so its peak is
+the peak of the worst file.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def avro(
     codec: str = "deflate",
     squeeze: Callable[[bytes], bytes] = deflate,
 ) -> bytes:
-    """A file of equal blocks of `count` records each, as many as fit a mebibyte."""
+    """Return an Avro file of equal blocks with `count` records each, as many as fit a mebibyte."""
     header = b"".join(
         text(key.encode()) + text(value)
         for key, value in {
@@ -109,7 +109,7 @@ def record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def entry(*more: dict[str, Any]) -> dict[str, Any]:
-    """A manifest entry's schema, its data file with some more fields."""
+    """Return the schema of a manifest entry whose data file has `more` fields."""
     file = record(
         "r2",
         *(field(134, "int"), field(100, "string"), field(101, "string")),
@@ -137,7 +137,7 @@ MANIFEST_FILE = record(
 
 
 def chained(depth: int) -> dict[str, Any]:
-    """A record that written out has 2 ** depth fields."""
+    """Return a record schema that expands to 2 ** depth fields."""
     schema = record("d0", field(1, "long"))
     for i in range(1, depth):
         schema = record(f"d{i}", field(1, schema), field(2, f"d{i - 1}"))
@@ -194,7 +194,7 @@ ANY = '"x":'
 
 
 def gzipped(*parts: tuple[str, int]) -> bytes:
-    """A metadata file with the texts in it, each repeated; a gzip stream of many members."""
+    """Return a gzipped metadata file with repeated texts, as a stream of many gzip members."""
     out = gzip.compress(METADATA_JSON[:-1].encode() + b",")
     for part, count in parts:
         at_once = min(count, 100_000)
@@ -266,7 +266,7 @@ PUFFINS: dict[str, Callable[[], bytes]] = {
 
 
 def runs() -> bytes:
-    """Four thousand million positions in a mebibyte."""
+    """Return a deletion vector of more than four billion positions in a mebibyte."""
     positions = BitMap64()
     for key in range(70_000):
         positions.add_range(key << 16, (key << 16) + 65_000)
@@ -306,7 +306,7 @@ SLOW = {
     ("fastavro", name)
     for name in ("many entries in one block", "many entries", "lists", "maps", "wide nulls")
 }
-"""What takes seconds until the limit is reached, and is read by the other decoder."""
+"""Files on which this decoder needs seconds to reach its limit; the other decoder reads them."""
 READ = "that are read", "that is read"
 
 

@@ -1,4 +1,4 @@
-"""Metadata files: names, gzip, bounds, damage. docs/conformance.md 94."""
+"""Metadata files: names, gzip, bounds, damaged files. docs/conformance.md 94."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be deleted with a table: what lies in its folders, links followed."""
+"""Which files may be deleted with a table: files in its own folders, after resolving links."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_links_are_followed(tmp_path: Path) -> None:
     assert own.owns(f"{alias}/t/data/f")
     assert own.owns(f"{table}/data/near/data/f")
     assert OwnFolders((f"{alias}/t",)).owns(f"{table}/data/f")
-    # of a link the link goes, not what it points at
+    # Deleting a link removes the link, not its target.
     assert own.owns(f"{table}/data/link")
     assert not own.owns(f"{table}/out/f")
     assert not own.owns(f"{table}/out/../f")
@@ -122,6 +122,6 @@ def test_links_are_looked_up_once_for_the_files_of_a_folder(
         for i in range(100):
             assert folders.owns(f"{tmp_path}/warehouse/t/data/{i:05}.parquet")
     assert len(looked_up) == 2
-    # another spelling of a place is no name of a file in the folder
+    # Another spelling of the folder is not a file in the folder.
     assert not folders.owns(f"{tmp_path}/warehouse/t/data/..")
     assert not folders.owns(f"{tmp_path}/warehouse/t/../u/a")

@@ -1,4 +1,4 @@
-"""Footers of Parquet files, read without pyarrow: what pyarrow says of them."""
+"""Footers of Parquet files read without pyarrow agree with pyarrow."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_damaged_footers_are_errors_that_name_no_memory() -> None:
     longer = data[:-8] + (2**31 - 1).to_bytes(4, "little") + b"PAR1"
     with pytest.raises(ValueError, match="longer than the file"):
         read_row_groups(memoryview(longer))
-    # a list of more structs than there are bytes
+    # a list with more structs than the footer has bytes
     footer = b"\x49" + b"\xfc\xff\xff\xff\xff\x0f"
     file = b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
     with pytest.raises(ValueError, match="longer than itself"):

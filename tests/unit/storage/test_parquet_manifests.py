@@ -1,4 +1,4 @@
-"""Manifests in Parquet: the entries of the same manifest in Avro, within bounds of memory."""
+"""Parquet manifests have the same entries as Avro manifests, and memory is bounded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_PARTITION = StructType(())
 
 
 def in_parquet(io: MemoryFileIO, manifest: ManifestFile, **how: Any) -> ManifestFile:
-    """The same manifest in Parquet, listed by a table of version 4."""
+    """Return the same manifest in Parquet, as listed by a version 4 table."""
     data = parquet_manifest(io.read_bytes(manifest.manifest_path), **how)
     io.write_bytes("metadata/leaf.parquet", data)
     return replace(
@@ -64,7 +64,7 @@ def test_the_entries_are_those_of_the_manifest_in_avro(data: st.DataObject) -> N
     assert replace(headers[1], format_version=3) == headers[0]
     if entries:
         expected_types = {
-            # pyarrow writes the octets of a uuid without saying what they are
+            # pyarrow writes a UUID's bytes without its logical type.
             i: FixedType(length=16) if isinstance(t, UUIDType) else t
             for i, t in read_partition_types(io, avro.manifest_path).items()
             if i >= 1000 and not isinstance(t, UnknownType)
@@ -142,7 +142,7 @@ def test_a_dictionary_of_large_texts_is_refused_before_it_is_spelled_out() -> No
     io = MemoryFileIO()
     parquet = in_parquet(io, listed(io, [added(a_file("x" * 500_000))], format_version=3))
     file = pq.ParquetFile(streams.BytesIO(io.read_bytes(parquet.manifest_path)))
-    # 10 GB of paths in a file of some kilobytes
+    # 10 GB of paths in a file of a few kilobytes
     (row,) = file.read().to_pylist()
     row["data_file"]["file_path"] = ""
     rows = pa.Table.from_pylist([row] * 20_000, schema=file.schema_arrow)

@@ -1,4 +1,4 @@
-"""One place has many spellings."""
+"""One location has many spellings."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def test_no_location(location: str) -> None:
 def test_a_server_gets_no_hidden_steps(hidden: str) -> None:
     with pytest.raises(StorageError, match="hides"):
         is_below(f"https://h/t/{hidden}", "https://h/t")
-    # in other stores it is the file's name
+    # In other stores this text is part of the file's name.
     assert is_below(f"s3://b/t/{hidden}", "s3://b/t")
 
 
 def test_empty_folder_names_do_not_stop_a_climb() -> None:
-    """An object store counts them, Hadoop's file system for that store does not."""
+    """An object store counts empty folder names, Hadoop's file system for the store does not."""
     assert not is_below("s3://b/wh/t/a////../../../x", "s3://b/wh/t")
     assert is_below("s3://b/wh/t//data/f", "s3://b/wh/t/")
 

@@ -1,4 +1,4 @@
-"""Puffin files: what is written reads back, here and elsewhere; what is damaged is refused."""
+"""Puffin files: written files are read by us and by others, and damaged files are refused."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def assembled(
     flags: bytes | None = None,
     payload_size: int | None = None,
 ) -> bytes:
-    """A Puffin file put together from the specification's words."""
+    """Return a Puffin file built by the text of the specification."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     if codec is not None:
         data = frame(data, codec)
@@ -118,7 +118,7 @@ def test_an_empty_file_is_magic_footer_and_nothing_else() -> None:
 
 
 def test_the_java_library_s_empty_file_is_these_bytes() -> None:
-    """32 bytes: magic, magic, {"blobs":[]}, size 12, no flags, magic."""
+    """The 32 bytes are: magic, magic, {"blobs":[]}, size 12, no flags, magic."""
     data = bytes.fromhex("50464131504641317b22626c6f6273223a5b5d7d0c0000000000000050464131")
     assert footer_of(data).footer_size == 28
 
@@ -235,7 +235,7 @@ def test_every_truncation_is_a_typed_error(data: bytes) -> None:
             footer_of(data[:length])
 
 
-# Puffin has no checksum: a flipped letter of a name is only another name
+# Puffin has no checksum, so a flipped bit in a name only gives another name.
 @pytest.mark.parametrize("data", samples())
 def test_random_bit_flips_are_typed_errors_or_read(data: bytes) -> None:
     rng = random.Random(11)

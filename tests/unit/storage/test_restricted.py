@@ -1,4 +1,4 @@
-"""Nothing outside a table's store is read, outside its folders written."""
+"""No file outside the table's store is read, and none outside its folders is written."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_what_is_inside_is_read_and_written(location: str, rule: ReadRule) -> No
 
 @pytest.mark.parametrize("location", BESIDE)
 def test_what_is_beside_the_table_is_read_and_not_written(location: str) -> None:
-    """Files that `add_files` and snapshots of tables brought in."""
+    """Such files were added by `add_files` or come from snapshots of other tables."""
     BUCKET.check_read(location)
     for use in [*read(with_rule(ReadRule.OWN_FOLDERS)), *write(BUCKET)]:
         with pytest.raises(StorageError, match="refused"):
@@ -120,7 +120,7 @@ def test_what_is_beside_the_table_is_read_and_not_written(location: str) -> None
 @pytest.mark.parametrize("location", ELSEWHERE)
 @pytest.mark.parametrize("rule", [ReadRule.OWN_STORE, ReadRule.OWN_FOLDERS])
 def test_another_store_is_refused_by_every_method(location: str, rule: ReadRule) -> None:
-    """Also where the metadata calls the folder the table's own."""
+    """The same holds if the metadata declares the folder as the table's own."""
     for use in [*read(with_rule(rule)), *write(with_rule(rule))]:
         with pytest.raises(StorageError):
             use(location)

@@ -1,4 +1,4 @@
-"""Requests to S3 that a server signs: each one, with nothing of a key in this process."""
+"""Requests to S3 that a server signs one by one; no key is in this process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FILE = "s3://bucket/t/f"
 
 
 class Both:
-    """A store and its signer at one address; `broken` puts end without an answer."""
+    """A store and its signer at one address; puts in `broken` end without an answer."""
 
     def __init__(self) -> None:
         self.signer = SignerDouble(KEY, SECRET, tokens={"of-the-table"})
@@ -103,7 +103,7 @@ def test_a_signature_of_reads_is_kept_where_the_server_lets_us(
     double.signer.signed.clear()
     assert [io.read_range(FILE, n, 1) for n in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
     assert [s["method"] for s in double.signer.signed] == ["GET"]
-    # one that the store takes no longer is asked for anew
+    # If the store no longer accepts a signature, a new signature is requested.
     double.store.keys, double.signer.access_key = {"AKIANEW"}, "AKIANEW"
     assert io.read_range(FILE, 5, 1) == b"5"
     assert len(double.signer.signed) == 2
@@ -149,13 +149,13 @@ def test_what_became_of_a_put_is_known_or_said_to_be_unknown(
         with pytest.raises(kind) as caught:
             io.create_exclusive(f"{FILE}-{how}", b"x")
         assert not isinstance(caught.value, FileNotWrittenError)
-        # it was carried out, and whoever looks finds it
+        # The put was carried out, so a read finds the file.
         assert io.read_bytes(f"{FILE}-{how}") == b"x"
     double.store.keys.clear()
     with pytest.raises(FileNotWrittenError, match=r"refused it with 403 \(ExpiredToken\)"):
         io.create_exclusive(FILE, b"x")
     double.store.keys.add(KEY)
-    # one that replaces is repeated
+    # A put that replaces a file is repeated.
     double.broken = ["lost", "500", "503"]
     io.write_bytes(FILE, b"y")
     assert io.read_bytes(FILE) == b"y"

@@ -1,4 +1,4 @@
-"""Iceberg's storage properties as settings of stores, and which are in force for a location."""
+"""Iceberg's storage properties as settings of stores, and their scope by location."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_client_properties_stand_in_for_those_of_s3() -> None:
 
 
 def test_half_a_pair_of_keys_is_refused() -> None:
-    """The environment has perhaps the other half, of somebody else."""
+    """The other half might come from the environment and belong to another key."""
     with pytest.raises(InvalidRequestError, match=r"s3\.secret-access-key belong together"):
         s3_settings("b", {"s3.access-key-id": "k"})
 

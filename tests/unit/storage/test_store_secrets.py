@@ -1,4 +1,4 @@
-"""What is sent to other processes of a store's properties: its own, and no others."""
+"""Other processes get only the properties of the store that they need."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CLOUDS = {
 
 def restricted(location: str, properties: dict[str, str], rule: ReadRule) -> RestrictedFileIO:
     return RestrictedFileIO(
-        # of any location: what is made up opens no store of Azure
+        # Any location works here; made-up properties open no Azure store.
         io=open_storage("/", properties),
         known_location=location,
         folders=(location,),
@@ -59,7 +59,7 @@ def test_secrets_of_the_own_store_alone_are_sent(location: str) -> None:
         io = restricted(location, properties, rule)
         shipped = pickle.dumps(io).decode("latin-1")
         assert set(found_in(shipped, secrets)) == sent.keys() & secrets.keys()
-        # what the driver has stays, and tasks confine as it does
+        # The driver keeps all properties, and tasks have the same restrictions.
         assert set(found_in(repr(io.io.objects.properties), secrets)) == secrets.keys()  # type: ignore[attr-defined]
         again = pickle.loads(pickle.dumps(io))
         assert (again.folders, again.rule, again.hint) == (io.folders, io.rule, io.hint)

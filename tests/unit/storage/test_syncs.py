@@ -1,4 +1,4 @@
-"""Files of a commit are on disk before the catalog is asked, and are synced side by side."""
+"""A commit's files are on disk before the catalog is asked, and are synced in parallel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iceberg_pyspark.storage.syncs import finish_syncs, syncs_together
 
 
 class Disk:
-    """What was synced, by the names of the files; `fails` are endings of those that cannot be."""
+    """The names of synced files; syncs of files with an ending in `fails` fail."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.synced: list[str] = []
@@ -106,7 +106,7 @@ def test_a_file_that_cannot_be_synced_is_an_error(tmp_path: Path, disk: Disk) ->
         write(tmp_path / "c")
         with pytest.raises(StorageError, match=r"cannot write .*a: Input/output error"):
             finish_syncs()
-        # the others are finished too
+        # The other syncs are finished too.
         assert disk.synced == [str(tmp_path / "c")]
         finish_syncs()
     with pytest.raises(StorageError):
@@ -127,7 +127,7 @@ def test_without_threads_a_file_is_synced_at_once(
 
 
 class AskedCatalog(MemoryCatalog):
-    """Notes what was on disk when it was asked to commit."""
+    """A catalog that records which files were on disk when a commit was requested."""
 
     disk: Disk
     before: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Theta sketches: bytes that Apache DataSketches 5.2.0 wrote, and what a sketch holds."""
+"""Theta sketches: bytes written by Apache DataSketches 5.2.0, and the content of a sketch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def test_sketches_of_the_library(data: bytes, texts: str) -> None:
     theirs, ours = ThetaSketch.from_bytes(data, "here"), sketch_of(*texts)
     assert theirs.distinct_count == ours.distinct_count == len(texts)
     assert theirs.to_bytes() == ours.to_bytes()
-    # ours says of one value that it is one, as Java does, and of several the probability 1.0
+    # For one value, ours sets the single-item flag, as Java does; for several values it writes the
+    # sampling probability 1.0.
     start = slice(16, None) if len(texts) > 1 else slice(8, None)
     assert ours.to_bytes()[start] == data[start]
     assert ours.to_bytes()[:5] == data[:5]

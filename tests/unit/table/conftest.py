@@ -1,4 +1,4 @@
-"""Tests of commits run on tables with manifest lists, and on tables with root manifests."""
+"""Run the tests of commits on tables with manifest lists and on tables with root manifests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def each_version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The format version that `commit_table` takes where a test says none: 2, then 4."""
+    """Set the format version that `commit_table` uses by default: 2, then 4."""
     version: int = request.param
     monkeypatch.setattr(commit_tables, "default_version", version)
     return version

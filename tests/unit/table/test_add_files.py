@@ -1,4 +1,4 @@
-"""Files that lie there already, made a part of a table."""
+"""Existing files are added to a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS = "id BIGINT, name STRING, price DECIMAL(9, 2), ratio DOUBLE"
 
 
 def rows(*ids: int) -> pa.Table:
-    """Columns in another order than the table's, and one that it does not have."""
+    """Return rows with another column order than the table's, and with an additional column."""
     return pa.table(
         {
             "more": [f"m{i}" for i in ids],
@@ -58,7 +58,7 @@ def test_parquet_files_of_a_folder(table: Table, tmp_path: Path) -> None:
     [first, _] = sorted(table.scan().plan_files(), key=lambda t: t.file_path)
     assert first.record_count == 2
     assert first.file_size_in_bytes == (source / "a.parquet").stat().st_size
-    # of floats the footer does not tell everything, and where the columns are is the file's matter
+    # The footer lacks some metrics of floats, and split offsets are taken from the file.
     files = table.metadata_table("files").to_arrow().to_pylist()
     [entry] = [f for f in files if f["file_path"].endswith("a.parquet")]
     bounds = dict(entry["lower_bounds"])
@@ -84,7 +84,7 @@ def test_files_in_folders_that_name_no_partition_count_or_not(table: Table, tmp_
 
 
 def test_folders_in_small_letters_are_those_of_the_column(tmp_path: Path) -> None:
-    """As Hive writes them; where two columns differ in capital letters alone it is not known."""
+    """Hive writes folder names in lower case, which is ambiguous for columns `Day` and `DAY`."""
     table = create_path_table(tmp_path / "t", "id BIGINT, Day STRING", partitioned_by=["Day"])
     (tmp_path / "source/day=x").mkdir(parents=True)
     pq.write_table(pa.table({"id": [1]}), tmp_path / "source/day=x/f.parquet")
@@ -98,7 +98,7 @@ def test_folders_in_small_letters_are_those_of_the_column(tmp_path: Path) -> Non
 
 
 def test_columns_of_another_spelling_are_refused(tmp_path: Path) -> None:
-    """They are not the table's, and Spark's own readers would have taken them for those."""
+    """Such columns are not the table's, but Spark's own readers would take them for those."""
     table = create_path_table(tmp_path / "t", "id BIGINT, s STRUCT<x: BIGINT, y: BIGINT>", [])
     struct = pa.array([{"X": 1, "y": 2}])
     for column, file in (
@@ -109,7 +109,7 @@ def test_columns_of_another_spelling_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidRequestError, match=rf"f\.parquet: its column '{column}' is"):
             table.add_files(str(tmp_path / "f.parquet"))
     assert ids(table) == []
-    # one that the table has, beside another of the same letters, is the table's
+    # A column with the table's exact name is used, even beside one that differs only in case.
     pq.write_table(pa.table({"ID": [1], "id": [2]}), tmp_path / "f.parquet")
     table.add_files(str(tmp_path / "f.parquet"))
     assert ids(table) == [2]
@@ -134,7 +134,7 @@ def test_one_file_and_not_twice(table: Table, tmp_path: Path) -> None:
         with pytest.raises(InvalidRequestError, match="already"):
             table.add_files(again)
     assert ids(table) == [1]
-    # a rename keeps the rows: the mapping has the name of the file's column
+    # A rename keeps the rows, because the name mapping has the name in the file.
     table.update_schema().rename_column("id", "key").commit()
     assert table.scan(columns=["key"]).to_arrow()["key"].to_pylist() == [1]
 

@@ -1,4 +1,4 @@
-"""The metadata table `changes`: what each snapshot added and took away, by whatever means."""
+"""The metadata table `changes`: the rows that each snapshot added and removed, in any way."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def users(t: CommitTable) -> Table:
 
 
 def changes(table: Table, **selector: Any) -> list[tuple[int, str, int]]:
-    """(ordinal, type, id) of each change, in order."""
+    """Return (ordinal, type, id) of each change, in order."""
     chosen = SnapshotSelector(**selector) if selector else None
     result = table.metadata_table("changes", selector=chosen).to_arrow().to_pylist()
     ordinals = {c["_change_ordinal"]: c["_commit_snapshot_id"] for c in result}
@@ -85,7 +85,7 @@ def test_compaction_changes_nothing_and_has_no_ordinal() -> None:
     for row_id in (1, 2):
         table.append(rows(row_id))
     files = [e.data_file for e in t.entries()]
-    # nobody opens what the rewrite has written
+    # Nobody opens the file that the rewrite claims to have written.
     merged = replace(files[0], file_path="mem://t/data/merged.parquet", record_count=2)
     rewrite = RewriteFiles(
         removed_data_paths=frozenset(f.file_path for f in files),
@@ -202,7 +202,7 @@ def test_what_is_filtered_out_is_not_planned() -> None:
         *every[:2],
         *every[3:],
     ]
-    # what need not be known may have expired
+    # Snapshots that the read does not need may have expired.
     table.maintenance().expire_snapshots(older_than=LATER, retain_last=1)
     assert planned(of_changes="_change_type = 'no'") == []
     with pytest.raises(NoSuchSnapshotError):

@@ -1,4 +1,4 @@
-"""Cherry-picks: what is moved to, what is made once more, what is refused."""
+"""Cherry-picks: fast-forwards, repeated commits, refusals."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rows(part: str, *ids: int) -> pa.Table:
 def stage(
     table: Table, data: pa.Table, mode: OverwriteMode | None = None, wap_id: str | None = None
 ) -> Snapshot:
-    """A snapshot that no branch has."""
+    """Commit a staged snapshot, which is on no branch, and return it."""
     table.refresh()
     known = {s.snapshot_id for s in table.snapshots}
     _, files = write_rows(table.identifier, table.metadata, table.io, data)

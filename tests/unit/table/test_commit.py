@@ -1,4 +1,4 @@
-"""How commits end when the catalog refuses, loses replies, or repeats requests."""
+"""The outcomes of commits if the catalog refuses, loses replies, or repeats requests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Commit = Callable[[], Answer]
 
 
 def files_of_an_append(t: CommitTable) -> int:
-    """A manifest and its list; since version 4 a root manifest alone."""
+    """Return the number of metadata files of an append: manifest and list, or one root manifest."""
     return 1 if t.metadata.format_version >= 4 else 2
 
 
@@ -333,7 +333,7 @@ def test_any_interleaving_leaves_a_valid_table_with_every_file_once(
         names = [f"f{number}-{i}" for i in range(count)]
         expected.extend(names)
         queued = [maybe_overtaken(FAULTS[name]) for name in faults] + [maybe_overtaken(None)]
-        # a rival commits through the same catalog: it must find no fault of ours
+        # A rival commits through the same catalog and must not meet our faults.
         t.catalog.faults = [_once(t, queued)]
         append(t, *names)
         t.catalog.faults = []
@@ -349,7 +349,7 @@ def test_any_interleaving_leaves_a_valid_table_with_every_file_once(
 
 
 def _once(t: CommitTable, queued: list[Callable[[Commit], Answer]]) -> Callable[[Commit], Answer]:
-    """The queue's first fault now; the rest when the same writer comes again."""
+    """Return the queue's first fault; queue the rest for the next attempt of the same writer."""
 
     def run(commit: Commit) -> Answer:
         first, rest = queued[0], queued[1:]
@@ -377,7 +377,7 @@ def test_a_property_no_commit_can_work_with_is_refused_before_anything_is_writte
     t = commit_table()
     append(t, "a")
     before = t.metadata_files()
-    # as another writer may have left it
+    # as another writer may have left the property
     t.catalog.commit_table(IDENTIFIER, (), (SetProperties({name: WRONG[name]}),)).result()
     t.catalog.faults = [applied_but_unknown]
     with pytest.raises(InvalidRequestError, match=name):

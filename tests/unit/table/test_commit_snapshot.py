@@ -1,4 +1,4 @@
-"""What snapshots hold after each kind of action, in every format version."""
+"""The content of snapshots after each kind of action, in every format version."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def position_deletes(path: str, *partition: Any, target: str | None = None) -> D
 
 
 def deletes_of(path: str, target: str) -> DataFile:
-    """A file of position deletes; in tables of version 4 a deletion vector."""
+    """Return a position delete file, or since version 3 a deletion vector."""
     if commit_tables.default_version >= 3:
         return vector(path, target)
     return position_deletes(path, target=target)

@@ -1,4 +1,4 @@
-"""Commits of one table in a process come one after the other, in the order they asked."""
+"""Commits of one table within a process run one after another, in the order of requests."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_who_is_interrupted_just_as_the_turn_comes_passes_it_on(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(threading, "Event", Interrupted)
-    # another thread has the turn, and gives it up while this one waits
+    # Another thread has the turn and gives it up while this thread waits.
     assert module._take("t")
     with pytest.raises(KeyboardInterrupt), commit_turn("t"):
         pass

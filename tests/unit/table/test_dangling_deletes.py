@@ -1,4 +1,4 @@
-"""`remove-dangling-deletes`: delete files that apply to no data file go, and no row comes back."""
+"""`remove-dangling-deletes` removes delete files that apply to no data file; no row comes back."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ OPTIONS = {"min-input-files": 2, "remove-dangling-deletes": True}
 
 
 def a_table(folder: Path) -> Table:
-    """Of two files, a delete file for both, and a file that is younger.
+    """Create a table of two data files, a delete file for both, and a newer data file.
 
-    As old as the deletes, rewritten files would be files that they might apply to.
+    The newer file gives rewritten files a newer sequence number, so the deletes cannot apply to
+    them.
     """
     table = create_path_table(folder, "id BIGINT", properties={"format-version": "2"})
     for first in (0, 4):

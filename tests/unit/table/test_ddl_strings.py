@@ -1,4 +1,4 @@
-"""Schemas, partitioning and sort orders as text."""
+"""Schemas, partition specs and sort orders as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expiry takes the files that only expired snapshots need, all of them and no other.
+"""Expiry deletes exactly the files that only expired snapshots need.
 
 docs/conformance.md 91 and 92.
 """
@@ -65,7 +65,7 @@ def files(t: CommitTable) -> set[str]:
 
 
 def reachable(t: CommitTable, m: TableMetadata) -> set[str]:
-    """What the snapshots of metadata need, found one by one."""
+    """Return the files that the snapshots of the metadata need, collected one by one."""
     result = {s.statistics_path for s in m.statistics}
     result |= {s.statistics_path for s in m.partition_statistics}
     for s in m.snapshots:
@@ -232,7 +232,7 @@ def test_a_file_of_many_names_and_one_of_another_table_stay(
     old = [replace(data_file("x", "a"), file_path=path) for path in paths]
     commit(t, AppendFiles(data_files=tuple(old)))
     users(t).delete("part = 'a'")
-    # the same place, spelled as another writer may
+    # the same location in another writer's spelling
     spelled = replace(old[0], file_path="mem://wh/t/data//./f")
     commit(t, AppendFiles(data_files=(spelled,)))
     done = expire(users(t))
@@ -255,7 +255,7 @@ def test_a_number_of_deletes_that_is_none(number: int) -> None:
         expire(users(a_table()), max_concurrent_deletes=number)
 
 
-# other commits in between
+# concurrent commits
 
 Meanwhile = Callable[[CommitTable, Table], None]
 
@@ -324,7 +324,7 @@ def test_a_commit_that_is_refused_or_unknown_deletes_nothing() -> None:
 
 
 def test_after_the_commit_nothing_fails_it(caplog: pytest.LogCaptureFixture) -> None:
-    """Neither a manifest that cannot be read, nor a file that cannot be deleted."""
+    """After the commit, no unreadable manifest and no failed deletion is an error."""
     for broken in ("read_bytes", "delete"):
         t = three_overwrites()
         before = files(t)
@@ -352,7 +352,7 @@ def test_what_a_lost_manifest_of_an_expired_snapshot_named_is_left() -> None:
 
 
 def test_a_kill_leaves_orphans_and_nothing_missing() -> None:
-    """Stopped before each deletion, and after each."""
+    """The process is stopped before and after each deletion."""
     t = three_overwrites()
     count = deleted(expire(users(t), dry_run=True))
     for at in range(2 * count + 1):
@@ -373,7 +373,7 @@ def test_a_kill_leaves_orphans_and_nothing_missing() -> None:
             assert not stopped
         assert len(t.metadata.snapshots) == 1
         assert reachable(t, t.metadata) <= files(t)
-        # a thread that deletes may get further before it hears of it
+        # A deleting thread may go on for a while before it notices the interrupt.
         assert (at + 1) // 2 <= len(before - files(t)) <= count
         assert table_problems(users(t)) == []
 
@@ -386,7 +386,7 @@ def test_expired_metadata_is_cleaned_when_asked() -> None:
     table.update_spec().remove_field("part").commit()
     wider = ROWS.append_column("c", pa.array([1, 2], pa.int32()))
     table.overwrite(wider)
-    # what was deleted is listed once more in the snapshot that deletes it
+    # The snapshot that deletes a file lists the file once more as deleted.
     table.append(wider)
     assert expire(table, snapshot_ids=[7]).expired_snapshots_count == 2
     assert (len(table.metadata.schemas), len(table.metadata.partition_specs)) == (2, 2)
@@ -503,7 +503,7 @@ def test_puffin_files_of_vectors_of_manifests_go_with_the_roots_that_need_them(
 
     assert vectors() == 3
     table.maintenance().expire_snapshots(older_than=table.snapshots[-1].timestamp_ms + 1)
-    # that of the newest root, and the one before it, without which it would not say what it removed
+    # The newest root's vector remains, and the one before, which shows what that root removed.
     assert vectors() == 2
     table.maintenance().remove_orphan_files(older_than=2**53, force=True)
     assert vectors() == 2

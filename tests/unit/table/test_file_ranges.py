@@ -1,4 +1,4 @@
-"""Whether a range of a column's values can leave out files of a table."""
+"""Whether a value range of a column can prune files of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters as text: translated exactly or refused by name."""
+"""Filters as text are translated exactly, or refused with the unsupported part named."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def text_of(predicate: Predicate) -> str:
 
 
 def printable(predicate: Predicate) -> bool:
-    """Whether Python's datetime can print every date and timestamp in it."""
+    """Return whether Python's datetime can represent all dates and timestamps in the predicate."""
     match predicate:
         case And(left, right) | Or(left, right):
             return printable(left) and printable(right)

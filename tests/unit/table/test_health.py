@@ -1,4 +1,4 @@
-"""What a table's health is said to be: its figures, what procedures gain, and the commands."""
+"""The health report of a table: figures, gains of procedures, and commands."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    """Partition a has six files, b two; every file has two rows."""
+    """Create a table with six files in partition a and two in b; every file has two rows."""
     new = create_path_table(tmp_path / "t", "id BIGINT, p STRING", partitioned_by=["p"])
     for number in range(6):
         parts = ["a", "b"] if number < 2 else ["a"]
@@ -69,7 +69,7 @@ def table(tmp_path: Path) -> Table:
 
 
 def delete_rows(table: Table, path: str, rows: Sequence[int]) -> None:
-    """By a deletion vector, in version 2 by a position delete file."""
+    """Delete rows by a deletion vector, or in version 2 by a position delete file."""
     if table.metadata.format_version >= 3:
         delete_positions(table, {path: rows})
         return
@@ -123,7 +123,7 @@ def test_partitions_are_shown_by_size_and_by_files(table: Table) -> None:
 
 
 def test_minus_one_and_minus_two_are_two_partitions(tmp_path: Path) -> None:
-    """Python's own hash of them is one."""
+    """Python's hash of -1 equals its hash of -2."""
     new = create_path_table(tmp_path / "t", "p INT", [{"p": -1}, {"p": -2}], partitioned_by=["p"])
     assert new.health().partitions.count == 2
 
@@ -294,7 +294,7 @@ def test_names_and_values_are_escaped(tmp_path: Path) -> None:
     parser.feed(page)
 
 
-# --- the same as the plans ------------------------------------------------------------------------
+# --- agreement with plans -------------------------------------------------------------------------
 
 
 @settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))

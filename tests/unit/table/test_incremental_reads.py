@@ -1,4 +1,4 @@
-"""Incremental reads: the rows that snapshots of a range have appended, whatever became of them."""
+"""Incremental reads return rows that a range of snapshots appended, even if deleted later."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TYPES = {"a": "append", "o": "overwrite", "d": "delete", "r": "replace"}
 
 
 def history(operations: str, parents: dict[int, int | None] | None = None) -> TableMetadata:
-    """Snapshots 1, 2, ... at 1000, 2000, ... ms with operations by their first letters."""
+    """Return snapshots 1, 2, ... at 1000, 2000, ... ms; each letter is an operation."""
     snapshots = tuple(
         Snapshot(
             snapshot_id=n,
@@ -95,7 +95,7 @@ def test_the_start_may_have_expired() -> None:
     m = replace(m, snapshots=m.snapshots[1:])
     with pytest.raises(NoSuchSnapshotError, match=r"snapshot 1, the start .* or has expired"):
         appended(m, start_snapshot_id=1)
-    # what was appended between that time and the oldest snapshot is not known
+    # The appends between that time and the oldest snapshot are unknown.
     for bounds in ({"start_timestamp_ms": 2500}, {"start_timestamp_ms": 0, "end_timestamp_ms": 1}):
         with pytest.raises(NoSuchSnapshotError, match=r"before the oldest snapshot .* not expired"):
             appended(m, **bounds)
@@ -104,7 +104,7 @@ def test_the_start_may_have_expired() -> None:
 
 
 def test_a_branch_has_its_own_lineage() -> None:
-    # 3 is on branch b alone, 4 follows 2
+    # 3 is only on branch b, and 4 follows 2.
     m = history("aaaa", {4: 2})
     m = replace(m, refs={**m.refs, "b": SnapshotRef(snapshot_id=3)})
     assert appended(m, start_snapshot_id=1) == [4, 2]
@@ -352,7 +352,7 @@ def test_ranges_that_meet_have_the_rows_of_the_range_over_both(
     created = a_history(data.draw, catalog)
     table, struct = created.table.refresh(), created.struct
     lineage = [s.snapshot_id for s in table.snapshots]
-    assume(lineage)  # not where every append was refused
+    assume(lineage)  # skip histories where every append was refused
     ends = sorted(data.draw(st.lists(st.sampled_from(range(len(lineage))), min_size=3, max_size=3)))
     a, b, c = (lineage[n] for n in ends)
 
@@ -361,7 +361,7 @@ def test_ranges_that_meet_have_the_rows_of_the_range_over_both(
         return _counted(table.scan(selector=bounds).to_arrow(), table)
 
     assert between(a, b) + between(b, c) == between(a, c)
-    # all that was ever appended, whatever was deleted of it
+    # all rows that were ever appended, including deleted rows
     ever = table.scan(selector=SnapshotSelector(start_timestamp_ms=0)).to_arrow()
     model = (read(struct, row.stored) for row in created.rows)
     assert _counted(ever, table) == Counter(

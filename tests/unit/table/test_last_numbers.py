@@ -1,4 +1,4 @@
-"""Numbers of damaged metadata that have no next one: a commit is refused, the table stays."""
+"""Damaged metadata with the largest possible numbers: a commit is refused, the table stays."""
 
 from __future__ import annotations
 

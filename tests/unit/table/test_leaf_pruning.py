@@ -1,4 +1,4 @@
-"""Leaves of root manifests that a filter, or a vector of the manifest, leaves nothing of."""
+"""Leaves of root manifests are pruned by filters and by manifest deletion vectors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAVES_ONLY = {
 
 
 def a_table(folder: Path, version: int = 4, **more: Any) -> Table:
-    """Three manifests: ids 0 and 1, 10 and 11, 20 and 21, of the partitions a, b and c."""
+    """Create a table of three manifests: ids 0 and 1, 10 and 11, 20 and 21, by partition."""
     properties = {"format-version": str(version), **LEAVES_ONLY}
     table = create_path_table(
         folder, "id BIGINT, p STRING, x DOUBLE", properties=properties, **more
@@ -32,7 +32,7 @@ def a_table(folder: Path, version: int = 4, **more: Any) -> Table:
 
 
 def kept(table: Table, filter: str) -> tuple[int, int]:
-    """How many manifests a filter leaves, and how many rows."""
+    """Return the numbers of manifests and of rows that a filter keeps."""
     scan = table.scan(filter=filter)
     return scan.describe().statistics.manifests_kept, scan.to_arrow().num_rows
 

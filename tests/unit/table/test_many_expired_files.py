@@ -1,4 +1,4 @@
-"""A million files of expired snapshots go in bounded memory."""
+"""A million files of expired snapshots are deleted in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A million files in a table's folder are looked through in bounded memory."""
+"""A million files in a table's folder are checked in bounded memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ print(peak_bytes())
 
 @pytest.mark.parametrize("count", [10_000, pytest.param(1_000_000, marks=pytest.mark.more)])
 def test_memory_is_bounded(count: int) -> None:
-    """Each of them an orphan, so that the result is as large as it gets."""
+    """Every file is an orphan, so that the result is as large as possible."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(count)], capture_output=True, text=True, check=False
     )

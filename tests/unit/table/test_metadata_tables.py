@@ -1,4 +1,4 @@
-"""Metadata tables of tables in memory: their columns, rows, snapshots and tasks."""
+"""Metadata tables of tables in memory: columns, rows, snapshots and tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A writer that is alone builds on its own last commit without asking the catalog first."""
+"""A single writer builds on its own last commit without loading the table first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Commit = Callable[[], Answer]
 
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[TableIdentifier]:
-    """What the catalog was asked for."""
+    """Return a list that collects the tables that the catalog loads."""
     asked: list[TableIdentifier] = []
     catalog_class = type(commit_table().catalog)
     load_table = catalog_class.load_table
@@ -69,7 +69,7 @@ def test_whoever_was_overtaken_begins_with_the_newest(loads: list[TableIdentifie
     one, other = writer(t), writer(t)
     one.append(ROW)
     other.append(ROW)
-    one.append(ROW)  # refused once, and loaded
+    one.append(ROW)  # refused once, then loaded
     loads.clear()
     t.clock.sleeps.clear()
     one.append(ROW)

@@ -1,4 +1,4 @@
-"""Partition statistics: counted from manifests, and kept up from the last file.
+"""Partition statistics: computed from manifests, or updated from the last statistics file.
 
 docs/conformance.md 98.
 """

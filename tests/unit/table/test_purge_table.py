@@ -1,4 +1,4 @@
-"""A purge takes the table's own files, all that any of its snapshots reaches, and no other."""
+"""A purge deletes the table's own files that any of its snapshots needs, and no other file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "part": ["a", "b"]})
 
 
 def a_table(**properties: str) -> CommitTable:
-    """Three snapshots, one of which removed all files of another."""
+    """Create a table with three snapshots, one of which removed all files of another."""
     t = commit_table(partitioned=True, properties=properties, location=LOCATION)
     users = Table(t.catalog, t.loaded, io=t.io, clock=t.clock.clock)
     users.append(ROWS)
@@ -66,7 +66,7 @@ def test_metadata_files_that_only_older_ones_name_go_too() -> None:
 
 
 def test_a_file_that_came_from_another_table_stays(caplog: pytest.LogCaptureFixture) -> None:
-    """As `add_files` and snapshots of tables make them: two tables share a file."""
+    """Two tables share a file, as after `add_files` or a snapshot of a table."""
     t = a_table()
     shared = "mem://other/data/shared.parquet"
     t.io.write_bytes(shared, b"rows")
@@ -141,11 +141,11 @@ def test_a_catalog_drops_with_purge(tmp_path: Path, kind: str) -> None:
         catalog.drop_table("db.a", purge=True)
 
 
-# metadata that somebody else wrote
+# metadata by another writer
 
 
 def victim(tmp_path: Path) -> Table:
-    """Another table of the same warehouse, a folder deep enough to be deleted from."""
+    """Create another table in the same warehouse, with a folder deep enough for deletions."""
     catalog = load_catalog("lake", type="sql", warehouse=str(tmp_path / "warehouse"))
     table = catalog.create_table("db.victim", "id BIGINT")
     table.append(ROWS.select(["id"]))
@@ -154,7 +154,7 @@ def victim(tmp_path: Path) -> Table:
 
 
 def changed(table: Table, **content: object) -> None:
-    """The current metadata file with other content."""
+    """Change content of the table's current metadata file."""
     file = Path(table.loaded.metadata_location)
     file.write_text(json.dumps({**json.loads(file.read_text()), **content}))
 
@@ -174,7 +174,7 @@ def files_of(outside: Path, other: Table) -> set[Path]:
 def test_a_location_that_metadata_claims_is_not_believed(
     tmp_path: Path, how: str, claim: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It names data files and an older metadata file of others; only its own go."""
+    """The metadata names files of other tables; only the table's own files are deleted."""
     other = victim(tmp_path)
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -202,11 +202,11 @@ def test_a_location_that_metadata_claims_is_not_believed(
             "properties": {"write.data.path": str(outside), "write.metadata.path": str(outside)},
         },
     )
-    # the first one holds the metadata as it was written
+    # The first catalog holds the original metadata in memory.
     load_catalog("lake", type="sql", warehouse=str(warehouse)).drop_table(name, purge=True)
     assert files_of(outside, other) == foreign
     assert other.refresh().scan().count() == 4
-    # one of them is named by the log too
+    # The metadata log names one more file.
     assert f"{len(foreign) + 1} outside its own folders ({own})" in caplog.text
     assert not [p for p in every_file(own) if p.suffix == ".parquet"]
 

@@ -1,4 +1,4 @@
-"""Orphan removal takes old files that nothing references, and no other file."""
+"""Orphan removal deletes old files that nothing references, and no other file."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_what_an_expiry_left_when_it_was_killed(tmp_path: Path) -> None:
 
 
 def test_beside_writers_nothing_that_they_need_goes(tmp_path: Path) -> None:
-    """Two append while one expires snapshots and one removes orphans of the table."""
+    """Two writers append while a third client expires snapshots and removes orphan files."""
     catalog = load_catalog("test", type="hadoop", warehouse=str(tmp_path))
     catalog.create_table(
         "db.t", "id BIGINT, part STRING", properties={"commit.manifest.min-count-to-merge": "3"}
@@ -121,7 +121,7 @@ def test_beside_writers_nothing_that_they_need_goes(tmp_path: Path) -> None:
     def append(start: int) -> None:
         for number in range(start, start + 12):
             rows = pa.table({"id": pa.array([number], pa.int64()), "part": ["a"]})
-            # one that is overtaken too often is refused, and leaves nothing
+            # A commit that is overtaken too often is refused and leaves no files.
             with contextlib.suppress(IcebergError):
                 catalog.load_table("db.t").append(rows)
                 acknowledged.append(number)
@@ -192,7 +192,7 @@ def test_partitions_of_a_hidden_name_are_looked_at(tmp_path: Path) -> None:
 
 
 def test_what_is_committed_after_the_listing_stays(tmp_path: Path) -> None:
-    """A slow writer, whose file is old when its commit comes."""
+    """The file of a slow writer is already old when the writer commits."""
     table = a_table(tmp_path)
     location = stray(table, "data/part=a/slow.parquet")
     slow = DataFile(file_path=location, partition=("a",), record_count=1, file_size_in_bytes=8)

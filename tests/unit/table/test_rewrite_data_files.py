@@ -1,4 +1,4 @@
-"""Data files written anew: fewer, without deleted rows, and the rows stay what they are."""
+"""Rewritten data files are fewer and lack deleted rows; all other rows are unchanged."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def files(table: Table) -> list[ScanTask]:
 
 
 def delete_ids(table: Table, ids: Sequence[int]) -> None:
-    """By vectors or position deletes."""
+    """Delete rows by deletion vectors or position deletes."""
     removed: dict[str, BitMap64] = {}
     for row in table.scan(columns=["id", "_file", "_pos"]).to_arrow().to_pylist():
         if row["id"] in ids:
@@ -162,7 +162,7 @@ def test_files_of_an_older_spec_get_the_new_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("partial", [False, True])
 def test_files_of_several_specs_are_rewritten_once(tmp_path: Path, partial: bool) -> None:
-    """What comes to a partition with small files of its own is rewritten together with them."""
+    """Rewritten rows and small files of the same new partition are rewritten together."""
     table = a_table(tmp_path / "t")
     table.update_spec().add_field("p").commit()
     for number in range(6, 11):
@@ -200,11 +200,11 @@ def test_partial_progress_commits_group_by_group(tmp_path: Path) -> None:
     assert rows(table) == before
 
 
-# what others commit meanwhile
+# concurrent commits
 
 
 def racing(table: Table, act: Callable[[Table], object]) -> Table:
-    """The table, of which `act` changes another copy once the first new file is begun."""
+    """Return the table with a store in which `act` runs before the first new file begins."""
     other = path_table(Path(table.location))
     io = HookedFileIO(table.io, once("open_output", "before", lambda: act(other)))
     return Table(table.catalog, table.loaded, io=io)
@@ -226,7 +226,7 @@ def test_a_row_that_is_deleted_meanwhile_does_not_come_back(
             both.maintenance().rewrite_data_files()
     table.refresh()
     assert [row["id"] for row in rows(table)] == [i for i in range(12) if i != 3]
-    # what the rewrite wrote is gone, and nothing else
+    # Only the files that the rewrite wrote are deleted.
     remaining = set(Path(table.location).glob("data/*.parquet"))
     assert remaining >= set(data)
     named = {Path(f["file_path"]) for f in table.metadata_table("files").to_arrow().to_pylist()}
@@ -245,7 +245,7 @@ def test_rows_that_are_appended_meanwhile_stay(tmp_path: Path) -> None:
 
 
 def delete_keys(table: Table, ids: Sequence[int], spec_id: int | None = None) -> None:
-    """By an equality delete, in the partition of one spec that `p` = id % 2 says."""
+    """Delete ids by an equality delete, in the partition of one spec in which `p` is id % 2."""
     spec = None if spec_id is None else table.metadata.spec_by_id[spec_id]
     context = write_context_of("t", table.metadata, write_id=str(uuid.uuid4()), spec=spec)
     parts = pa.array([i % 2 for i in ids], pa.int32())
@@ -271,7 +271,7 @@ def delete_keys(table: Table, ids: Sequence[int], spec_id: int | None = None) ->
 def test_an_equality_delete_of_one_spec_is_not_lost_by_files_of_another(
     tmp_path: Path, spec_id: int
 ) -> None:
-    """One of spec 0 applies to the old files, one of spec 1 would to the new files alone."""
+    """A delete of spec 0 applies to the old files; one of spec 1 only to the new files."""
     table = a_table(tmp_path / "t", 2, partitioned_by=["p"])
     table.update_spec().add_field("id", "bucket[2]").commit()
     both = racing(table, lambda other: delete_keys(other, [3], spec_id))
@@ -325,7 +325,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
 
 @settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))
 def a_sort_order(schema: Schema) -> Iterator[str]:
-    """Orders by some columns that values have an order in."""
+    """Yield sort orders over columns whose values can be ordered."""
     names = [
         quoted_name([f.name])
         for f in schema.fields
@@ -344,13 +344,13 @@ def test_random_tables_have_the_same_rows_after_it(
     assume(history.moments)
     table = history.table.refresh()
     columns = [f.name for f in table.schema.fields]
-    # the first commit after an upgrade gives rows their ids, whatever it is
+    # The first commit after an upgrade assigns row ids, whatever the commit does.
     snapshot = table.current_snapshot
     if snapshot is not None and snapshot.first_row_id is not None:
         columns += LINEAGE
 
     def now() -> str:
-        # as texts: NaN equals nothing
+        # Compare the text, because NaN does not equal itself.
         return str(table.scan(columns=columns).to_arrow().sort_by(ID).to_pylist())
 
     before = now()
@@ -362,25 +362,25 @@ def test_random_tables_have_the_same_rows_after_it(
             options={"rewrite-all": True, "target-file-size-bytes": target},
         )
     except UnsupportedFeatureError:
-        # a type that is read and not written
+        # a type that can be read but not written
         return
     except InvalidRequestError as e:
-        # the table's spec is newer than a row that it has no partition for
+        # The table's spec is newer than a row that has no valid partition in it.
         assume("partition" not in str(e))
         raise
     assert now() == before
     if table.current_snapshot is not None and done.rewritten_data_files_count:
-        # position deletes of several files stay, and name none of the new ones
+        # Position deletes that span several files stay, but none refers to a new file.
         left_over = [d for t in table.scan().plan_files() for d in t.deletes]
         assert {d.content for d in left_over} <= {FileContent.POSITION_DELETES}
         assert not any(d.is_of_one_file for d in left_over)
 
 
-# in which order rows are written
+# row order
 
 
 def sorted_table(folder: Path, count: int = 400, **options: Any) -> Table:
-    """Ten files, each with numbers of the whole range."""
+    """Create a table of ten files, each with numbers from the whole range."""
     table = create_path_table(folder, "a BIGINT, b BIGINT, c STRING", **options)
     for start in range(10):
         append_rows(
@@ -394,7 +394,7 @@ def sorted_table(folder: Path, count: int = 400, **options: Any) -> Table:
 
 
 def in_files(table: Table, column: str) -> list[list[Any]]:
-    """The values of a column in each file, in the order in which they are there."""
+    """Return the values of a column in each file, in row order."""
     result: dict[str, list[Any]] = {}
     for row in table.scan(columns=[column, "_file", "_pos"]).to_arrow().to_pylist():
         result.setdefault(row["_file"], []).append((row["_pos"], row[column]))
@@ -437,7 +437,7 @@ def test_the_table_s_own_order_is_that_of_the_files(tmp_path: Path) -> None:
     assert values == sorted(values, reverse=True)
     [file] = table.metadata_table("files").to_arrow().to_pylist()
     assert file["sort_order_id"] == table.metadata.default_sort_order_id != 0
-    # the same by name
+    # the same order, given as text
     table.maintenance().rewrite_data_files(
         sort_order="b DESC NULLS LAST", options={"rewrite-all": True}
     )
@@ -465,7 +465,7 @@ def test_sorted_within_each_partition(tmp_path: Path) -> None:
     values = in_files(table.refresh(), "b")
     assert len(values) == 4
     assert all(v == sorted(v) for v in values)
-    # files of another spec go to partitions, which are written one after the other
+    # Rows of files of another spec are written partition by partition.
     with table.update_spec() as spec:
         spec.add_field("a", "bucket[2]")
     table.maintenance().rewrite_data_files(sort_order="b", options={"rewrite-all": True})
@@ -517,7 +517,7 @@ def test_at_most_so_many_files_are_rewritten(tmp_path: Path) -> None:
     assert len(files(table.refresh())) == 5
 
 
-# which files are chosen
+# choice of files
 
 
 def task(number: int, size: int, *, partition: int = 0, spec_id: int = 0) -> ScanTask:

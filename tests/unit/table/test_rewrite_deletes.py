@@ -1,4 +1,4 @@
-"""Rewritten delete files delete the same rows: fewer files, vectors, and no equality deletes."""
+"""Rewritten delete files delete the same rows: fewer files, vectors, no equality deletes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOTHING = RewrittenDeleteFiles()
 
 
 def a_table(version: int, **properties: str) -> CommitTable:
-    """Ids 0 to 11, four in each of three files."""
+    """Create a table with ids 0 to 11, four in each of three files."""
     t = commit_table(
         format_version=version,
         location="mem://wh/t",
@@ -59,13 +59,13 @@ def set_version(t: CommitTable, version: int) -> None:
 
 
 def paths(t: CommitTable) -> list[str]:
-    """The data files, oldest first."""
+    """Return the data files, oldest first."""
     tasks = users(t).scan().plan_files()
     return [p.file_path for p in sorted(tasks, key=lambda p: p.data_sequence_number)]
 
 
 def delete_rows(t: CommitTable, *rows: tuple[str, int], **said: Any) -> None:
-    """A position delete file, whatever the version of the table."""
+    """Commit a position delete file, in any format version of the table."""
     columns = {
         DELETE_FILE_PATH.name: [path for path, _ in rows],
         DELETE_FILE_POS.name: pa.array([pos for _, pos in rows], pa.int64()),
@@ -181,7 +181,8 @@ def test_vectors_in_version_3() -> None:
     delete_rows(t, (first, 0), (second, 1))
     delete_rows(t, (first, 3))
     set_version(t, 3)
-    # a vector has all that was deleted of its file, and what was said of it is dead
+    # The deletion vector contains all earlier deletes of its file, so older deletes of this file no
+    # longer apply.
     delete_positions(users(t), {third: [0]})
     before = rows_of(t)
     assert counts(positions(t)) == (2, 2)
@@ -251,7 +252,7 @@ def test_equality_deletes(version: int) -> None:
     plan = equality(t, dry_run=True)
     done = equality(t)
     assert done == plan
-    # the delete of the first file is replaced too
+    # The delete of the first file is replaced too.
     assert counts(done) == (3, 2)
     assert rows_of(t) == before
     assert {f.content for f in deletes(t)} == {FileContent.POSITION_DELETES}
@@ -276,7 +277,7 @@ def test_equality_deletes_that_delete_nothing_go() -> None:
 
 
 def meanwhile(t: CommitTable, act: Callable[[], object]) -> HookedFileIO:
-    """A store in which another client acts before the rewrite writes its first file."""
+    """Return a store in which another client acts before the rewrite writes its first file."""
     return HookedFileIO(t.io, once("open_output", "before", act))
 
 
@@ -284,7 +285,7 @@ KINDS = [positions, equality]
 
 
 def with_deletes(kind: Any, version: int = 3) -> CommitTable:
-    """What the kind of rewrite has to do: row 0 of the first file."""
+    """Create a table with deletes of row 0 of the first file, for this kind of rewrite."""
     t = a_table(2)
     if kind is positions:
         for _ in range(5):
@@ -348,7 +349,7 @@ def test_position_deletes_meanwhile_are_not_lost(version: int) -> None:
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_compaction_meanwhile_brings_no_row_back(kind: Any, version: int) -> None:
-    """Files that keep an old sequence number are those that a removed delete is missed by."""
+    """Rewritten data files that keep an old sequence number would escape a removed delete."""
     t = with_deletes(kind, version)
     first = paths(t)[0]
     metadata = t.metadata
@@ -397,7 +398,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
 @settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_same_rows_whatever_came_before(catalog: TableCatalog, data: st.DataObject) -> None:
-    """Law, of all types, specs, versions and deletes: no row comes or goes."""
+    """For all types, specs, versions and deletes: no row appears or disappears."""
     history = a_history(data.draw, catalog)
     table = history.table
     alive = sorted(row[1] for row in history.live())

@@ -1,4 +1,4 @@
-"""Rewritten manifests hold the same files with the same numbers, side by side by partition."""
+"""Rewritten manifests have the same entries with the same numbers, clustered by partition."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def appends(t: CommitTable, count: int, parts: str = "abc") -> None:
 
 
 def make_small(t: CommitTable) -> None:
-    """A manifest gets a few entries."""
+    """Set a target size so small that a manifest gets only a few entries."""
     users(t).update_properties().set({TARGET: "100"}).commit()
 
 
@@ -70,7 +70,7 @@ def add_deletes(t: CommitTable, part: str, name: str) -> None:
 
 
 def entries(t: CommitTable) -> Counter[str]:
-    """Live entries with all their numbers, whatever their status."""
+    """Return the live entries with all their numbers, regardless of status."""
     snapshot = t.metadata.current_snapshot
     assert snapshot is not None
     return Counter(
@@ -88,7 +88,7 @@ def done(rewritten: int, added: int) -> RewrittenManifests:
 
 
 def ranges(t: CommitTable) -> list[tuple[bytes, bytes]]:
-    """The least and the greatest partition of each manifest of data files."""
+    """Return the smallest and the largest partition of each data manifest."""
     result = [m.partitions for m in t.manifests() if m.content is ManifestContent.DATA]
     return sorted((p[0].lower_bound or b"", p[0].upper_bound or b"") for p in result if p)
 
@@ -159,7 +159,7 @@ def test_partitions_lie_side_by_side() -> None:
     assert len(ranges(t)) < 12
     bounds = ranges(t)
     assert all(left[1] <= right[0] for left, right in pairwise(bounds))
-    # files without a value come first
+    # Files with a null partition value come first.
     first = t.manifests()[0].partitions
     assert first is not None
     assert first[0].contains_null
@@ -215,7 +215,7 @@ def test_sort_by() -> None:
 
 
 def test_row_ids_of_files_older_than_version_3() -> None:
-    """They get them with the first commit of version 3, and keep them from then on."""
+    """Such files get row ids in the first commit of version 3, and keep these ids."""
     t = a_table()
     appends(t, 3)
     users(t).update_properties().set({"format-version": "3"}).commit()
@@ -229,7 +229,7 @@ def test_row_ids_of_files_older_than_version_3() -> None:
 
 
 def meanwhile(t: CommitTable, act: Callable[[], object]) -> Table:
-    """The table in a store in which another client acts before the manifest list is written."""
+    """Return the table with a store in which another client acts before the list is written."""
     done_once = once("open_output", "before", act)
 
     def hook(name: str, location: str, moment: Any) -> None:
@@ -262,7 +262,7 @@ def test_a_delete_meanwhile_is_a_conflict() -> None:
 
 
 def test_first_row_ids_given_meanwhile_are_a_conflict() -> None:
-    """An append gives the files of an upgraded table their row ids, which must stay."""
+    """An append assigns row ids to the files of an upgraded table, and these ids must stay."""
     t = a_table()
     appends(t, 3)
     users(t).update_properties().set({"format-version": "3"}).commit()
@@ -288,9 +288,9 @@ def test_first_row_ids_given_meanwhile_are_a_conflict() -> None:
 def test_the_same_files_before_and_after(
     version: int, steps: list[tuple[str, Any, int]], target: str, batch_bytes: int
 ) -> None:
-    """Law: whatever came before, no live entry changes a number, and a second run does nothing.
+    """For any history, no live entry changes a number, and a second run does nothing.
 
-    Whether entries wait in one batch or in many.
+    This holds whether the entries are collected in one batch or in many.
     """
     with mock.patch.object(clustered_entries, "_BATCH_BYTES", batch_bytes):
         check_same_files(version, steps, target)

@@ -1,4 +1,4 @@
-"""A table copied elsewhere as the list says: the same rows, and nothing of the original needed."""
+"""A table copied by the file list has the same rows and does not need the original."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def paths_of(table: Table) -> list[str]:
 
 
 def a_table(catalog: TableCatalog, version: int, **properties: str) -> Table:
-    """Six rows in two files, of which each kind of delete that the version has takes one."""
+    """Create a table of six rows in two files; each available kind of delete deletes one row."""
     table = catalog.create_table(
         "db.t",
         schema="id BIGINT, v STRING",
@@ -82,7 +82,7 @@ def copies_of(done: Any) -> list[tuple[str, str]]:
 
 
 def carry_out(done: Any) -> list[str]:
-    """Copy as the list says, and give the targets."""
+    """Copy the files as the list says, and return the targets."""
     for source, target in copies_of(done):
         Path(target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
@@ -105,7 +105,7 @@ def test_a_copy_needs_nothing_of_the_original(
     assert done.rewritten_manifest_file_paths_count == 2 + 2 * (version > 1)
     assert done.rewritten_delete_file_paths_count == (version > 1)
     targets = carry_out(done)
-    # nothing of the table changed
+    # The original table has not changed.
     table.refresh()
     assert table.loaded.metadata_location == before
     assert table_problems(table) == []
@@ -138,7 +138,7 @@ def test_a_later_copy_builds_on_an_earlier_one(
     append(table, 7)
     if version > 1:
         delete(table, version, 1, 2)
-    # the manifests of before go on as one, whose files are at the target
+    # One rewritten manifest replaces the old manifests; its files are at the target already.
     table.maintenance().rewrite_manifests()
     append(table, 8)
     second = rewrite(table, target, start_version=first.latest_version)
@@ -165,7 +165,7 @@ def test_an_older_version(catalog: TableCatalog, tmp_path: Path) -> None:
     assert done.file_list_location == f"{tmp_path}/stage/file-list"
     carry_out(done)
     assert [r["id"] for r in rows(registered(catalog, "db.c", target, done), 2)] == [1, 2, 3]
-    # what is staged is never written over
+    # Staged files are never overwritten.
     with pytest.raises(Exception, match="already"):
         rewrite(table, target, staging_location=f"{tmp_path}/stage")
     assert rewrite(table, target, create_file_list=False).file_list_location is None
@@ -176,7 +176,7 @@ def test_position_delete_files_keep_rows_and_get_true_sizes(
 ) -> None:
     table = a_table(catalog, 2)
     first, second = paths_of(table)
-    # rows out of order, and one twice: they stay what they are
+    # Rows that are unsorted and repeated stay unchanged.
     listed = {"file_path": [second, first, first], "pos": [2, 1, 1]}
     list_positions(table, pa.table(listed), {"compression": "gzip"})
     done = rewrite(table, tmp_path / "copy")
@@ -209,7 +209,7 @@ def test_paths_outside_the_prefix_are_refused(catalog: TableCatalog, tmp_path: P
 
 
 def test_steps_out_of_the_prefix_are_refused(catalog: TableCatalog, tmp_path: Path) -> None:
-    """The list would have somebody write over a file beside the copy."""
+    """Otherwise the list would make someone overwrite a file beside the copy."""
     table = a_table(catalog, 2)
     path = f"{table.location}/../x/deletes.parquet"
     Path(path).parent.mkdir(parents=True, exist_ok=True)

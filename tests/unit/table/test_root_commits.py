@@ -1,4 +1,4 @@
-"""Commits of version 4: root manifests, their leaves, and vectors of manifests."""
+"""Commits of version 4: root manifests, leaves, and manifest deletion vectors."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def commit(t: CommitTable, action: SnapshotAction) -> Snapshot:
 
 
 def root_rows(t: CommitTable, snapshot: Snapshot) -> list[dict[str, Any]]:
-    """The entries of a root manifest by role."""
+    """Return the entries of a root manifest, as dicts by role."""
     assert snapshot.manifest_list is None
     assert snapshot.root_manifest is not None
     encoded = open_manifest(t.io, snapshot.root_manifest)
@@ -62,7 +62,7 @@ def root_rows(t: CommitTable, snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 def shown(t: CommitTable, snapshot: Snapshot, names: dict[str, str]) -> set[str]:
-    """The entries in the words of the worked example: type, path, status and positions."""
+    """Return the entries in the notation of the worked example: type, path, status, positions."""
     lines = set()
     for row in root_rows(t, snapshot):
         kind = ContentType(row["content_type"])

@@ -1,4 +1,4 @@
-"""Snapshots with root manifests, of both proposed forms: the rows of the table that they were."""
+"""Snapshots with root manifests in both proposed forms have the rows of the original table."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_random_tables_have_the_rows_of_the_version_3_table_that_they_were(
     table = history.table.refresh()
     snapshots = table.metadata.snapshots
     assume(table.metadata.format_version == 3 and snapshots)
-    # files of position deletes are not among the entries of root manifests
+    # Root manifests cannot contain position delete files.
     deletes = table.metadata_table("all_delete_files").to_arrow().to_pylist()
     assume(all(row["file_format"] == "PUFFIN" or row["content"] == 2 for row in deletes))
     roots = RootTable(
@@ -136,7 +136,7 @@ INHERITING["version_info.file_sequence_number"] = None
 
 
 def entries(*root: Row, leaf: Sequence[Row] = ()) -> pa.Table:
-    """The files of a snapshot with these entries in its root, and in the leaf that it names."""
+    """Return the files of a snapshot whose root has these entries, and whose leaf has `leaf`."""
     io = MemoryFileIO()
     profile = PROFILES[0]
     io.create_exclusive("s3://b/t/metadata/r.parquet", content_file(profile, root, content="root"))

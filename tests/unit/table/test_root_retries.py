@@ -1,4 +1,4 @@
-"""Commits of version 4 that another one overtakes: what they use again, and row ids."""
+"""Version 4 commits that another commit overtakes: reused files, and row ids."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def set_properties(t: CommitTable, properties: dict[str, str]) -> None:
 
 
 def overtaken_by(t: CommitTable, meanwhile: Callable[[], None]) -> None:
-    """Let something else be committed right before the next commit is."""
+    """Run another commit right before the next commit."""
 
     def fault(commit: Commit) -> Outcome[LoadedTable]:
         meanwhile()
@@ -54,7 +54,7 @@ def overtaken_by(t: CommitTable, meanwhile: Callable[[], None]) -> None:
 
 
 def row_ids(t: CommitTable, snapshot: Snapshot | None = None) -> dict[str, int | None]:
-    """The first row id of each live data file."""
+    """Return the first row id of each live data file by file name."""
     return {
         e.data_file.file_path.rsplit("/", 1)[1]: e.data_file.first_row_id
         for e in t.entries(snapshot)

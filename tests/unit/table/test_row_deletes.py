@@ -1,4 +1,4 @@
-"""Rows deleted by position: which files say so, and which they replace."""
+"""Rows deleted by position: the written delete files, and the delete files they replace."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = 4
 
 
 def a_table(version: int, **properties: str) -> Table:
-    """Ids 0 to 11, in files of partitions a, a and b, four each."""
+    """Create a table with ids 0 to 11, four each in files of the partitions a, a and b."""
     t = commit_table(format_version=version, partitioned=True)
     table = Table(t.catalog, t.loaded, io=t.io, clock=t.clock.clock)
     if properties:
@@ -87,7 +87,7 @@ def test_vectors_replace_vectors_and_share_a_file() -> None:
     ]
     assert ids(table) == [0, 2, 3, 4, 5, 6, 7, 9, 11]
     written = delete(table, {first: {0}, second: {3}}, "two")
-    # one vector per data file, with all that was deleted before (docs/conformance.md 32, 33)
+    # one deletion vector per data file, including all earlier deletes (docs/conformance.md 32, 33)
     assert {f.referenced_data_file: f.record_count for f in written.delete_files} == {
         first: 2,
         second: 1,
@@ -108,7 +108,7 @@ def test_a_file_without_rows_is_dropped(version: int) -> None:
     first, second, _ = (t.file_path for t in files(table))
     delete(table, {first: {0, 1}, second: {2}}, "one")
     written = delete(table, {first: {2, 3}}, "two")
-    # with its deletes (docs/conformance.md 39)
+    # The data file is removed with its deletes (docs/conformance.md 39).
     assert (written.delete_files, written.removed_data_paths) == ((), frozenset({first}))
     assert ids(table) == [4, 5, 7, 8, 9, 10, 11]
     assert [f.referenced_data_file for f in live_deletes(table)] == [second]
@@ -120,7 +120,7 @@ def test_position_deletes_of_one_file_each_are_merged() -> None:
     written = delete(table, {first: {1}, second: {3}, third: {0}}, "one")
     assert [f.referenced_data_file for f in written.delete_files] == sorted([first, second, third])
     for f in written.delete_files:
-        # found by exact bounds too (docs/conformance.md 37)
+        # Exact bounds identify the file too (docs/conformance.md 37).
         path = str(f.referenced_data_file).encode()
         assert f.lower_bounds is not None
         assert f.lower_bounds[DELETE_FILE_PATH.field_id] == path
@@ -136,15 +136,15 @@ def test_position_deletes_by_partition_then_vectors() -> None:
     table = a_table(2, write_delete_granularity="partition")
     first, second, third = (t.file_path for t in files(table))
     written = delete(table, {second: {3}, first: {1}, third: {0}}, "one")
-    # one file for both of partition a, sorted by path and position
+    # one file for both data files of partition a, sorted by path and position
     assert sorted(f.record_count for f in written.delete_files) == [1, 2]
     assert {f.partition for f in written.delete_files} == {("a",), ("b",)}
     assert not delete(table, {first: {2}}, "two").removed_deletes
     assert ids(table) == [0, 3, 4, 5, 6, 9, 10, 11]
     table.update_properties().set({"format-version": "3"}).commit()
     written = delete(table, {first: {0}, third: {1}}, "three")
-    # a vector says all that the position deletes of its file say; a file that others need stays
-    # (docs/conformance.md 32, 34)
+    # A vector includes all position deletes of its file; a delete file that other data files need
+    # stays (docs/conformance.md 32, 34).
     assert {f.referenced_data_file: f.record_count for f in written.delete_files} == {
         first: 3,
         third: 2,
@@ -209,7 +209,7 @@ def test_position_deletes_in_the_format_that_the_table_says(
     bounds = {(f.lower_bounds or {})[DELETE_FILE_PATH.field_id] for f in written.delete_files}
     assert bounds == {first.encode(), second.encode()}
     assert ids(table) == [0, 2, 5, 6, 7, 8, 9, 10, 11]
-    # and they are read and replaced by later ones
+    # Later deletes read and replace these delete files.
     delete(table, {first: {0}}, "again")
     assert ids(table) == [2, 5, 6, 7, 8, 9, 10, 11]
     assert len(live_deletes(table)) == 2

@@ -1,4 +1,4 @@
-"""Which snapshot and schema a read sees."""
+"""The snapshot and the schema that a read uses."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ def a_table() -> TableMetadata:
         snapshot_log=(
             SnapshotLogEntry(snapshot_id=1, timestamp_ms=1000),
             SnapshotLogEntry(snapshot_id=2, timestamp_ms=2000),
-            # a rollback, and later a roll forward
+            # a rollback, and later a roll-forward
             SnapshotLogEntry(snapshot_id=1, timestamp_ms=3000),
             SnapshotLogEntry(snapshot_id=2, timestamp_ms=4000),
         ),
@@ -90,7 +90,7 @@ def test_the_last_entry_of_a_time_counts() -> None:
     entries = ((1, 1000), (2, 2000), (1, 2000), (2, 3000), (1, 2500))
     log = tuple(SnapshotLogEntry(snapshot_id=i, timestamp_ms=t) for i, t in entries)
     table = replace(a_table(), snapshot_log=log)
-    # a clock that was behind changes nothing either: the log says what came last
+    # A clock that was behind has no effect: the order of the log decides.
     for at_ms, expected in ((1999, 1), (2000, 1), (2499, 1), (2500, 1), (3000, 1)):
         assert snapshot_as_of(table, at_ms).snapshot_id == expected
     assert snapshot_as_of(replace(table, snapshot_log=log[:4]), 3000).snapshot_id == 2

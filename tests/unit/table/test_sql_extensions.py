@@ -1,4 +1,4 @@
-"""Iceberg's statements of ALTER TABLE, parsed: what each says, whose it is, where it goes wrong."""
+"""Iceberg's ALTER TABLE statements, parsed: content, table name, and place of errors."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def by(term: str, direction: str = "asc", null_order: str = "nulls-first") -> Or
         ("create or replace tag t", ref(type="tag", name="t", replace=True)),
         ("drop branch b", DropRef(type="branch", name="b", if_exists=False)),
         ("drop tag if exists t", DropRef(type="tag", name="t", if_exists=True)),
-        # words of the grammar are names as well
+        # Keywords of the grammar can be names too.
         ("add partition field field as field", AddPartitionField(term="field", name="field")),
     ],
 )
@@ -123,11 +123,11 @@ def test_a_statement_says_what_it_does(text: str, clause: Clause) -> None:
 @pytest.mark.parametrize(
     ("text", "table", "clause"),
     [
-        # what looks like a number is a name
+        # Text that looks like a number is a name.
         ("alter table lake.1.t", ("lake", "1", "t"), "create branch 0xyz"),
         ("alter table lake.0x1f.1e5", ("lake", "0x1f", "1e5"), "create branch 5"),
         ("alter table a.5_0.2026_01", ("a", "5_0", "2026_01"), "create branch _1"),
-        # comments do not nest, and a line ends at its line feed
+        # Comments do not nest, and a line comment ends at the line feed.
         ("alter table t /* /* */", ("t",), "create branch b"),
         ("alter table -- a\r b\n t", ("t",), "create branch b"),
     ],

@@ -1,4 +1,4 @@
-"""A table in a user's hands: rows in and out, evolution, transactions, files cleaned up or kept."""
+"""A table as its users see it: rows, evolution, transactions, files deleted or kept."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.hooked_storage import HookedFileIO
 
 
 class _UserError(Exception):
-    """What goes wrong in a user's own code."""
+    """An error in a user's own code."""
 
 
 def rows(*pairs: tuple[int, str | None]) -> pa.Table:
@@ -349,7 +349,7 @@ def test_where_a_table_reads_is_its_own_store_unless_the_configuration_says_else
 
 
 def test_what_was_decoded_serves_the_next_version_of_a_table_too() -> None:
-    # decoded manifests are kept for an equal store
+    # Decoded manifests are cached by store, and equal stores share them.
     loaded = LoadedTable(
         identifier=IDENTIFIER,
         metadata=replace(commit_table().metadata, location="file:///w/t"),
@@ -406,7 +406,7 @@ def test_a_recreated_table_is_not_taken_for_the_one_that_was_loaded() -> None:
 
 
 def without_uuid() -> CommitTable:
-    """A table of version 1 as its first writers made them."""
+    """Create a version 1 table without a UUID, as early writers did."""
     t = commit_table(format_version=1)
     data = metadata_to_json(t.loaded.metadata)
     del data["table-uuid"]

@@ -1,4 +1,4 @@
-"""Distinct values counted: of live rows of one snapshot, into one file that a commit keeps."""
+"""Distinct counts of a snapshot's live rows, in one Puffin file that a commit keeps."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_file_is_what_metadata_say(tmp_path: Path) -> None:
             read_puffin_blob(table.io, file.statistics_path, blob), "blob"
         )
         assert str(sketch.distinct_count) == blob.properties["ndv"]
-    # by default what is no struct and no list
+    # The default is all columns except structs and lists.
     assert table.maintenance().compute_table_stats().distinct_counts == {"id": 3}
     [file] = table.metadata.statistics
     assert distinct_counts(table.metadata, snapshot) == {1: 3}

@@ -1,4 +1,4 @@
-"""Partition values of which only a manifest knows the type, through commits, scans and shows."""
+"""Partition values whose type only a manifest knows, in commits, scans and displays."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def by(type_: PrimitiveType, transform: Transform, *more_sources: int) -> Partit
 
 
 def table_with(type_: PrimitiveType, *values: Any) -> CommitTable:
-    """One commit per value, each with a file of that partition of a column of the type."""
+    """Create a table with a commit per value, each with one file in the value's partition."""
     t = commit_table(partitioned=True)
     part = NestedField(field_id=2, name="part", type=type_)
     schema = Schema(fields=(SCHEMA.fields[0], part))
@@ -82,7 +82,7 @@ def table_with(type_: PrimitiveType, *values: Any) -> CommitTable:
 
 
 def respecified(t: CommitTable, spec: PartitionSpec, *, column_is_gone: bool = False) -> None:
-    """Give the files' spec other fields, and new files an unpartitioned one."""
+    """Replace the fields of the files' spec, and make an unpartitioned spec the default."""
     schema = t.metadata.current_schema
     if column_is_gone:
         schema = Schema(fields=schema.fields[:1])

@@ -1,4 +1,4 @@
-"""`Table.verify()`: sound tables of all versions have no findings, and each rule is named."""
+"""`Table.verify()`: intact tables have no findings, and each broken rule is named."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_table_without_snapshots_is_sound(tmp_path: Path) -> None:
 
 
 def a_table(folder: Path) -> Table:
-    """Two files, with a deletion vector of the first, in three snapshots."""
+    """Create a table of two files, with a deletion vector of the first, in three snapshots."""
     table = create_path_table(folder, "id BIGINT", properties={"format-version": "3"})
     append_rows(table, [{"id": 1}, {"id": 2}])
     append_rows(table, [{"id": 3}])
@@ -100,7 +100,7 @@ Change = Callable[[TableMetadata], TableMetadata]
 
 
 def last_snapshot(**values: Any) -> Change:
-    """The newest snapshot says something else."""
+    """Return a change of the newest snapshot's fields."""
 
     def change(metadata: TableMetadata) -> TableMetadata:
         *others, last = metadata.snapshots
@@ -110,7 +110,7 @@ def last_snapshot(**values: Any) -> Change:
 
 
 def said(content: ManifestContent, **values: Any) -> Change:
-    """The newest list says something else of the last manifest of a content."""
+    """Return a change of the last manifest of this content in the newest manifest list."""
 
     def of(manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         chosen = [m for m in manifests if m.content is content][-1]
@@ -120,7 +120,7 @@ def said(content: ManifestContent, **values: Any) -> Change:
 
 
 def listed_otherwise(of: Callable[[Sequence[ManifestFile]], Sequence[ManifestFile]]) -> Change:
-    """The newest snapshot has another list of manifests."""
+    """Return a change that gives the newest snapshot another manifest list."""
 
     def change(metadata: TableMetadata) -> TableMetadata:
         io, last = LocalFileIO(), metadata.snapshots[-1]
@@ -177,7 +177,7 @@ TABLE_BREAKS: list[tuple[str, Change]] = [
 ]
 ALSO = {
     "unique-snapshot-id": {"snapshot-sequence-number"},
-    # a root that is not there is one that cannot be read
+    # A missing root manifest cannot be read.
     "root-manifest-xor-manifest-list": {"file-exists"},
     "snapshot-sequence-number": {"sequence-number-range"},
 }
@@ -265,6 +265,6 @@ def test_every_rule_is_broken_by_a_test() -> None:
     others = {"file-exists", "readable", "one-vector-per-data-file"}
     of_tables = {rule for rule, _ in TABLE_BREAKS} | others
     assert of_tables >= RULES_OF_TABLES.keys()
-    # broken where leaves are written, in `test_leaf_pruning.py`
+    # `test_leaf_pruning.py` breaks these rules, where it writes leaves.
     of_leaves = {"content-stats"}
     assert of_tables | of_leaves | {b.rule for b in BREAKS} == RULES.keys()

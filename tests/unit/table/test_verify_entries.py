@@ -1,4 +1,4 @@
-"""`Table.verify()` of tables with root manifests: each rule, broken alone, is named."""
+"""`Table.verify()` of tables with root manifests: each rule that is broken alone is named."""
 
 from __future__ import annotations
 
@@ -59,42 +59,42 @@ Change: TypeAlias = Callable[[EntryTable], object]
 
 @dataclass
 class Break:
-    """How a sound table is broken, and the rule that must be named."""
+    """A way to break an intact table, and the rule that must be named."""
 
     rule: str
     how: Change
     table: Callable[[], EntryTable] = worked_example
     also: tuple[str, ...] = ()
-    """Rules that cannot but break with it."""
+    """Rules that are necessarily broken too."""
 
 
 def set_(number: int, location: str, values: Row, status: int | None = None) -> Change:
-    """Set values of the root's row of that location."""
+    """Set values in the root's row of this location."""
     return lambda table: table[number].row(location, status).update(values)
 
 
 def in_leaf(number: int, leaf: str, at: int, values: Row) -> Change:
-    """Set values of a leaf's row."""
+    """Set values in a row of a leaf."""
     return lambda table: table[number].leaves[leaf].rows[at].update(values)
 
 
 def instead(number: int, leaf: str, at: int, row: Row) -> Change:
-    """Have another row in a leaf."""
+    """Replace a row of a leaf."""
     return lambda table: table[number].leaves[leaf].rows.__setitem__(at, row)
 
 
 def drop(number: int, location: str, status: int | None = None) -> Change:
-    """Leave a row of the root out."""
+    """Remove a row from the root."""
     return lambda table: table[number].rows.remove(table[number].row(location, status))
 
 
 def put(number: int, *rows: Row) -> Change:
-    """Put rows at the end of the root."""
+    """Append rows to the root."""
     return lambda table: table[number].rows.extend(rows)
 
 
 def only(count: int) -> Change:
-    """Keep the first commits alone."""
+    """Keep only the first commits."""
 
     def change(table: EntryTable) -> None:
         del table.commits[count:]
@@ -103,7 +103,7 @@ def only(count: int) -> Change:
 
 
 def all_of(*changes: Change) -> Change:
-    """One change after the other."""
+    """Apply changes one after another."""
 
     def change(table: EntryTable) -> None:
         for one in changes:
@@ -113,18 +113,18 @@ def all_of(*changes: Change) -> Change:
 
 
 def more(number: int, **values: object) -> Change:
-    """Let the snapshot's JSON say something else."""
+    """Set other values in the snapshot's JSON."""
     names = {name.replace("_", "-"): value for name, value in values.items()}
     return lambda table: table[number].more.update(names)
 
 
 def content(number: int, word: str) -> Change:
-    """Let a root say that it is something else."""
+    """Set another declared content of a root."""
     return lambda table: setattr(table[number], "content", word)
 
 
 def mixed_leaf(table: EntryTable) -> None:
-    """S4 puts the file that it adds beside older ones."""
+    """Let S4 put its added file into a leaf with older files."""
     leaf = table[4].leaves[M1]
     leaf.rows.append(inheriting(data("D3", ADDED, 4)))
     m1 = leaf_of("M1", leaf, EXISTING, 4, first_row_id=150)
@@ -134,7 +134,7 @@ def mixed_leaf(table: EntryTable) -> None:
 
 
 def leaf_without_a_file(table: EntryTable) -> None:
-    """S5 writes a leaf anew with less than M1 has."""
+    """Let S5 rewrite a leaf with fewer files than M1 has."""
     only(5)(table)
     leaf = Leaf([data("D1", EXISTING, 1)])
     table[5].leaves["metadata/M5.parquet"] = leaf
@@ -143,14 +143,14 @@ def leaf_without_a_file(table: EntryTable) -> None:
 
 
 def deleted_in_leaf(table: EntryTable) -> None:
-    """S8 writes a leaf with an entry that it removes."""
+    """Let S8 write a leaf with an entry that it removes."""
     leaf = table[8].leaves[M2]
     leaf.rows.append(deleted(data("D1", EXISTING, 1), 8))
     table[8].rows = [leaf_of("M2", leaf, EXISTING, 8, first_row_id=230)]
 
 
 def smaller_vector(table: EntryTable) -> None:
-    """S7 forgets that S6 has removed D2: it is live again."""
+    """Let S7 ignore that S6 has removed D2, so that D2 is live again."""
     only(7)(table)
     row = leaf_vector("M1", [0], ADDED, 7)
     table[7].row(M1, ADDED).update(row)

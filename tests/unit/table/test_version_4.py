@@ -1,4 +1,4 @@
-"""Tables of version 4: Parquet manifests and relative paths are read, and nothing is changed."""
+"""Version 4 tables: Parquet manifests and relative paths are read, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def copy_of(table: Table, **how: Any) -> Table:
 
 
 def rows(table: Table, snapshot_id: int | None = None) -> list[str]:
-    """With the lineage of the current snapshot's rows, where they have one."""
+    """Return rows as text, with the lineage of the current snapshot's rows if it has lineage."""
     if snapshot_id is not None:
         found = table.scan(selector=SnapshotSelector(snapshot_id=snapshot_id)).to_arrow()
     else:
@@ -64,7 +64,7 @@ def rows(table: Table, snapshot_id: int | None = None) -> list[str]:
         has_ids = snapshot is not None and snapshot.first_row_id is not None
         names = [f.name for f in table.schema.fields]
         found = table.scan(columns=[*names, *(LINEAGE if has_ids else ())]).to_arrow()
-    # as texts: NaN equals nothing
+    # as text, because NaN does not equal itself
     return sorted(map(str, found.to_pylist()))
 
 
@@ -84,7 +84,7 @@ def test_random_tables_have_the_rows_of_the_version_3_table_that_they_were(
         upgraded_at=data.draw(st.integers(0, len(snapshots))),
     )
     assert copy.metadata.format_version == 4
-    # those of version 2 name files of this folder, whose name has no scheme
+    # Position delete files of version 2 name files of this folder by paths without a scheme.
     has_position_deletes = any(
         row["content"] == 1 and row["file_format"] != "PUFFIN"
         for row in table.metadata_table("all_delete_files").to_arrow().to_pylist()
@@ -117,7 +117,7 @@ def test_metadata_tables_are_those_of_version_3(
     expected, found = shown(table), shown(copy)
     assert expected
     if "manifests" in name or name == "snapshots":
-        # whose own files have other names and sizes
+        # The copy's own metadata files have other names and sizes.
         assert len(found) == len(expected)
     else:
         assert found == expected
@@ -167,7 +167,7 @@ def test_a_relative_path_leads_nowhere_that_an_absolute_one_may_not(
     restricted = load_catalog("none", type="memory", **{"read.restrict-locations": "true"})
     with pytest.raises(StorageError, match=r"secret\.parquet"):
         restricted.load_table(file).scan().to_arrow()
-    # in the table's store, where nobody restricts it further
+    # Without the restriction, any file in the table's store may be read.
     assert load_table(file).scan().to_arrow().num_rows == 1
 
 
@@ -198,7 +198,7 @@ def test_every_change_is_refused_before_a_file_comes_or_goes(tmp_path: Path, cha
     for i in range(3):
         append_rows(table, [{"id": i}])
     file = version_4(LocalFileIO(), table.loaded.metadata_location).removeprefix("file:")
-    # as the only version of a table in a folder, which can be changed
+    # as the only version of a table in a folder, which could be changed otherwise
     (folder / "metadata/v9.metadata.json").write_bytes(Path(file).read_bytes())
     (folder / "metadata/version-hint.text").write_text("9")
     copy = load_table(str(folder))

@@ -1,8 +1,7 @@
-"""Random operations on tables of version 3, of version 4, and of 3 that become 4 on the way.
+"""Random operations on tables of version 3, of version 4, and upgraded from 3 to 4.
 
-They have the same rows, row ids and lineage after every step.
-
-Both ways of reading are compared on random tables of all versions in `tests/spark`.
+The tables have the same rows, row ids and lineage after every step. `tests/spark` compares both
+ways of reading on random tables of all versions.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ OPERATIONS = (
 
 @dataclass
 class Contestant:
-    """A table and who changes it; `row_ids` are those that rows have been seen with."""
+    """A table and its writer; `row_ids` are the row ids seen so far."""
 
     table: Table
     committer: RowCommitter
     row_ids: dict[int, int] = field(default_factory=dict)
 
     def run(self, operation: str) -> None:
-        """Carry one operation out."""
+        """Run one operation."""
         change = getattr(self, operation, None)
         if change is None:
             self.committer.run(operation)
@@ -61,17 +60,17 @@ class Contestant:
         self.table.refresh()
 
     def drop_partition(self) -> None:
-        """Whole files go."""
+        """Delete a whole partition, and so whole files."""
         self.table.delete("p = 1")
 
     def delete_key(self) -> None:
-        """One row goes by an equality delete, in the partition of its value."""
+        """Delete one row by an equality delete in the partition of the row."""
         rows = self.table.scan(columns=["id", "p"]).to_arrow().sort_by("id").slice(0, 1)
         for row in rows.to_pylist():
             delete_keys(self.table, "id", [row["id"]], partition=(row["p"],))
 
     def cherry_pick(self) -> None:
-        """An append is made on a branch, and once more on main."""
+        """Append on a branch and cherry-pick the append to main."""
         name = f"b{len(self.table.refs)}"
         self.table.manage_snapshots().create_branch(name).commit()
         first = 7 * 10**6 + len(self.table.refs)
@@ -87,7 +86,7 @@ class Contestant:
         self.table.manage_snapshots().cherry_pick(picked).commit()
 
     def roll_back(self) -> None:
-        """The newest change never was, as far as main goes."""
+        """Roll main back to the parent of its current snapshot."""
         snapshot = self.table.metadata.current_snapshot
         parent = None if snapshot is None else snapshot.parent_snapshot_id
         if parent in self.table.metadata.snapshot_by_id:
@@ -97,11 +96,11 @@ class Contestant:
             self.row_ids = {id_: row_id for id_, (_, _, row_id, _) in rows.items()}
 
     def upgrade(self) -> None:
-        """To version 4."""
+        """Upgrade the table to version 4."""
         self.table.update_properties().set({"format-version": "4"}).commit()
 
     def seen(self, snapshot_id: int | None) -> Rows:
-        """The rows of a snapshot, the current one where none is said."""
+        """Return the rows of a snapshot, by default the current one."""
         columns = ["id", "p", "v", *LINEAGE]
         selector = None if snapshot_id is None else SnapshotSelector(snapshot_id=snapshot_id)
         rows = self.table.scan(columns=columns, selector=selector).to_arrow().to_pylist()
@@ -118,7 +117,7 @@ def _values(row: dict[str, object]) -> tuple[int, int, str, int, int]:
 
 
 def contestant(version: int, properties: Mapping[str, str]) -> Contestant:
-    """A new table in a catalog of its own."""
+    """Create a table in a new catalog."""
     io = MemoryFileIO()
     catalog = MemoryCatalog("agree", {"warehouse": "mem://wh"}, io=io)
     catalog.create_namespace(("db",))
@@ -179,7 +178,7 @@ def agree(
     result: Mapping[str, Mapping[int, tuple[int, str, int, int]]],
     numbers: dict[tuple[str, int], int],
 ) -> None:
-    """The same rows; sequence numbers are those of the same commits, whichever they are."""
+    """Assert equal rows, and a one-to-one relation of sequence numbers between the tables."""
     expected = result["3"]
     for name, rows in result.items():
         plain = {id_: row[:2] for id_, row in rows.items()}

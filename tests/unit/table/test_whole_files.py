@@ -1,4 +1,4 @@
-"""Which files a filter selects entirely, told by partitions and metrics alone."""
+"""Files that a filter selects entirely, as decided by partitions and metrics alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _rows(ids: list[int], doubles: list[float | None], text: str) -> pa.Table:
         ("id > 100", "", ""),
         ("id < 3", "", "a"),
         ("d >= 1", "ac", "b"),
-        # NaN is above all numbers, and a null is selected by nothing
+        # NaN is above all numbers, and no filter of this kind selects a null.
         ("d > 0", "ac", "b"),
         ("d is null or d > 0", "ac", "b"),
         ("d < 100", "a", "bc"),

@@ -1,4 +1,4 @@
-"""Random tables and filters: what is told of whole files is true of every row in them."""
+"""For random tables and filters, a decision about a whole file is true of each of its rows."""
 
 from __future__ import annotations
 
