@@ -3,9 +3,9 @@
 `python -m tests.bench.plan_bench` also shows how planning grows with the table. Each query of each
 library runs in a new process. "First" is the first plan of the process with all imports (for Java,
 with loading classes into a running JVM, as in Spark's driver); "again" is the best of the later
-plans; "CPU" is the processor time of that plan, which other work on the machine disturbs less and
-which is unknown for Java. All libraries read the table's metadata again for every plan. The tables
-are kept between runs in the folder for temporary files.
+plans; "CPU" is the least processor time of a later plan, which other work on the machine disturbs
+less and which is unknown for Java. All libraries read the table's metadata again for every plan.
+The tables are kept between runs in the folder for temporary files.
 """
 
 from __future__ import annotations

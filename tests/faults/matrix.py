@@ -36,7 +36,7 @@ TRIED: Counter[tuple[str, str]] = Counter()
 """Numbers of tried points by catalog kind and operation."""
 
 ALL = os.environ.get("ICEBERG_FAULTS") == "all"
-"""True: try every kind of error at every point, not one kind at every few points."""
+"""Whether to try every kind of error at every point, not one kind at every few points."""
 EVERY = 7
 """Odd, so that points before and after a call are both tried."""
 

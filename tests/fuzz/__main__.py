@@ -18,7 +18,7 @@ _SHOWN = 3000
 
 
 def main() -> int:
-    """Run what the arguments ask for; 1 if any case went wrong."""
+    """Run what the arguments ask for; return 1 if a case failed, else 0."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", help="names of targets, comma-separated")
     parser.add_argument("--cases", type=int, help="cases per target instead of its own number")
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def _kind(problem: str) -> str:
-    """A problem without what differs between cases: place and class, and the words after them."""
+    """Return a problem without numbers and quoted texts, so that equal problems are counted."""
     return re.sub(r"\W?\d+\W?|'[^']*'", "", problem)[:70]
 
 

@@ -319,7 +319,6 @@ class CatalogContract:
     def test_a_table_recreated_under_a_writer_refuses_its_commit(
         self, catalog: Catalog, identifier: TableIdentifier
     ) -> None:
-        # fault 22
         old = create(catalog, identifier)
         catalog.drop_table(identifier)
         new = create(catalog, identifier)
@@ -416,7 +415,7 @@ class CatalogContract:
         assert catalog.load_table(target) == registered
         assert set_property(catalog, target, "a", "1").metadata.properties["a"] == "1"
 
-    # names (faults 42 and 46)
+    # names
 
     @pytest.mark.parametrize(
         "name",

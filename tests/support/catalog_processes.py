@@ -28,7 +28,7 @@ from tests.support.row_commits import Row, RowCommitter
 T = TypeVar("T")
 
 SERVED = "database-url"
-"""The name of the file, in the catalog's folder, that holds the URL of its database."""
+"""The name of the file, in the catalog's folder, that holds the URL of its server."""
 KILLED = 1
 """The number of the row-committing client that is killed."""
 

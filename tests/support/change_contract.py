@@ -184,7 +184,7 @@ class ChangeContract:
     ) -> None:
         if not self.reads_metadata_files:
             return
-        # The table has not been loaded since it was created, so no cache holds its metadata.
+        # Metadata that a live table holds is not read again, but here no table holds it.
         location, config = _place(create(catalog, identifier))
         storage = open_storage(location, config)
         content = storage.read_bytes(location)

@@ -29,7 +29,7 @@ ERROR_KINDS: tuple[ErrorKind, ...] = ("own", "runtime", "memory", "interrupt")
 
 
 class FaultPoint:
-    """Counts calls while it is armed, and makes one of them fail, once."""
+    """A counter of calls that, while it is armed, makes one of the calls fail, once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -30,7 +30,7 @@ ODD_NAMES = (
 
 
 class FileIOContract:
-    """Subclasses give two fixtures: `store`, and `folder`, an empty folder in the store.
+    """The contract of `FileIO`; subclasses give two fixtures, `store` and an empty `folder` in it.
 
     `refused_names` lists names that the store reports it cannot serve.
     """

@@ -38,7 +38,7 @@ class Reply:
 
 
 class BreakConnection(Exception):  # noqa: N818 - an order, not an error
-    """Raised by a test's answer function to close the connection without an answer."""
+    """An exception with which a test's answer function closes the connection without an answer."""
 
 
 Answering = Callable[[Request], Reply]

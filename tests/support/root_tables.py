@@ -273,7 +273,7 @@ class RootTable:
         return [leaf, *self._manifest_vectors(leaf, dead)]
 
     def _manifest_vectors(self, leaf: Row, dead: list[int]) -> list[Row]:
-        """Return rows for a manifest's deletion vector: inline or in a file, perhaps replaced."""
+        """Return two rows: a replaced deletion vector, and the live one, inline or in a file."""
         common: Row = {
             **self._numbers(1, 7, leaf["version_info.sequence_number"]),
             "content_type": 5,

@@ -25,9 +25,9 @@ ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
 START_TIMEOUT_SECONDS = 120
 
-# Short work on few cores takes a fifth less time than with the defaults; do not use in benches. The
-# code cache keeps its default size: with one compiler tier the default is only a fifth, which many
-# queries fill up.
+# Short work on few cores takes a fifth less time than with the defaults; not for benches. The code
+# cache has the size that is the default with all compiler tiers: with one tier the JVM would
+# reserve only a fifth, which many queries fill up.
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 
 WORKER_START = Path(__file__).parent / "worker_start"

@@ -145,7 +145,7 @@ class History:
     moments: list[Moment] = field(default_factory=list)
     next_id: int = 0
     newest: int = 3
-    """The highest version to upgrade to; a table with position delete files is not upgraded to 4.
+    """The highest version to upgrade to; tables that may have position delete files stay below 4.
     """
 
     @property

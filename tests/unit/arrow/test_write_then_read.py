@@ -41,7 +41,8 @@ from iceberg_pyspark.spec.types import (
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from tests.support.strategies import PRIMITIVE_TYPES, nullable, values
 
-# ORC refuses broken early times and far times (test_orc_and_avro_writers.py).
+# ORC refuses far times, and times before 1970 with a fraction of a second
+# (test_orc_and_avro_writers.py).
 FAR_IN_ORC = (TimestampType(), TimestamptzType(), TimestampNsType(), TimestamptzNsType())
 MODES = ("full", "truncate(2)", "counts", "none")
 METRICS = (

@@ -35,7 +35,6 @@ def test_levels_of_a_name(text: str, levels: tuple[str, ...]) -> None:
     ],
 )
 def test_what_is_no_name_is_refused(text: str) -> None:
-    # fault 42
     with pytest.raises(InvalidRequestError, match="name"):
         parse_levels(text)
 

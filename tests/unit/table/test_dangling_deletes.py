@@ -20,8 +20,8 @@ OPTIONS = {"min-input-files": 2, "remove-dangling-deletes": True}
 def a_table(folder: Path) -> Table:
     """Create a table of two data files, a delete file for both, and a newer data file.
 
-    The newer file gives rewritten files a newer sequence number, so the deletes cannot apply to
-    them.
+    Without the newer file, rewritten files would be as old as the deletes, which might then apply
+    to them.
     """
     table = create_path_table(folder, "id BIGINT", properties={"format-version": "2"})
     for first in (0, 4):

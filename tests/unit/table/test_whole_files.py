@@ -40,7 +40,7 @@ def _rows(ids: list[int], doubles: list[float | None], text: str) -> pa.Table:
         ("id > 100", "", ""),
         ("id < 3", "", "a"),
         ("d >= 1", "ac", "b"),
-        # NaN is above all numbers, and no filter of this kind selects a null.
+        # NaN is above all numbers, and no comparison selects a null.
         ("d > 0", "ac", "b"),
         ("d is null or d > 0", "ac", "b"),
         ("d < 100", "a", "bc"),
