@@ -1,7 +1,7 @@
 """Mutated inputs for every parser: `python -m tests.fuzz`, or `make fuzz`.
 
 python -m tests.fuzz --only filter,schema --cases 500
-python -m tests.fuzz --case filter:123          one case again, in this process
+python -m tests.fuzz --case filter:123          run one case again, in this process
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ def start_oracle(scratch: Path, conf: Mapping[str, str] | None = None) -> Oracle
     spark = start_session(
         scratch,
         {
-            # On the class path of the JVM itself, for py4j and Janino to see the classes.
+            # On the class path of the JVM itself, so that py4j and Janino see the classes.
             "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
             "spark.sql.extensions": extensions,
             "spark.sql.catalog.java_hadoop": catalog_class,

@@ -193,7 +193,7 @@ def test_line_79_ids_are_on_every_level_and_the_schema_is_in_the_footer() -> Non
         "optional fixed_len_byte_array(16) field_id=9 value (UUID);",
         "}",
         "}",
-        # line 77
+        # docs/conformance.md 77
         "optional int32 field_id=10 d9 (Decimal(precision=9, scale=2));",
         "optional int64 field_id=11 d18 (Decimal(precision=18, scale=2));",
         "optional fixed_len_byte_array(9) field_id=12 d19 (Decimal(precision=19, scale=2));",

@@ -79,7 +79,7 @@ def test_damaged_sketches_are_refused() -> None:
     for wrong, error in (
         (THREE[:6] + b"\x00\x00" + THREE[8:], UnsupportedFeatureError),  # another seed
         (THREE[:1] + b"\x04" + THREE[2:], UnsupportedFeatureError),  # compressed
-        (THREE[:2] + b"\x02" + THREE[3:], UnsupportedFeatureError),  # one for updates
+        (THREE[:2] + b"\x02" + THREE[3:], UnsupportedFeatureError),  # an update sketch
         (THREE[:8] + b"\xff\xff\xff\xff" + THREE[12:], InvalidMetadataError),
         (THREE[:16] + bytes(8) + THREE[24:], InvalidMetadataError),
         (whole[:16] + bytes(8) + whole[24:], InvalidMetadataError),

@@ -399,7 +399,7 @@ def test_expired_metadata_is_cleaned_when_asked() -> None:
     assert rows_of(table) == rows
 
 
-# any history
+# random histories
 
 Step = Callable[[Table, Any], None]
 
