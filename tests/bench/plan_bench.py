@@ -189,8 +189,7 @@ def _table_location(files: int, files_per_manifest: int, *, in_order: bool = Fal
     folder = Path(tempfile.gettempdir()) / name
     location = folder / "metadata" / "00000-bench.metadata.json"
     if not location.exists():
-        # Use another name until the table is complete, so that an aborted run leaves no partial
-        # table.
+        # Use another name until the table is complete, so that an aborted run leaves no part.
         making = Path(tempfile.mkdtemp(dir=folder.parent))
         make_table(
             LocalFileIO(), str(making), str(folder), files, files_per_manifest, in_order=in_order

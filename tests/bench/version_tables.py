@@ -43,8 +43,7 @@ def table_of_form(form: str, files: int, per_manifest: int) -> str:
     folder = Path(tempfile.gettempdir()) / name
     location = folder / "metadata" / "00000-bench.metadata.json"
     if not location.exists():
-        # Use another name until the table is complete, so that an aborted run leaves no partial
-        # table.
+        # Use another name until the table is complete, so that an aborted run leaves no part.
         making = Path(tempfile.mkdtemp(dir=folder.parent))
         io = LocalFileIO()
         make_table(io, str(making), str(folder), files, per_manifest, in_order=False)

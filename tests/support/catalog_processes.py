@@ -32,8 +32,7 @@ SERVED = "database-url"
 KILLED = 1
 """The number of the row-committing client that is killed."""
 
-# pyarrow imports pandas when it converts the first list, which takes each process a third of a
-# second.
+# pyarrow imports pandas for the first list it converts: a third of a second per process.
 _PRELOADED = [__name__, "pandas"]
 
 EVENTS = TableIdentifier(namespace=("db",), name="events")

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import IO
 
 LOOPBACK = "127.0.0.1"
-# below the range of outgoing connections, which starts at 32768 by default and at 16000 in some
-# sandboxes
+# below the range of outgoing connections: from 32768 by default, from 16000 in sandboxes
 _PORTS = range(10_000, 16_000)
 _locks: dict[int, IO[bytes]] = {}
 

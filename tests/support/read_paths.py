@@ -68,8 +68,7 @@ def is_native(frame: DataFrame) -> bool:
 
 def _has_no_native_plan(options: Mapping[str, Any]) -> bool:
     return (
-        # A file's partition is a struct, and no native relation has a file metadata column of
-        # struct type.
+        # A file's partition is a struct, and no native relation has struct metadata columns.
         "_partition" in options.get("columns", "")
         # A condition on a field of a struct is exact in Spark only when evaluated above the scan.
         or "place.x" in options.get("filter", "")

@@ -205,8 +205,7 @@ class RootTable:
         if is_tracked and any(
             m.manifest_path in remaining for m in manifests if m.content is ManifestContent.DATA
         ):
-            # If data files are in older leaves, their deletion vectors must stay in older leaves
-            # too.
+            # Deletion vectors of data files in older leaves must stay in older leaves too.
             remaining |= {
                 m.manifest_path for m in manifests if m.content is ManifestContent.DELETES
             }

@@ -106,8 +106,7 @@ class Application:
         path = {k: v for k, v in wrong.items() if not k.startswith("catalog")}
         table = f"{self.warehouse}/db/t"
         self.fails("path", lambda: iceberg_pyspark.load_table(table, **path).scan().to_arrow())
-        # A Spark read by path needs its own credentials; without this provider a cloud service
-        # would be asked.
+        # A Spark read by path needs its own credentials; otherwise a cloud service is asked.
         own = ("fs.s3a.aws.credentials.provider", f"{_S3A}.SimpleAWSCredentialsProvider")
         plain = self.spark.read.schema("id long").option(*own)
         self.fails("no keys", lambda: plain.parquet(self.found["file"]).collect())

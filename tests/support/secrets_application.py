@@ -167,8 +167,7 @@ class Application:
             action()
         except Exception as e:  # noqa: BLE001 - of Spark, py4j and ours: all are shown
             text = "".join(traceback.format_exception(e))
-            # A traceback may show our source line with the variable's name, which does not reveal
-            # its value.
+            # A traceback may show our source line with the variable's name, but not its value.
             self.shown[f"error {name}"] = f"{e} {e!r} {text}"
             return
         raise AssertionError(f"{name} did not fail")

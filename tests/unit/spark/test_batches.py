@@ -94,8 +94,7 @@ def any_value(type_: Type, required: bool) -> st.SearchStrategy[Any]:
         case UnknownType():
             return st.none()
         case DateType():
-            # Dates pass through unchanged; `to_pylist` cannot represent dates outside Python's
-            # calendar.
+            # Dates pass through unchanged; `to_pylist` cannot represent dates of all years.
             strategy = st.integers(-719_162, 2_932_896)
         case _:
             strategy = values(type_)

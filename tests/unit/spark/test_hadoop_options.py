@@ -130,8 +130,7 @@ def test_locations_by_a_scheme_that_the_jvm_knows(
     location = storage.location("s3://b/k?x=1")
     assert location is not None
     scheme = location.removesuffix("://b/k?x=1")
-    # The scheme is unique to these options, because Hadoop caches file systems by scheme and
-    # bucket.
+    # The scheme is unique to these options: Hadoop caches file systems by scheme and bucket.
     assert re.fullmatch("s3a-[0-9a-f]{12}", scheme)
     assert storage.options[f"fs.{scheme}.impl"] == "${fs.s3a.impl}"
     assert NativeStorage({"s3a"}.__contains__, {}).location("s3://b/k") == "s3a://b/k"

@@ -181,8 +181,7 @@ def test_vectors_in_version_3() -> None:
     delete_rows(t, (first, 0), (second, 1))
     delete_rows(t, (first, 3))
     set_version(t, 3)
-    # The deletion vector contains all earlier deletes of its file, so older deletes of this file no
-    # longer apply.
+    # The deletion vector contains all earlier deletes of its file, which are then obsolete.
     delete_positions(users(t), {third: [0]})
     before = rows_of(t)
     assert counts(positions(t)) == (2, 2)
