@@ -1,6 +1,6 @@
 """Writes, DELETE, UPDATE and MERGE compared with the JVM connector, in one session.
 
-`python -m tests.bench.change_bench [--scale 1] [--only MERGE]`. Both sides run the same SQL. Each
+`python -m tests.bench.change_bench [--scale 1] [--only changes]`. Both sides run the same SQL. Each
 statement runs on its own table per contestant, which is rolled back before the next run.
 """
 
