@@ -1,7 +1,7 @@
 // Written from bridge/protocol by `make protocol`.
 import java.util.Map;
 
-/** Statistics of the values of a column. */
+/** The statistics of a column's values. */
 class IcebergPyColumnFacts {
   private final Map fields;
   IcebergPyColumnFacts(Map fields) { this.fields = fields; }

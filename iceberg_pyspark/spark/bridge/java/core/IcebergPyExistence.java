@@ -1,7 +1,7 @@
 // Written from bridge/protocol by `make protocol`.
 import java.util.Map;
 
-/** Whether it is there. */
+/** Whether a namespace or a table exists. */
 class IcebergPyExistence {
   private final Map fields;
   IcebergPyExistence(Map fields) { this.fields = fields; }

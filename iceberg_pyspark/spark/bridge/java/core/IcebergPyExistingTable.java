@@ -2,7 +2,7 @@
 import java.util.List;
 import java.util.Map;
 
-/** The table that is there; no name where there is none. */
+/** The existing table; without a name, no such table exists. */
 class IcebergPyExistingTable {
   private final Map fields;
   IcebergPyExistingTable(Map fields) { this.fields = fields; }

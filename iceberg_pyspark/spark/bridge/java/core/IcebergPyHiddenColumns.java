@@ -1,7 +1,7 @@
 // Written from bridge/protocol by `make protocol`.
 import java.util.Map;
 
-/** Hidden columns, as a schema of Spark's. */
+/** The hidden columns, as a Spark schema in JSON. */
 class IcebergPyHiddenColumns {
   private final Map fields;
   IcebergPyHiddenColumns(Map fields) { this.fields = fields; }

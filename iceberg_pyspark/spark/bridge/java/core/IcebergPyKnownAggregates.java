@@ -2,7 +2,7 @@
 import java.util.List;
 import java.util.Map;
 
-/** A row for each group, its values and its aggregates; None where data must be read. */
+/** A row for each group, its values and its aggregates; None if data files must be read. */
 class IcebergPyKnownAggregates {
   private final Map fields;
   IcebergPyKnownAggregates(Map fields) { this.fields = fields; }

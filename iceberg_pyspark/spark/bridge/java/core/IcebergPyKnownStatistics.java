@@ -3,7 +3,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** The columns with statistics. */
+/** The statistics of the columns that have any. */
 class IcebergPyKnownStatistics {
   private final Map fields;
   IcebergPyKnownStatistics(Map fields) { this.fields = fields; }

@@ -2,7 +2,7 @@
 import java.util.List;
 import java.util.Map;
 
-/** Namespaces, each by its levels. */
+/** Namespaces, each as a tuple of levels. */
 class IcebergPyNamespaces {
   private final Map fields;
   IcebergPyNamespaces(Map fields) { this.fields = fields; }

@@ -1,7 +1,7 @@
 // Written from bridge/protocol by `make protocol`.
 import java.util.Map;
 
-/** A field that a table is partitioned by: a function of a column, as SQL writes it. */
+/** A partition field: a transform of a column, as SQL writes it. */
 class IcebergPyPartitionTransform {
   private final Map fields;
   IcebergPyPartitionTransform(Map fields) { this.fields = fields; }

@@ -1,7 +1,7 @@
 // Written from bridge/protocol by `make protocol`.
 import java.util.Map;
 
-/** A parameter. */
+/** A parameter of a procedure. */
 class IcebergPyProcedureArgument {
   private final Map fields;
   IcebergPyProcedureArgument(Map fields) { this.fields = fields; }

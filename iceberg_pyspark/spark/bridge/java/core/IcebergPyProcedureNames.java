@@ -2,7 +2,7 @@
 import java.util.List;
 import java.util.Map;
 
-/** Names, without their namespace. */
+/** Procedure names without their namespace. */
 class IcebergPyProcedureNames {
   private final Map fields;
   IcebergPyProcedureNames(Map fields) { this.fields = fields; }

@@ -2,7 +2,7 @@
 import java.util.List;
 import java.util.Map;
 
-/** Iceberg's statement in a text; without a table it is Spark's to parse. */
+/** An Iceberg statement that was read; without a table, Spark parses the text. */
 class IcebergPyReadStatement {
   private final Map fields;
   IcebergPyReadStatement(Map fields) { this.fields = fields; }

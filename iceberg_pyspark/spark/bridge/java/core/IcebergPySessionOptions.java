@@ -1,7 +1,7 @@
 // Written from bridge/protocol by `make protocol`.
 import java.util.Map;
 
-/** The options, and where they name a table of a catalog of the session, how to open it. */
+/** The options, completed with the catalog settings of a table of the session. */
 class IcebergPySessionOptions {
   private final Map fields;
   IcebergPySessionOptions(Map fields) { this.fields = fields; }

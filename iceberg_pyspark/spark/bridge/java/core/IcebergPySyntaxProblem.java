@@ -1,7 +1,7 @@
 // Written from bridge/protocol by `make protocol`.
 import java.util.Map;
 
-/** Where a statement is wrong. */
+/** The place of a syntax error in a statement. */
 class IcebergPySyntaxProblem {
   private final Map fields;
   IcebergPySyntaxProblem(Map fields) { this.fields = fields; }

@@ -2,7 +2,7 @@
 import java.util.List;
 import java.util.Map;
 
-/** Names in one namespace. */
+/** Table names in one namespace. */
 class IcebergPyTableNames {
   private final Map fields;
   IcebergPyTableNames(Map fields) { this.fields = fields; }

@@ -2,7 +2,7 @@
 import java.util.List;
 import java.util.Map;
 
-/** A query in Spark's dialect, and where its names without a catalog or namespace are. */
+/** A view's query in Spark's dialect, and where its names without a catalog or namespace are. */
 class IcebergPyViewDefinition {
   private final Map fields;
   IcebergPyViewDefinition(Map fields) { this.fields = fields; }

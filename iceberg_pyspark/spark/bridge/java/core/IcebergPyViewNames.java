@@ -2,7 +2,7 @@
 import java.util.List;
 import java.util.Map;
 
-/** Names, without their namespace. */
+/** View names without their namespace. */
 class IcebergPyViewNames {
   private final Map fields;
   IcebergPyViewNames(Map fields) { this.fields = fields; }
