@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
+from time import perf_counter
 from typing import Literal
 
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
@@ -18,6 +19,7 @@ DeletedFile = Literal["deleted", "outside", "failed"]
 DEFAULT_THREADS = 16
 _FILES_AT_ONCE = 25
 """The number of files per task: a task for each file would cost more than its deletion."""
+_QUICK_SECONDS = 0.0002
 
 _log = logging.getLogger(__name__)
 
@@ -34,12 +36,17 @@ def deleting_threads(max_concurrent_deletes: int | None) -> int:
 
 
 class FileDeletion:
-    """A deleter of unreferenced files in threads; a context manager that waits for the threads."""
+    """A deleter of unreferenced files; a context manager that waits for its threads.
+
+    The calling thread deletes alone as long as a file takes less than a fifth of a millisecond, as
+    on a local disk, where threads only wait for each other; threads delete in a slower store.
+    """
 
     def __init__(self, io: FileIO, own: OwnFolders, threads: int) -> None:
         self._io = io
         self._own = own
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="delete-files")
+        self._is_quick = True
 
     def __enter__(self) -> FileDeletion:
         return self
@@ -53,7 +60,12 @@ class FileDeletion:
         Files outside the table's own folders are kept.
         """
         chunks = iter(partial(_next_chunk, iter(locations)), [])
-        return sum(self._pool.map(partial(_delete, self._io, self._own), chunks), Counter())
+        counts: Counter[DeletedFile] = Counter()
+        while self._is_quick and (chunk := next(chunks, None)) is not None:
+            start = perf_counter()
+            counts += _delete(self._io, self._own, chunk)
+            self._is_quick = perf_counter() - start < _QUICK_SECONDS * len(chunk)
+        return sum(self._pool.map(partial(_delete, self._io, self._own), chunks), counts)
 
 
 def _next_chunk(locations: Iterator[str]) -> list[str]:
