@@ -31,6 +31,8 @@ SHORT_TEXTS = 16
 _LONGER = 8
 _LONGEST_TEXTS = 65_536
 _MOST_RANGES = 256
+_MEMORY_PER_FILE_BYTE = 8
+"""The assumed memory of rows, in bytes per byte of their compressed file."""
 _COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
@@ -40,6 +42,16 @@ class SortMemory:
 
     in_memory: int = 256 * 1024 * 1024
     buffered: int = 64 * 1024 * 1024
+
+    def ranges(self, file_bytes: int) -> int:
+        """Return the number of ranges for files of a total size: nearly all fit into memory.
+
+        A range is an eighth of `in_memory`, because several threads sort ranges at a time.
+
+        >>> SortMemory().ranges(64 * 1024 * 1024)
+        16
+        """
+        return min(8 * file_bytes * _MEMORY_PER_FILE_BYTE // self.in_memory, _MOST_RANGES)
 
 
 class RangeSort:

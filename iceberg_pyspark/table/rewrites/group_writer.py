@@ -69,7 +69,7 @@ class GroupWriter:
         with RangeSort(
             order,
             sample=partial(self.sample, group, order, io),
-            count=group.output_file_count,
+            count=max(group.output_file_count, self.memory.ranges(group.size)),
             memory=self.memory,
         ) as sort:
             sort.read([partial(read_task, self.scan, t, io) for t in group.tasks], threads)
