@@ -100,13 +100,12 @@ demo: .venv/.stamp-$(if $(filter rest,$(CATALOG)),dev,demo)
 	@JAVA_HOME=$$($(NEWEST) jobs/find_java.py) && export JAVA_HOME && \
 		PYSPARK_PYTHON=$(CURDIR)/$(NEWEST) $(NEWEST) jobs/demo.py $(if $(CATALOG),--catalog $(CATALOG)) $(ARGS)
 
-# Three at a time, since Spark sessions leave a third of two cores idle, and the long ones first, so that all rows end
-# together; the last line adds up the tests of all.
+# The checks run while servers are fetched. Then three runs at a time, since Spark sessions leave a third of two cores
+# idle, and the long ones first, so that all end together; the last line adds up the tests of all.
 test:
-	@$(MAKE) --no-print-directory --jobs=3 archives programs
+	@$(MAKE) --no-print-directory --jobs=4 archives programs style types
 	@rm -rf $(RESULTS)
-	@$(MAKE) --no-print-directory style
-	@$(MAKE) --no-print-directory --jobs=3 spark interop unit-and-spec spark-oldest catalogs older-releases types docs
+	@$(MAKE) --no-print-directory --jobs=3 spark interop unit-and-spec spark-oldest catalogs older-releases docs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 
 # Run by hand or on a schedule (takes some hours): every point of the fault matrix, ten times as many mutated inputs, all
@@ -114,6 +113,7 @@ test:
 test-more: env oracle-env
 	@$(MAKE) --no-print-directory faults
 	@$(MAKE) --no-print-directory fuzz
+	@ICEBERG_MORE=1 $(MAKE) --no-print-directory unit
 	@ICEBERG_MORE=1 $(MAKE) --no-print-directory spark
 	@ICEBERG_MORE=1 $(MAKE) --no-print-directory interop
 	@ICEBERG_MORE=1 $(MAKE) --no-print-directory spark-oldest OF_RELEASES=

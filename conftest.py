@@ -13,6 +13,10 @@ from tests.selection import cases_to_leave_out
 pytest.register_assert_rewrite("tests.support", "tests.faults.matrix")
 
 
+def _runs_more() -> bool:
+    return bool(os.environ.get("ICEBERG_MORE"))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--require-oracle",
@@ -25,12 +29,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     # No deadline: timing means nothing on a busy machine. Where CI is set, the examples are always
-    # the same. ICEBERG_EXAMPLES replaces Hypothesis' default of 100 examples.
+    # the same. ICEBERG_EXAMPLES replaces the number of examples of a test: tests that need more or
+    # fewer take multiples of it.
     base = settings.get_profile("ci" if os.environ.get("CI") else "default")
     settings.register_profile(
         "tests",
         base,
-        max_examples=int(os.environ.get("ICEBERG_EXAMPLES", base.max_examples)),
+        max_examples=int(os.environ.get("ICEBERG_EXAMPLES", 100 if _runs_more() else 40)),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )
@@ -55,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if os.environ.get("ICEBERG_MORE"):
+    if _runs_more():
         return
     left_out = cases_to_leave_out([i.nodeid for i in items], config.invocation_params.args)
     more = [i for i in items if i.get_closest_marker("more") or i.nodeid in left_out]

@@ -66,7 +66,7 @@ class FolderListing:
         )
         own = {_parent(self.table.metadata_location), f"{folder}/{_METADATA}", folder}
         own |= {_parent(e.metadata_file) for e in self.table.metadata.metadata_log}
-        for location, modified_ms in self._listed_files(f"{folder}/"):
+        for location, modified_ms, is_link in self._listed_files(f"{folder}/"):
             below = location[len(folder) + 1 :]
             if any(
                 name.startswith(_HIDDEN) and not (examples and name.startswith(examples))
@@ -80,17 +80,19 @@ class FolderListing:
             # if a store does not tell a file's age, the file may be new
             if modified_ms is None or modified_ms >= self.older_than_ms:
                 continue
-            if not _is_link(location):
+            if not is_link:
                 yield location
 
-    def _listed_files(self, prefix: str) -> Iterator[tuple[str, int | None]]:
+    def _listed_files(self, prefix: str) -> Iterator[tuple[str, int | None, bool]]:
+        """Yield the location, the time of the last change, and whether it is a link."""
         if self.inventory is None:
-            yield from ((f.location, f.modified_ms) for f in self.io.list_files(prefix[:-1]))
+            for file in self.io.list_files(prefix[:-1]):
+                yield file.location, file.modified_ms, file.is_link
             return
         for location, modified_ms in self.inventory():
             # a store never lists a location with `..`
             if location.startswith(prefix) and ".." not in location.split("/"):
-                yield location, modified_ms
+                yield location, modified_ms, _is_link(location)
 
 
 def referenced_files(

@@ -14,11 +14,15 @@ from typing import BinaryIO, Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileInfo:
-    """A listed file; `modified_ms` is None if the store does not report it."""
+    """A listed file; `modified_ms` is None if the store does not report it.
+
+    A symbolic link in the local file system has the size and time of its target.
+    """
 
     location: str
     size: int
     modified_ms: int | None
+    is_link: bool = False
 
 
 class FileIO(Protocol):

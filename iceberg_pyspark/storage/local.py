@@ -174,7 +174,7 @@ class LocalFileIO:
         folders = [prefix.rstrip("/")]
         while folders:
             folder = folders.pop()
-            for name, status in _folder_entries(f"{folder}/"):
+            for name, status, is_link in _folder_entries(f"{folder}/"):
                 if stat.S_ISDIR(status.st_mode):
                     folders.append(f"{folder}/{name}")
                 else:
@@ -182,10 +182,11 @@ class LocalFileIO:
                         location=f"{folder}/{name}",
                         size=status.st_size,
                         modified_ms=status.st_mtime_ns // 1_000_000,
+                        is_link=is_link,
                     )
 
 
-def _folder_entries(folder: str) -> list[tuple[str, os.stat_result]]:
+def _folder_entries(folder: str) -> list[tuple[str, os.stat_result, bool]]:
     entries = []
     with _errors("list", folder):
         try:
@@ -193,7 +194,7 @@ def _folder_entries(folder: str) -> list[tuple[str, os.stat_result]]:
                 for entry in sorted(iterator, key=lambda e: e.name):
                     # a file may be deleted between the listing and the stat call
                     with contextlib.suppress(FileNotFoundError):
-                        entries.append((entry.name, _status(entry)))
+                        entries.append((entry.name, _status(entry), entry.is_symlink()))
         except OSError as e:
             if e.errno not in _ABSENT:
                 raise

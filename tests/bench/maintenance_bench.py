@@ -35,7 +35,7 @@ _LIMIT = 0.8
 _COMMITS = 100
 _KEYS = 1000
 _TABLE_FILES = 10_000
-_SCANS = 7
+_SCANS = 15
 _DELETED = ("keys", "vectors")
 _TARGET = "'target-file-size-bytes', '67108864'"
 

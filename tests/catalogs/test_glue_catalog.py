@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -266,3 +267,14 @@ def test_namespaces_have_one_level(catalog: GlueCatalog) -> None:
     assert not catalog.namespace_exists(("db", "inner"))
     with pytest.raises(IcebergError, match="lower-case letters"):
         catalog.create_namespace(("Db",))
+
+
+def test_names_have_the_lengths_that_glue_allows(catalog: GlueCatalog) -> None:
+    catalog.create_namespace(("d" * 252,))
+    with pytest.raises(IcebergError, match="a database in Glue has 1 to 252"):
+        catalog.create_namespace(("d" * 253,))
+    longest = TableIdentifier(namespace=("db",), name="t" * 255)
+    create(catalog, longest)
+    assert catalog.load_table(longest).identifier == longest
+    with pytest.raises(IcebergError, match="a table in Glue has 1 to 255"):
+        create(catalog, replace(longest, name="t" * 256))

@@ -410,7 +410,7 @@ STEPS: list[Callable[[Pair], None]] = [
 
 
 @settings(
-    max_examples=max(settings().max_examples // 25, 1),
+    max_examples=max(settings().max_examples // 20, 2),
     # Shrinking a failing example would take an hour.
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=list(HealthCheck),

@@ -56,30 +56,28 @@ def summary(result: Mapping[str, Any]) -> str:
 
 def table_of(results: Sequence[Mapping[str, Any]]) -> str:
     """Return the text of the documentation page."""
-    head = ["Spark", *PARTS, *(f.name for f in FEATURES)]
-    lines = [" | ".join(head), " | ".join("---" for _ in head)]
-    for result in results:
-        cells = [result["release"]]
-        for part in PARTS:
-            names = [name for name, (of, _) in STEPS.items() if of == part]
-            done = sum(result["steps"][name] is None for name in names)
-            cells.append(f"{done} of {len(names)}")
-        for feature in FEATURES:
-            cells.append("not native" if feature.name in result["missing"] else "native")
-        lines.append(" | ".join(cells))
-    table = "\n".join(f"| {line} |" for line in lines)
+    rows = [["Spark", *(result["release"] for result in results)], ["---"] * (len(results) + 1)]
+    for part in PARTS:
+        names = [name for name, (of, _) in STEPS.items() if of == part]
+        done = [sum(result["steps"][name] is None for name in names) for result in results]
+        rows.append([part, *(f"{count} of {len(names)}" for count in done)])
+    for feature in FEATURES:
+        missing = [feature.name in result["missing"] for result in results]
+        rows.append([feature.name, *("not native" if m else "native" for m in missing)])
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
     otherwise = "\n".join(f"| {f.name} | {f.otherwise} |" for f in FEATURES)
     return f"""# Releases of Spark
 
-Made by `make releases`, which runs {len(STEPS)} first steps on each release and compares their
-rows: how many of them went well, by what they try, and which features are native there.
+`make releases` writes this page. It runs {len(STEPS)} first steps on each release of Spark and
+compares their rows. The first lines of the table count the steps that succeeded; the other lines
+say which features are native.
 
 {table}
 
-`session.describe()` and `python -m iceberg_pyspark.doctor` tell the same of a session. Where a
-release cannot have a feature, one line of the log says so when Iceberg is installed, and:
+`session.describe()` and `python -m iceberg_pyspark.doctor` say the same about a session. If a
+release lacks a feature, `install()` logs one line about it, and:
 
-| without | |
+| without | what happens |
 | --- | --- |
 {otherwise}
 """

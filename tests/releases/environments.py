@@ -30,18 +30,25 @@ def python_of(release: str) -> Path:
     python = folder / "bin/python"
     done = folder / ".purelib"
     if not done.exists():
-        _run(sys.executable, "-m", "venv", "--clear", str(folder))
+        _run(sys.executable, "-m", "venv", "--clear", "--without-pip", str(folder))
         inner = _run(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
-        _run(
-            *(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
-            *("--no-deps", "--use-pep517", f"pyspark=={release}"),
-        )
+        _install(python, f"pyspark=={release}")
         done.write_text(inner.strip(), encoding="utf-8")
     # This folder comes after the environment's own, so its own pyspark is found first. Write the
     # file each time, because a kept environment may outlive the folder that the file names.
     shared = Path(done.read_text(encoding="utf-8"), "shared.pth")
     shared.write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
     return python
+
+
+def _install(python: Path, requirement: str) -> None:
+    """Install a distribution without its dependencies: by uv, or by pip where uv cannot do it."""
+    options = ("--quiet", "--no-deps", requirement)
+    try:
+        _run(sys.executable, "-m", "uv", "pip", "install", "--python", str(python), *options)
+    except EnvironmentUnavailableError:
+        pip = (sys.executable, "-m", "pip", "--python", str(python), "install")
+        _run(*pip, "--disable-pip-version-check", "--use-pep517", *options)
 
 
 def _run(*command: str) -> str:

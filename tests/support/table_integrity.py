@@ -8,12 +8,18 @@ totals of summaries add up, and root manifests follow their rules.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.commits.manifest_changes import DeleteFileId, delete_file_id
-from iceberg_pyspark.spec.manifests import DataFile, EntryStatus, FileContent, ManifestEntry
+from iceberg_pyspark.spec.manifests import (
+    DataFile,
+    EntryStatus,
+    FileContent,
+    ManifestEntry,
+    ManifestFile,
+)
 from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -32,17 +38,46 @@ def table_problems(table: Table) -> list[str]:
         if not io.exists(entry.metadata_file):
             result.append(f"previous metadata {entry.metadata_file} is not there")
     there: dict[str, bool] = {}
+    manifests = _Manifests(m, io)
     for snapshot in m.snapshots:
-        result += [f"snapshot {snapshot.snapshot_id}: {p}" for p in _of_snapshot(m, io, snapshot)]
-        for e in live_entries(m, io, snapshot):
-            path = e.data_file.file_path
-            if path not in there:
-                there[path] = io.exists(path)
-                if not there[path]:
-                    result.append(f"live file {path} of {snapshot.snapshot_id} is not there")
+        entries = [(f, manifests.entries(f)) for f in manifests.of(snapshot)]
+        live = [e.data_file for _, of_one in entries for e in of_one if e.is_live]
+        problems = [*_wrong_entries(snapshot, entries), *_wrong_vectors(io, live)]
+        if m.format_version >= 3 and snapshot.first_row_id is not None:
+            problems += _wrong_row_ids(m, live)
+        problems += _wrong_totals(snapshot, live)
+        result += [f"snapshot {snapshot.snapshot_id}: {p}" for p in problems]
+        for path in {f.file_path for f in live}.difference(there):
+            there[path] = io.exists(path)
+            if not there[path]:
+                result.append(f"live file {path} of {snapshot.snapshot_id} is not there")
     if m.format_version == 4:
         result += map(repr, table.verify().findings)
     return result
+
+
+class _Manifests:
+    """The manifests of a table's snapshots; a manifest of several snapshots is read once."""
+
+    def __init__(self, m: TableMetadata, io: FileIO) -> None:
+        self._metadata = m
+        self._io = io
+        self._read: dict[str, list[tuple[ManifestFile, list[ManifestEntry]]]] = {}
+
+    def of(self, snapshot: Snapshot) -> Sequence[ManifestFile]:
+        return read_snapshot_manifests(self._io, snapshot)
+
+    def entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
+        """Return all entries of a manifest, with what they inherit from its manifest list."""
+        versions = self._read.setdefault(manifest.manifest_path, [])
+        for version, entries in versions:
+            if version == manifest:
+                return entries
+        m = self._metadata
+        type_ = partition_type(m.spec_by_id[manifest.partition_spec_id], m.schemas_newest_first)
+        entries = list(read_manifest_entries(self._io, manifest, type_))
+        versions.append((manifest, entries))
+        return entries
 
 
 def live_entries(m: TableMetadata, io: FileIO, snapshot: Snapshot) -> Iterator[ManifestEntry]:
@@ -103,11 +138,11 @@ def _wrong_log(m: TableMetadata) -> Iterator[str]:
         yield "the snapshot log names snapshots that are not there"
 
 
-def _of_snapshot(m: TableMetadata, io: FileIO, s: Snapshot) -> Iterator[str]:
+def _wrong_entries(
+    s: Snapshot, entries_of: Iterable[tuple[ManifestFile, list[ManifestEntry]]]
+) -> Iterator[str]:
     counted = Counter[DeleteFileId]()
-    for manifest in read_snapshot_manifests(io, s):
-        type_ = partition_type(m.spec_by_id[manifest.partition_spec_id], m.schemas_newest_first)
-        entries = list(read_manifest_entries(io, manifest, type_))
+    for manifest, entries in entries_of:
         counts = Counter(e.status for e in entries)
         options = {
             EntryStatus.ADDED: manifest.added_files_count,
@@ -126,11 +161,6 @@ def _of_snapshot(m: TableMetadata, io: FileIO, s: Snapshot) -> Iterator[str]:
                 counted[delete_file_id(e.data_file)] += 1
     if any(n > 1 for n in counted.values()):
         yield f"files are listed twice: {[f for f, n in counted.items() if n > 1]}"
-    files = [e.data_file for e in live_entries(m, io, s)]
-    yield from _wrong_vectors(io, files)
-    if m.format_version >= 3 and s.first_row_id is not None:
-        yield from _wrong_row_ids(m, files)
-    yield from _wrong_totals(s, files)
 
 
 def _wrong_vectors(io: FileIO, files: list[DataFile]) -> Iterator[str]:

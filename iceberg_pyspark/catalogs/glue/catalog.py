@@ -14,7 +14,8 @@ from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdenti
 from iceberg_pyspark.catalogs.glue.client import GlueAnswerError, GlueClient
 from iceberg_pyspark.catalogs.glue.tables import (
     METADATA_LOCATION,
-    check_name,
+    check_database_name,
+    check_table_name,
     database_input,
     is_database_name,
     is_iceberg,
@@ -82,7 +83,7 @@ class GlueCatalog(MetastoreCatalog):
             raise UnsupportedFeatureError(
                 f"namespace {'.'.join(namespace)}: Glue has no nested namespaces"
             )
-        check_name(namespace[0])
+        check_database_name(namespace[0])
         try:
             self._glue.call(
                 "create_database", DatabaseInput=database_input(namespace[0], properties or {})
@@ -201,7 +202,7 @@ class GlueCatalog(MetastoreCatalog):
 
     def _require_free(self, identifier: TableIdentifier) -> None:
         super()._require_free(identifier)
-        check_name(identifier.name)
+        check_table_name(identifier.name)
         if self._table(identifier) is not None:
             # a table of another tool has the name
             raise self._already_exists(identifier)

@@ -51,11 +51,21 @@ def is_table_name(identifier: TableIdentifier) -> bool:
     return is_database_name(identifier.namespace) and _NAME.fullmatch(identifier.name) is not None
 
 
-def check_name(name: str) -> None:
+def check_database_name(name: str) -> None:
     """Refuse a name that Glue would change, or that other clients of Glue could not read."""
-    if _DATABASE_NAME.fullmatch(name) is None:
+    _check_name(_DATABASE_NAME, name, "database", 252)
+
+
+def check_table_name(name: str) -> None:
+    """Refuse a name that Glue would change, or that other clients of Glue could not read."""
+    _check_name(_NAME, name, "table", 255)
+
+
+def _check_name(pattern: re.Pattern[str], name: str, kind: str, longest: int) -> None:
+    if pattern.fullmatch(name) is None:
         raise InvalidRequestError(
-            f"name {name!r}: a name in Glue has 1 to 252 lower-case letters a to z, digits and _"
+            f"name {name!r}: the name of a {kind} in Glue has 1 to {longest} lower-case letters "
+            "a to z, digits and _"
         )
 
 

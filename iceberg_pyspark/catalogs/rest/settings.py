@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.redaction import redact_uri
-from iceberg_pyspark.spec.properties import bool_property, int_property
+from iceberg_pyspark.spec.properties import int_property
 
 _HEADER = "header."
 _CONNECT_TIMEOUT = "rest.client.connection-timeout-ms"
@@ -107,8 +107,3 @@ def _number(properties: Mapping[str, str], name: str, default: int, minimum: int
     if not minimum <= number <= _HIGHEST:
         raise InvalidRequestError(f"{name} = {number}: must be {minimum} to {_HIGHEST}")
     return number
-
-
-def is_enabled(properties: Mapping[str, str], name: str, default: bool) -> bool:
-    """Return a boolean property."""
-    return bool_property(properties, name, default)

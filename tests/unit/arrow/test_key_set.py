@@ -3,7 +3,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from iceberg_pyspark.arrow.read import key_set
@@ -31,7 +31,6 @@ def identity(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("few_keys", [1, 10_000])
-@settings(max_examples=100)
 @given(st.data())
 def test_a_key_set_is_a_set_of_tuples(few_keys: int, data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -85,7 +85,7 @@ def total_order(value: Any) -> Any:
     return (value, math.copysign(1, value)) if isinstance(value, float) else value
 
 
-@settings(max_examples=200)
+@settings(max_examples=settings().max_examples * 2)
 @given(st.data())
 def test_metrics_equal_those_counted_from_the_rows(data: st.DataObject) -> None:
     type_ = data.draw(st.sampled_from(PRIMITIVE_TYPES))
@@ -114,7 +114,7 @@ def test_metrics_equal_those_counted_from_the_rows(data: st.DataObject) -> None:
     assert metrics["upper_bounds"] == {1: value_to_bytes(type_, high)}
 
 
-@settings(max_examples=200)
+@settings(max_examples=settings().max_examples * 2)
 @given(st.data())
 def test_truncated_bounds_enclose_every_value(data: st.DataObject) -> None:
     type_: PrimitiveType = data.draw(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from iceberg_pyspark.arrow.formats.file_fields import resolve_file_fields
@@ -83,7 +83,6 @@ def renamed(point: Any) -> Any:
     return point and {"x": point["y"], "z": None}
 
 
-@settings(max_examples=100)
 @given(st.lists(cells, max_size=8), st.integers(0, 4), st.integers(0, 8))
 def test_slices_convert_like_whole_arrays(rows: list[Any], start: int, length: int) -> None:
     array = pa.array(rows, arrow_type(BEFORE.type)).slice(start, length)

@@ -104,7 +104,7 @@ def expected(case: Case) -> list[dict[str, Any]]:
     return results
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=settings().max_examples * 6 // 5, deadline=None)
 @given(cases())
 def test_a_read_is_the_rows_not_deleted_that_match(case: Case) -> None:
     io = MemoryFileIO()

@@ -137,7 +137,7 @@ def test_raw_statistics_compare_as_values(type_: PrimitiveType, low: Any, high: 
     assert row_groups(BoundLiteral("lt", column(type_), high), groups) == [0]
 
 
-@settings(max_examples=150)
+@settings(max_examples=settings().max_examples * 3 // 2)
 @given(st.data())
 def test_pruning_never_drops_a_matching_row(data: st.DataObject) -> None:
     type_ = data.draw(st.sampled_from(PRIMITIVE_TYPES))

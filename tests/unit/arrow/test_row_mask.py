@@ -95,7 +95,7 @@ def cases(
 
 
 @given(cases())
-@settings(max_examples=400)
+@settings(max_examples=settings().max_examples * 4)
 def test_the_mask_equals_evaluation_on_every_row(
     case: tuple[Predicate, list[Mapping[int, Any]], dict[int, pa.Array]],
 ) -> None:

@@ -69,7 +69,7 @@ def comparable(value: Any) -> Any:
             return value
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=settings().max_examples * 6 // 5, deadline=None)
 @given(st.data())
 def test_what_is_written_is_read_back(data: st.DataObject) -> None:
     file_format: FileFormat = data.draw(st.sampled_from(("parquet", "orc", "avro")))

@@ -246,7 +246,7 @@ def position(number: Any) -> tuple[int, Fraction]:
     NUMBERS,
     st.booleans(),
 )
-@settings(max_examples=500)
+@settings(max_examples=settings().max_examples * 5)
 def test_numbers_compare_by_value_whatever_their_types(
     typed: tuple[PrimitiveType, Any], op: Any, literal: Any, negate: bool
 ) -> None:

@@ -111,7 +111,7 @@ def to_bytes(type_: Type, bounds: dict[int, Any]) -> dict[int, Any]:
 
 
 @given(files())
-@settings(max_examples=400)
+@settings(max_examples=settings().max_examples * 4)
 def test_metrics_never_drop_a_matching_file_and_never_promise_too_much(
     case: tuple[BoundColumn, Predicate, list[Any], DataFile],
 ) -> None:
@@ -143,7 +143,7 @@ def struct_of(column: BoundColumn) -> StructType:
 
 
 @given(manifests())
-@settings(max_examples=200)
+@settings(max_examples=settings().max_examples * 2)
 def test_summaries_never_drop_a_manifest_with_a_matching_partition(
     case: tuple[Predicate, BoundColumn, list[Any], PartitionFieldSummary],
 ) -> None:

@@ -151,7 +151,7 @@ def near(leaf: BoundLeaf) -> SearchStrategy[Any]:
 
 
 @given(cases())
-@settings(max_examples=600)
+@settings(max_examples=settings().max_examples * 6)
 def test_projections_never_drop_a_matching_row_and_never_promise_too_much(
     case: tuple[BoundColumn, Transform, Predicate, Any],
 ) -> None:
@@ -168,7 +168,7 @@ def test_projections_never_drop_a_matching_row_and_never_promise_too_much(
 
 
 @given(cases(), st.data())
-@settings(max_examples=300)
+@settings(max_examples=settings().max_examples * 3)
 def test_a_residual_selects_the_same_rows_of_its_partition(
     case: tuple[BoundColumn, Transform, Predicate, Any], data: st.DataObject
 ) -> None:

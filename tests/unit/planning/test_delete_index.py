@@ -382,7 +382,7 @@ def test_many_deletes_are_matched_in_bounded_steps(monkeypatch: pytest.MonkeyPat
     }
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=settings().max_examples * 80 // 100, deadline=None)
 @given(st.data())
 def test_the_join_equals_the_rules_pair_by_pair(draw: st.DataObject) -> None:
     schema, spec = identity_table(DoubleType())

@@ -372,7 +372,7 @@ def files_with_rows(draw: DrawFn) -> tuple[PartitionSpec, list[tuple[DataFile, l
     return spec, files
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=settings().max_examples * 6 // 5, deadline=None)
 @given(st.lists(files_with_rows(), min_size=1, max_size=3), predicates(BOUND))
 def test_no_file_with_a_matching_row_is_pruned(
     groups: list[tuple[PartitionSpec, list[tuple[DataFile, list[Row]]]]], predicate: Predicate

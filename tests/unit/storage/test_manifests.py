@@ -136,7 +136,7 @@ def comparable(entries: Iterable[ManifestEntry]) -> list[tuple[Any, Any]]:
     ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples * 60 // 100)
 @given(st.data(), st.sampled_from([1, 2, 3]))
 def test_entries_survive_writing_and_reading(data: st.DataObject, version: int) -> None:
     types = data.draw(st.lists(st.sampled_from(PRIMITIVE_TYPES), max_size=3))
@@ -149,7 +149,7 @@ def test_entries_survive_writing_and_reading(data: st.DataObject, version: int) 
     assert comparable(read) == comparable(resolved(entries, version))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=settings().max_examples * 40 // 100, deadline=None)
 @given(st.data(), st.sampled_from([1, 2, 3]))
 def test_both_decoders_give_the_same_table(data: st.DataObject, version: int) -> None:
     types = data.draw(st.lists(st.sampled_from(PRIMITIVE_TYPES), max_size=3))

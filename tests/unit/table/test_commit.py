@@ -289,7 +289,7 @@ FAULTS = {
 }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples * 60 // 100, deadline=None)
 @given(
     version=st.sampled_from([1, 2, 3]),
     merge_at=st.sampled_from([0, 2, 100]),

@@ -450,7 +450,7 @@ def some_rows(draw: Any) -> pa.Table:
 STEPS = (_append, _append, _append, _overwrite, _delete, _refer, _refer, _move, _expire)
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples * 40 // 100)
 @given(st.data())
 def test_every_remaining_snapshot_reads_the_same(data: st.DataObject) -> None:
     draw = data.draw

@@ -288,7 +288,7 @@ def within_datetime(type_: Type, value: Any) -> bool:
 
 
 @given(predicates(COLUMNS).filter(printable), st.lists(rows(COLUMNS), min_size=1, max_size=4))
-@settings(max_examples=300)
+@settings(max_examples=settings().max_examples * 3)
 def test_a_printed_predicate_parses_and_binds_to_one_that_selects_the_same_rows(
     predicate: Predicate, table: list[Mapping[int, Any]]
 ) -> None:

@@ -271,7 +271,7 @@ def test_first_row_ids_given_meanwhile_are_a_conflict() -> None:
         table.maintenance().rewrite_manifests()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings().max_examples // 4, deadline=None)
 @given(
     version=st.sampled_from([1, 2, 3]),
     steps=st.lists(
