@@ -92,16 +92,16 @@ def main() -> None:
     """Measure the requested sections, print them, and write the results file."""
     parser = argparse.ArgumentParser(prog="tests.bench")
     parser.add_argument("sections", nargs="*", metavar="section", help=", ".join(SECTIONS))
-    asked = parser.parse_args().sections or list(SECTIONS)
-    unknown = [name for name in asked if name not in SECTIONS]
+    names = parser.parse_args().sections or list(SECTIONS)
+    unknown = [name for name in names if name not in SECTIONS]
     if unknown:
         parser.error(f"no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
-    found = read_sections()
-    for name in asked:
+    sections = read_sections()
+    for name in names:
         tables = SECTIONS[name]()
         blocks = "\n\n".join(f"```\n{as_text(t)}\n```" for t in tables)
-        found[name] = f"{machine()}\n\n{blocks}"
-        text = "".join(f"\n## {n}\n\n{found[n]}\n" for n in SECTIONS if n in found)
+        sections[name] = f"{machine()}\n\n{blocks}"
+        text = "".join(f"\n## {n}\n\n{sections[n]}\n" for n in SECTIONS if n in sections)
         RESULTS.write_text(TITLE + text, encoding="utf-8")
         for table in tables:
             Console(width=WIDTH).print(table)

@@ -83,19 +83,20 @@ def loads(snapshots: int = SNAPSHOTS, runs: int = LOADS) -> TextTable:
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as folder:
         place = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": folder}
         size = _long_history(place, snapshots)
-        found: dict[str, list[list[float]]] = {"ours": [], "theirs": []}
+        measurements: dict[str, list[list[float]]] = {"ours": [], "theirs": []}
         for _ in range(runs):
-            for who, code in (("ours", _OURS), ("theirs", _THEIRS)):
+            for contestant, code in (("ours", _OURS), ("theirs", _THEIRS)):
                 script = _LOAD.format(**code, **place, records=snapshots, snapshots=snapshots)
-                found[who].append(_in_new_process(script))
+                measurements[contestant].append(_in_new_process(script))
     title = f"load of a table: {snapshots:,} snapshots, {size / 1e6:.0f} MB of JSON, in SQLite"
     text = TextTable("what", title=title)
     for column in ("ours", "PyIceberg", "ratio", "at most"):
         text.add_column(column, justify="right")
     medians = {
-        who: [statistics.median(c) for c in zip(*r, strict=True)] for who, r in found.items()
+        contestant: [statistics.median(c) for c in zip(*r, strict=True)]
+        for contestant, r in measurements.items()
     }
-    for i, (what, unit, limit) in enumerate(
+    for i, (quantity, unit, limit) in enumerate(
         (
             ("time", "s", MOST_OF_LOAD),
             ("memory that the load takes", "MiB", MOST_OF_LOAD),
@@ -105,7 +106,7 @@ def loads(snapshots: int = SNAPSHOTS, runs: int = LOADS) -> TextTable:
         ours, theirs = medians["ours"][i], medians["theirs"][i]
         shown = [f"{n:.3f} {unit}" if unit == "s" else f"{n:.0f} {unit}" for n in (ours, theirs)]
         at_most = "" if limit is None else f"{limit:.2f}"
-        text.add_row(what, *shown, f"{ours / theirs:.2f}", at_most)
+        text.add_row(quantity, *shown, f"{ours / theirs:.2f}", at_most)
     return text
 
 
@@ -194,9 +195,9 @@ def _catalogs(
     stack: ExitStack, folder: Path
 ) -> Iterator[tuple[str, Mapping[str, str], Mapping[str, str]]]:
     """Yield per kind its name, the properties of our catalog, and the properties of PyIceberg's."""
-    for who in ("ours", "theirs"):
-        (folder / who).mkdir()
-    sqlite = [f"sqlite:///{folder}/{who}/catalog.db" for who in ("ours", "theirs")]
+    for contestant in ("ours", "theirs"):
+        (folder / contestant).mkdir()
+    sqlite = [f"sqlite:///{folder}/{contestant}/catalog.db" for contestant in ("ours", "theirs")]
     yield "SQLite", *_sql(folder, *sqlite)
     server = stack.enter_context(postgres())
     databases = [new_database(server) for _ in range(2)]
@@ -305,7 +306,9 @@ def _insert_line(sql: Callable[[str], Any], kind: str, name: str, runs: int) -> 
     def insert(table: str, n: int) -> None:
         sql(f"INSERT INTO {table} VALUES ({n}, 'v{n}')")
 
-    contestants = {who: _numbered(partial(insert, table)) for who, table in tables.items()}
+    contestants = {
+        contestant: _numbered(partial(insert, table)) for contestant, table in tables.items()
+    }
     line = race(name, contestants, runs=runs, limit=MOST_OF_JVM)
     for table in tables.values():
         ids = [row.id for row in sql(f"SELECT id FROM {table}").collect()]

@@ -72,7 +72,7 @@ class ChangeBench:
             path = str(scratch / name)
             rows.repartition(8).write.parquet(path)
             self.spark.read.parquet(path).createOrReplaceTempView(name)
-        self.made = 0
+        self.table_count = 0
         self._sources()
 
     def _sources(self) -> None:
@@ -98,33 +98,33 @@ class ChangeBench:
 
     def create(self, name: str, query: str, layout: str = "") -> None:
         """Create a table per contestant with the same rows, written by the JVM connector."""
-        for who in CATALOGS:
+        for contestant in CATALOGS:
             self.sql(
-                f"CREATE TABLE java_hadoop.bench.{name}_{who} USING iceberg {layout} "
+                f"CREATE TABLE java_hadoop.bench.{name}_{contestant} USING iceberg {layout} "
                 f"TBLPROPERTIES ({MERGE_ON_READ}) AS {query}"
             )
 
     def statement(self, name: str, table: str, text: str, runs: int, limit: float) -> Line:
         """Measure a statement on {t}, which is undone after each run."""
 
-        def run(who: str) -> None:
-            full = f"{CATALOGS[who]}.bench.{table}_{who}"
+        def run(contestant: str) -> None:
+            full = f"{CATALOGS[contestant]}.bench.{table}_{contestant}"
             self.sql(text.format(t=full))
 
-        def undo(who: str) -> None:
-            full = f"java_hadoop.bench.{table}_{who}"
+        def undo(contestant: str) -> None:
+            full = f"java_hadoop.bench.{table}_{contestant}"
             first = self.sql(f"SELECT snapshot_id FROM {full}.history ORDER BY made_current_at")
             self.sql(
-                f"CALL java_hadoop.system.rollback_to_snapshot('bench.{table}_{who}', "
+                f"CALL java_hadoop.system.rollback_to_snapshot('bench.{table}_{contestant}', "
                 f"{first.first()[0]})"  # type: ignore[index]
             )
 
         return race(
             name,
-            {who: partial(run, who) for who in CATALOGS},
+            {contestant: partial(run, contestant) for contestant in CATALOGS},
             runs=runs,
             limit=limit,
-            after={who: partial(undo, who) for who in CATALOGS},
+            after={contestant: partial(undo, contestant) for contestant in CATALOGS},
         )
 
     def changes(self, runs: int) -> Iterator[Line]:
@@ -165,44 +165,44 @@ class ChangeBench:
         for name, layout in (("", ""), (" by month", "PARTITIONED BY (months(l_shipdate))")):
             yield race(
                 f"append of lineitem{name}",
-                {who: partial(self._append, who, layout) for who in CATALOGS},
+                {contestant: partial(self._append, contestant, layout) for contestant in CATALOGS},
                 runs=runs,
                 limit=1.1,
             )
         yield race(
             f"{ONE_ROW_APPENDS} one-row appends",
-            {who: partial(self._append_rows, who) for who in CATALOGS},
+            {contestant: partial(self._append_rows, contestant) for contestant in CATALOGS},
             runs=1,
             limit=1.5,
         )
 
-    def _new(self, who: str, columns: str, layout: str) -> str:
-        self.made += 1
-        full = f"{CATALOGS[who]}.bench.appended{self.made}_{who}"
+    def _new(self, contestant: str, columns: str, layout: str) -> str:
+        self.table_count += 1
+        full = f"{CATALOGS[contestant]}.bench.appended{self.table_count}_{contestant}"
         self.sql(f"CREATE TABLE {full} ({columns}) USING iceberg {layout}")
         return full
 
-    def _append(self, who: str, layout: str) -> None:
+    def _append(self, contestant: str, layout: str) -> None:
         columns = ", ".join(
             f"{f.name} {f.dataType.simpleString()}" for f in self.spark.table("lineitem").schema
         )
-        self.sql(f"INSERT INTO {self._new(who, columns, layout)} SELECT * FROM lineitem")
+        self.sql(f"INSERT INTO {self._new(contestant, columns, layout)} SELECT * FROM lineitem")
 
-    def _append_rows(self, who: str) -> None:
-        full = self._new(who, "id BIGINT, v STRING", "")
+    def _append_rows(self, contestant: str) -> None:
+        full = self._new(contestant, "id BIGINT, v STRING", "")
         for i in range(ONE_ROW_APPENDS):
             self.sql(f"INSERT INTO {full} VALUES ({i}, 'v{i}')")
 
     def files_by_month(self) -> Mapping[str, float]:
         """Return the mean number of files per partition after an append partitioned by month."""
-        found = {}
-        for who in CATALOGS:
-            self._append(who, "PARTITIONED BY (months(l_shipdate))")
-            full = f"java_hadoop.bench.appended{self.made}_{who}"
+        means = {}
+        for contestant in CATALOGS:
+            self._append(contestant, "PARTITIONED BY (months(l_shipdate))")
+            full = f"java_hadoop.bench.appended{self.table_count}_{contestant}"
             counted = self.sql(f"SELECT avg(file_count) FROM {full}.partitions").first()
             assert counted is not None
-            found[who] = float(counted[0])
-        return found
+            means[contestant] = float(counted[0])
+        return means
 
     def upsert(self, rows: int) -> float:
         """Return the seconds of a MERGE of `rows` rows into as many, half of which exist already.

@@ -113,7 +113,9 @@ class FixedBench:
         sources = self.sources()
         yield race("a DataFrame", sources, runs=runs)
         yield race("three rows", _each(sources, lambda frame: frame.collect()), runs=runs)
-        none = {who: source for who, source in sources.items() if who != "nothing"}
+        none = {
+            contestant: source for contestant, source in sources.items() if contestant != "nothing"
+        }
         yield race("no row", _each(none, lambda f: f.where("id = 9").collect()), runs=runs)
         yield race("one row appended", self._appends(), runs=runs)
         for name, query in _PLANNED.items():
@@ -142,7 +144,7 @@ def _each(
     def of(source: Callable[[], DataFrame]) -> Callable[[], object]:
         return lambda: action(source())
 
-    return {who: of(source) for who, source in sources.items()}
+    return {contestant: of(source) for contestant, source in sources.items()}
 
 
 def starts() -> TextTable:
@@ -159,26 +161,26 @@ def starts() -> TextTable:
             ("compiled after Spark's first query", "warm", False),
             ("with the classes that an earlier session has kept", "cold", True),
         ):
-            found = []
+            seconds = []
             for run in range(STARTS):
                 cache = str(Path(scratch) / ("kept" if keep else f"{state}{run}"))
                 if keep and not run:
                     _start(state, cache)
-                found.append(_start(state, cache))
-            medians = (statistics.median(of) for of in zip(*found, strict=True))
+                seconds.append(_start(state, cache))
+            medians = (statistics.median(of) for of in zip(*seconds, strict=True))
             text.add_row(name, *(f"{m:.2f}" for m in medians))
     return text
 
 
 def _start(state: str, cache: str) -> tuple[float, ...]:
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", _START, state],
         env={**os.environ, "XDG_CACHE_HOME": cache},
         capture_output=True,
         text=True,
         check=True,
     )
-    return tuple(map(float, found.stdout.split()[-2:]))
+    return tuple(map(float, process.stdout.split()[-2:]))
 
 
 def compare(runs: int = RUNS) -> list[TextTable]:

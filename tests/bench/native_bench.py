@@ -101,15 +101,15 @@ class NativeBench:
         def run(catalog: str, first: str = table) -> object:
             return query(*(self.spark.table(f"{catalog}.bench.{t}") for t in (first, *others)))
 
-        found: dict[str, Callable[[], object]] = {
+        contestants: dict[str, Callable[[], object]] = {
             "ours": partial(run, "lake"),
             "jvm": partial(run, "java_hadoop"),
         }
         if table == "plain":
-            found["parquet"] = lambda: query(*(self._parquet(t) for t in (table, *others)))
+            contestants["parquet"] = lambda: query(*(self._parquet(t) for t in (table, *others)))
         if table == "orc":
-            found["python"] = partial(run, "lake", READ_BY_PYTHON)
-        return found
+            contestants["python"] = partial(run, "lake", READ_BY_PYTHON)
+        return contestants
 
     def _parquet(self, table: str) -> DataFrame:
         return self.spark.read.parquet(str(self.oracle.warehouse / "bench" / table / "data"))

@@ -207,18 +207,18 @@ def compare(files: int = FILES) -> TextTable:
     for column in ("files", "first (s)", "again (s)", "CPU (s)", "peak (MiB)"):
         text.add_column(column, justify="right")
     for query, selected in QUERIES.items():
-        found = {library: _run(library, selected, location) for library in LIBRARIES}
-        for library, m in found.items():
+        measurements = {library: _run(library, selected, location) for library in LIBRARIES}
+        for library, m in measurements.items():
             shown = [f"{m[k]:.2f}" for k in ("first", "again", "cpu")]
             size = f"{m['peak_mib']:.0f}"
             if library == "JVM connector":
                 shown[2] = size = ""
             text.add_row(query, library, f"{m['files']:,}", *shown, size)
-        ours = found["ours"]
-        for library, theirs in list(found.items())[1:]:
+        ours = measurements["ours"]
+        for library, theirs in list(measurements.items())[1:]:
             ratios = [f"{ours[k] / theirs[k]:.2f}x" for k in ("first", "again")]
             text.add_row("", f"ours/{library}", "", *ratios, end_section=library == "JVM connector")
-        if len({m["files"] for m in found.values()}) != 1:
+        if len({m["files"] for m in measurements.values()}) != 1:
             text.caption = "the libraries disagree on the files to read"
     return text
 

@@ -131,7 +131,7 @@ def contestants(spark: SparkSession, query: str) -> Mapping[str, Callable[[], ob
 
 def merge_line(oracle: Oracle, runs: int) -> Line:
     """Measure a MERGE of two identically bucketed tables that changes every tenth row."""
-    taken: dict[str, str] = {}
+    rollbacks: dict[str, str] = {}
     for catalog in ("lake", "java_hadoop"):
         name = f"java_hadoop.bench.merged_by_{catalog}"
         oracle.sql(
@@ -140,7 +140,7 @@ def merge_line(oracle: Oracle, runs: int) -> Line:
             "AS SELECT * FROM java_hadoop.bench.by_bucket"
         )
         snapshot = oracle.spark.sql(f"SELECT snapshot_id FROM {name}.snapshots").collect()[0][0]
-        taken[catalog] = f"CALL java_hadoop.system.rollback_to_snapshot('{name}', {snapshot})"
+        rollbacks[catalog] = f"CALL java_hadoop.system.rollback_to_snapshot('{name}', {snapshot})"
     oracle.sql(
         "CREATE TABLE java_hadoop.bench.changes USING iceberg PARTITIONED BY (bucket(8, id)) "
         "AS SELECT id, x + 1 AS x FROM java_hadoop.bench.by_bucket WHERE id % 10 = 0"
@@ -152,14 +152,14 @@ def merge_line(oracle: Oracle, runs: int) -> Line:
             "ON t.id = s.id WHEN MATCHED THEN UPDATE SET x = s.x"
         )
 
-    who = {"ours": "lake", "jvm": "java_hadoop"}
+    catalogs = {"ours": "lake", "jvm": "java_hadoop"}
     return race(
         _MERGE,
-        {w: partial(merge, catalog) for w, catalog in who.items()},
+        {w: partial(merge, catalog) for w, catalog in catalogs.items()},
         runs=runs,
         warm_ups=WARM_UPS,
         limit=MOST,
-        after={w: partial(oracle.sql, taken[catalog]) for w, catalog in who.items()},
+        after={w: partial(oracle.sql, rollbacks[catalog]) for w, catalog in catalogs.items()},
     )
 
 
@@ -175,8 +175,8 @@ def table_of_best(title: str, lines: Sequence[Line], mean: float | None) -> Text
         limit = "" if line.limit is None else f"{line.limit}"
         text.add_row(line.name, f"{ours:.2f}", f"{jvm:.2f}", f"{ours / jvm:.2f}", limit)
     if mean is not None and ratios:
-        found = statistics.geometric_mean(ratios)
-        text.add_row("geometric mean", "", "", f"{found:.2f}", f"{mean}")
+        geometric_mean = statistics.geometric_mean(ratios)
+        text.add_row("geometric mean", "", "", f"{geometric_mean:.2f}", f"{mean}")
     return text
 
 
@@ -185,11 +185,11 @@ def compare(
 ) -> list[TextTable]:
     """Measure everything and return the tables to print."""
 
-    def asked(name: str) -> bool:
+    def is_selected(name: str) -> bool:
         return only is None or name in only
 
     short = runs * SHORT_RUNS
-    whole = all(asked(name) for name in tpch_queries())
+    whole = all(is_selected(name) for name in tpch_queries())
     lines = []
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as scratch:
         oracle = start_oracle(Path(scratch), {**JVM, **_SETTINGS})
@@ -206,9 +206,9 @@ def compare(
                         limit=MOST_OF_ONE,
                     )
                     for name, query in tpch_queries().items()
-                    if asked(name)
+                    if is_selected(name)
                 ]
-                if any(asked(name) for name in (*_LINES, _MERGE)):
+                if any(is_selected(name) for name in (*_LINES, _MERGE)):
                     make_line_tables(oracle, scale)
                     lines = [
                         race(
@@ -219,9 +219,9 @@ def compare(
                             limit=MOST,
                         )
                         for name, query in _LINES.items()
-                        if asked(name)
+                        if is_selected(name)
                     ]
-                if asked(_MERGE):
+                if is_selected(_MERGE):
                     lines.append(merge_line(oracle, short))
         finally:
             oracle.spark.stop()

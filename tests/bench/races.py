@@ -20,9 +20,9 @@ class Line:
     seconds: Mapping[str, list[float]]
     limit: float | None = None
 
-    def median(self, who: str) -> float:
+    def median(self, contestant: str) -> float:
         """Return the median time of a contestant in seconds."""
-        return statistics.median(self.seconds[who])
+        return statistics.median(self.seconds[contestant])
 
     def ratio(self, other: str) -> float:
         """Return our median time divided by another contestant's."""
@@ -43,17 +43,17 @@ def race(
     The order is reversed each time, because the second contestant profits from warm caches of the
     first. `after` undoes a contestant's work and is not measured.
     """
-    seconds: dict[str, list[float]] = {who: [] for who in contestants}
+    seconds: dict[str, list[float]] = {contestant: [] for contestant in contestants}
     turns = list(contestants.items())
     for run in range(warm_ups + runs):
         turns.reverse()
-        for who, action in turns:
+        for contestant, action in turns:
             started = time.perf_counter()
             action()
             if run >= warm_ups:
-                seconds[who].append(time.perf_counter() - started)
+                seconds[contestant].append(time.perf_counter() - started)
             if after is not None:
-                after[who]()
+                after[contestant]()
     return Line(name=name, seconds=seconds, limit=limit)
 
 

@@ -38,9 +38,9 @@ _Q6_COLUMNS = ("l_extendedprice", "l_discount")
 
 def compare(scale_factor: float = SCALE_FACTOR) -> list[TextTable]:
     """Return a table with a row per query: times and requests of both sides."""
-    found = TextTable(title=f"S3 on this machine, lineitem at scale factor {scale_factor:g}")
+    table = TextTable(title=f"S3 on this machine, lineitem at scale factor {scale_factor:g}")
     for column in ("query", "here", "requests", "PyIceberg", "requests", "ratio"):
-        found.add_column(column, justify="left" if column == "query" else "right")
+        table.add_column(column, justify="left" if column == "query" else "right")
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as name:
         folder = Path(name)
         with s3_server(folder / "s3") as s3, toxiproxy(folder) as proxies:
@@ -50,9 +50,9 @@ def compare(scale_factor: float = SCALE_FACTOR) -> list[TextTable]:
             )
             catalog.create_namespace("db")
             lineitem = _lineitem(catalog, scale_factor)
-            _add(found, "full scan", s3, lambda: _scan(lineitem), _their_scan(lineitem, s3))
+            _add(table, "full scan", s3, lambda: _scan(lineitem), _their_scan(lineitem, s3))
             _add(
-                found,
+                table,
                 "Q6's rows and columns",
                 s3,
                 lambda: _scan(lineitem, _Q6, _Q6_COLUMNS),
@@ -67,13 +67,13 @@ def compare(scale_factor: float = SCALE_FACTOR) -> list[TextTable]:
             theirs = StaticTable.from_metadata(small.loaded.metadata_location, properties)
             with slow.toxic("latency", "downstream", latency=LATENCY_MS):
                 _add(
-                    found,
+                    table,
                     f"plan of {SMALL_FILES} manifests at {LATENCY_MS} ms",
                     s3,
                     lambda: len(list(far.load_table("db.small").scan().plan_files())),
                     lambda: len(list(theirs.scan().plan_files())),
                 )
-    return [found]
+    return [table]
 
 
 def _lineitem(catalog: TableCatalog, scale_factor: float) -> Table:
@@ -109,13 +109,13 @@ def _their_scan(
 
 
 def _add(
-    found: TextTable, query: str, s3: S3Server, ours: Callable[[], int], theirs: Callable[[], int]
+    table: TextTable, query: str, s3: S3Server, ours: Callable[[], int], theirs: Callable[[], int]
 ) -> None:
     our_rows, our_s, our_requests = _best(s3, ours)
     their_rows, their_s, their_requests = _best(s3, theirs)
     if our_rows != their_rows:
         raise AssertionError(f"{query}: {our_rows} here, {their_rows} in PyIceberg")
-    found.add_row(
+    table.add_row(
         query,
         f"{our_s:.2f} s",
         str(our_requests),

@@ -101,13 +101,13 @@ class StoreScanBench:
 
     def requests(self, query: str) -> Mapping[str, float]:
         """Return each contestant's number of requests per data file."""
-        found = {}
-        for who, action in self.contestants(query).items():
+        requests_per_file = {}
+        for contestant, action in self.contestants(query).items():
             before = self.s3.requests("parquet")
             action()
-            asked = self.s3.requests("parquet") - before
-            found[who] = asked.total() / FILES
-        return found
+            requests = self.s3.requests("parquet") - before
+            requests_per_file[contestant] = requests.total() / FILES
+        return requests_per_file
 
 
 def compare(scale: float = 1.0, runs: int = RUNS) -> list[TextTable]:
@@ -146,13 +146,13 @@ def _shown(title: str, lines: list[Line], requests: Mapping[str, Mapping[str, fl
     for column in (*columns, "requests a file: native", "portable", "JVM"):
         text.add_column(column, justify="right")
     for line in lines:
-        asked = requests[line.name]
+        requests_per_file = requests[line.name]
         ours, portable, jvm = (line.median(w) for w in ("ours", "portable", "jvm"))
         text.add_row(
             line.name,
             *(f"{s:.2f}" for s in (ours, portable, jvm)),
             *(f"{ours / jvm:.2f}", f"{MOST_NATIVE}", f"{portable / jvm:.2f}", f"{MOST_PORTABLE}"),
-            *(f"{asked[w]:.1f}" for w in ("ours", "portable", "jvm")),
+            *(f"{requests_per_file[w]:.1f}" for w in ("ours", "portable", "jvm")),
         )
     return text
 

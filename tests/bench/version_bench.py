@@ -67,16 +67,16 @@ def catalog() -> Iterator[TableCatalog]:
     """Yield a new catalog with its own database."""
     with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as folder:
         uri = f"sqlite:///{folder}/catalog.db"
-        found = load_catalog("bench", type="sql", uri=uri, warehouse=f"file:{folder}/warehouse")
-        found.create_namespace("db")
-        yield found
+        catalog = load_catalog("bench", type="sql", uri=uri, warehouse=f"file:{folder}/warehouse")
+        catalog.create_namespace("db")
+        yield catalog
 
 
 def new_table(lake: TableCatalog, version: int, **properties: str) -> Table:
     """Create an empty table of this format version."""
     number = len(lake.list_tables("db"))
-    said = {"format-version": str(version), **properties}
-    return lake.create_table(f"db.t{number}", COLUMNS, properties=said)
+    all_properties = {"format-version": str(version), **properties}
+    return lake.create_table(f"db.t{number}", COLUMNS, properties=all_properties)
 
 
 def metadata_files(table: Table) -> dict[str, int]:
@@ -170,29 +170,29 @@ def deletes_of_one_row(lake: TableCatalog, leaves: int) -> tuple[Figure, Line]:
     touched, rows = dict.fromkeys(tables, 0), Counter[str]()
 
     def leaves_of(table: Table) -> set[str]:
-        found = table.metadata_table("manifests").to_arrow().to_pylist()
+        manifests = table.metadata_table("manifests").to_arrow().to_pylist()
         data = int(ManifestContent.DATA)
-        paths = {m["path"] for m in found if m["content"] == data}
+        paths = {m["path"] for m in manifests if m["content"] == data}
         return {p for p in paths if "/snap-" not in p}
 
-    def delete(who: str) -> Callable[[], None]:
+    def delete(contestant: str) -> Callable[[], None]:
         def run() -> None:
-            table = tables[who]
-            file = f"{table.location}/data/{rows[who]:06d}.parquet"
-            rows[who] += 1
+            table = tables[contestant]
+            file = f"{table.location}/data/{rows[contestant]:06d}.parquet"
+            rows[contestant] += 1
             delete_positions(table, {file: [7]})
 
         return run
 
-    before = {who: leaves_of(table.refresh()) for who, table in tables.items()}
+    before = {contestant: leaves_of(table.refresh()) for contestant, table in tables.items()}
     line = race(
         f"deletion of one row of {leaves:,} leaves",
-        {who: delete(who) for who in tables},
+        {contestant: delete(contestant) for contestant in tables},
         runs=5,
     )
-    for who, table in tables.items():
-        assert len(before[who]) == leaves, (who, len(before[who]))
-        touched[who] = len(before[who] ^ leaves_of(table.refresh()))
+    for contestant, table in tables.items():
+        assert len(before[contestant]) == leaves, (contestant, len(before[contestant]))
+        touched[contestant] = len(before[contestant] ^ leaves_of(table.refresh()))
     figure = Figure(
         name=f"leaves of data that deletions touch, of {leaves:,}",
         ours=touched["ours"],
@@ -224,7 +224,9 @@ def measure_planning(location: str) -> None:
 
 def planning(files: int, runs: int = 5) -> list[Figure]:
     """Compare planning all files for each form of manifests; each plan runs in a new process."""
-    found: dict[str, dict[str, list[float]]] = {f: {"cold": [], "warm": []} for f in FORMS}
+    seconds_by_form: dict[str, dict[str, list[float]]] = {
+        f: {"cold": [], "warm": []} for f in FORMS
+    }
     for _ in range(runs):
         for form in FORMS:
             location = table_of_form(form, files, FILES_PER_MANIFEST)
@@ -233,8 +235,10 @@ def planning(files: int, runs: int = 5) -> list[Figure]:
                 [*command, "--plan", location], check=True, capture_output=True, text=True
             )
             for state, seconds in json.loads(done.stdout).items():
-                found[form][state].append(seconds)
-    median = {f: {s: statistics.median(v) for s, v in of.items()} for f, of in found.items()}
+                seconds_by_form[form][state].append(seconds)
+    median = {
+        f: {s: statistics.median(v) for s, v in of.items()} for f, of in seconds_by_form.items()
+    }
     return [
         Figure(
             name=f"planning of {files:,} files, {state}: Parquet leaves, and Avro",

@@ -107,14 +107,14 @@ def _give_root(
         first_row_id=0,
         added_rows=next_row_id,
     )
-    said = replace(
+    new_metadata = replace(
         metadata,
         format_version=4,
         location=at,
         snapshots=(snapshot,),
         next_row_id=next_row_id,
     )
-    file.write_bytes(metadata_to_bytes(said))
+    file.write_bytes(metadata_to_bytes(new_metadata))
 
 
 def _leaf(

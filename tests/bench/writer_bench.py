@@ -25,13 +25,13 @@ LIMIT_S = 10
 
 def compare(appends: int = APPENDS) -> list[TextTable]:
     """Return a table with a row for each kind of catalog and of writers."""
-    found = TextTable(title=f"{WRITERS} writers x {appends} appends, one table, default properties")
+    table = TextTable(title=f"{WRITERS} writers x {appends} appends, one table, default properties")
     for column in ("catalog", "writers", "acknowledged", "in all", "median", "slowest", "limit"):
-        found.add_column(column, justify="left" if column in ("catalog", "writers") else "right")
+        table.add_column(column, justify="left" if column in ("catalog", "writers") else "right")
     for kind in ("sql", "hadoop"):
         for how in ("threads", "processes"):
             took, whole = _measure(kind, how, appends)
-            found.add_row(
+            table.add_row(
                 kind,
                 how,
                 f"{len(took)} of {WRITERS * appends}",
@@ -40,7 +40,7 @@ def compare(appends: int = APPENDS) -> list[TextTable]:
                 f"{max(took):.2f} s",
                 f"{LIMIT_S} s",
             )
-    return [found]
+    return [table]
 
 
 def _measure(kind: str, how: str, appends: int) -> tuple[list[float], float]:
