@@ -41,8 +41,8 @@ def test_services_and_volumes_that_are_named_are_there(compose: dict[str, Any]) 
     services = compose["services"]
     for service in services.values():
         assert services.keys() >= set(service.get("depends_on", ()))
-        named = {v.partition(":")[0] for v in service.get("volumes", ())}
-        assert compose["volumes"].keys() >= named
+        volumes = {v.partition(":")[0] for v in service.get("volumes", ())}
+        assert compose["volumes"].keys() >= volumes
 
 
 def test_what_is_copied_into_the_image_is_there(compose: dict[str, Any]) -> None:
@@ -66,7 +66,7 @@ def test_the_demo_and_the_cluster_reach_its_services(compose: dict[str, Any]) ->
     minio, rest = services["minio"]["environment"], services["rest"]["environment"]
     cluster = compose["x-spark"]["environment"]
     user, password = minio["MINIO_ROOT_USER"], minio["MINIO_ROOT_PASSWORD"]
-    for given in (
+    for credentials in (
         (demo["s3.access-key-id"], demo["s3.secret-access-key"]),
         (rest["CATALOG_S3_ACCESS__KEY__ID"], rest["CATALOG_S3_SECRET__ACCESS__KEY"]),
         (
@@ -74,7 +74,7 @@ def test_the_demo_and_the_cluster_reach_its_services(compose: dict[str, Any]) ->
             cluster["PYICEBERG_CATALOG__LAKE__S3__SECRET_ACCESS_KEY"],
         ),
     ):
-        assert given == (user, password)
+        assert credentials == (user, password)
     warehouse = cluster["PYICEBERG_CATALOG__LAKE__WAREHOUSE"]
     assert warehouse == rest["CATALOG_WAREHOUSE"] == demo["warehouse"]
     assert f"lake/{warehouse.removeprefix('s3://').rstrip('/')}" in services["bucket"]["entrypoint"]

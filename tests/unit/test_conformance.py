@@ -28,7 +28,7 @@ def test_the_list_has_each_number_once() -> None:
 
 
 def test_cited_numbers_are_in_the_list() -> None:
-    known = set(lines())
-    assert cited("iceberg_pyspark") <= known
-    assert cited("tests") <= known
+    numbers = set(lines())
+    assert cited("iceberg_pyspark") <= numbers
+    assert cited("tests") <= numbers
     assert len(cited("tests")) > 60

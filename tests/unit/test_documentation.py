@@ -48,15 +48,15 @@ def test_every_option_is_named(parse: object, page: str) -> None:
     assert callable(parse)
     with pytest.raises(InvalidRequestError) as refused:
         parse({"not-an-option": "1"})
-    known = str(refused.value).partition("known: ")[2].split(", ")
-    assert len(known) > 10
-    named = {
+    option_names = str(refused.value).partition("known: ")[2].split(", ")
+    assert len(option_names) > 10
+    documented_words = {
         word.lower()
         # This page lists the options of both reads and writes.
         for name in {page, "read-options.md"}
         for word in IN_BACKTICKS[DOCS / "reference" / name]
     }
-    assert not set(known) - SHOWN_BY_USE - named
+    assert not set(option_names) - SHOWN_BY_USE - documented_words
 
 
 def test_every_property_is_named() -> None:
@@ -106,9 +106,9 @@ def test_paths_it_names_exist(page: Path) -> None:
 
 
 def test_there_are_paths_to_check() -> None:
-    named = {word for words in IN_BACKTICKS.values() for word in words}
-    assert sum(word.startswith(("iceberg_pyspark/", "tests/")) for word in named) > 15
-    assert sum(re.fullmatch(r"(\w+/)+\w+\.py", word) is not None for word in named) > 20
+    documented_words = {word for words in IN_BACKTICKS.values() for word in words}
+    assert sum(word.startswith(("iceberg_pyspark/", "tests/")) for word in documented_words) > 15
+    assert sum(re.fullmatch(r"(\w+/)+\w+\.py", word) is not None for word in documented_words) > 20
 
 
 @every_page

@@ -247,8 +247,8 @@ def without_ids(schema: Any) -> Any:
 def test_a_file_without_field_ids_is_read_by_the_names_of_the_tables_columns() -> None:
     io = MemoryFileIO()
     write_avro(io, without_ids(AVRO), [FULL, EMPTY])
-    named = {"key": "id", "d": "_2d"}
-    schema = Schema(fields=tuple(renamed(f, named) for f in SCHEMA.fields))
+    new_names = {"key": "id", "d": "_2d"}
+    schema = Schema(fields=tuple(renamed(f, new_names) for f in SCHEMA.fields))
     rows = read(io, schema, 2)
     write_avro(io, AVRO, [FULL, EMPTY])
     assert rows == read(io, schema, 2)

@@ -64,8 +64,8 @@ def test_only_the_first_columns_have_the_inferred_default_outer_ones_first() -> 
     limit = {"write.metadata.metrics.max-inferred-column-defaults": "3"}
     assert metrics_modes(SCHEMA, limit) == {1: DEFAULT, 8: DEFAULT, 3: DEFAULT, 5: NONE, 7: NONE}
     # An explicit default applies to all columns.
-    chosen = {**limit, "write.metadata.metrics.default": "full"}
-    assert set(metrics_modes(SCHEMA, chosen).values()) == {MetricsMode("full")}
+    properties = {**limit, "write.metadata.metrics.default": "full"}
+    assert set(metrics_modes(SCHEMA, properties).values()) == {MetricsMode("full")}
 
 
 @pytest.mark.parametrize("text", ["", "truncate", "truncate(0)", "truncate(-1)", "all"])

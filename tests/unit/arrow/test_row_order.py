@@ -123,17 +123,19 @@ def test_rows_are_sorted_as_the_specification_says(data: st.DataObject) -> None:
     )
     # few values, so that rows are often equal in the first columns
     pools = [data.draw(st.lists(v | st.none(), min_size=1, max_size=6)) for _, v in columns]
-    chosen = data.draw(st.lists(st.tuples(*(st.sampled_from(pool) for pool in pools)), max_size=60))
+    row_values = data.draw(
+        st.lists(st.tuples(*(st.sampled_from(pool) for pool in pools)), max_size=60)
+    )
     arrow = to_arrow_schema(schema)
     rows = pa.table(
-        [pa.array([r[i] for r in chosen], f.type) for i, f in enumerate(arrow)], schema=arrow
-    ).append_column("n", pa.array(range(len(chosen)), pa.int64()))
+        [pa.array([r[i] for r in row_values], f.type) for i, f in enumerate(arrow)], schema=arrow
+    ).append_column("n", pa.array(range(len(row_values)), pa.int64()))
     memory = data.draw(st.sampled_from([SortMemory(), LITTLE]))
     for actual in in_order(order, rows, memory):
         numbers = actual["n"].to_pylist()
-        assert sorted(numbers) == list(range(len(chosen)))
+        assert sorted(numbers) == list(range(len(row_values)))
         assert plain(actual) == plain(rows.take(pa.array(numbers, pa.int64())))
-        values = [chosen[n] for n in numbers]
+        values = [row_values[n] for n in numbers]
         key = functools.cmp_to_key(functools.partial(compare, order))
         assert [key(v) for v in values] == sorted(map(key, values))
 

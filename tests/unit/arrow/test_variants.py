@@ -80,20 +80,20 @@ def shredded(value: Any) -> dict[str, Any]:
     metadata = bytes(encoded(value).metadata)
     if not isinstance(value, dict):
         return {"metadata": metadata, **plain(value)}
-    left = dict(value)
+    remaining_fields = dict(value)
     parts: dict[str, Any] = {}
     for name, kind in (("a", int), ("b", str), ("c", list)):
-        if name not in left:
+        if name not in remaining_fields:
             parts[name] = typed(None)
             continue
-        part = left.pop(name)
+        part = remaining_fields.pop(name)
         if not isinstance(part, kind) or isinstance(part, bool):
             parts[name] = plain(part)
         elif isinstance(part, list):
             parts[name] = typed([typed(e) if type(e) is int else plain(e) for e in part])
         else:
             parts[name] = typed(part)
-    rest = bytes(encoded(left).value) if left else None
+    rest = bytes(encoded(remaining_fields).value) if remaining_fields else None
     return {"metadata": metadata, "value": rest, "typed_value": parts}
 
 

@@ -120,9 +120,9 @@ def test_what_is_written_is_read_back(data: st.DataObject) -> None:
             "p": nullable(partitioned),
         }
     )
-    drawn = [{**r, "row": i} for i, r in enumerate(data.draw(st.lists(row, max_size=8)))]
+    rows = [{**r, "row": i} for i, r in enumerate(data.draw(st.lists(row, max_size=8)))]
     arrow_schema = to_arrow_schema(schema)
-    table = pa.Table.from_pylist(drawn, schema=arrow_schema)
+    table = pa.Table.from_pylist(rows, schema=arrow_schema)
     store = MemoryFileIO()
     written_as = WriteContext(
         table="t",
@@ -167,7 +167,7 @@ def test_what_is_written_is_read_back(data: st.DataObject) -> None:
     ]
     read = pa.Table.from_batches(batches, schema=arrow_schema).sort_by("row")
     # Temporal values beyond Python's years are compared as integers.
-    assert read.num_rows == len(drawn)
+    assert read.num_rows == len(rows)
     for name in arrow_schema.names:
         assert comparable(bits(read[name])) == comparable(bits(table[name]))
 

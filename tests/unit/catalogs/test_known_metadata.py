@@ -23,19 +23,19 @@ OTHER_FILE = FILE.replace("5f2b7a3e", "6f2b7a3e")
 
 
 def test_it_is_read_once_while_somebody_has_it() -> None:
-    known, reads = KnownMetadata(), []
+    cache, reads = KnownMetadata(), []
 
     def read() -> TableMetadata:
         reads.append(1)
         return first_metadata("/t")
 
-    first = known.get_or_read(FILE, read)
-    assert known.get_or_read(FILE, read) is first
-    assert known.get_or_read(OTHER_FILE, read) is not first
+    first = cache.get_or_read(FILE, read)
+    assert cache.get_or_read(FILE, read) is first
+    assert cache.get_or_read(OTHER_FILE, read) is not first
     assert len(reads) == 2
     del first
     gc.collect()
-    known.get_or_read(FILE, read)
+    cache.get_or_read(FILE, read)
     assert len(reads) == 3
 
 
@@ -43,17 +43,17 @@ def test_it_is_read_once_while_somebody_has_it() -> None:
     "name", ["v1.metadata.json", "00001-a.metadata.json", "v1.gz.metadata.json"]
 )
 def test_a_name_that_may_be_given_again_is_read_again(name: str) -> None:
-    known = KnownMetadata()
+    cache = KnownMetadata()
     first, second = first_metadata("/t"), first_metadata("/t")
-    assert known.get_or_read(f"/t/metadata/{name}", lambda: first) is first
-    assert known.get_or_read(f"/t/metadata/{name}", lambda: second) is second
+    assert cache.get_or_read(f"/t/metadata/{name}", lambda: first) is first
+    assert cache.get_or_read(f"/t/metadata/{name}", lambda: second) is second
 
 
 def test_another_process_begins_with_none() -> None:
-    known = KnownMetadata()
+    cache = KnownMetadata()
     metadata = first_metadata("/t")
-    known.add(FILE, metadata)
-    elsewhere = pickle.loads(pickle.dumps(known))
+    cache.add(FILE, metadata)
+    elsewhere = pickle.loads(pickle.dumps(cache))
     other = first_metadata("/u")
     assert elsewhere.get_or_read(FILE, lambda: other) is other
 

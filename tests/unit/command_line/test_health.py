@@ -46,9 +46,9 @@ def test_what_is_worthwhile_is_said_until_it_is_done(run: Run, table: ice.Table)
     run("properties", "set", "table", "db.t", "history.expire.max-snapshot-age-ms", "1")
     for _ in range(4):
         table.refresh().append(table.scan().to_arrow())
-    left = Path(table.location) / "data" / "left-over.parquet"
-    left.write_bytes(b"x")
-    os.utime(left, (1_000_000_000, 1_000_000_000))
+    orphan = Path(table.location) / "data" / "left-over.parquet"
+    orphan.write_bytes(b"x")
+    os.utime(orphan, (1_000_000_000, 1_000_000_000))
     request = ("health", "db.t", "--list-storage", "--json")
     worthwhile = [g for g in run(*request).json["procedures"] if g["is_worthwhile"]]
     assert {g["procedure"] for g in worthwhile} == {

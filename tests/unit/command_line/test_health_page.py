@@ -97,7 +97,7 @@ def test_the_page_is_whole(page: str) -> None:
     assert read.tags[:3] == ["html", "head", "meta"]
     assert ("lang", "en") in read.attributes
     assert len(read.ids) == len(set(read.ids))
-    named = {
+    label_ids = {
         word
         for name, value in read.attributes
         for word in (value.split() if name in ("aria-labelledby", "aria-describedby") else ())
@@ -105,7 +105,7 @@ def test_the_page_is_whole(page: str) -> None:
     linked = {value[1:] for name, value in read.attributes if name == "href"}
     used = set(re.findall(r"url\(#([^)]+)\)", page))
     assert used
-    assert named | linked | used <= set(read.ids)
+    assert label_ids | linked | used <= set(read.ids)
     assert read.tags.count("svg") == 4
     assert read.tags.count("svg") == read.attributes.count(("role", "img"))
     assert read.tags.count("desc") == read.tags.count("details") == 4
@@ -141,9 +141,9 @@ def test_it_has_the_figures_of_the_table(page: str, health: TableHealth) -> None
     for gain in health.procedures:
         shown = any(gain.command in text for text in read.texts["code"])
         assert shown == gain.is_worthwhile
-    drawn = read.texts["text"]
-    assert "7" in drawn
-    assert any(text.startswith("p=xxx") and text.endswith("…") for text in drawn)
+    svg_texts = read.texts["text"]
+    assert "7" in svg_texts
+    assert any(text.startswith("p=xxx") and text.endswith("…") for text in svg_texts)
 
 
 def test_what_others_wrote_is_text(page: str) -> None:

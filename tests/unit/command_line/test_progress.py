@@ -19,15 +19,15 @@ Step = tuple[str, int, int | None]
 
 def said_by(steps: list[Step]) -> dict[str, list[tuple[int, int | None]]]:
     result: dict[str, list[tuple[int, int | None]]] = {}
-    for what, done, total in steps:
-        result.setdefault(what, []).append((done, total))
+    for subject, done, total in steps:
+        result.setdefault(subject, []).append((done, total))
     return result
 
 
 def test_procedures_tell_each_step(run: Run, table: ice.Table) -> None:
-    left = Path(table.location) / "data" / "left-over.parquet"
-    left.write_bytes(b"x")
-    os.utime(left, (1_000_000_000, 1_000_000_000))
+    orphan = Path(table.location) / "data" / "left-over.parquet"
+    orphan.write_bytes(b"x")
+    os.utime(orphan, (1_000_000_000, 1_000_000_000))
     steps: list[Step] = []
     maintenance = table.maintenance(progress=lambda *step: steps.append(step))
     maintenance.rewrite_data_files(options={"rewrite-all": True}, dry_run=True)

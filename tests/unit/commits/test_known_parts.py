@@ -90,9 +90,9 @@ def test_naming_what_is_there_changes_nothing(
 ) -> None:
     first = new_table_metadata(SCHEMAS[0], None, None, "/t", {}, table_uuid="0-0-0-0", now_ms=1)
     metadata = after(first, before)
-    named = with_known_ids(metadata, updates)
-    assert after(metadata, named) == after(metadata, updates)
-    for update in named:
+    updates_with_ids = with_known_ids(metadata, updates)
+    assert after(metadata, updates_with_ids) == after(metadata, updates)
+    for update in updates_with_ids:
         match update:
             case u.AddSchema(schema=schema, last_column_id=last_column_id):
                 there = any(same_schema(s, schema) for s in metadata.schemas)
@@ -144,9 +144,11 @@ def test_naming_what_a_view_has_changes_nothing(
     )
     view = new_view_metadata(first, "/v", {}, view_uuid="0-0-0-0", now_ms=1)
     view = apply_view_updates(view, before, now_ms=2)
-    named = view_updates_with_known_ids(view, updates)
-    assert apply_view_updates(view, named, now_ms=3) == apply_view_updates(view, updates, now_ms=3)
-    added = [x.schema for x in named if isinstance(x, u.AddSchema)]
+    updates_with_ids = view_updates_with_known_ids(view, updates)
+    assert apply_view_updates(view, updates_with_ids, now_ms=3) == apply_view_updates(
+        view, updates, now_ms=3
+    )
+    added = [x.schema for x in updates_with_ids if isinstance(x, u.AddSchema)]
     assert not any(same_schema(s, a) for a in added for s in view.schemas)
 
 

@@ -90,7 +90,7 @@ class Vector:
     """A table, and what must expire."""
 
     metadata: TableMetadata
-    gone: Expired
+    expected: Expired
     retention: Retention = field(default_factory=Retention)
 
 
@@ -160,7 +160,7 @@ VECTORS = {
 
 @pytest.mark.parametrize("vector", VECTORS.values(), ids=VECTORS)
 def test_what_expires_91(vector: Vector) -> None:
-    assert expired(vector.metadata, vector.retention, NOW) == vector.gone
+    assert expired(vector.metadata, vector.retention, NOW) == vector.expected
 
 
 def test_a_table_without_snapshots() -> None:

@@ -75,8 +75,8 @@ def truncated_upper(type_: Type, value: Any, width: int) -> Any:
 def some_of(draw: DrawFn, entries: dict[int, Any]) -> Mapping[int, Any] | None:
     """Draw the map, an empty map, or None instead of the map."""
     choices: list[Mapping[int, Any] | None] = [entries, entries, entries, {}, None]
-    chosen: Mapping[int, Any] | None = draw(st.sampled_from(choices))
-    return chosen
+    choice: Mapping[int, Any] | None = draw(st.sampled_from(choices))
+    return choice
 
 
 @st.composite

@@ -176,9 +176,9 @@ def test_a_residual_selects_the_same_rows_of_its_partition(
     spec = spec_of(transform, VoidTransform())
     partition = type_of(spec, column)
     for stored in partition_values(column, transform, partition, value) or []:
-        left = compile_residual(predicate, spec, partition)((stored, None))
+        residual = compile_residual(predicate, spec, partition)((stored, None))
         row: Mapping[int, Any] = {1: value}
-        assert (evaluate(left, row) is True) == (evaluate(predicate, row) is True)
+        assert (evaluate(residual, row) is True) == (evaluate(predicate, row) is True)
 
 
 def project(

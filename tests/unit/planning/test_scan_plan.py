@@ -415,11 +415,13 @@ def test_a_partition_of_a_dropped_column_still_plans() -> None:
     """docs/conformance.md 63."""
     io = MemoryFileIO()
     manifests = [numbered(io, "a", 1, 2)]
-    left = Schema(fields=(NestedField(field_id=2, name="c2", type=StringType()),), schema_id=1)
-    metadata = table(left)
+    new_schema = Schema(
+        fields=(NestedField(field_id=2, name="c2", type=StringType()),), schema_id=1
+    )
+    metadata = table(new_schema)
     tasks = list(plan(io, manifests, metadata=metadata).tasks())
     assert [t.partition for t in tasks] == [(1,), (2,)]
-    both = replace(metadata, schemas=(left, SCHEMA))
+    both = replace(metadata, schemas=(new_schema, SCHEMA))
     tasks = list(plan(io, manifests, metadata=both).tasks())
     assert [t.partition for t in tasks] == [(1,), (2,)]
 

@@ -54,8 +54,8 @@ def test_every_reason_is_said() -> None:
 
 
 def test_an_internal_that_nobody_looks_for_is_missing() -> None:
-    known = {name: why for name, why in EVERY_INTERNAL.items() if name != "sized_rows"}
-    assert missing_features({}, known) == {SIZED_ROWS: "sized_rows: nothing looks for it"}
+    internals = {name: why for name, why in EVERY_INTERNAL.items() if name != "sized_rows"}
+    assert missing_features({}, internals) == {SIZED_ROWS: "sized_rows: nothing looks for it"}
 
 
 def test_every_folder_is_a_lot_behind_those_it_builds_on() -> None:

@@ -35,7 +35,7 @@ ATTRIBUTES = [
 SILENCE = b""
 
 
-class Asked:
+class QuestionLog:
     """A function for the JVM that records the questions."""
 
     def __init__(self) -> None:
@@ -59,13 +59,13 @@ def gateway(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.fixture
-def asked() -> Asked:
-    return Asked()
+def question_log() -> QuestionLog:
+    return QuestionLog()
 
 
 @pytest.fixture
-def port(gateway: Any, asked: Asked) -> Iterator[CallbackPort]:
-    opened = CallbackPort(gateway, asked)
+def port(gateway: Any, question_log: QuestionLog) -> Iterator[CallbackPort]:
+    opened = CallbackPort(gateway, question_log)
     yield opened
     opened._server.shutdown()
 
@@ -92,7 +92,9 @@ def auth(token: str) -> list[str]:
     return ["A", token, "e"]
 
 
-def test_what_the_jvm_is_told_makes_it_a_client(port: CallbackPort, asked: Asked) -> None:
+def test_what_the_jvm_is_told_makes_it_a_client(
+    port: CallbackPort, question_log: QuestionLog
+) -> None:
     messages: list[str] = []
 
     def make(server: object, address: str, number: int, path: str) -> str:
@@ -107,31 +109,33 @@ def test_what_the_jvm_is_told_makes_it_a_client(port: CallbackPort, asked: Asked
     assert not Path(path).exists()
     replies = sent(port, auth(token), call(target, "answer", "scan.plan", "{}"))
     assert replies == [b"!yv\n", b"!ysanswer to scan.plan\n"]
-    assert asked.questions == [("scan.plan", "{}")]
+    assert question_log.questions == [("scan.plan", "{}")]
 
 
 def test_the_port_is_open_to_this_machine_alone(port: CallbackPort) -> None:
     assert port._server.get_listening_address() == "127.0.0.1"
 
 
-def test_without_the_token_nothing_is_called(port: CallbackPort, asked: Asked) -> None:
+def test_without_the_token_nothing_is_called(port: CallbackPort, question_log: QuestionLog) -> None:
     question = call(port._target, "answer", "scan.plan", "{}")
     assert sent(port, question) == [SILENCE]
     assert sent(port, auth(port._token[:-1]), question) == [b"!xn\n", SILENCE]
     assert sent(port, auth(""), question) == [b"!xn\n", SILENCE]
     for attribute in ATTRIBUTES:
         assert sent(port, call(port._target, attribute, "_function", "x")) == [SILENCE]
-    assert asked.questions == []
+    assert question_log.questions == []
 
 
-def test_with_the_token_no_attribute_is_called_or_set(port: CallbackPort, asked: Asked) -> None:
+def test_with_the_token_no_attribute_is_called_or_set(
+    port: CallbackPort, question_log: QuestionLog
+) -> None:
     for attribute in ATTRIBUTES:
         for arguments in [(), ("_function",), ("_function", "x"), ("__class__", "x")]:
             request = call(port._target, attribute, *arguments)
             (_, refused) = sent(port, auth(port._token), request)
             assert refused.startswith(b"!xs"), (attribute, refused)
             assert b"the JVM may call answer" in refused
-    assert asked.questions == []
+    assert question_log.questions == []
     question = call(port._target, "answer", "scan.plan", "{}")
     assert sent(port, auth(port._token), question)[1] == b"!ysanswer to scan.plan\n"
 
@@ -151,7 +155,7 @@ def test_objects_that_pyspark_gives_the_jvm_are_not_behind_it(
 
 
 def test_every_port_has_a_token_and_a_name_of_its_own(gateway: Any) -> None:
-    ports = [CallbackPort(gateway, Asked()) for _ in range(3)]
+    ports = [CallbackPort(gateway, QuestionLog()) for _ in range(3)]
     try:
         assert len({p._token for p in ports} | {p._target for p in ports}) == 6
         assert all(len(p._token) == 64 for p in ports)

@@ -178,14 +178,14 @@ def test_jars_unused_for_longest_are_removed_and_open_ones_go_on(tmp_path: Path)
 
 
 def test_what_a_killed_session_left_is_removed_later(tmp_path: Path) -> None:
-    left = tmp_path / f"x{module._UNFINISHED}"
-    left.write_bytes(b"half")
+    unfinished_jar = tmp_path / f"x{module._UNFINISHED}"
+    unfinished_jar.write_bytes(b"half")
     jar_of(tmp_path, "a")
-    assert left.exists()
+    assert unfinished_jar.exists()
     long_ago = time.time() - 2 * module._UNFINISHED_SECONDS
-    os.utime(left, (long_ago, long_ago))
+    os.utime(unfinished_jar, (long_ago, long_ago))
     jar_of(tmp_path, "b")
-    assert not left.exists()
+    assert not unfinished_jar.exists()
 
 
 def test_without_a_folder_of_the_user_a_jar_is_temporary() -> None:

@@ -144,8 +144,8 @@ def test_changes_and_values_to_store() -> None:
 
 def test_statements_taken_apart() -> None:
     source = java("IcebergPyStatement")
-    put = set(re.findall(r'description\.put\("(\w+)"', source))
-    assert put == names_of(statements.AnalysedStatement)
+    keys = set(re.findall(r'description\.put\("(\w+)"', source))
+    assert keys == names_of(statements.AnalysedStatement)
     kinds = set(re.findall(r'put\("kind", "(\w+)"\)', source))
     assert kinds == set(
         get_args(inspect.get_annotations(statements.AnalysedStatement, eval_str=True)["kind"])

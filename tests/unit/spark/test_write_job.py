@@ -257,15 +257,15 @@ def test_a_new_table_takes_the_defaults_and_overrides_of_its_catalog(tmp_path: P
 def test_files_of_a_new_table_are_written_with_the_credentials_of_its_catalog(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: dict[str, str] = {}
+    storage_properties: dict[str, str] = {}
 
     def watch(location: str, properties: dict[str, str]) -> object:
-        seen.update(properties)
+        storage_properties.update(properties)
         return None
 
     monkeypatch.setattr("iceberg_pyspark.table.table_storage.open_storage", watch)
     prepared_sql(sql_options(tmp_path, **{"catalog.s3.endpoint": "e", "s3.region": "r"}))
-    assert (seen["s3.endpoint"], seen["s3.region"]) == ("e", "r")
+    assert (storage_properties["s3.endpoint"], storage_properties["s3.region"]) == ("e", "r")
 
 
 def test_what_tasks_get_has_no_catalog_and_commits_nothing(tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ def layout(partitioned: str = "", ordered: str = "", **properties: str) -> Write
         for c, t in (p.split(":") for p in ordered.split())
     )
     order = SortOrder(order_id=1, fields=fields) if fields else UNSORTED
-    named = {k.replace("_", "."): v for k, v in properties.items()}
-    return write_distribution(SCHEMA, spec, order, named)
+    table_properties = {k.replace("_", "."): v for k, v in properties.items()}
+    return write_distribution(SCHEMA, spec, order, table_properties)
 
 
 def of_ordering(distribution: WriteDistribution) -> list[str]:
@@ -69,15 +69,15 @@ def test_defaults(partitioned: str, ordered: str, mode: str, sorts: bool) -> Non
 
 
 def test_a_mode_that_means_nothing_for_the_table_is_none() -> None:
-    def asked(mode: str, **table: str) -> str:
+    def resulting_mode(mode: str, **table: str) -> str:
         spec = PartitionSpec(spec_id=0)
         return write_distribution(
             SCHEMA, spec, UNSORTED, {**table, "write.distribution-mode": mode}
         ).mode
 
-    assert asked("hash") == asked("RANGE") == "none"
+    assert resulting_mode("hash") == resulting_mode("RANGE") == "none"
     with pytest.raises(InvalidRequestError, match="none of none, hash, range"):
-        asked("random")
+        resulting_mode("random")
 
 
 @pytest.mark.parametrize(

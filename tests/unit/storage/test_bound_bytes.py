@@ -67,13 +67,13 @@ CASES: dict[str, tuple[PrimitiveType, pa.DataType, st.SearchStrategy[Any]]] = {
 @given(data=st.data())
 def test_they_are_those_of_the_value(name: str, data: st.DataObject) -> None:
     type_, arrow_type, values = CASES[name]
-    drawn = data.draw(st.lists(st.none() | values, max_size=5))
+    samples = data.draw(st.lists(st.none() | values, max_size=5))
     if pa.types.is_temporal(arrow_type):
         width = pa.int32() if arrow_type == pa.date32() else pa.int64()
-        bounds = pa.array(drawn, width).view(arrow_type)
+        bounds = pa.array(samples, width).view(arrow_type)
     else:
-        bounds = pa.array(drawn, arrow_type)
-    expected = [None if value is None else value_to_bytes(type_, value) for value in drawn]
+        bounds = pa.array(samples, arrow_type)
+    expected = [None if value is None else value_to_bytes(type_, value) for value in samples]
     assert bound_bytes(bounds).to_pylist() == expected
 
 
@@ -120,8 +120,8 @@ def values_of(bounds: pa.Array, type_: PrimitiveType) -> list[Any]:
 def test_bounds_of_a_type_are_back_in_their_bytes(
     type_: PrimitiveType, data: st.DataObject
 ) -> None:
-    drawn = data.draw(st.lists(st.none() | literals(type_), max_size=5))
-    bounds = [None if value is None else value_to_bytes(type_, value) for value in drawn]
+    samples = data.draw(st.lists(st.none() | literals(type_), max_size=5))
+    bounds = [None if value is None else value_to_bytes(type_, value) for value in samples]
     assert bound_bytes(typed_bounds(bounds, type_)).to_pylist() == bounds
 
 
@@ -132,11 +132,11 @@ def test_bytes_are_the_values_that_each_of_them_is_alone(
 ) -> None:
     of_type = literals(type_).map(lambda value: value_to_bytes(type_, value))
     other = st.binary(max_size=9) | st.binary(min_size=15, max_size=18)
-    drawn = data.draw(st.lists(st.one_of(of_type, of_type, st.none(), other), max_size=5))
+    encoded_bounds = data.draw(st.lists(st.one_of(of_type, of_type, st.none(), other), max_size=5))
     if isinstance(type_, FixedType):
-        drawn = [b for b in drawn if b is None or len(b) == type_.length]
-    expected = [decode_bound(type_, bound) for bound in drawn]
-    assert values_of(typed_bounds(drawn, type_), type_) == expected
+        encoded_bounds = [b for b in encoded_bounds if b is None or len(b) == type_.length]
+    expected = [decode_bound(type_, bound) for bound in encoded_bounds]
+    assert values_of(typed_bounds(encoded_bounds, type_), type_) == expected
 
 
 @pytest.mark.parametrize("type_", [VariantType(), GeometryType(), GeographyType()], ids=str)
@@ -150,9 +150,9 @@ def test_bounds_that_are_no_values_have_no_type(type_: PrimitiveType) -> None:
 def test_values_in_the_types_of_parquet_are_the_values_that_they_were(
     type_: PrimitiveType, data: st.DataObject
 ) -> None:
-    drawn = data.draw(st.lists(nullable(type_), max_size=5))
-    expected = pa.array(drawn, physical_type(type_)).to_pylist()
+    samples = data.draw(st.lists(nullable(type_), max_size=5))
+    expected = pa.array(samples, physical_type(type_)).to_pylist()
     # Compare the text, because NaN does not equal itself.
-    assert list(map(repr, values_of(logical_array(drawn, type_), type_))) == list(
+    assert list(map(repr, values_of(logical_array(samples, type_), type_))) == list(
         map(repr, expected)
     )

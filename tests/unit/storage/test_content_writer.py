@@ -152,13 +152,13 @@ def int_maps(ids: Iterable[int]) -> st.SearchStrategy[dict[int, int] | None]:
 
 @st.composite
 def bounds(draw: DrawFn, schema: Schema) -> dict[int, bytes] | None:
-    drawn = draw(
+    literal_by_id = draw(
         st.none()
         | st.fixed_dictionaries({}, optional={f.field_id: literals(f.type) for f in schema.fields})
     )
-    if drawn is None:
+    if literal_by_id is None:
         return None
-    return {i: value_to_bytes(schema.field_by_id[i].type, v) for i, v in drawn.items()}
+    return {i: value_to_bytes(schema.field_by_id[i].type, v) for i, v in literal_by_id.items()}
 
 
 @st.composite

@@ -30,7 +30,7 @@ WHERE = "there.metadata.json"
 
 def history(snapshots: int, version: int = 3) -> TableMetadata:
     lineage: dict[str, Any] = {"first_row_id": 1, "added_rows": 2} if version >= 3 else {}
-    made = tuple(
+    all_snapshots = tuple(
         Snapshot(
             snapshot_id=n,
             parent_snapshot_id=n - 1 if n > 1 else None,
@@ -44,13 +44,14 @@ def history(snapshots: int, version: int = 3) -> TableMetadata:
         for n in range(1, snapshots + 1)
     )
     log = tuple(
-        SnapshotLogEntry(snapshot_id=s.snapshot_id, timestamp_ms=s.timestamp_ms) for s in made
+        SnapshotLogEntry(snapshot_id=s.snapshot_id, timestamp_ms=s.timestamp_ms)
+        for s in all_snapshots
     )
     metadata = first_metadata("/t", {"format-version": str(version)})
     return replace(
         metadata,
         table_uuid="b8e377c1-3491-4ed6-955e-34539e299fef",
-        snapshots=made,
+        snapshots=all_snapshots,
         snapshot_log=log,
         last_sequence_number=snapshots + 1 if version > 1 else 0,
     )
@@ -137,18 +138,18 @@ def test_errors_are_those_of_any_other_file(change: Callable[[dict[str, Any]], A
     broken = json.dumps(data).encode()
     with pytest.raises(IcebergError) as expected:
         metadata_from_bytes(broken, WHERE)
-    with pytest.raises(type(expected.value)) as found:
+    with pytest.raises(type(expected.value)) as actual:
         read(broken)
-    assert str(found.value) == str(expected.value)
+    assert str(actual.value) == str(expected.value)
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"\xff\xfe", b"{", text()[:-1], text() + b"x"])
 def test_no_metadata_at_all(data: bytes) -> None:
     with pytest.raises(IcebergError) as expected:
         metadata_from_bytes(data, WHERE)
-    with pytest.raises(type(expected.value)) as found:
+    with pytest.raises(type(expected.value)) as actual:
         read(data)
-    assert str(found.value) == str(expected.value)
+    assert str(actual.value) == str(expected.value)
 
 
 def test_text_in_another_encoding_is_read() -> None:
@@ -161,9 +162,9 @@ def test_large_files_are_read_so(tmp_path: Path) -> None:
     for name, metadata, expected in (("long", long, True), ("short", short, False)):
         file = tmp_path / f"{name}.metadata.json"
         file.write_bytes(metadata_to_bytes(metadata))
-        found = read_table_metadata(LocalFileIO(), str(file))
-        assert is_text(found) is expected
-        assert found == metadata
+        table_metadata = read_table_metadata(LocalFileIO(), str(file))
+        assert is_text(table_metadata) is expected
+        assert table_metadata == metadata
 
 
 def test_a_summary_is_asked_without_being_parsed() -> None:

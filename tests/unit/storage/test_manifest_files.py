@@ -400,9 +400,9 @@ def test_manifests_that_are_known_are_left_out() -> None:
     summary = {"operation": "append", "total-data-files": "3"}
     snapshot = Snapshot(snapshot_id=3, timestamp_ms=0, manifest_list="snap.avro", summary=summary)
     first, second, third = written.manifests
-    known = {first.part: first, second.part: second, ("c.avro", third.content, 0): third}
-    assert read_other_manifests(io, snapshot, known) == [third]
-    with_dead = {**known, first.part: replace(first, dead_positions=b"x")}
+    manifest_by_part = {first.part: first, second.part: second, ("c.avro", third.content, 0): third}
+    assert read_other_manifests(io, snapshot, manifest_by_part) == [third]
+    with_dead = {**manifest_by_part, first.part: replace(first, dead_positions=b"x")}
     assert read_other_manifests(io, snapshot, with_dead) == [first, third]
     everything = {m.part: m for m in written.manifests}
     assert read_other_manifests(io, snapshot, everything) == []

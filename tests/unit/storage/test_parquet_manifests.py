@@ -73,12 +73,12 @@ def test_the_entries_are_those_of_the_manifest_in_avro(data: st.DataObject) -> N
         assert {i: t for i, t in found_types.items() if i >= 1000} == expected_types
 
 
-@pytest.mark.parametrize("said", [{"format-version": "4"}, {}])
-def test_relative_paths_are_below_the_location_of_the_table(said: dict[str, str]) -> None:
+@pytest.mark.parametrize("extra_metadata", [{"format-version": "4"}, {}])
+def test_relative_paths_are_below_the_location_of_the_table(extra_metadata: dict[str, str]) -> None:
     io = MemoryFileIO()
     paths = ["data/a.parquet", "/x//y", "s3://other/b", "S3A:c", "9:x", "", "../up"]
     avro = listed(io, [added(a_file(path)) for path in paths], format_version=3)
-    table = read_entries(io, in_parquet(io, avro, said=said), NO_PARTITION)
+    table = read_entries(io, in_parquet(io, avro, extra_metadata=extra_metadata), NO_PARTITION)
     assert table["file_path"].to_pylist() == [
         "s3://b/t/data/a.parquet",
         "s3://b/t//x//y",

@@ -160,5 +160,5 @@ def test_an_append_that_is_not_on_disk_is_refused(tmp_path: Path, disk: Disk, en
         table.append(pa.table({"id": [1]}))
     assert catalog.before == ()
     assert catalog.load_table(table.identifier) == before
-    left = [f for f in tmp_path.rglob("*") if f.suffix in (".parquet", ".avro")]
-    assert left == []
+    remaining_files = [f for f in tmp_path.rglob("*") if f.suffix in (".parquet", ".avro")]
+    assert remaining_files == []

@@ -49,8 +49,8 @@ def users(t: CommitTable) -> Table:
 
 def changes(table: Table, **selector: Any) -> list[tuple[int, str, int]]:
     """Return (ordinal, type, id) of each change, in order."""
-    chosen = SnapshotSelector(**selector) if selector else None
-    result = table.metadata_table("changes", selector=chosen).to_arrow().to_pylist()
+    snapshot_selector = SnapshotSelector(**selector) if selector else None
+    result = table.metadata_table("changes", selector=snapshot_selector).to_arrow().to_pylist()
     ordinals = {c["_change_ordinal"]: c["_commit_snapshot_id"] for c in result}
     assert len(set(ordinals.values())) == len(ordinals)
     return sorted((c["_change_ordinal"], c["_change_type"], c["id"]) for c in result)

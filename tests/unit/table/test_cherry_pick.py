@@ -40,7 +40,7 @@ def stage(
 ) -> Snapshot:
     """Commit a staged snapshot, which is on no branch, and return it."""
     table.refresh()
-    known = {s.snapshot_id for s in table.snapshots}
+    old_ids = {s.snapshot_id for s in table.snapshots}
     _, files = write_rows(table.identifier, table.metadata, table.io, data)
     summary = {} if wap_id is None else {"wap.id": wap_id}
     options = CommitOptions(stages_only=True, snapshot_properties=summary)
@@ -48,7 +48,7 @@ def stage(
         commit_append(table.catalog, table.loaded, table.io, files, options)
     else:
         commit_overwrite(table.catalog, table.loaded, table.io, files, mode, options)
-    [staged] = [s for s in table.refresh().snapshots if s.snapshot_id not in known]
+    [staged] = [s for s in table.refresh().snapshots if s.snapshot_id not in old_ids]
     return staged
 
 

@@ -97,5 +97,5 @@ def test_a_lock_of_the_machine_is_held_once(
 
 def test_without_a_folder_for_locks_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iceberg_pyspark.storage.machine_lock.user_folder", lambda name: None)
-    with machine_lock("t", timeout_s=0) as held:
-        assert not held
+    with machine_lock("t", timeout_s=0) as is_held:
+        assert not is_held

@@ -465,17 +465,17 @@ def test_every_remaining_snapshot_reads_the_same(data: st.DataObject) -> None:
     old = t.metadata
     arguments: dict[str, Any] = {"retain_last": draw(st.sampled_from([None, 1, 2]))}
     loose = {s.snapshot_id for s in old.snapshots} - {r.snapshot_id for r in old.refs.values()}
-    named = sorted(loose)[: draw(st.integers(0, 1))]
-    if named:
-        arguments |= {"older_than": None, "snapshot_ids": named}
+    snapshot_ids = sorted(loose)[: draw(st.integers(0, 1))]
+    if snapshot_ids:
+        arguments |= {"older_than": None, "snapshot_ids": snapshot_ids}
     done = expire(table, **arguments)
     note(f"{arguments}: {done}")
     removed = needed - reachable(t, t.metadata)
     assert before - files(t) == removed
     assert deleted(done) == len(removed)
     assert done.expired_snapshots_count == len(old.snapshots) - len(t.metadata.snapshots)
-    left = rows_of(table)
-    assert left == {i: rows[i] for i in left}
+    remaining_rows = rows_of(table)
+    assert remaining_rows == {i: rows[i] for i in remaining_rows}
     assert MAIN not in old.refs or t.metadata.refs[MAIN] == old.refs[MAIN]
     assert table_problems(table) == []
     assert expire(table, **arguments) == ExpiredSnapshots()

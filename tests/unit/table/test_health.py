@@ -213,10 +213,10 @@ def test_snapshots_that_are_old_are_told(table: Table) -> None:
 
 
 def test_the_storage_is_listed_only_where_it_is_asked_for(table: Table) -> None:
-    left = Path(table.location) / "data" / "left-over.parquet"
-    left.parent.mkdir(exist_ok=True)
-    left.write_bytes(b"x")
-    os.utime(left, (1_000_000_000, 1_000_000_000))
+    orphan = Path(table.location) / "data" / "left-over.parquet"
+    orphan.parent.mkdir(exist_ok=True)
+    orphan.write_bytes(b"x")
+    os.utime(orphan, (1_000_000_000, 1_000_000_000))
     assert gain(table.health(), "remove_orphan_files").files_before is None
     assert gain(table.health(lists_storage=True), "remove_orphan_files").files_before == 1
 
@@ -234,8 +234,10 @@ def test_what_a_procedure_refuses_is_said_and_the_rest_is_told(table: Table) -> 
 
 def test_statistics_of_no_snapshot_are_counted() -> None:
     t = commit_table()
-    known = commit_action(t.catalog, t.loaded, t.io, AppendFiles(data_files=(data_file("a"),)))
-    snapshot_id = known.metadata.current_snapshot_id
+    loaded_table = commit_action(
+        t.catalog, t.loaded, t.io, AppendFiles(data_files=(data_file("a"),))
+    )
+    snapshot_id = loaded_table.metadata.current_snapshot_id
     assert snapshot_id is not None
     statistics = tuple(
         StatisticsFile(
@@ -246,7 +248,7 @@ def test_statistics_of_no_snapshot_are_counted() -> None:
         )
         for owner, size in ((snapshot_id, 3), (7, 5))
     )
-    publish(t, replace(known.metadata, statistics=statistics))
+    publish(t, replace(loaded_table.metadata, statistics=statistics))
     actual = Table(t.catalog, t.loaded, io=t.io).health().metadata
     assert (actual.statistics_files, actual.statistics_bytes) == (2, 8)
     assert (actual.unreferenced_statistics_files, actual.unreferenced_statistics_bytes) == (1, 5)

@@ -299,15 +299,15 @@ def test_what_metadata_know_is_of_the_range() -> None:
     assert column_statistics(table.scan(), [id_column])
     scan = table.scan(selector=SnapshotSelector(start_snapshot_id=start))
     assert column_statistics(scan, [id_column]) == {}
-    wanted = [
+    aggregates = [
         Aggregate(kind="rows"),
         Aggregate(kind="min", column=id_column),
         Aggregate(kind="max", column=id_column),
     ]
-    assert known_aggregates(scan, [], wanted) == [(3, 4, 6)]
+    assert known_aggregates(scan, [], aggregates) == [(3, 4, 6)]
     assert scan.known_count() == 3
     upto = table.scan(selector=SnapshotSelector(start_snapshot_id=start, end_snapshot_id=end))
-    assert known_aggregates(upto, [], wanted) == [(2, 4, 5)]
+    assert known_aggregates(upto, [], aggregates) == [(2, 4, 5)]
 
 
 def test_a_metadata_table_shows_no_range() -> None:

@@ -31,7 +31,7 @@ def a_table(folder: Path, version: int = 4, **more: Any) -> Table:
     return path_table(folder)
 
 
-def kept(table: Table, filter: str) -> tuple[int, int]:
+def kept_counts(table: Table, filter: str) -> tuple[int, int]:
     """Return the numbers of manifests and of rows that a filter keeps."""
     scan = table.scan(filter=filter)
     return scan.describe().statistics.manifests_kept, scan.to_arrow().num_rows
@@ -55,7 +55,7 @@ def kept(table: Table, filter: str) -> tuple[int, int]:
 def test_leaves_go_by_what_is_known_of_their_columns(
     tmp_path: Path, filter: str, manifests: int, rows: int
 ) -> None:
-    assert kept(a_table(tmp_path / "t"), filter) == (manifests, rows)
+    assert kept_counts(a_table(tmp_path / "t"), filter) == (manifests, rows)
 
 
 def test_what_is_known_is_carried_from_root_to_root_and_read_by_other_processes(
@@ -66,9 +66,9 @@ def test_what_is_known_is_carried_from_root_to_root_and_read_by_other_processes(
     table.update_schema().rename_column("id", "key").commit()
     append_rows(table, [{"key": 50, "p": "d", "x": 0.0}])
     for reader in (table.refresh(), path_table(tmp_path / "t")):
-        assert kept(reader, "key >= 50") == (1, 1)
-        assert kept(reader, "key = 21") == (1, 1)
-        assert kept(reader, "key = 11") == (0, 0)
+        assert kept_counts(reader, "key >= 50") == (1, 1)
+        assert kept_counts(reader, "key = 21") == (1, 1)
+        assert kept_counts(reader, "key = 11") == (0, 0)
 
 
 def test_a_leaf_all_of_whose_files_are_gone_is_not_read(tmp_path: Path) -> None:
@@ -76,17 +76,17 @@ def test_a_leaf_all_of_whose_files_are_gone_is_not_read(tmp_path: Path) -> None:
     table.delete("p = 'b'")
     statistics = table.scan().describe().statistics
     assert (statistics.manifests, statistics.data_files) == (3, 2)
-    assert kept(table, "true") == (2, 4)
-    assert kept(table, "p = 'b'") == (0, 0)
+    assert kept_counts(table, "true") == (2, 4)
+    assert kept_counts(table, "p = 'b'") == (0, 0)
 
 
 def test_leaves_of_before_the_upgrade_go_by_their_partitions(tmp_path: Path) -> None:
     table = a_table(tmp_path / "t", 3, partitioned_by=["p"])
     table.update_properties().set({"format-version": "4"}).commit()
     append_rows(table, [{"id": 30, "p": "d", "x": 0.0}])
-    assert kept(path_table(tmp_path / "t"), "p = 'b'") == (1, 2)
-    assert kept(path_table(tmp_path / "t"), "p > 'b'") == (2, 3)
-    assert kept(path_table(tmp_path / "t"), "p IS NULL") == (0, 0)
+    assert kept_counts(path_table(tmp_path / "t"), "p = 'b'") == (1, 2)
+    assert kept_counts(path_table(tmp_path / "t"), "p > 'b'") == (2, 3)
+    assert kept_counts(path_table(tmp_path / "t"), "p IS NULL") == (0, 0)
 
 
 def test_a_column_that_one_file_says_nothing_of_prunes_nothing(tmp_path: Path) -> None:
@@ -97,9 +97,9 @@ def test_a_column_that_one_file_says_nothing_of_prunes_nothing(tmp_path: Path) -
     table.update_properties().remove("write.metadata.metrics.column.id").commit()
     append_rows(table, [{"id": 60, "p": "f", "x": 0.0}])
     table.maintenance().rewrite_manifests()
-    assert kept(path_table(folder), "id = 60") == (1, 1)
-    assert kept(path_table(folder), "id = 40") == (1, 1)
-    assert kept(path_table(folder), "p = 'z'") == (0, 0)
+    assert kept_counts(path_table(folder), "id = 60") == (1, 1)
+    assert kept_counts(path_table(folder), "id = 40") == (1, 1)
+    assert kept_counts(path_table(folder), "p = 'z'") == (0, 0)
 
 
 @pytest.mark.parametrize(

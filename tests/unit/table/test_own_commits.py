@@ -28,16 +28,16 @@ Commit = Callable[[], Answer]
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> list[TableIdentifier]:
     """Return a list that collects the tables that the catalog loads."""
-    asked: list[TableIdentifier] = []
+    identifiers: list[TableIdentifier] = []
     catalog_class = type(commit_table().catalog)
     load_table = catalog_class.load_table
 
     def counted(catalog: object, identifier: TableIdentifier) -> LoadedTable:
-        asked.append(identifier)
+        identifiers.append(identifier)
         return load_table(catalog, identifier)  # type: ignore[arg-type]
 
     monkeypatch.setattr(catalog_class, "load_table", counted)
-    return asked
+    return identifiers
 
 
 def writer(t: CommitTable) -> Table:

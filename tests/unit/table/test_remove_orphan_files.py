@@ -173,14 +173,14 @@ def test_hidden_files_links_and_folders_of_other_tables_stay(tmp_path: Path) -> 
 
 def test_what_a_killed_write_of_ours_leaves_goes_though_it_is_hidden(tmp_path: Path) -> None:
     table = a_table(tmp_path)
-    left = [
+    temporary_files = [
         stray(table, f"metadata/{temporary_name()}"),
         stray(table, f"data/{writing_folder_name()}/_temporary/0/part-0.parquet"),
     ]
     stray(table, "metadata/.1.tmp")
     stray(table, "data/writing-1/_temporary/0/part-0.parquet")
     stray(table, f"_other/{temporary_name()}")
-    assert set(remove(table).orphan_file_locations) == set(left)
+    assert set(remove(table).orphan_file_locations) == set(temporary_files)
 
 
 def test_partitions_of_a_hidden_name_are_looked_at(tmp_path: Path) -> None:

@@ -229,8 +229,10 @@ def test_a_row_that_is_deleted_meanwhile_does_not_come_back(
     # Only the files that the rewrite wrote are deleted.
     remaining = set(Path(table.location).glob("data/*.parquet"))
     assert remaining >= set(data)
-    named = {Path(f["file_path"]) for f in table.metadata_table("files").to_arrow().to_pylist()}
-    assert remaining <= named | set(data)
+    table_files = {
+        Path(f["file_path"]) for f in table.metadata_table("files").to_arrow().to_pylist()
+    }
+    assert remaining <= table_files | set(data)
     table.maintenance().rewrite_data_files()
     assert [row["id"] for row in rows(table)] == [i for i in range(12) if i != 3]
 
@@ -278,10 +280,10 @@ def test_an_equality_delete_of_one_spec_is_not_lost_by_files_of_another(
     with pytest.raises(ConcurrentChangeError):
         both.maintenance().rewrite_data_files()
     table.refresh()
-    left = [i for i in range(12) if i != 3 or spec_id == 1]
-    assert [row["id"] for row in rows(table)] == left
+    remaining_ids = [i for i in range(12) if i != 3 or spec_id == 1]
+    assert [row["id"] for row in rows(table)] == remaining_ids
     table.maintenance().rewrite_data_files()
-    assert [row["id"] for row in rows(table)] == left
+    assert [row["id"] for row in rows(table)] == remaining_ids
 
 
 def test_an_upgrade_meanwhile_keeps_row_ids(tmp_path: Path) -> None:
@@ -475,7 +477,7 @@ def test_sorted_within_each_partition(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         ({"strategy": "shuffle"}, "no strategy 'shuffle'"),
         ({"strategy": "sort"}, "has no sort order; give one with sort_order"),
@@ -490,10 +492,10 @@ def test_sorted_within_each_partition(tmp_path: Path) -> None:
         ({"sort_order": "a", "options": {"max-output-size": 2}}, "has no option 'max-output-size'"),
     ],
 )
-def test_wrong_orders_are_refused(tmp_path: Path, given: dict[str, Any], message: str) -> None:
+def test_wrong_orders_are_refused(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
     table = sorted_table(tmp_path / "t", 10, partitioned_by=["c"])
     with pytest.raises(InvalidRequestError, match=re.escape(message)):
-        table.maintenance().rewrite_data_files(**given)
+        table.maintenance().rewrite_data_files(**arguments)
 
 
 def test_a_group_that_cannot_be_read_is_left_with_partial_progress(tmp_path: Path) -> None:
@@ -540,7 +542,7 @@ def options(**arguments: object) -> RewriteOptions:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "given", "chosen"),
+    ("sizes", "arguments", "expected"),
     [
         ([749, 1801, 750, 1800, 1000], {}, [[749, 1801]]),
         ([100] * 4, {}, []),
@@ -553,11 +555,11 @@ def options(**arguments: object) -> RewriteOptions:
     ],
 )
 def test_which_files_are_chosen(
-    sizes: list[int], given: dict[str, object], chosen: list[list[int]]
+    sizes: list[int], arguments: dict[str, object], expected: list[list[int]]
 ) -> None:
     tasks = [task(i, size) for i, size in enumerate(sizes)]
-    groups = plan_groups(tasks, options(**given), 0)
-    assert [[t.file_size_in_bytes for t in g.tasks] for g in groups] == chosen
+    groups = plan_groups(tasks, options(**arguments), 0)
+    assert [[t.file_size_in_bytes for t in g.tasks] for g in groups] == expected
 
 
 @given(
@@ -568,8 +570,8 @@ def test_which_files_are_chosen(
 def test_groups_are_parts_of_what_is_there(sizes: list[int], parts: int, most: int) -> None:
     tasks = [task(i, size, partition=i % parts, spec_id=i % 2) for i, size in enumerate(sizes)]
     groups = plan_groups(tasks, options(max_file_group_size_bytes=most), 0)
-    chosen = [t.file_path for g in groups for t in g.tasks]
-    assert len(chosen) == len(set(chosen))
+    paths = [t.file_path for g in groups for t in g.tasks]
+    assert len(paths) == len(set(paths))
     for group in groups:
         assert group.size <= most or len(group.tasks) == 1
         assert len({(t.spec_id, t.partition) for t in group.tasks}) == 1 or group.spec_id is None
@@ -577,7 +579,7 @@ def test_groups_are_parts_of_what_is_there(sizes: list[int], parts: int, most: i
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("raw_options", "message"),
     [
         ({"nothing": 1}, "has no option 'nothing'"),
         ({"min-input-files": 0}, "min-input-files=0 is less than 1"),
@@ -588,10 +590,12 @@ def test_groups_are_parts_of_what_is_there(sizes: list[int], parts: int, most: i
         ({"delete-ratio-threshold": 2}, "delete-ratio-threshold=2"),
     ],
 )
-def test_wrong_options_are_refused(tmp_path: Path, given: dict[str, object], message: str) -> None:
+def test_wrong_options_are_refused(
+    tmp_path: Path, raw_options: dict[str, object], message: str
+) -> None:
     table = a_table(tmp_path / "t", files=0)
     with pytest.raises(InvalidRequestError, match=message):
-        table.maintenance().rewrite_data_files(options=given)
+        table.maintenance().rewrite_data_files(options=raw_options)
     with pytest.raises(InvalidRequestError, match="no branch 'x'"):
         table.maintenance().rewrite_data_files(branch="x")
     assert table.maintenance().rewrite_data_files().file_group_count == 0

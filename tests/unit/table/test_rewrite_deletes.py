@@ -64,13 +64,13 @@ def paths(t: CommitTable) -> list[str]:
     return [p.file_path for p in sorted(tasks, key=lambda p: p.data_sequence_number)]
 
 
-def delete_rows(t: CommitTable, *rows: tuple[str, int], **said: Any) -> None:
+def delete_rows(t: CommitTable, *rows: tuple[str, int], **overrides: Any) -> None:
     """Commit a position delete file, in any format version of the table."""
     columns = {
         DELETE_FILE_PATH.name: [path for path, _ in rows],
         DELETE_FILE_POS.name: pa.array([pos for _, pos in rows], pa.int64()),
     }
-    list_positions(users(t), pa.table(columns), {}, **said)
+    list_positions(users(t), pa.table(columns), {}, **overrides)
 
 
 def rows_of(t: CommitTable) -> list[Any]:
@@ -138,8 +138,8 @@ def test_how_far_it_is_is_told(version: int) -> None:
     set_version(t, version)
     messages: list[tuple[str, int, int | None]] = []
 
-    def listen(what: str, done: int, total: int | None) -> None:
-        messages.append((what, done, total))
+    def listen(subject: str, done: int, total: int | None) -> None:
+        messages.append((subject, done, total))
 
     maintenance = users(t).maintenance(progress=listen)
     maintenance.rewrite_position_delete_files(options={"rewrite-all": True})
@@ -377,15 +377,15 @@ def test_compaction_meanwhile_brings_no_row_back(kind: Any, version: int) -> Non
 def test_what_was_written_for_a_conflict_is_removed() -> None:
     t = with_deletes(equality)
     first = paths(t)[0]
-    seen: set[str] = set()
+    locations: set[str] = set()
 
     def act() -> None:
         delete_positions(users(t), {first: [3]})
-        seen.update(f.location for f in t.io.list_files("mem://"))
+        locations.update(f.location for f in t.io.list_files("mem://"))
 
     with pytest.raises(ConcurrentChangeError):
         equality(t, meanwhile(t, act))
-    assert {f.location for f in t.io.list_files("mem://")} == seen
+    assert {f.location for f in t.io.list_files("mem://")} == locations
 
 
 @pytest.fixture(scope="module")
@@ -415,5 +415,7 @@ def test_the_same_rows_whatever_came_before(catalog: TableCatalog, data: st.Data
     ]
     for step in data.draw(st.permutations(steps)):
         check(step(), step)
-    left = {f["content"] for f in table.metadata_table("delete_files").to_arrow().to_pylist()}
-    assert left <= {int(FileContent.POSITION_DELETES)}
+    remaining_contents = {
+        f["content"] for f in table.metadata_table("delete_files").to_arrow().to_pylist()
+    }
+    assert remaining_contents <= {int(FileContent.POSITION_DELETES)}

@@ -104,16 +104,16 @@ def test_flushed_files_are_all_there_where_manifests_get_another_size_meanwhile(
 
 
 @pytest.mark.parametrize("version", [3, 4])
-@pytest.mark.parametrize("what", ["merged", "filtered"])
-def test_row_ids_that_another_commit_gives_meanwhile_stay(version: int, what: str) -> None:
-    properties = {"commit.manifest.min-count-to-merge": "2" if what == "merged" else "100"}
+@pytest.mark.parametrize("operation", ["merged", "filtered"])
+def test_row_ids_that_another_commit_gives_meanwhile_stay(version: int, operation: str) -> None:
+    properties = {"commit.manifest.min-count-to-merge": "2" if operation == "merged" else "100"}
     t = commit_table(
         format_version=2, properties={**properties, "commit.manifest-merge.enabled": "false"}
     )
     append(t, *files("a", "b", rows=10))
     append(t, *files("c", rows=10))
     upgrade = {"format-version": str(version)}
-    if what == "merged":
+    if operation == "merged":
         upgrade["commit.manifest-merge.enabled"] = "true"
     set_properties(t, upgrade)
     assert t.metadata.format_version == version
@@ -125,7 +125,7 @@ def test_row_ids_that_another_commit_gives_meanwhile_stay(version: int, what: st
         first.update(row_ids(t))
 
     overtaken_by(t, meanwhile)
-    if what == "merged":
+    if operation == "merged":
         append(t, *files("loser", rows=10))
     else:
         remove(t, *files("a"))

@@ -180,14 +180,14 @@ def test_any_sequence_of_deletes(seed: int) -> None:
     granularity = chance.choice(["file", "partition"])
     table = a_table(2 + seed % 2, write_delete_granularity=granularity)
     paths = [t.file_path for t in files(table)]
-    left = set(range(3 * ROWS))
+    remaining_ids = set(range(3 * ROWS))
     for number in range(4):
         removed: dict[str, set[int]] = {}
-        for i in chance.sample(sorted(left), 2):
+        for i in chance.sample(sorted(remaining_ids), 2):
             removed.setdefault(paths[i // ROWS], set()).add(i % ROWS)
-            left.remove(i)
+            remaining_ids.remove(i)
         delete(table, removed, str(number))
-        assert ids(table) == sorted(left)
+        assert ids(table) == sorted(remaining_ids)
 
 
 @pytest.mark.parametrize(

@@ -129,8 +129,8 @@ def test_a_table_of_somebody_else_brings_no_markup_into_a_notebook() -> None:
     for part in (users, users.schema, users.current_snapshot):
         html = part._repr_html_()
         assert "&lt;" in html
-        left = re.sub(r"</?(table|caption|thead|tbody|tr|th|td)>", "", html)
-        assert "<" not in left
+        text = re.sub(r"</?(table|caption|thead|tbody|tr|th|td)>", "", html)
+        assert "<" not in text
 
 
 def test_a_filter_that_cuts_a_file_is_refused_and_leaves_no_file() -> None:
@@ -218,8 +218,8 @@ def test_a_branch_of_a_table_without_snapshots_gets_one_of_no_rows() -> None:
     users = table(t)
     with pytest.raises(InvalidRequestError, match="min-snapshots-to-keep"):
         users.manage_snapshots().create_branch("b", min_snapshots_to_keep=0).commit()
-    left = [f.location for f in t.io.list_files(t.metadata.location)]
-    assert left == [t.loaded.metadata_location], "what was written for it is gone"
+    locations = [f.location for f in t.io.list_files(t.metadata.location)]
+    assert locations == [t.loaded.metadata_location], "what was written for it is gone"
     users.manage_snapshots().create_branch("b", max_ref_age_ms=5).set_retention(
         "b", min_snapshots_to_keep=2
     ).commit()

@@ -109,12 +109,12 @@ def last_snapshot(**values: Any) -> Change:
     return change
 
 
-def said(content: ManifestContent, **values: Any) -> Change:
+def last_manifest(content: ManifestContent, **values: Any) -> Change:
     """Return a change of the last manifest of this content in the newest manifest list."""
 
     def of(manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-        chosen = [m for m in manifests if m.content is content][-1]
-        return [replace(m, **values) if m == chosen else m for m in manifests]
+        target = [m for m in manifests if m.content is content][-1]
+        return [replace(m, **values) if m == target else m for m in manifests]
 
     return listed_otherwise(of)
 
@@ -158,22 +158,22 @@ TABLE_BREAKS: list[tuple[str, Change]] = [
     ),
     ("unique-snapshot-id", twice),
     ("known-schema", last_snapshot(schema_id=9)),
-    ("known-partition-spec", said(DATA, partition_spec_id=9)),
+    ("known-partition-spec", last_manifest(DATA, partition_spec_id=9)),
     ("snapshot-sequence-number", lambda m: replace(m, last_sequence_number=2)),
     ("snapshot-sequence-number", last_snapshot(sequence_number=2)),
     ("snapshot-row-ids", last_snapshot(first_row_id=1)),
     ("snapshot-row-ids", last_snapshot(added_rows=1)),
     ("root-manifest-xor-manifest-list", beside_a_root),
-    ("file-length", said(DATA, manifest_length=7)),
-    ("manifest-counts", said(DATA, added_files_count=2)),
-    ("manifest-counts", said(DATA, added_rows_count=5)),
-    ("manifest-counts", said(DATA, existing_files_count=1)),
-    ("sequence-number-range", said(DELETES, sequence_number=4)),
-    ("sequence-number-range", said(DATA, min_sequence_number=3)),
+    ("file-length", last_manifest(DATA, manifest_length=7)),
+    ("manifest-counts", last_manifest(DATA, added_files_count=2)),
+    ("manifest-counts", last_manifest(DATA, added_rows_count=5)),
+    ("manifest-counts", last_manifest(DATA, existing_files_count=1)),
+    ("sequence-number-range", last_manifest(DELETES, sequence_number=4)),
+    ("sequence-number-range", last_manifest(DATA, min_sequence_number=3)),
     ("one-entry-per-file", listed_otherwise(lambda ms: [*ms, ms[-1]])),
-    ("vector-applies", said(DELETES, sequence_number=0, min_sequence_number=0)),
-    ("row-ids", said(DATA, first_row_id=1)),
-    ("row-ids", said(DATA, first_row_id=7)),
+    ("vector-applies", last_manifest(DELETES, sequence_number=0, min_sequence_number=0)),
+    ("row-ids", last_manifest(DATA, first_row_id=1)),
+    ("row-ids", last_manifest(DATA, first_row_id=7)),
 ]
 ALSO = {
     "unique-snapshot-id": {"snapshot-sequence-number"},

@@ -58,14 +58,14 @@ def copy_of(table: Table, **how: Any) -> Table:
 def rows(table: Table, snapshot_id: int | None = None) -> list[str]:
     """Return rows as text, with the lineage of the current snapshot's rows if it has lineage."""
     if snapshot_id is not None:
-        found = table.scan(selector=SnapshotSelector(snapshot_id=snapshot_id)).to_arrow()
+        table_rows = table.scan(selector=SnapshotSelector(snapshot_id=snapshot_id)).to_arrow()
     else:
         snapshot = table.current_snapshot
         has_ids = snapshot is not None and snapshot.first_row_id is not None
         names = [f.name for f in table.schema.fields]
-        found = table.scan(columns=[*names, *(LINEAGE if has_ids else ())]).to_arrow()
+        table_rows = table.scan(columns=[*names, *(LINEAGE if has_ids else ())]).to_arrow()
     # as text, because NaN does not equal itself
-    return sorted(map(str, found.to_pylist()))
+    return sorted(map(str, table_rows.to_pylist()))
 
 
 @settings(max_examples=settings().max_examples // 2, suppress_health_check=list(HealthCheck))
@@ -111,16 +111,16 @@ def test_metadata_tables_are_those_of_version_3(
     copy = copy_of(table, is_relative=is_relative)
 
     def shown(of: Table) -> list[str]:
-        found = of.metadata_table(name).to_arrow().to_pylist()
-        return sorted(str(row).replace("file:/", "/") for row in found)
+        rows = of.metadata_table(name).to_arrow().to_pylist()
+        return sorted(str(row).replace("file:/", "/") for row in rows)
 
-    expected, found = shown(table), shown(copy)
+    expected, actual = shown(table), shown(copy)
     assert expected
     if "manifests" in name or name == "snapshots":
         # The copy's own metadata files have other names and sizes.
-        assert len(found) == len(expected)
+        assert len(actual) == len(expected)
     else:
-        assert found == expected
+        assert actual == expected
 
 
 def test_a_table_with_relative_paths_is_read_where_it_was_moved(tmp_path: Path) -> None:
@@ -261,8 +261,8 @@ def test_position_deletes_whose_paths_have_schemes_apply_after_an_upgrade(tmp_pa
     expected = [0, 2, 3, 5, 9]
 
     def ids() -> list[int]:
-        found = load_table(folder).scan().to_arrow()["id"].to_pylist()
-        return sorted(found)
+        id_column = load_table(folder).scan().to_arrow()["id"].to_pylist()
+        return sorted(id_column)
 
     assert ids() == expected
     table.maintenance().rewrite_manifests()
@@ -279,7 +279,7 @@ def test_position_deletes_whose_paths_have_schemes_apply_after_an_upgrade(tmp_pa
 
 
 def test_a_table_of_a_folder_gets_it_only_where_that_is_asked_for(tmp_path: Path) -> None:
-    asked = {"format-version": "4", "write.root.file-system-tables.enabled": "true"}
+    properties = {"format-version": "4", "write.root.file-system-tables.enabled": "true"}
     refused = r"write\.root\.file-system-tables\.enabled"
     with pytest.raises(UnsupportedFeatureError, match=refused):
         create_path_table(tmp_path / "new", "id BIGINT", properties={"format-version": "4"})
@@ -287,7 +287,7 @@ def test_a_table_of_a_folder_gets_it_only_where_that_is_asked_for(tmp_path: Path
     append_rows(table, [{"id": 1}])
     with pytest.raises(UnsupportedFeatureError, match=refused):
         table.update_properties().set({"format-version": "4"}).commit()
-    table.update_properties().set(asked).commit()
+    table.update_properties().set(properties).commit()
     append_rows(table, [{"id": 2}])
     snapshot = load_table(str(tmp_path / "t")).metadata.current_snapshot
     assert snapshot is not None

@@ -92,14 +92,14 @@ class Contestant:
         if parent in self.table.metadata.snapshot_by_id:
             assert parent is not None
             self.table.manage_snapshots().rollback_to(parent).commit()
-            rows = self.seen(None)
+            rows = self.rows_of_snapshot(None)
             self.row_ids = {id_: row_id for id_, (_, _, row_id, _) in rows.items()}
 
     def upgrade(self) -> None:
         """Upgrade the table to version 4."""
         self.table.update_properties().set({"format-version": "4"}).commit()
 
-    def seen(self, snapshot_id: int | None) -> Rows:
+    def rows_of_snapshot(self, snapshot_id: int | None) -> Rows:
         """Return the rows of a snapshot, by default the current one."""
         columns = ["id", "p", "v", *LINEAGE]
         selector = None if snapshot_id is None else SnapshotSelector(snapshot_id=snapshot_id)
@@ -160,7 +160,7 @@ def test_versions_have_the_same_rows_ids_and_lineage(
         actual = {}
         for name, one in tables.items():
             one.run(operation)
-            actual[name] = one.seen(None)
+            actual[name] = one.rows_of_snapshot(None)
             for id_, (_, _, row_id, _) in actual[name].items():
                 assert one.row_ids.setdefault(id_, row_id) == row_id, (name, operation, id_)
         agree(actual, numbers)
@@ -172,8 +172,10 @@ def test_versions_have_the_same_rows_ids_and_lineage(
     if len({len(h) for h in histories}) == 1:
         for snapshots in zip(*histories, strict=True):
             ids = [s.snapshot_id for s in snapshots]
-            seen = {n: t.seen(i) for (n, t), i in zip(tables.items(), ids, strict=True)}
-            agree(seen, numbers)
+            rows_by_version = {
+                n: t.rows_of_snapshot(i) for (n, t), i in zip(tables.items(), ids, strict=True)
+            }
+            agree(rows_by_version, numbers)
 
 
 def agree(
