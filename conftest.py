@@ -66,5 +66,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     more = [i for i in items if i.get_closest_marker("more") or i.nodeid in left_out]
     if more:
         config.hook.pytest_deselected(items=more)
-        kept = set(items).difference(more)
-        items[:] = [item for item in items if item in kept]
+        selection = set(items).difference(more)
+        items[:] = [item for item in items if item in selection]

@@ -59,9 +59,9 @@ def known_metadata_is_what_the_file_says(monkeypatch: pytest.MonkeyPatch) -> Non
     get_or_read = KnownMetadata.get_or_read
 
     def checked(
-        known: KnownMetadata, location: str, read: Callable[[], TableMetadata]
+        known_metadata: KnownMetadata, location: str, read: Callable[[], TableMetadata]
     ) -> TableMetadata:
-        result = get_or_read(known, location, read)
+        result = get_or_read(known_metadata, location, read)
         with contextlib.suppress(IcebergError):
             assert result == read()
         return result

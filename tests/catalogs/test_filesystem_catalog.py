@@ -633,10 +633,10 @@ def test_a_namespace_whose_tables_were_purged_can_be_dropped(
     table = tables.create_table("other.t", schema="id BIGINT, p STRING", partitioned_by=["p"])
     table.append(pa.table({"id": [1], "p": ["a"]}))
     tables.drop_table("other.t", purge=True)
-    left = tmp_path / "other" / "t" / "data" / "p=a" / "of-another.parquet"
-    left.touch()
+    stray_file = tmp_path / "other" / "t" / "data" / "p=a" / "of-another.parquet"
+    stray_file.touch()
     with pytest.raises(NamespaceNotEmptyError):
         catalog.drop_namespace(("other",))
-    left.unlink()
+    stray_file.unlink()
     catalog.drop_namespace(("other",))
     assert not (tmp_path / "other").exists()

@@ -291,7 +291,7 @@ def test_a_commit_waits_for_the_lock_and_not_for_ever(
     assert catalog.load_table(events) == created
     assert metadata_files(tmp_path) == 1
     # The client that gave up has withdrawn its own lock request.
-    assert [held["lockid"] for held in locks_of(catalog, events)] == [lock]
+    assert [lock_info["lockid"] for lock_info in locks_of(catalog, events)] == [lock]
     timer = threading.Timer(0.3, lambda: catalog._hive.call("unlock", rqst={"lockid": lock}))
     timer.start()
     assert set_property(catalog, events, "a", "1").metadata.properties["a"] == "1"
@@ -311,7 +311,7 @@ def test_who_waits_in_vain_leaves(
         set_property(other, events, "winner", "1")
         with pytest.raises(CommitConflictError, match="another commit"):
             waiting.result(timeout=30)
-    assert [held["lockid"] for held in locks_of(other, events)] == [lock]
+    assert [lock_info["lockid"] for lock_info in locks_of(other, events)] == [lock]
     other._hive.call("unlock", rqst={"lockid": lock})
 
 

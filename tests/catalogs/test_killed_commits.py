@@ -117,17 +117,17 @@ def test_a_killed_rewrite_goes_on_where_it_was(tmp_path: Path) -> None:
     assert min(partitions.values()) > 1, partitions
     for step in range(20, 80, 10):
         assert die_at("sql", str(tmp_path), step, "rewrite_small_files") == -signal.SIGKILL
-        left = {p: count for p, count in files_by_partition(catalog).items() if count > 1}
-        if left != partitions:
+        remainder = {p: count for p, count in files_by_partition(catalog).items() if count > 1}
+        if remainder != partitions:
             break
-    assert 0 < len(left) < len(partitions)
-    assert {p: count for p, count in partitions.items() if p in left} == left
+    assert 0 < len(remainder) < len(partitions)
+    assert {p: count for p, count in partitions.items() if p in remainder} == remainder
     maintenance = Table(catalog, catalog.load_table(EVENTS)).maintenance()
     assert maintenance.rewrite_data_files(options=BY_PARTITION) == RewrittenDataFiles(
-        rewritten_data_files_count=sum(left.values()),
-        added_data_files_count=len(left),
+        rewritten_data_files_count=sum(remainder.values()),
+        added_data_files_count=len(remainder),
         rewritten_bytes_count=ANY,
-        file_group_count=len(left),
+        file_group_count=len(remainder),
     )
     assert rows_of(catalog) == rows
     assert set(files_by_partition(catalog).values()) == {1}

@@ -490,13 +490,13 @@ def test_a_metadata_file_of_somebody_else_is_not_taken_for_ours(database: Path) 
     catalog = open_catalog(database)
     created = create(catalog, EVENTS)
 
-    class Taken(LocalFileIO):
+    class OccupiedFileIO(LocalFileIO):
         def create_exclusive(self, location: str, data: bytes) -> None:
             super().create_exclusive(location, b"{}")
             raise FileAlreadyExistsError(location)
 
     with pytest.raises(FileAlreadyExistsError):
-        set_property(open_catalog(database, io=Taken()), EVENTS, "a", "1")
+        set_property(open_catalog(database, io=OccupiedFileIO()), EVENTS, "a", "1")
     assert catalog.load_table(EVENTS) == created
 
 

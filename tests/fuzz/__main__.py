@@ -28,9 +28,9 @@ def main() -> int:
     if arguments.case:
         return _one(arguments.case)
     names = arguments.only.split(",") if arguments.only else [t.name for t in TARGETS]
-    chosen = [(t, arguments.cases or t.cases) for t in map(target_named, names)]
+    workload = [(t, arguments.cases or t.cases) for t in map(target_named, names)]
     failed = False
-    for report in run_all(chosen, arguments.workers):
+    for report in run_all(workload, arguments.workers):
         print(report, flush=True)
         first = {_kind(p): (c, p) for c, p in sorted(report.problems.items(), reverse=True)}
         for kind, count in Counter(map(_kind, report.problems.values())).most_common():

@@ -68,28 +68,28 @@ def _table(partitioned: bool) -> Table:
 
 @functools.cache
 def _roots() -> tuple[tuple[bytes, Snapshot], ...]:
-    found = []
+    roots = []
     for partitioned in (False, True):
         table = _table(partitioned)
         for snapshot in table.metadata.snapshots[-3:]:
             assert snapshot.root_manifest is not None
-            found.append((table.io.read_bytes(snapshot.root_manifest), snapshot))
-    return tuple(found)
+            roots.append((table.io.read_bytes(snapshot.root_manifest), snapshot))
+    return tuple(roots)
 
 
 @functools.cache
 def _leaves() -> tuple[Leaf, ...]:
-    found: list[Leaf] = []
+    leaves: list[Leaf] = []
     for partitioned in (False, True):
         table = _table(partitioned)
         m, snapshot = table.metadata, table.metadata.current_snapshot
         assert snapshot is not None
         for manifest in read_snapshot_manifests(table.io, snapshot):
             type_ = partition_type(m.spec_by_id[manifest.partition_spec_id], m.schemas_newest_first)
-            found.append((table.io.read_bytes(manifest.manifest_path), manifest, type_))
-    assert {leaf.is_root for _, leaf, _ in found} == {False, True}
-    assert any(leaf.dead_positions for _, leaf, _ in found)
-    return tuple(found)
+            leaves.append((table.io.read_bytes(manifest.manifest_path), manifest, type_))
+    assert {leaf.is_root for _, leaf, _ in leaves} == {False, True}
+    assert any(leaf.dead_positions for _, leaf, _ in leaves)
+    return tuple(leaves)
 
 
 def _store(data: bytes, location: str) -> MemoryFileIO:
@@ -127,8 +127,8 @@ def _mutated_leaf(choose: Random) -> tuple[Leaf, int]:
 def _leaf(case: tuple[Leaf, int]) -> None:
     (data, leaf, type_), metrics = case
     store = _store(data, leaf.manifest_path)
-    asked: tuple[Metrics, ...] = ((), (1, 3, 4), "all")
-    read_entries(store, leaf, type_, drop_deleted=metrics == 0, metrics=asked[metrics])
+    metrics_choices: tuple[Metrics, ...] = ((), (1, 3, 4), "all")
+    read_entries(store, leaf, type_, drop_deleted=metrics == 0, metrics=metrics_choices[metrics])
     if metrics == 2:
         list(read_manifest_entries(store, leaf, type_))
 
@@ -138,8 +138,8 @@ def _mutated_table(choose: Random) -> tuple[SeedTable, int]:
     table = _table(choose.random() < 0.5)
     assert isinstance(table.io, MemoryFileIO)
     files = dict(table.io._files)
-    named = sorted(f for f in files if "/metadata/" in f and f.endswith(".parquet"))
-    location = choose.choice(named)
+    manifest_paths = sorted(f for f in files if "/metadata/" in f and f.endswith(".parquet"))
+    location = choose.choice(manifest_paths)
     files[location] = _damaged(files[location], choose)
     seed = SeedTable(
         files=files,

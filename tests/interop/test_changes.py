@@ -128,7 +128,7 @@ def view(lake: Oracle, catalog: str, table: str, arguments: str) -> list[PlainRo
 def test_the_same_views(lake: Oracle, table: str) -> None:
     ids = [snapshot_id for snapshot_id, _ in history(lake, table)]
     of_range = f", options => map('start-snapshot-id', '{ids[1]}', 'end-snapshot-id', '{ids[5]}')"
-    seen = set()
+    change_types = set()
     for arguments in (
         "",
         of_range,
@@ -142,8 +142,8 @@ def test_the_same_views(lake: Oracle, table: str) -> None:
         ours, javas = (view(lake, catalog, table, arguments) for catalog in CATALOGS)
         assert ours == javas, arguments
         assert ours
-        seen |= {row[-3] for row in ours}
-    assert seen == {"INSERT", "DELETE", "UPDATE_BEFORE", "UPDATE_AFTER"}
+        change_types |= {row[-3] for row in ours}
+    assert change_types == {"INSERT", "DELETE", "UPDATE_BEFORE", "UPDATE_AFTER"}
 
 
 @pytest.mark.parametrize("table", [*WHOLE_FILES, *WITH_DELETES])

@@ -72,8 +72,8 @@ def test_estimates_above_a_filter(cost_based: Oracle) -> None:
     lake = cost_based
 
     def estimate(catalog: str, table: str, condition: str) -> int:
-        found = lake.sql(f"select id as i, s, d from {catalog}.known.{table} where {condition}")
-        rows = found._jdf.queryExecution().optimizedPlan().stats().rowCount()
+        frame = lake.sql(f"select id as i, s, d from {catalog}.known.{table} where {condition}")
+        rows = frame._jdf.queryExecution().optimizedPlan().stats().rowCount()
         return int(str(rows.get()))
 
     make(lake, "known.one_file", ROWS.replace("select", "select /*+ coalesce(1) */"))

@@ -57,8 +57,8 @@ def test_beside_java(lake: Oracle, version: int) -> None:
             done = lake.sql(CALL.format(catalog=catalog, name=name, more=more))
             [row] = done.collect()
             lake.sql(f"REFRESH TABLE {table}")
-            left = lake.sql(f"SELECT * FROM {table}.delete_files").count()
-            actual.append((done.schema, row.removed_delete_files_count, left))
+            delete_file_count = lake.sql(f"SELECT * FROM {table}.delete_files").count()
+            actual.append((done.schema, row.removed_delete_files_count, delete_file_count))
             assert sorted(lake.sql(f"SELECT * FROM {table}").collect()) == before
         results.append(actual)
     assert results[0] == results[1]

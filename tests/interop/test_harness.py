@@ -65,7 +65,7 @@ def test_equality_deletes_remove_equal_rows_written_before(oracle: Oracle) -> No
 
 
 @pytest.mark.parametrize(
-    ("sql_type", "literals", "deleted", "left"),
+    ("sql_type", "literals", "deleted", "remainder"),
     [
         ("INT", ("1", "2"), 1, 2),
         ("BIGINT", ("1", "2"), 1, 2),
@@ -96,7 +96,7 @@ def test_equality_deletes_remove_equal_rows_written_before(oracle: Oracle) -> No
     ],
 )
 def test_equality_deletes_speak_every_type(
-    oracle: Oracle, sql_type: str, literals: tuple[str, str], deleted: object, left: object
+    oracle: Oracle, sql_type: str, literals: tuple[str, str], deleted: object, remainder: object
 ) -> None:
     name = "java_hadoop.harness.equality_types"
     oracle.sql(f"DROP TABLE IF EXISTS {name}")
@@ -106,7 +106,7 @@ def test_equality_deletes_speak_every_type(
         f"FROM VALUES ({literals[0]}), ({literals[1]}) AS literals(v)"
     )
     oracle.write_equality_deletes(name, ["v"], [(deleted,)])
-    assert oracle.table_rows(name) == [(left,)]
+    assert oracle.table_rows(name) == [(remainder,)]
 
 
 def test_equality_deletes_reach_nested_fields(oracle: Oracle) -> None:

@@ -164,8 +164,8 @@ def test_row_ids_of_a_table_that_became_version_3(lake: Oracle) -> None:
 )
 def test_both_refuse(lake: Oracle, place: str, options: dict[str, str]) -> None:
     ids = ids_of(lake, TABLES[1])
-    known = {"FIRST": ids[0], "LAST": ids[-1]}
-    arguments = {name: known.get(value, value) for name, value in options.items()}
+    snapshot_ids = {"FIRST": ids[0], "LAST": ids[-1]}
+    arguments = {name: snapshot_ids.get(value, value) for name, value in options.items()}
     for catalog in ("lake", "java_hadoop"):
         with pytest.raises((PySparkException, Py4JJavaError)):
             read(lake, catalog, TABLES[1] + place, arguments).collect()

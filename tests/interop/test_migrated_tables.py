@@ -184,8 +184,8 @@ def test_equal_tables_become_equal_tables(
     sides["java"].sql(f"DELETE FROM {DB}.{name}_ours WHERE Id = 1")
     sides["ours"].sql(f"DELETE FROM {DB}.{name}_java WHERE Id = 1")
     for made_by, reader in (("ours", "ours"), ("java", "java")):
-        left = rows_of(sides[reader], f"{DB}.{name}_{made_by}")
-        assert left == [row for row in rows if "Id=1," not in row]
+        remaining_rows = rows_of(sides[reader], f"{DB}.{name}_{made_by}")
+        assert remaining_rows == [row for row in rows if "Id=1," not in row]
 
 
 def test_tables_without_rows(sides: dict[str, SparkSession], tmp_path: Path) -> None:

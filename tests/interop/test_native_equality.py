@@ -102,8 +102,8 @@ def test_key_columns_that_were_renamed_promoted_dropped_and_added(lake: Oracle) 
     # Java cannot read a table in which a new column has the name of a dropped key column.
     lake.sql(f"alter table {table} add column w string")
     lake.sql(f"insert into {table} values (7, 10, 'g', 'y')")
-    left = lake.spark.sql(f"select id, w from lake.{name} order by id").collect()
-    assert [tuple(r) for r in left] == [(5, None), (6, None), (7, "y")]
+    remaining_rows = lake.spark.sql(f"select id, w from lake.{name} order by id").collect()
+    assert [tuple(r) for r in remaining_rows] == [(5, None), (6, None), (7, "y")]
     assert lake.spark.sql(f"select id from lake.{name} where w = 'y'").collect() == [(7,)]
 
 

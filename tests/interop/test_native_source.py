@@ -153,8 +153,8 @@ def test_columns_and_other_options(lake: Oracle) -> None:
     assert "IcebergPyParquetScan" in plan
     assert_alike(lake, name, "select _pos from {t} where id = 3", columns="n.a,id,_pos")
     assert_alike(lake, name, "select s from {t}", split_size="1", case_sensitive="false")
-    chosen = lake.spark.read.format("iceberg-py").schema("s string, id bigint")
-    frame = chosen.load(str(lake.warehouse / "source/options"))
+    reader = lake.spark.read.format("iceberg-py").schema("s string, id bigint")
+    frame = reader.load(str(lake.warehouse / "source/options"))
     assert "IcebergPyParquetScan" in plan_of(frame)
     assert frame.columns == ["s", "id"]
     assert sorted(r.id for r in frame.collect()) == list(range(10))

@@ -81,7 +81,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
         copy.unpersist()
 
 
-def found(lake: Oracle, table: str, condition: str) -> tuple[Any, ...]:
+def digest_of(lake: Oracle, table: str, condition: str) -> tuple[Any, ...]:
     return tuple(lake.sql(f"select {DIGEST} from {table} where {condition}").first() or ())
 
 
@@ -101,7 +101,9 @@ def as_spark(lake: Oracle, table: str, condition: str) -> None:
     """Check that the rows equal those of a copy from which nothing is skipped."""
     ours = lake.sql(f"select id from lake.{table} where {condition}")
     assert "IcebergPyOrcScan" in plan_of(ours)
-    assert found(lake, f"lake.{table}", condition) == found(lake, "spread", condition), condition
+    assert digest_of(lake, f"lake.{table}", condition) == digest_of(lake, "spread", condition), (
+        condition
+    )
 
 
 def compared(choose: random.Random) -> str:
@@ -153,9 +155,9 @@ def test_random_conditions_find_the_rows_of_a_plain_copy(lake: Oracle, seed: int
     names = [f"filters.{name}_{writer}" for name in TABLES for writer in ("java", "ours")]
     for number in range(CONDITIONS_OF_A_SEED):
         request = condition(choose, choose.randrange(4))
-        expected = found(lake, "spread", request)
+        expected = digest_of(lake, "spread", request)
         table = names[(seed * CONDITIONS_OF_A_SEED + number) % len(names)]
-        assert found(lake, f"lake.{table}", request) == expected, (table, request)
+        assert digest_of(lake, f"lake.{table}", request) == expected, (table, request)
         path = str(lake.warehouse / table.replace(".", "/"))
         portable = lake.spark.read.format("iceberg-py").option("native", "false").load(path)
         digest = portable.where(request).selectExpr(*DIGEST.split(", ", 2)).first() or ()

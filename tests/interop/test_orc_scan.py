@@ -451,8 +451,10 @@ def test_files_that_we_wrote_are_read_by_sparks_reader(
 
 def test_a_join_leaves_out_orc_files_that_it_needs_not(lake: Oracle) -> None:
     name = orc_table(lake, "joined", partitioned="partitioned by (g)")
-    wanted = orc_table(lake, "wanted", "select g, 'no' || g as said from range(3) t(g)")
-    query = f"select t.id from {{t}} t join {{t}}.{wanted} w on t.g = w.g where w.said = 'no1'"
+    filter_table = orc_table(lake, "wanted", "select g, 'no' || g as said from range(3) t(g)")
+    query = (
+        f"select t.id from {{t}} t join {{t}}.{filter_table} w on t.g = w.g where w.said = 'no1'"
+    )
     ours = lake.sql(query.replace("{t} t", f"lake.{name} t").replace("{t}", "lake"))
     assert [row.id for row in ours.orderBy("id").collect()] == list(range(1, 100, 3))
     plan = plan_of(ours)

@@ -82,11 +82,11 @@ def test_expiry(lake: Oracle) -> None:
     ]
     assert results[0].schema == results[1].schema
     assert results[0].collect() == results[1].collect()
-    left = [
+    snapshot_counts = [
         lake.sql(f"SELECT * FROM java_hadoop.called.{name}.snapshots").count()
         for name in ("theirs", "ours")
     ]
-    assert left == [2, 2]
+    assert snapshot_counts == [2, 2]
 
 
 def test_orphan_files(lake: Oracle) -> None:

@@ -86,17 +86,17 @@ class Queries:
         text = f" FROM {source}" + (f" WHERE {' AND '.join(where)}" if where else "")
         if kind == "all":
             return f"SELECT {self._aggregates('a')}{text}"
-        chosen = [
+        select_list = [
             f"{alias}.{column} AS {alias}_{column}"
             for alias in aliases
             for column in self._choose.sample(COLUMNS, self._choose.randrange(1, 4))
         ]
         if kind == "groups":
-            by = chosen[0].partition(" AS ")[0]
+            by = select_list[0].partition(" AS ")[0]
             return f"SELECT {by}, {self._aggregates('a')}{text} GROUP BY {by}"
-        query = f"SELECT {', '.join(chosen)}{text}"
+        query = f"SELECT {', '.join(select_list)}{text}"
         if kind == "first":
-            ordered = ", ".join(str(i + 1) for i in range(len(chosen)))
+            ordered = ", ".join(str(i + 1) for i in range(len(select_list)))
             query += f" ORDER BY {ordered} LIMIT {self._choose.choice([1, 3, 20])}"
         return query
 
@@ -180,10 +180,10 @@ def test_a_query_has_the_same_rows_wherever_it_runs(lake: Oracle, number: int) -
         "portable": "portable_",
     }
     rows = {
-        who: spark_rows(lake.sql(query.format(place=place)).collect())
-        for who, place in places.items()
+        reader: spark_rows(lake.sql(query.format(place=place)).collect())
+        for reader, place in places.items()
     }
     if ".x > " in query:
         del rows["Java's"]
-    wrong = [who for who, actual in rows.items() if actual != rows["plain"]]
+    wrong = [reader for reader, actual in rows.items() if actual != rows["plain"]]
     assert not wrong, f"{', '.join(wrong)} differ from the plain rows: {query}"

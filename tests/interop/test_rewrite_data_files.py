@@ -31,9 +31,9 @@ CASES = [(case, v) for case in OPTIONS for v in VERSIONS.get(case, (2, 3))]
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    with native_lake(oracle) as found:
+    with native_lake(oracle) as native_oracle:
         oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.rewritten")
-        yield found
+        yield native_oracle
 
 
 def make(oracle: Oracle, name: str, version: int, case: str) -> None:
@@ -71,7 +71,7 @@ def make(oracle: Oracle, name: str, version: int, case: str) -> None:
 
 @pytest.mark.parametrize(("case", "version"), CASES)
 def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
-    found = []
+    outcomes = []
     for catalog, side in (("java_hadoop", "java"), ("lake", "us")):
         name = f"{case.replace(' ', '_')}_{version}_{side}"
         table = f"java_hadoop.rewritten.{name}"
@@ -113,16 +113,16 @@ def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
         # The two writers' files have different sizes.
         has_bytes = done.pop("rewritten_bytes_count") > 0
         assert has_bytes == (done["rewritten_data_files_count"] > 0)
-        found.append((result.schema, done, files, numbers))
+        outcomes.append((result.schema, done, files, numbers))
         if side == "us" and case not in ("all files", "few files"):
             assert lake.sql(call).collect()[0].rewritten_data_files_count == 0
-    assert found[0] == found[1]
+    assert outcomes[0] == outcomes[1]
 
 
 def test_a_file_that_is_too_large_becomes_several(lake: Oracle) -> None:
     """A single file above `max-file-size-bytes` is rewritten to files of about the target size."""
     target = 1024 * 1024
-    found = []
+    file_counts = []
     for catalog, side in (("java_hadoop", "java"), ("lake", "us")):
         table = f"java_hadoop.rewritten.large_{side}"
         lake.sql(f"CREATE TABLE {table} (id BIGINT, text STRING) USING iceberg")
@@ -147,5 +147,5 @@ def test_a_file_that_is_too_large_becomes_several(lake: Oracle) -> None:
         assert lake.sql(call).collect()[0].rewritten_data_files_count == 0
         # The number of new files depends on the sizes that each writer's files reach.
         assert done.added_data_files_count == len(sizes) - 1 > 1
-        found.append(done.rewritten_data_files_count)
-    assert found == [1, 1]
+        file_counts.append(done.rewritten_data_files_count)
+    assert file_counts == [1, 1]

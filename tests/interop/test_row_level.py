@@ -49,11 +49,12 @@ def make_pair(lake: Oracle, name: str, version: int, mode: str, **properties: st
         **{f"write.{op}.mode": mode for op in ("delete", "update", "merge")},
         **{k.replace("_", "."): v for k, v in properties.items()},
     }
-    said = ", ".join(f"'{k}'='{v}'" for k, v in options.items())
+    properties_sql = ", ".join(f"'{k}'='{v}'" for k, v in options.items())
     for whose in WHOSE:
         table = f"java_hadoop.{name}_{whose}"
         lake.sql(
-            f"create table {table} using iceberg partitioned by (g) tblproperties ({said}) as "
+            f"create table {table} using iceberg partitioned by (g) "
+            f"tblproperties ({properties_sql}) as "
             "select id, cast(id % 3 as int) g, cast(id as string) text from range(100)"
         )
         lake.sql(f"alter table {table} rename column text to s")
@@ -172,9 +173,9 @@ def test_java_deletes_what_we_have_deleted_from(lake: Oracle) -> None:
             lake.sql(f"delete from java_hadoop.{table} where id % 10 = {version}")
             lake.sql(f"delete from lake.{table} where id % 10 = {version + 3}")
             lake.sql(f"delete from java_hadoop.{table} where id % 20 = {version + 4}")
-        left = [r[0] for r in rows(lake, f"{name}_ours", "id")]
+        remaining_ids = [r[0] for r in rows(lake, f"{name}_ours", "id")]
         deleted = {2, 5} if version == 2 else {2, 5, 3, 6}
-        assert left == [
+        assert remaining_ids == [
             i
             for i in range(100)
             if i % 10 not in deleted and i % 20 not in ({6} if version == 2 else {6, 7})

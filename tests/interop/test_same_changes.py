@@ -100,12 +100,12 @@ class Pair:
             *(partial(self.lake.sql, text.replace("{t}", name)) for name in names),
         )
 
-    def do(self, what: str, ours: Callable[[], object], javas: Callable[[], object]) -> bool:
+    def do(self, description: str, ours: Callable[[], object], javas: Callable[[], object]) -> bool:
         """Do an action on both tables; return whether it succeeded. If one refuses, both must."""
-        note(what)
+        note(description)
         errors = [error_of(ours), error_of(javas)]
         if (errors[0] is None) is not (errors[1] is None):
-            raise AssertionError(f"{what}\nours: {errors[0]}\nJava's: {errors[1]}")
+            raise AssertionError(f"{description}\nours: {errors[0]}\nJava's: {errors[1]}")
         if errors[0] is not None:
             note("    refused by both")
         return errors[0] is None

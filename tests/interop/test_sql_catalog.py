@@ -250,7 +250,7 @@ def test_where_java_shows_an_error_of_the_jvm_ours_is_in_our_words(lake: Oracle)
 
 
 def test_frames_and_views_see_the_snapshots_that_they_see_with_java(lake: Oracle) -> None:
-    seen = {}
+    counts = {}
     for catalog in (OURS, JAVAS):
         name = f"both.pinned_{catalog}"
         lake.sql(
@@ -271,9 +271,9 @@ def test_frames_and_views_see_the_snapshots_that_they_see_with_java(lake: Oracle
         again = lake.sql(f"select * from {catalog}.{name}").count()
         travelled = lake.spark.read.option("versionAsOf", first).table(f"{catalog}.{name}").count()
         cached.unpersist()
-        seen[catalog] = (before, later, remaining, anew, again, travelled)
-    assert seen[OURS] == seen[JAVAS]
-    assert seen[OURS][-1] == 3
+        counts[catalog] = (before, later, remaining, anew, again, travelled)
+    assert counts[OURS] == counts[JAVAS]
+    assert counts[OURS][-1] == 3
 
 
 def test_defaults_are_kept_as_values_that_java_reads(lake: Oracle) -> None:
@@ -367,7 +367,7 @@ def test_the_catalog_functions_of_a_session_answer_as_java(lake: Oracle) -> None
 
 
 def test_purge_leaves_no_file_and_honours_gc_enabled(lake: Oracle) -> None:
-    left = {}
+    remaining_files = {}
     for catalog, namespace in ((OURS, "ours"), (JAVAS, "theirs")):
         table = f"{catalog}.{namespace}.purged"
         folder = lake.warehouse / namespace / "purged"
@@ -379,8 +379,10 @@ def test_purge_leaves_no_file_and_honours_gc_enabled(lake: Oracle) -> None:
         lake.sql(f"alter table {table} set tblproperties ('gc.enabled'='true')")
         lake.sql(f"drop table {table} purge")
         assert not lake.spark.catalog.tableExists(table)
-        left[catalog] = [f for f in folder.rglob("*") if f.suffix in (".json", ".avro", ".parquet")]
-    assert left == {OURS: [], JAVAS: []}
+        remaining_files[catalog] = [
+            f for f in folder.rglob("*") if f.suffix in (".json", ".avro", ".parquet")
+        ]
+    assert remaining_files == {OURS: [], JAVAS: []}
     with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
         lake.sql("drop table lake.ours.purged purge")
     lake.sql("drop table if exists lake.ours.purged purge")

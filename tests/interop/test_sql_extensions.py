@@ -70,7 +70,7 @@ class Pair:
     def _snapshots(self, namespace: str) -> list[int]:
         return [s["snapshot-id"] for s in self._metadata(namespace).get("snapshots", [])]
 
-    def left(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def comparable_metadata(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the metadata of both tables, with snapshots as their number in the history."""
         result = []
         for namespace in (OURS, JAVAS):
@@ -93,7 +93,7 @@ class Pair:
 
 
 def assert_same(pair: Pair) -> dict[str, Any]:
-    ours, java = pair.left()
+    ours, java = pair.comparable_metadata()
     assert ours == java
     return ours
 
@@ -123,7 +123,7 @@ def test_partition_fields(lake: Oracle, version: int) -> None:
             pair.run(f"alter table {{t}} {statement}")
         except PySparkException as e:
             raise AssertionError(statement) from e
-        ours, java = pair.left()
+        ours, java = pair.comparable_metadata()
         assert ours == java, statement
     assert len(ours["partition-specs"]) > 10
 
@@ -143,7 +143,7 @@ def test_write_layouts(lake: Oracle) -> None:
         "unordered distributed by partition",
     ):
         pair.run(f"alter table {{t}} write {statement}")
-        ours, java = pair.left()
+        ours, java = pair.comparable_metadata()
         assert ours == java, statement
     assert len(ours["sort-orders"]) > 5
 
@@ -157,7 +157,7 @@ def test_identifier_fields(lake: Oracle) -> None:
         "DROP IDENTIFIER FIELDS `id`",
     ):
         pair.run(f"alter table {{t}} {statement}")
-        ours, java = pair.left()
+        ours, java = pair.comparable_metadata()
         assert ours == java, statement
     assert len(ours["schemas"]) > 2
 
@@ -189,7 +189,7 @@ def test_branches_and_tags(lake: Oracle) -> None:
         "drop tag if exists g",
     ):
         pair.run(f"alter table {{t}} {statement}")
-        ours, java = pair.left()
+        ours, java = pair.comparable_metadata()
         assert ours == java, statement
     assert set(ours["refs"]) == {"main", "before", "b", "a-new.one", "few", "h", "k"}
     assert {r["type"] for r in ours["refs"].values()} == {"branch", "tag"}
@@ -227,10 +227,10 @@ def test_what_java_refuses_is_refused_and_changes_nothing(
     pair = Pair(lake, 2, "part")
     pair.run("insert into {t} (id, part) values (1, 'a')")
     pair.run("alter table {t} create branch b")
-    before = pair.left()
+    before = pair.comparable_metadata()
     message, _ = pair.errors(f"alter table {{t}} {statement}")
     assert ours in message
-    assert pair.left() == before
+    assert pair.comparable_metadata() == before
 
 
 def test_tables_of_other_catalogs_are_left_to_their_own_parser(lake: Oracle) -> None:
@@ -244,7 +244,7 @@ def test_tables_of_other_catalogs_are_left_to_their_own_parser(lake: Oracle) -> 
         lake.sql(f"alter table {name} write ordered by id")
     finally:
         lake.sql("use spark_catalog")
-    assert [len(left["sort-orders"]) for left in pair.left()] == [1, 2]
+    assert [len(metadata["sort-orders"]) for metadata in pair.comparable_metadata()] == [1, 2]
 
 
 def test_a_table_of_the_current_catalog(lake: Oracle) -> None:
@@ -254,4 +254,4 @@ def test_a_table_of_the_current_catalog(lake: Oracle) -> None:
         lake.sql(f"alter table {pair.name} write ordered by id")
     finally:
         lake.sql("use spark_catalog.default")
-    assert [len(left["sort-orders"]) for left in pair.left()] == [2, 1]
+    assert [len(metadata["sort-orders"]) for metadata in pair.comparable_metadata()] == [2, 1]

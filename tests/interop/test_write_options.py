@@ -81,22 +81,22 @@ def test_overwrites_are_validated_from_a_snapshot(lake: Oracle) -> None:
     assert ours == javas
 
 
-def is_done(lake: Oracle, table: str, what: str, isolation: str | None, between: str) -> bool:
+def is_done(lake: Oracle, table: str, mode: str, isolation: str | None, between: str) -> bool:
     """Overwrite from the state before `between`; return whether the overwrite succeeded."""
     [(base,)] = lake.sql(
         f"select snapshot_id from {by_java(table)}.refs where name = 'main'"
     ).collect()
     lake.sql(between.format(t=by_java(table)))
-    return overwrites(lake, table, what, isolation, str(base))
+    return overwrites(lake, table, mode, isolation, str(base))
 
 
-def overwrites(lake: Oracle, table: str, what: str, isolation: str | None, base: str) -> bool:
+def overwrites(lake: Oracle, table: str, mode: str, isolation: str | None, base: str) -> bool:
     writer = lake.sql("select id, 1 g from range(100, 108)").writeTo(table)
     writer.option("validate-from-snapshot-id", base)
     if isolation is not None:
         writer.option("isolation-level", isolation)
     try:
-        if what == "filter":
+        if mode == "filter":
             writer.overwrite(F.col("g") == 1)
         else:
             writer.overwritePartitions()

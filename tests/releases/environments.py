@@ -11,7 +11,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from tests.releases.releases import KEPT
+from tests.releases.releases import FOLDER
 
 
 class EnvironmentUnavailableError(Exception):
@@ -24,9 +24,11 @@ def python_of(release: str) -> Path:
     Raise `EnvironmentUnavailableError` if this fails.
     """
     for name in (".venv", ".venv-oracle"):
-        if any(KEPT.parent.glob(f"{name}/lib/python3*/site-packages/pyspark-{release}.dist-info")):
-            return KEPT.parent / name / "bin/python"
-    folder = KEPT / release
+        if any(
+            FOLDER.parent.glob(f"{name}/lib/python3*/site-packages/pyspark-{release}.dist-info")
+        ):
+            return FOLDER.parent / name / "bin/python"
+    folder = FOLDER / release
     python = folder / "bin/python"
     done = folder / ".purelib"
     if not done.exists():

@@ -489,8 +489,8 @@ def catalog_of(folder: Path) -> dict[str, str]:
 
 def catalog_settings(folder: Path) -> dict[str, str]:
     """Return the catalog's properties as session settings."""
-    named = {f"{PREFIX}.{key}": value for key, value in catalog_of(folder).items()}
-    return {PREFIX: "iceberg_pyspark", **named}
+    properties = {f"{PREFIX}.{key}": value for key, value in catalog_of(folder).items()}
+    return {PREFIX: "iceberg_pyspark", **properties}
 
 
 def run_steps(folder: Path, parts: Collection[str]) -> dict[str, Any]:
@@ -498,15 +498,15 @@ def run_steps(folder: Path, parts: Collection[str]) -> dict[str, Any]:
     spark = start_session(folder, catalog_settings(folder))
     failures: dict[str, str | None] = {}
     try:
-        chosen = {name: of for name, of in STEPS.items() if of[0] in parts}
+        steps = {name: of for name, of in STEPS.items() if of[0] in parts}
         lake = Lake(spark, IcebergSession(spark, None), folder)
-        for name, (part, function) in chosen.items():
+        for name, (part, function) in steps.items():
             if part == "portable":
                 failures[name] = failure_of(function, lake)
         session = install(spark)
         lake = Lake(spark, session, folder)
         missing_features = {} if session.bridge is None else session.bridge.missing_features
-        for name, (part, function) in chosen.items():
+        for name, (part, function) in steps.items():
             if part != "portable":
                 failures[name] = failure_of(function, lake)
         return {

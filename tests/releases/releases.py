@@ -25,5 +25,5 @@ LACKING = {
 """Internals that a release lacks, by their names in `IcebergPyInternals`; other releases have all.
 """
 
-KEPT = Path(__file__).parents[2] / ".releases"
+FOLDER = Path(__file__).parents[2] / ".releases"
 """`jars/<release>` and environments `<release>`, kept between runs."""

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from tests.releases.environments import EnvironmentUnavailableError, python_of
-from tests.releases.releases import KEPT
+from tests.releases.releases import FOLDER
 from tests.support.oracle import run_download
 
 _SPARK = (
@@ -66,7 +66,7 @@ class JarsUnavailableError(Exception):
 def jars_of(release: str) -> list[Path]:
     """Return the jars of a release, downloaded if necessary; raise `JarsUnavailableError`."""
     installed = _installed(release)
-    folder = KEPT / "jars" / release
+    folder = FOLDER / "jars" / release
     if installed is None and not _has_all(folder):
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -92,8 +92,8 @@ def _installed_now(release: str, why_not_maven: str) -> Path | None:
 
 def _installed(release: str) -> Path | None:
     """Return the jars folder of pyspark in one of this project's environments, or None."""
-    root = KEPT.parent
-    for environment in (root / ".venv", root / ".venv-oracle", KEPT / release):
+    root = FOLDER.parent
+    for environment in (root / ".venv", root / ".venv-oracle", FOLDER / release):
         for info in environment.glob(f"lib/python3*/site-packages/pyspark-{release}.dist-info"):
             return info.parent / "pyspark/jars"
     return None
@@ -122,7 +122,7 @@ def _bring(release: str, scratch: Path) -> None:
         ]
     )
     # Move the folder as a whole, so that it is never incomplete.
-    created.rename(KEPT / "jars" / release)
+    created.rename(FOLDER / "jars" / release)
 
 
 def _pom(release: str) -> str:

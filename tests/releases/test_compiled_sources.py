@@ -96,10 +96,10 @@ def test_a_lot_that_does_not_compile_leaves_the_others(
     with jvm_of(release_jars(RELEASES[-1], pytestconfig)) as gateway:
         lots = load_lots(gateway)
         again = load_lots(gateway)
-        known = {
+        class_presence = {
             lot: lots.loader.getResource(f"{compiler._marker(lot)}.class") is not None
             for lot in BUILDS_ON
         }
     assert list(lots.failures) == list(again.failures) == [broken]
     assert '"B"' in lots.failures[broken]
-    assert known == {lot: lot != broken for lot in BUILDS_ON}
+    assert class_presence == {lot: lot != broken for lot in BUILDS_ON}

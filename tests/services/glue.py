@@ -28,8 +28,8 @@ class GlueError(Exception):
         self.status = status
 
 
-def _missing(what: str) -> GlueError:
-    return GlueError("EntityNotFoundException", f"{what} not found")
+def _missing(subject: str) -> GlueError:
+    return GlueError("EntityNotFoundException", f"{subject} not found")
 
 
 class Glue:
@@ -88,7 +88,7 @@ class Glue:
         key = (request["DatabaseName"].lower(), request["TableInput"]["Name"].lower())
         if key in self.tables:
             raise GlueError("AlreadyExistsException", "Table already exists.")
-        self.tables[key] = self._made(key, request["TableInput"], 0)
+        self.tables[key] = self._stored_table(key, request["TableInput"], 0)
         return {}
 
     def do_GetTable(self, request: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
@@ -108,7 +108,9 @@ class Glue:
                 "Update table failed due to concurrent modifications.",
             )
         key = (request["DatabaseName"].lower(), name.lower())
-        self.tables[key] = self._made(key, request["TableInput"], int(table["VersionId"]) + 1)
+        self.tables[key] = self._stored_table(
+            key, request["TableInput"], int(table["VersionId"]) + 1
+        )
         return {}
 
     def do_DeleteTable(self, request: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
@@ -128,7 +130,7 @@ class Glue:
             raise _missing(f"Table {key[1]}")
         return self.tables[key]
 
-    def _made(
+    def _stored_table(
         self, key: tuple[str, str], table_input: dict[str, Any], version: int
     ) -> dict[str, Any]:
         return {

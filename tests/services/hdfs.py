@@ -53,14 +53,14 @@ class HdfsServer:
 @contextlib.contextmanager
 def hdfs_server(folder: Path) -> Iterator[HdfsServer]:
     """Serve an empty file system whose blocks are in `folder`."""
-    made = program()
+    home = program()
     port = free_port()
     java = str(find_java_home() / "bin" / "java")
     if not Path(java).with_name("javac").exists():
         absent("HDFS", "it needs a JDK, and this Java has no compiler")
     log = folder / "hdfs.log"
     # C1 alone starts faster, and no test runs long enough to profit from C2.
-    command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", f"{made}:{made}/jars/*"]
+    command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", f"{home}:{home}/jars/*"]
     command += [str(_SOURCE), str(port), str(folder)]
     with running(
         "hdfs",

@@ -70,9 +70,9 @@ def test_a_branch_is_read_with_the_columns_of_the_table(
 @pytest.mark.parametrize("table", [PLAIN, PARTITIONED])
 def test_what_metadata_tell_is_of_the_branch(session: IcebergSession, table: str) -> None:
     query = "select count(*), min(id), max(id) from {} with (`branch` = 'b')"
-    known = session.spark.sql(query.format(table))
-    assert known.collect() == [(3, 1, 12)]
-    assert "LocalTableScan" in plan_of(known)
+    aggregates = session.spark.sql(query.format(table))
+    assert aggregates.collect() == [(3, 1, 12)]
+    assert "LocalTableScan" in plan_of(aggregates)
     assert ids(read(session, table, "b").where("id > 11")) == [12]
     assert len(read(session, table, "b").limit(2).collect()) == 2
     files = read(session, f"{table}.files", "b")

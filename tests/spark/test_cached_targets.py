@@ -52,9 +52,9 @@ def test_a_cached_table_is_changed(session: IcebergSession, place: str, mode: st
     sql(f"alter table {table} create branch b")
     frame = session.spark.table(table + place).cache()
     assert frame.count() == 3
-    for statement, left in STATEMENTS:
+    for statement, remaining_rows in STATEMENTS:
         sql(statement.format(t=table + place))
         rows = session.spark.table(table + place).collect()
-        assert sorted(map(tuple, rows)) == left
+        assert sorted(map(tuple, rows)) == remaining_rows
     assert session.spark.table(table if place else f"{table}.branch_b").count() == 3
     frame.unpersist()

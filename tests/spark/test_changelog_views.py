@@ -25,7 +25,7 @@ from tests.support.native_lake import plan_of, sqlite_lake
 
 ONCE = pytest.mark.once("4.1 is asked with the other of each version, and of each mode")
 CASES = 60
-SAID = "_change_type string, _change_ordinal int, _commit_snapshot_id bigint"
+CHANGE_COLUMNS = "_change_type string, _change_ordinal int, _commit_snapshot_id bigint"
 
 
 @pytest.fixture(scope="module")
@@ -69,15 +69,18 @@ def a_history(case: int, *, unique: bool) -> tuple[list[Any], list[Counter[Any]]
 def of_cases(spark: SparkSession, *, unique: bool) -> tuple[DataFrame, list[list[Counter[Any]]]]:
     created = [a_history(case, unique=unique) for case in range(CASES)]
     rows = [row for changes, _ in created for row in changes]
-    frame = spark.createDataFrame(rows, f"case int, id int, v string, {SAID}").repartition(3)
+    frame = spark.createDataFrame(
+        rows, f"case int, id int, v string, {CHANGE_COLUMNS}"
+    ).repartition(3)
     return frame, [moments for _, moments in created]
 
 
-def changed(rows: list[Any], *types: str, **said: int) -> Counter[Any]:
+def changed(rows: list[Any], *types: str, **metadata_columns: int) -> Counter[Any]:
     return Counter(
         tuple(r[:3])
         for r in rows
-        if r["_change_type"] in types and all(r[f"_{n}"] == value for n, value in said.items())
+        if r["_change_type"] in types
+        and all(r[f"_{n}"] == value for n, value in metadata_columns.items())
     )
 
 
@@ -124,7 +127,7 @@ def test_net_changes_of_a_part_are_the_difference(spark: SparkSession) -> None:
 def test_net_changes_say_when(spark: SparkSession) -> None:
     rows = [(1, "INSERT", n, n) for n in (0, 1, 3)] + [(1, "DELETE", 2, 2), (2, "DELETE", 1, 1)]
     rows += [(3, "INSERT", 0, 0), (3, "DELETE", 1, 1), (3, "INSERT", 1, 1)]
-    actual = net_changes(spark.createDataFrame(rows, f"id int, {SAID}")).collect()
+    actual = net_changes(spark.createDataFrame(rows, f"id int, {CHANGE_COLUMNS}")).collect()
     assert sorted(tuple(r)[:3] for r in actual) == [
         (1, "INSERT", 0),
         (1, "INSERT", 3),
@@ -164,11 +167,11 @@ def test_values_are_equal_or_not(spark: SparkSession) -> None:
     frame = spark.sql(" union all ".join(rows))
     actual = without_carry_overs(frame)
     assert actual.schema == frame.schema
-    left = actual.selectExpr("case", "_change_type", "cast(v0 as string) v0").collect()
-    assert sorted((r.case, r["_change_type"]) for r in left) == [
+    remaining_rows = actual.selectExpr("case", "_change_type", "cast(v0 as string) v0").collect()
+    assert sorted((r.case, r["_change_type"]) for r in remaining_rows) == [
         (case, "INSERT") for case in range(len(VALUES))
     ]
-    assert [r.v0 for r in left if r.case == 0] == ["-0.0"]
+    assert [r.v0 for r in remaining_rows if r.case == 0] == ["-0.0"]
 
 
 def test_maps_have_no_order(spark: SparkSession) -> None:

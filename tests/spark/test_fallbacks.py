@@ -153,5 +153,5 @@ def test_the_doctor_says_what_serves() -> None:
     assert list(options) == [feature.name for feature in FEATURES]
     release = tuple(int(n) for n in pyspark.__version__.split(".")[:2])
     lacks = [] if release >= (4, 2) else [ORC_ZONES.name]
-    assert [name for name, what in options.items() if what != "native"] == lacks
+    assert [name for name, status in options.items() if status != "native"] == lacks
     assert done.returncode == (1 if lacks else 0)

@@ -89,7 +89,7 @@ def test_a_statement_whose_commit_is_stopped(
     session: IcebergSession, faults: FaultPoint, name: str, tmp_path: Path
 ) -> None:
     statement, mode, new = STATEMENTS[name]
-    seen: set[str] = set()
+    outcomes: set[str] = set()
     for number, (call, moment, kind) in enumerate(POINTS):
         table = f"stopped.db.{name.replace('-', '_')}_{number}"
         result = f"{table}_new" if name == "create" else table
@@ -114,9 +114,9 @@ def test_a_statement_whose_commit_is_stopped(
         assert actual in (old, new), where
         if error is None:
             assert actual == new, where
-        seen.add("old" if actual == old else "new")
+        outcomes.add("old" if actual == old else "new")
         session.spark.sql(f"insert into {table} values (10, 'j')")
-    assert seen == {"old", "new"}
+    assert outcomes == {"old", "new"}
 
 
 def make(spark: SparkSession, table: str, mode: str) -> None:

@@ -74,8 +74,8 @@ def test_a_name_is_one_of_the_session(spark: SparkSession, lake: IcebergSession)
         writer(spark, 3).mode("append").save("db.`odd name`")
     finally:
         spark.sql("use spark_catalog.default")
-    named = spark.read.format("iceberg-py").option("catalog", "lake")
-    assert named.load("db.`odd name`").count() == 6
+    reader = spark.read.format("iceberg-py").option("catalog", "lake")
+    assert reader.load("db.`odd name`").count() == 6
     pruned = spark.read.format("iceberg-py").schema("id long").load("lake.db.`odd name`")
     assert pruned.columns == ["id"]
     assert pruned.count() == 6

@@ -83,9 +83,9 @@ def test_what_was_appended_is_read_with_the_columns_of_the_table(
 @BOTH
 def test_what_metadata_tell_is_of_the_range(session: IcebergSession, table: str) -> None:
     frame = between(session, table, 0, 1)
-    known = frame.selectExpr("count(*)", "min(id)", "max(id)")
-    assert known.collect() == [(2, 11, 12)]
-    assert "LocalTableScan" in plan_of(known)
+    aggregates = frame.selectExpr("count(*)", "min(id)", "max(id)")
+    assert aggregates.collect() == [(2, 11, 12)]
+    assert "LocalTableScan" in plan_of(aggregates)
     by_group = between(session, table, 0).groupBy("g").count()
     assert sorted(map(tuple, by_group.collect())) == [(1, 2), (2, 1)]
     assert ids(frame.where("id > 11")) == [12]
@@ -298,9 +298,9 @@ def test_changes_of_rows_take_no_part_of_a_table(
     ):
         with pytest.raises(PySparkException) as e:
             session.spark.sql(change)
-        said = str(e.value).splitlines()[0]
-        assert f"the option {name} chooses what is read of {PLAIN}" in said
-        assert said.endswith(instead)
+        message = str(e.value).splitlines()[0]
+        assert f"the option {name} chooses what is read of {PLAIN}" in message
+        assert message.endswith(instead)
     assert session.table(PLAIN).metadata.refs == before
 
 
@@ -323,8 +323,8 @@ def test_changes_of_rows_refuse_options_that_are_not_of_reads(session: IcebergSe
         ):
             with pytest.raises(PySparkException) as e:
                 session.spark.sql(change)
-            said = str(e.value).splitlines()[0].lower()
-            assert f"the option {name} of {PLAIN} has no effect".lower() in said
+            message = str(e.value).splitlines()[0].lower()
+            assert f"the option {name} of {PLAIN} has no effect".lower() in message
     assert session.table(PLAIN).metadata.refs == before
 
 

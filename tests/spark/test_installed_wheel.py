@@ -89,11 +89,11 @@ def test_it_has_every_file_of_the_packages_and_nothing_else(files: set[str]) -> 
 
 def test_it_has_the_extras_that_pages_name(metadata: Message) -> None:
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    named = {
+    documented_extras = {
         e for extras in re.findall(r"iceberg-pyspark\[([\w,]+)\]", text) for e in extras.split(",")
     }
-    assert "spark" in named
-    assert named <= set(metadata.get_all("Provides-Extra", []))
+    assert "spark" in documented_extras
+    assert documented_extras <= set(metadata.get_all("Provides-Extra", []))
 
 
 def test_it_runs_the_quick_start_of_readme_outside_of_the_checkout(

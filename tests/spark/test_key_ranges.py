@@ -101,9 +101,9 @@ def test_one_partition_of_fifty_is_read(
     table = make(session, name, mode)
     session.spark.sql(STATEMENTS[name].format(t=table))
     assert partitions_read(read) == {17}
-    left = sorted(map(tuple, session.spark.table(table).collect()))
-    assert left == changed_plainly(session, f"{name}_{mode[0]}", STATEMENTS[name])
-    assert left != sorted(map(tuple, session.spark.sql(ROWS).collect()))
+    table_rows = sorted(map(tuple, session.spark.table(table).collect()))
+    assert table_rows == changed_plainly(session, f"{name}_{mode[0]}", STATEMENTS[name])
+    assert table_rows != sorted(map(tuple, session.spark.sql(ROWS).collect()))
 
 
 @pytest.mark.parametrize("name", EVERY_FILE)
@@ -114,8 +114,8 @@ def test_what_selects_by_no_key_reads_every_file(
     session.spark.sql(EVERY_FILE[name].format(t=table))
     assert len(partitions_read(read)) == 50
     if name != "limited":
-        left = sorted(map(tuple, session.spark.table(table).collect()))
-        assert left == changed_plainly(session, name, EVERY_FILE[name])
+        table_rows = sorted(map(tuple, session.spark.table(table).collect()))
+        assert table_rows == changed_plainly(session, name, EVERY_FILE[name])
 
 
 def test_a_source_without_rows_reads_no_file(

@@ -30,7 +30,7 @@ def session(
 
 def make(session: IcebergSession, mode: str) -> None:
     """Create snapshots: append twice, update, delete, append; `mode` may be a file format."""
-    table, sql = named(mode), session.spark.sql
+    table, sql = table_name(mode), session.spark.sql
     kind = mode if mode in MODES else "copy-on-write"
     modes = ", ".join(f"'write.{op}.mode'='{kind}'" for op in ("delete", "update", "merge"))
     if mode in FORMATS:
@@ -48,7 +48,7 @@ def make(session: IcebergSession, mode: str) -> None:
     sql(f"insert into {table} values (30, 1, null, 7)")
 
 
-def named(mode: str) -> str:
+def table_name(mode: str) -> str:
     return f"changing.db.{short(mode)}"
 
 
@@ -57,7 +57,7 @@ def short(mode: str) -> str:
 
 
 def portably(session: IcebergSession, mode: str) -> DataFrame:
-    location = session.table(named(mode)).location
+    location = session.table(table_name(mode)).location
     return session.spark.read.format("iceberg-py").load(f"{location}#changes")
 
 
@@ -90,7 +90,7 @@ def test_rows_as_the_portable_reader_has_them(
 ) -> None:
     columns = ["_commit_snapshot_id", "g", "_change_type"]
     for condition in conditions:
-        ours = session.spark.table(f"{named(mode)}.changes").where(condition)
+        ours = session.spark.table(f"{table_name(mode)}.changes").where(condition)
         rows = session.spark.table(f"portable_{short(mode)}").where(condition).collect()
         assert spark_rows(ours.collect()) == spark_rows(rows), condition
         assert ours.count() == len(rows)
@@ -100,13 +100,13 @@ def test_rows_as_the_portable_reader_has_them(
 
 @BOTH
 def test_spark_reads_whole_files(session: IcebergSession, mode: str) -> None:
-    appended = session.spark.table(f"{named(mode)}.changes").where("_change_ordinal < 2")
+    appended = session.spark.table(f"{table_name(mode)}.changes").where("_change_ordinal < 2")
     assert "MapInArrow" not in plan_of(appended)
     assert "IcebergPyParquetScan" in plan_of(appended)
     groups = appended.groupBy("_change_ordinal", "_change_type").count()
     assert sorted(map(tuple, groups.collect())) == [(0, "INSERT", 10), (1, "INSERT", 10)]
     if mode == "copy-on-write":
-        whole = session.spark.table(f"{named(mode)}.changes")
+        whole = session.spark.table(f"{table_name(mode)}.changes")
         assert "MapInArrow" not in plan_of(whole)
 
 
@@ -120,7 +120,7 @@ def test_hidden_columns_say_which_row(session: IcebergSession, mode: str) -> Non
         "_partition.g",
         "_last_updated_sequence_number",
     ]
-    changes = session.spark.table(f"{named(mode)}.changes")
+    changes = session.spark.table(f"{table_name(mode)}.changes")
     rows = changes.where("id = 12").select("_change_ordinal", "_change_type", *hidden).collect()
     updated = [r for r in rows if r["_change_ordinal"] == 2]
     assert sorted(r["_change_type"] for r in updated) == ["DELETE", "INSERT"]
@@ -135,7 +135,7 @@ def test_hidden_columns_say_which_row(session: IcebergSession, mode: str) -> Non
 def test_files_that_cannot_matter_are_not_read(
     session: IcebergSession, mode: str, tmp_path: Path
 ) -> None:
-    table = named(mode)
+    table = table_name(mode)
     ids = [s.snapshot_id for s in session.table(table).snapshots]
     changes = session.spark.table(f"{table}.changes")
     files = {r["_file"] for r in changes.where("_change_ordinal = 0").select("_file").collect()}

@@ -125,7 +125,7 @@ JOINED_BY_GROUPS = {
     "spark.sql.iceberg.planning.preserve-data-grouping": "true",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
-ASKED: dict[str, tuple[Mapping[str, list[Any]], int, Mapping[str, str]]] = {
+CASES: dict[str, tuple[Mapping[str, list[Any]], int, Mapping[str, str]]] = {
     "driver": (DELETES, 2**20, {}),
     "executors": (DELETES, -1, {}),
     "executors, row by row": (DELETES, -1, {"spark.sql.codegen.wholeStage": "false"}),
@@ -192,7 +192,7 @@ def make_tables(catalog: TableCatalog) -> None:
 
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return the application's results by the keys of `ASKED`."""
+    """Return the application's results by the keys of `CASES`."""
     folder = tmp_path_factory.mktemp("executors")
     make_tables(open_catalog(folder))
     script = folder / "application.py"
@@ -200,7 +200,7 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     printed = run_driver(
         folder,
         script,
-        json.dumps(ASKED),
+        json.dumps(CASES),
         "select id from lake.db.decoded",
         master=MASTER,
         conf=settings_of(folder),

@@ -73,14 +73,16 @@ def is_native(spark: SparkSession, path: str) -> bool:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_first_thing_of_a_session_may_be_anything(lake: IcebergSession, way: str) -> None:
-    def made() -> SparkSession:
+    def create_session() -> SparkSession:
         return configured(WAYS[way](lake.spark), lake.spark)
 
     path = lake.table("made.db.t").location
-    assert is_native(made(), path)
-    assert made().sql("select count(*) from made.db.t").collect() == [(10,)]
-    made().sql(f"alter table made.db.t create branch of_{way.replace(' ', '_')}_{time.time_ns()}")
-    first = made()
+    assert is_native(create_session(), path)
+    assert create_session().sql("select count(*) from made.db.t").collect() == [(10,)]
+    create_session().sql(
+        f"alter table made.db.t create branch of_{way.replace(' ', '_')}_{time.time_ns()}"
+    )
+    first = create_session()
     assert first.sql("select 1").collect() == [(1,)]
     assert rules(first) == 1
     assert "newSession" not in vars(first)
@@ -194,8 +196,8 @@ def test_threads_that_install_at_once(lake: IcebergSession) -> None:
 
 @PY4J
 def test_sessions_that_are_dropped_are_not_kept(lake: IcebergSession) -> None:
-    held = session_module._sessions
-    before = most = len(held)
+    sessions = session_module._sessions
+    before = most = len(sessions)
     for number in range(120):
         new_session = configured(lake.spark.newSession(), lake.spark)
         install(new_session)
@@ -204,7 +206,7 @@ def test_sessions_that_are_dropped_are_not_kept(lake: IcebergSession) -> None:
         del new_session
         if number % 10 == 0:
             collect(lake.spark)
-        most = max(most, len(held))
+        most = max(most, len(sessions))
     assert most < before + 80
     assert lake.spark.table("made.db.t").count() == 10
 

@@ -34,7 +34,7 @@ def row(i: int) -> dict[str, Any]:
     }
 
 
-def made(path: Path, written: str, partitioned_by: list[str]) -> Path:
+def make_table(path: Path, written: str, partitioned_by: list[str]) -> Path:
     """Create a table with two or more data files, and add a column afterwards."""
     table = create_path_table(
         path,
@@ -53,7 +53,7 @@ def made(path: Path, written: str, partitioned_by: list[str]) -> Path:
 def test_both_ways_of_reading_orc_have_the_rows_of_parquet(
     read: Read, tmp_path: Path, partitioned_by: list[str]
 ) -> None:
-    orc, parquet = (made(tmp_path / f, f, partitioned_by) for f in ("orc", "parquet"))
+    orc, parquet = (make_table(tmp_path / f, f, partitioned_by) for f in ("orc", "parquet"))
     requests: dict[str, str]
     for requests in ({}, {"columns": "later,place,id", "filter": "id > 6"}, {"columns": "day,i"}):
         assert read(orc, requests).rows == read_by_steps(parquet, requests).rows

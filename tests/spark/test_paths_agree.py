@@ -91,7 +91,7 @@ class Query:
             reader = reader.option("snapshot-id", self.moment.snapshot_id)
         return reader.load(self.table.location)
 
-    def chosen(self, frame: DataFrame) -> DataFrame:
+    def select_columns(self, frame: DataFrame) -> DataFrame:
         """Select the columns under generated names, since two columns may have the same name."""
         return frame.select(*[sql.expr(c.text).alias(f"c{i}") for i, c in enumerate(self.columns)])
 
@@ -117,18 +117,18 @@ def test_native_rows_are_portable_rows_are_the_naive_ones(
     struct = moment.schema.as_struct
     every_column = st.sampled_from(list(columns_of(struct)))
     columns = data.draw(st.lists(every_column, min_size=1, max_size=4, unique=True))
-    wanted = data.draw(st.lists(conditions(struct), min_size=2, max_size=3))
+    predicates = data.draw(st.lists(conditions(struct), min_size=2, max_size=3))
     query = Query(history.table, moment, columns)
-    note(f"{moment.snapshot_id}: {[c.text for c in columns]}, {wanted}")
-    frames = [query.in_catalog(spark).where(c.text) for c in wanted]
-    cases = list(wanted)
-    first = wanted[0] if wanted[0].is_filter else None
+    note(f"{moment.snapshot_id}: {[c.text for c in columns]}, {predicates}")
+    frames = [query.in_catalog(spark).where(c.text) for c in predicates]
+    cases = list(predicates)
+    first = predicates[0] if predicates[0].is_filter else None
     for native in (True, False):
-        frames.append(query.as_source(spark, first, native=native).where(wanted[1].text))
-        cases.append(wanted[1] if first is None else both(first, wanted[1]))
-    actual = collected([query.chosen(frame) for frame in frames])
+        frames.append(query.as_source(spark, first, native=native).where(predicates[1].text))
+        cases.append(predicates[1] if first is None else both(first, predicates[1]))
+    actual = collected([query.select_columns(frame) for frame in frames])
     for rows, condition in zip(actual, cases, strict=True):
         assert rows == query.expected(condition), condition
-    for condition in wanted:
+    for condition in predicates:
         if condition.is_filter:
             assert query.without_spark(condition) == query.expected(condition), condition

@@ -383,7 +383,7 @@ def test_damaged_files_are_named_or_read_as_they_were(
     data = whole.read_bytes()
     by_path = {path: BitMap64(p for q, p in deletes if q == path) for path in PATHS}
     messages: list[str] = []
-    named = 0
+    path_mentions = 0
     for i in range(150 if os.environ.get("ICEBERG_MORE") else 60):
         damaged = bytearray(data)
         if i % 3:
@@ -397,11 +397,11 @@ def test_damaged_files_are_named_or_read_as_they_were(
             actual = [task.applyAsLong(0, p) for p in by_path[PATHS[0]][:20]]
         except PySparkException as e:
             messages.append(str(e))
-            named += str(file) in str(e)
+            path_mentions += str(file) in str(e)
         else:
             assert actual == [1] * 20, i
-    assert named == len(messages), messages
-    assert named > 40
+    assert path_mentions == len(messages), messages
+    assert path_mentions > 40
 
 
 def test_files_with_deleted_keys_too(session: IcebergSession) -> None:

@@ -115,7 +115,7 @@ def test_row_lineage_is_null_before_version_3(read: Read, tmp_path: Path, versio
 
 
 @pytest.mark.parametrize(
-    ("wanted", "first"),
+    ("schema", "first"),
     [
         (columns(("place", columns(("y", STRING), ("x", INT))), ("id", LONG)), ((None, 10), 1)),
         (columns(("m", MapType(STRING, INT)), ("tags", ArrayType(STRING))), ((("k", 1),), ("t",))),
@@ -124,10 +124,10 @@ def test_row_lineage_is_null_before_version_3(read: Read, tmp_path: Path, versio
     ],
 )
 def test_a_schema_chooses_columns_order_and_nested_fields(
-    read: Read, events: Path, wanted: StructType, first: tuple[Any, ...]
+    read: Read, events: Path, schema: StructType, first: tuple[Any, ...]
 ) -> None:
-    actual = read(events, schema=wanted)
-    assert actual.schema.names == wanted.names
+    actual = read(events, schema=schema)
+    assert actual.schema.names == schema.names
     assert first in actual.rows
     assert len(actual.rows) == 3
 

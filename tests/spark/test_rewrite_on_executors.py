@@ -73,15 +73,15 @@ def test_rows_and_files_are_those_of_the_driver(
 ) -> None:
     actual = []
     number = ORDERS.index(order)
-    for who in ("true", "false"):
-        table = make(spark, folder, f"same_{number}_{who}")
+    for use_executors in ("true", "false"):
+        table = make(spark, folder, f"same_{number}_{use_executors}")
         before = rows(spark, table)
         assert len(before) == 7200
         sort_order = f"sort_order => '{order}', " if order else ""
         [done] = spark.sql(
             f"CALL executors.system.rewrite_data_files(table => '{table}', {sort_order}"
             "options => map('rewrite-all', 'true', 'target-file-size-bytes', '20000', "
-            f"'use-executors', '{who}'))"
+            f"'use-executors', '{use_executors}'))"
         ).collect()
         assert rows(spark, table) == before
         assert done.rewritten_data_files_count == 8

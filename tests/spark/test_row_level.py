@@ -60,10 +60,10 @@ def table(session: IcebergSession, request: pytest.FixtureRequest) -> Callable[.
             **{f"write.{op}.mode": mode for op in ("delete", "update", "merge")},
             **{k.replace("_", "."): v for k, v in properties.items()},
         }
-        said = ", ".join(f"'{k}'='{v}'" for k, v in options.items())
+        properties_sql = ", ".join(f"'{k}'='{v}'" for k, v in options.items())
         session.spark.sql(
             f"create table {name} (id bigint, g int, s string) partitioned by (g) "
-            f"tblproperties ({said})"
+            f"tblproperties ({properties_sql})"
         )
         created = session.table(name)
         created.append(rows(*IDS))
@@ -143,8 +143,10 @@ def test_the_three_operations_from_python(
     assert t.update({"s": "'x'"}, "s = 'nobody'").snapshot_id == before
     if version == 3:
         # Updated and copied rows keep their row ids (specification, "Row Lineage").
-        seen = session.spark.table(t.name).select("id", "_row_id", "_last_updated_sequence_number")
-        lineage = {r[0]: (r[1], r[2]) for r in seen.collect()}
+        lineage_frame = session.spark.table(t.name).select(
+            "id", "_row_id", "_last_updated_sequence_number"
+        )
+        lineage = {r[0]: (r[1], r[2]) for r in lineage_frame.collect()}
         first = {i: (i // 2 + 5 * (i % 2)) for i in IDS}
         assert {i: lineage[i][0] for i in expected if i != 20} == {
             i: first[i] for i in expected if i != 20
@@ -266,11 +268,11 @@ def test_a_merge_reads_what_its_source_can_meet(
     assert contents(t) == {**{i: str(i) for i in IDS}, 100: "100", 101: "new", 102: "new"}
 
 
-@pytest.mark.parametrize(("partitioned", "asked"), [("bucket(2, id)", 0), ("g", 1)])
+@pytest.mark.parametrize(("partitioned", "question_count"), [("bucket(2, id)", 0), ("g", 1)])
 def test_a_source_is_asked_for_few_values_where_files_differ_by_them(
-    session: IcebergSession, monkeypatch: pytest.MonkeyPatch, partitioned: str, asked: int
+    session: IcebergSession, monkeypatch: pytest.MonkeyPatch, partitioned: str, question_count: int
 ) -> None:
-    spark, name = session.spark, f"rows.db.alike_{asked}"
+    spark, name = session.spark, f"rows.db.alike_{question_count}"
     rows_of = "select id, cast(id % 5 as int) g, cast(id as string) s from range(200)"
     spark.sql(
         f"create table {name} using iceberg partitioned by ({partitioned}) tblproperties "
@@ -287,7 +289,7 @@ def test_a_source_is_asked_for_few_values_where_files_differ_by_them(
     source = "(select id, cast(id % 5 as int) g from range(1, 190))"
     merge = f"merge into {name} t using {source} u on t.id = u.id and t.g = u.g"
     spark.sql(f"{merge} when matched then update set s = 'new'")
-    assert len(questions) == asked
+    assert len(questions) == question_count
     expected = {i: "new" if 1 <= i < 190 else str(i) for i in range(200)}
     assert {r.id: r.s for r in spark.table(name).collect()} == expected
 
@@ -323,9 +325,9 @@ def test_a_small_source_is_looked_up_before_an_outer_join(
     # No lookup if the source is nondeterministic, nor if most rows match.
     assert ["LeftSemi" in p for p in plans] == [True, False, False]
     expected = {i: str(i) for i in (0, 100, *range(103, 160))} | dict.fromkeys(range(1, 51), "f")
-    wanted: dict[int | None, str] = {101: "e", 102: "b", 201: "d", None: "c"}
-    wanted.update(expected.items())
-    assert contents(t) == wanted
+    expected_rows: dict[int | None, str] = {101: "e", 102: "b", 201: "d", None: "c"}
+    expected_rows.update(expected.items())
+    assert contents(t) == expected_rows
 
 
 @pytest.mark.release("Spark plans the statements")

@@ -45,7 +45,7 @@ def catalogs(folder: Path, s3: S3Server, bucket: str) -> Iterator[dict[str, str]
     yield {"type": "sql", "uri": uri, "warehouse": warehouse, **s3.properties()}
 
 
-def found(spark: SparkSession, query: str) -> list[tuple[object, ...]]:
+def rows_of(spark: SparkSession, query: str) -> list[tuple[object, ...]]:
     return sorted(tuple(row) for row in spark.sql(query).collect())
 
 
@@ -85,9 +85,11 @@ def test_sql_on_a_catalog_whose_warehouse_is_a_bucket(
             spark.sql("DELETE FROM bucket.db.t WHERE id = 3")
         expected = [(i, f"v{i}") for i in range(8) if i != 3]
         expected += [(8, "changed"), (9, "changed"), (10, "new"), (11, "new")]
-        assert found(spark, "SELECT id, v FROM bucket.db.t") == expected
-        assert found(spark, "SELECT count(*) FROM bucket.db.t WHERE day >= '2026-02-01'") == [(6,)]
-        files = found(spark, "SELECT DISTINCT _file FROM bucket.db.t")
+        assert rows_of(spark, "SELECT id, v FROM bucket.db.t") == expected
+        assert rows_of(spark, "SELECT count(*) FROM bucket.db.t WHERE day >= '2026-02-01'") == [
+            (6,)
+        ]
+        files = rows_of(spark, "SELECT DISTINCT _file FROM bucket.db.t")
         assert all(
             str(file).startswith(f"{properties['warehouse']}/db/t/data/") for (file,) in files
         )

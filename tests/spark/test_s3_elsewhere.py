@@ -129,10 +129,10 @@ def test_executors_read_and_write_natively_and_by_python(
     for path in paths:
         with table.io.open_input(path) as file:
             assert pq.read_metadata(file).created_by.startswith("parquet-mr")
-    known = {t.file_path for t in table.scan().plan_files()}
+    current_paths = {t.file_path for t in table.scan().plan_files()}
     deletes = {d.file_path for t in table.scan().plan_files() for d in t.deletes}
     # The failed attempt left no file.
-    assert written == paths | known | deletes
+    assert written == paths | current_paths | deletes
 
 
 @pytest.mark.cluster

@@ -389,7 +389,7 @@ def read_schema(plan: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("condition", "left"),
+    ("condition", "residual"),
     [
         ("t >= '2024-01-02' and t < '2024-01-04'", ""),
         ("t >= '2024-01-02' and t < '2024-01-03 12:00:00'", "t"),
@@ -405,7 +405,7 @@ def read_schema(plan: str) -> str:
     ],
 )
 def test_conditions_that_no_row_can_fail_are_not_evaluated(
-    session: IcebergSession, condition: str, left: str
+    session: IcebergSession, condition: str, residual: str
 ) -> None:
     spark = session.spark
     rows = (
@@ -420,9 +420,9 @@ def test_conditions_that_no_row_can_fail_are_not_evaluated(
     assert spark_rows(ours.collect()) == spark_rows(spark.sql(query.format("hours")).collect())
     plan = plan_of(ours)
     actual = re.findall(r"\) Filter (.*)", plan)
-    if left:
+    if residual:
         assert len(actual) == 1
-        assert left in actual[0]
+        assert residual in actual[0]
     else:
         assert not actual
         assert read_schema(plan) == "id:bigint"

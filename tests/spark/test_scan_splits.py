@@ -71,8 +71,8 @@ def settings(session: IcebergSession) -> Iterator[ExitStack]:
         yield taken_back
 
 
-def say(session: IcebergSession, settings: ExitStack, said: Mapping[str, object]) -> None:
-    texts = {key: str(value) for key, value in said.items()}
+def say(session: IcebergSession, settings: ExitStack, configuration: Mapping[str, object]) -> None:
+    texts = {key: str(value) for key, value in configuration.items()}
     settings.enter_context(configured(session.spark, texts))
 
 

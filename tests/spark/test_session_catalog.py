@@ -166,8 +166,8 @@ def test_a_namespace_may_be_in_one_or_in_both(
     assert ours.list_tables(db) == [f"{db}.ice"]
     elsewhere = f"{db}_elsewhere"
     ours.create_table(f"{elsewhere}.t", "id INT")
-    named = {row[0] for row in session.sql("SHOW NAMESPACES").collect()}
-    assert {db, elsewhere, "default"} <= named
+    namespaces = {row[0] for row in session.sql("SHOW NAMESPACES").collect()}
+    assert {db, elsewhere, "default"} <= namespaces
     assert session.table(f"{elsewhere}.t").count() == 0
     with pytest.raises(AnalysisException, match="ALREADY_EXISTS"):
         session.sql(f"CREATE NAMESPACE {elsewhere}")

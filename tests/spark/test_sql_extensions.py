@@ -32,7 +32,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield session
 
 
-def made(spark: SparkSession, lake: IcebergSession, name: str) -> SparkTable:
+def create_table(spark: SparkSession, lake: IcebergSession, name: str) -> SparkTable:
     spark.sql(f"create table lake.db.{name} (id int not null, ts timestamp, s string)")
     spark.sql(f"insert into lake.db.{name} values (1, timestamp '2020-01-02 03:04:05', 'a')")
     return lake.table(f"lake.db.{name}")
@@ -49,7 +49,7 @@ def configure(other: SparkSession, spark: SparkSession) -> None:
 
 
 def test_every_statement(spark: SparkSession, lake: IcebergSession) -> None:
-    table = made(spark, lake, "every")
+    table = create_table(spark, lake, "every")
     first = table.current_snapshot
     assert first is not None
     for statement in (
@@ -90,7 +90,7 @@ def test_every_statement(spark: SparkSession, lake: IcebergSession) -> None:
 def test_a_location_takes_the_files_to_come(
     spark: SparkSession, lake: IcebergSession, tmp_path: Path
 ) -> None:
-    table = made(spark, lake, "moved")
+    table = create_table(spark, lake, "moved")
     before = Path(table.location.removeprefix("file:"))
     spark.sql(f"alter table lake.db.moved set location '{tmp_path / 'new'}'")
     spark.sql("insert into lake.db.moved values (2, null, 'b')")
@@ -109,7 +109,7 @@ def test_a_location_takes_the_files_to_come(
 
 
 def test_errors_are_those_that_spark_gives(spark: SparkSession, lake: IcebergSession) -> None:
-    made(spark, lake, "refused")
+    create_table(spark, lake, "refused")
     with pytest.raises(ParseException) as e:
         spark.sql("alter table lake.db.refused\n  create tag t retain 5 weeks")
     assert "near 'weeks': expected DAYS, HOURS or MINUTES" in str(e.value)
@@ -134,7 +134,7 @@ def test_errors_are_those_that_spark_gives(spark: SparkSession, lake: IcebergSes
 def test_statements_with_variables_and_parameters_are_parsed(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
-    table = made(spark, lake, "substituted")
+    table = create_table(spark, lake, "substituted")
     spark.conf.set("my.branch", "of_a_variable")
     spark.sql("alter table lake.db.substituted create branch ${my.branch}")
     assert "of_a_variable" in table.refresh().refs
@@ -143,7 +143,7 @@ def test_statements_with_variables_and_parameters_are_parsed(
 
 
 def test_sessions_that_spark_makes_parse_too(spark: SparkSession, lake: IcebergSession) -> None:
-    table = made(spark, lake, "elsewhere")
+    table = create_table(spark, lake, "elsewhere")
     other = spark.newSession()
     configure(other, spark)
     other.sql("use lake.db")
@@ -156,7 +156,7 @@ def test_sessions_that_spark_makes_parse_too(spark: SparkSession, lake: IcebergS
 def test_a_session_without_iceberg_has_its_own_parser(
     spark: SparkSession, lake: IcebergSession
 ) -> None:
-    made(spark, lake, "without")
+    create_table(spark, lake, "without")
     other = spark.newSession()
     configure(other, spark)
     installed = install(other)
@@ -173,7 +173,7 @@ def test_a_session_without_iceberg_has_its_own_parser(
 def test_where_spark_keeps_its_parser_the_session_takes_the_statements(
     spark: SparkSession, lake: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = made(spark, lake, "taken")
+    table = create_table(spark, lake, "taken")
     has = Bridge.has
 
     def lacks_extensions(bridge: Any, feature: features.Feature) -> bool:

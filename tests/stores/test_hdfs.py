@@ -78,8 +78,8 @@ def test_a_table_without_spark(folder: str) -> None:
     table.append(rows)
     table.delete("id > 0")
     table.append(rows)
-    found = catalog.load_table("db.t").scan(filter="id > 1").to_arrow()
-    assert found.sort_by("id").to_pylist() == [{"id": 2, "v": "b"}, {"id": 3, "v": None}]
+    matches = catalog.load_table("db.t").scan(filter="id > 1").to_arrow()
+    assert matches.sort_by("id").to_pylist() == [{"id": 2, "v": "b"}, {"id": 3, "v": None}]
     assert table_problems(table) == []
 
 

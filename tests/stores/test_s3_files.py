@@ -91,14 +91,14 @@ def test_row_groups_larger_than_what_is_held_are_read_in_slices(
     with store.open_output(location) as stream:
         pq.write_table(rows, stream, row_group_size=300_000)
     with ParquetFileReader(store, location) as reader:
-        held = 0
+        peak_bytes = 0
         batches = []
         for _, batch in reader.batches([0, 2]):
             batches.append(batch)
             groups = reader._stream._groups  # type: ignore[attr-defined]
-            held = max(held, sum(len(d) for g in groups for d in g.fetched.values()))
+            peak_bytes = max(peak_bytes, sum(len(d) for g in groups for d in g.fetched.values()))
     assert pa.Table.from_batches(batches).equals(rows.select(["c0", "c2"]))
-    assert 0 < held < 3 << 20
+    assert 0 < peak_bytes < 3 << 20
 
 
 def test_a_store_that_ignores_the_condition_is_refused_by_name() -> None:

@@ -164,8 +164,8 @@ def _commit_and_die(kind: str, folder: str, step: int, operation: str) -> None:
 
 
 def _stepping(call: Callable[..., Any], pass_step: Callable[[], None]) -> Callable[..., Any]:
-    def stepping(*arguments: Any, **named: Any) -> Any:
+    def stepping(*arguments: Any, **keywords: Any) -> Any:
         pass_step()
-        return call(*arguments, **named)
+        return call(*arguments, **keywords)
 
     return stepping

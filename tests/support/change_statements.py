@@ -248,9 +248,9 @@ def _assigned(draw: Draw, shape: Shape, name: str, source: str | None) -> str:
 
 def merge(draw: Draw, shape: Shape) -> str:
     """Draw a MERGE of rows with existing and new keys, with random clauses."""
-    known = st.integers(0, max(shape.next_key - 1, 0))
+    existing_keys = st.integers(0, max(shape.next_key - 1, 0))
     unique = draw(st.integers(0, 7)) > 0
-    keys = draw(st.lists(known, max_size=8, unique=unique))
+    keys = draw(st.lists(existing_keys, max_size=8, unique=unique))
     keys += _new_keys(draw, shape)[:4] if draw(st.booleans()) else []
     rows = _rows(draw, shape, list(shape.columns), keys)
     on = draw(
@@ -290,8 +290,8 @@ def evolving_merge(draw: Draw, shape: Shape) -> str:
         source.columns[draw(st.sampled_from(narrow))] = "bigint"
     more = shape.name()
     source.columns[more] = draw(st.sampled_from(["int", "string", "double", "date"]))
-    known = st.integers(0, max(shape.next_key - 1, 0))
-    keys = draw(st.lists(known, max_size=5, unique=True)) + _new_keys(draw, shape)[:3]
+    existing_keys = st.integers(0, max(shape.next_key - 1, 0))
+    keys = draw(st.lists(existing_keys, max_size=5, unique=True)) + _new_keys(draw, shape)[:3]
     rows = _rows(draw, source, list(source.columns), keys)
     both = _clauses(
         draw, shape, "when matched", lambda: draw(st.sampled_from(["delete", "update set *"])), "t"

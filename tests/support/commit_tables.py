@@ -125,8 +125,8 @@ class CommitTable:
 
     def manifests(self, snapshot: Snapshot | None = None) -> list[ManifestFile]:
         """Return the manifests of a snapshot, by default the current one."""
-        chosen = snapshot or self.metadata.current_snapshot
-        return [] if chosen is None else read_snapshot_manifests(self.io, chosen)
+        target = snapshot or self.metadata.current_snapshot
+        return [] if target is None else read_snapshot_manifests(self.io, target)
 
     def entries(self, snapshot: Snapshot | None = None) -> list[ManifestEntry]:
         """Return all entries of a snapshot, with inherited sequence numbers."""

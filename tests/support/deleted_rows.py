@@ -21,10 +21,12 @@ from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.table.changes.commit_files import commit_action
 
 
-def delete_positions(table: Table, positions: Mapping[str, Iterable[int]], **said: Any) -> None:
+def delete_positions(
+    table: Table, positions: Mapping[str, Iterable[int]], **overrides: Any
+) -> None:
     """Commit deletion vectors that delete rows of unpartitioned data files by position.
 
-    `said` overrides fields of the delete files' entries, also with wrong values.
+    `overrides` changes fields of the delete files' entries, also with wrong values.
     """
     table.refresh()
     location = f"{table.location}/data/{uuid.uuid4()}.puffin"
@@ -43,18 +45,20 @@ def delete_positions(table: Table, positions: Mapping[str, Iterable[int]], **sai
                     content_offset=blob.content_offset,
                     content_size_in_bytes=blob.content_size_in_bytes,
                 ),
-                **said,
+                **overrides,
             )
             for data_file, blob in blobs.items()
         ),
     )
 
 
-def list_positions(table: Table, rows: pa.Table, layout: Mapping[str, Any], **said: Any) -> Path:
+def list_positions(
+    table: Table, rows: pa.Table, layout: Mapping[str, Any], **overrides: Any
+) -> Path:
     """Commit a position delete file with these rows in an unpartitioned table and return its path.
 
-    `layout` holds options of pyarrow's Parquet writer; `said` overrides fields of the entry, also
-    with wrong values.
+    `layout` holds options of pyarrow's Parquet writer; `overrides` changes fields of the entry,
+    also with wrong values.
     """
     table.refresh()
     location = f"{table.location}/data/{uuid.uuid4()}.parquet"
@@ -66,14 +70,14 @@ def list_positions(table: Table, rows: pa.Table, layout: Mapping[str, Any], **sa
         record_count=rows.num_rows,
         file_size_in_bytes=table.io.size(location),
     )
-    _commit(table, replace(written, **said))
+    _commit(table, replace(written, **overrides))
     return Path(location)
 
 
-def delete_keys(table: Table, column: str, values: Iterable[object], **said: Any) -> None:
+def delete_keys(table: Table, column: str, values: Iterable[object], **overrides: Any) -> None:
     """Commit an equality delete of values of one column of an unpartitioned table.
 
-    `said` overrides fields of the entry, such as its partition.
+    `overrides` changes fields of the entry, such as its partition.
     """
     table.refresh()
     field = table.schema.as_struct.field_named(column)
@@ -90,7 +94,7 @@ def delete_keys(table: Table, column: str, values: Iterable[object], **said: Any
         file_size_in_bytes=table.io.size(location),
         equality_ids=(field.field_id,),
     )
-    _commit(table, replace(written, **said))
+    _commit(table, replace(written, **overrides))
 
 
 def _commit(table: Table, *files: DataFile) -> None:

@@ -16,9 +16,9 @@ from iceberg_pyspark.spark.bridge.lots import (
 
 
 class ExecutorProbe:
-    """The compiled code for one kind of delete; `said` is the broadcast that it reads."""
+    """The compiled code for one kind of delete; `broadcast_values` is what it reads."""
 
-    def __init__(self, spark: SparkSession, lot: str, said: Mapping[str, Any]) -> None:
+    def __init__(self, spark: SparkSession, lot: str, broadcast_values: Mapping[str, Any]) -> None:
         self._lot = lot
         jvm: Any = spark._jvm
         gateway: Any = spark.sparkContext._gateway
@@ -33,7 +33,7 @@ class ExecutorProbe:
         conf = jvm.org.apache.spark.util.SerializableConfiguration(options)
         broadcast = jvm.java.util.HashMap()
         broadcast.put("conf", conf)
-        for name, value in said.items():
+        for name, value in broadcast_values.items():
             broadcast.put(name, self._array(value) if isinstance(value, list) else value)
         self._references = gateway.new_array(jvm.java.lang.Object, 1)
         self._references[0] = context.broadcast(broadcast)

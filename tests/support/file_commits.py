@@ -50,8 +50,10 @@ def commit_overwrite(
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedTable:
     """Overwrite the files that `mode` selects with the data files; see `write_action`."""
-    chosen = options or CommitOptions()
-    action = write_action(table, data_files, mode, branch=chosen.branch, isolation=isolation)
+    commit_options = options or CommitOptions()
+    action = write_action(
+        table, data_files, mode, branch=commit_options.branch, isolation=isolation
+    )
     return commit_action(
-        catalog, table, io, action, chosen, written_files=written_files, clock=clock
+        catalog, table, io, action, commit_options, written_files=written_files, clock=clock
     )

@@ -68,12 +68,12 @@ def taken_over(oracle: Oracle, name: str, file_format: str, partitioned: bool) -
             "add_files": f"add_files('{catalog}.{table}_added', 'spark_catalog.h.{name}')",
         }
         oracle.sql(f"CREATE TABLE java_hadoop.{table}_added ({columns}) USING iceberg {by}")
-        for what, call in calls.items():
+        for procedure, call in calls.items():
             result = oracle.sql(f"CALL {catalog}.system.{call}").collect()
-            results["counts"][f"{what} {side}"] = result[0][0]
+            results["counts"][f"{procedure} {side}"] = result[0][0]
             for reader in ("java_hadoop", "lake"):
-                suffix = "_added" if what == "add_files" else ""
-                results["rows"][f"{what} {side}, {reader}"] = rows(
+                suffix = "_added" if procedure == "add_files" else ""
+                results["rows"][f"{procedure} {side}, {reader}"] = rows(
                     oracle, f"{reader}.{table}{suffix}"
                 )
     [migrated] = oracle.sql(f"CALL spark_catalog.system.migrate('h.{name}')").collect()

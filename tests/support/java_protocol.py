@@ -142,13 +142,13 @@ def _questions() -> str:
 
 def _in_questions() -> set[type[Message]]:
     open_ = [row.question for row in OPERATIONS.values()]
-    seen: set[type[Message]] = set()
+    questions: set[type[Message]] = set()
     while open_:
         message = open_.pop()
-        if message not in seen:
-            seen.add(message)
+        if message not in questions:
+            questions.add(message)
             open_ += [m for hint in _fields(message).values() for m in _messages_in(hint)]
-    return seen
+    return questions
 
 
 def _asks(row: BridgeOperation[Any, Any]) -> str:

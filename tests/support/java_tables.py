@@ -48,8 +48,8 @@ class JavaTables:
         columns: Sequence[str] | None = None,
     ) -> list[str]:
         """Return the matching rows in the form of `show_rows`, sorted."""
-        chosen = None if columns is None else list(columns)
-        return sorted(_split(self.helper.rows(self._table(name), filter_json, ref, chosen)))
+        column_names = None if columns is None else list(columns)
+        return sorted(_split(self.helper.rows(self._table(name), filter_json, ref, column_names)))
 
     def planned_files(self, name: str, filter_json: str) -> list[str]:
         """Return the locations of the data files that Java would read for a filter, sorted."""

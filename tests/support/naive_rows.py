@@ -31,21 +31,21 @@ from tests.support.rows import sorted_pairs
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
-def named(struct: StructType, stored: Mapping[int, Any]) -> dict[str, Any]:
+def row_by_name(struct: StructType, stored: Mapping[int, Any]) -> dict[str, Any]:
     """Return a stored row or struct, keyed by field id, as a dict by name, as Arrow takes it."""
-    return {f.name: _named(f.type, stored[f.field_id]) for f in struct.fields}
+    return {f.name: _value_by_name(f.type, stored[f.field_id]) for f in struct.fields}
 
 
-def _named(type_: Type, value: Any) -> Any:
+def _value_by_name(type_: Type, value: Any) -> Any:
     match type_:
         case _ if value is None:
             return None
         case StructType():
-            return named(type_, value)
+            return row_by_name(type_, value)
         case ListType():
-            return [_named(type_.element_type, v) for v in value]
+            return [_value_by_name(type_.element_type, v) for v in value]
         case MapType():
-            return [(k, _named(type_.value_type, v)) for k, v in value]
+            return [(k, _value_by_name(type_.value_type, v)) for k, v in value]
     return value
 
 

@@ -18,14 +18,14 @@ class KnownColumn:
     greatest: str | None
 
 
-def _said(option: Any) -> str | None:
+def _option_text(option: Any) -> str | None:
     # Take the JVM's text: py4j converts some values to Python types.
     return str(option.toString())[len("Some(") : -1] if option.isDefined() else None
 
 
 def known_rows(frame: DataFrame) -> int | None:
     """Return the optimizer's row count of the only table in a frame, or None if unknown."""
-    text = _said(_leaf(frame).stats().rowCount())
+    text = _option_text(_leaf(frame).stats().rowCount())
     return None if text is None else int(text)
 
 
@@ -36,15 +36,15 @@ def known_columns(frame: DataFrame) -> dict[str, KnownColumn]:
     output = leaf.output().iterator()
     while output.hasNext():
         attribute = output.next()
-        known = leaf.stats().attributeStats().get(attribute)
-        if known.isDefined():
-            column = known.get()
-            distinct, nulls = _said(column.distinctCount()), _said(column.nullCount())
+        statistics = leaf.stats().attributeStats().get(attribute)
+        if statistics.isDefined():
+            column = statistics.get()
+            distinct, nulls = _option_text(column.distinctCount()), _option_text(column.nullCount())
             result[attribute.name()] = KnownColumn(
                 distinct=None if distinct is None else int(distinct),
                 nulls=None if nulls is None else int(nulls),
-                least=_said(column.min()),
-                greatest=_said(column.max()),
+                least=_option_text(column.min()),
+                greatest=_option_text(column.max()),
             )
     return result
 

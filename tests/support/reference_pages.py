@@ -67,12 +67,12 @@ def pages() -> dict[Path, str]:
     }
 
 
-def described(names: Collection[str], meanings: Mapping[str, str], what: str) -> dict[str, str]:
+def described(names: Collection[str], meanings: Mapping[str, str], section: str) -> dict[str, str]:
     """Return the meanings of names, sorted; raise `ValueError` unless exactly these have one."""
     missing, unknown = sorted(set(names) - set(meanings)), sorted(set(meanings) - set(names))
     if missing or unknown:
         raise ValueError(
-            f"docs/reference/meanings.yaml, {what}: without a meaning are {missing}, "
+            f"docs/reference/meanings.yaml, {section}: without a meaning are {missing}, "
             f"not in the code are {unknown}"
         )
     return {name: " ".join(meanings[name].split()) for name in sorted(names)}
@@ -102,12 +102,12 @@ def _code(text: object) -> str:
 
 
 def _read_options(meanings: Meanings) -> str:
-    known = described(options.READ_OPTIONS, meanings["read-options"], "read-options")
+    meaning_by_name = described(options.READ_OPTIONS, meanings["read-options"], "read-options")
     both = _of_both(meanings)
     return _page(
         "Read options",
         _prose(meanings["pages"]["read-options"]),
-        _table(("option", "meaning"), ((_option(k), v) for k, v in known.items())),
+        _table(("option", "meaning"), ((_option(k), v) for k, v in meaning_by_name.items())),
         "## Of reads and writes\n",
         _table(("option", "meaning"), ((_code(k), v) for k, v in both.items())),
         "## Accepted without effect\n",
@@ -127,7 +127,7 @@ def _write_options(meanings: Meanings) -> str:
         {*write_options.OPTIONS[way], *(f"{p}<key>" for p in write_options.PREFIXES[way])}
         for way in write_options.OPTIONS
     )
-    known = described(source | catalog, meanings["write-options"], "write-options")
+    meaning_by_name = described(source | catalog, meanings["write-options"], "write-options")
     without_effect = tuple(write_options.WITHOUT_EFFECT.values())
     overridden = write_options.PROPERTY_BY_OPTION
     rows = [
@@ -138,7 +138,7 @@ def _write_options(meanings: Meanings) -> str:
             _code(overridden[name].name) if name in overridden else "",
             meaning,
         )
-        for name, meaning in known.items()
+        for name, meaning in meaning_by_name.items()
     ]
     return _page(
         "Write options",
@@ -154,8 +154,10 @@ def _option(name: str) -> str:
     return _code(_AS_SPARK_WRITES.get(name, name))
 
 
-def _word(name: str, known: Collection[str], without_effect: Collection[str]) -> str:
-    return "yes" if name in known else "no effect" if name in without_effect else "refused"
+def _word(name: str, effective_names: Collection[str], without_effect: Collection[str]) -> str:
+    return (
+        "yes" if name in effective_names else "no effect" if name in without_effect else "refused"
+    )
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -181,7 +183,7 @@ def _table_properties(meanings: Meanings) -> str:
         if isinstance(v, str) and _IN_CODE.match(v) and v not in properties.KNOWN_PROPERTIES
     }
     names = {*properties.KNOWN_PROPERTIES, *free} - of_deletes
-    known = described(
+    meaning_by_name = described(
         {*names, *(f"{name}<column>" for name in columns)},
         meanings["table-properties"],
         "table-properties",
@@ -192,7 +194,7 @@ def _table_properties(meanings: Meanings) -> str:
         **{f"{name}<column>": p.kind for name, p in columns.items()},
     }
     rows = []
-    for name, meaning in known.items():
+    for name, meaning in meaning_by_name.items():
         values, default = _kind(kinds[name])
         # A default that is not a plain value is described in the meaning.
         rows.append((_code(name), values, "" if "Default:" in meaning else default, meaning))
@@ -230,11 +232,11 @@ def _kind(prop: TableProperty | None) -> tuple[str, str]:
 
 
 def _metadata_tables(meanings: Meanings) -> str:
-    known = described(METADATA_TABLES, meanings["metadata-tables"], "metadata-tables")
+    meaning_by_name = described(METADATA_TABLES, meanings["metadata-tables"], "metadata-tables")
     t = commit_table(partitioned=True)
     table = Table(t.catalog, t.loaded, io=t.io)
     parts = []
-    for name, meaning in known.items():
+    for name, meaning in meaning_by_name.items():
         fields = table.metadata_table(name).schema.fields
         rows = ((_code(f.name), _code(_short(str(f.type)))) for f in fields)
         parts += [f"## {name}\n", f"{meaning}\n", _table(("column", "type"), rows)]

@@ -220,7 +220,7 @@ class RootTable:
         for manifest in manifests:
             if manifest.manifest_path in remaining:
                 self._placed("kept")
-                rows.append(self._kept(manifest))
+                rows.append(self._manifest_row(manifest))
                 continue
             entries = [self._row(e, vectors if is_tracked else {}) for e in self._entries(manifest)]
             if is_tracked:
@@ -301,7 +301,7 @@ class RootTable:
             }
         return [replaced, live]
 
-    def _kept(self, manifest: ManifestFile) -> Row:
+    def _manifest_row(self, manifest: ManifestFile) -> Row:
         is_data = manifest.content is ManifestContent.DATA
         counts = (
             manifest.added_files_count,

@@ -140,34 +140,34 @@ class RowCommitter:
 
     def delete(self) -> None:
         """Delete some rows by merge-on-read."""
-        chosen = self._some()
-        result = self._read(f"id in ({', '.join(map(str, chosen))})")
-        if chosen:
-            self._by_deletes(result, None, chosen)
-            for id_ in chosen:
+        ids = self._some()
+        result = self._read(f"id in ({', '.join(map(str, ids))})")
+        if ids:
+            self._by_deletes(result, None, ids)
+            for id_ in ids:
                 del self.rows[id_]
 
     def update(self) -> None:
         """Give some rows another value by merge-on-read."""
-        chosen = self._some()
-        result = self._read(f"id in ({', '.join(map(str, chosen))})")
-        if chosen:
+        ids = self._some()
+        result = self._read(f"id in ({', '.join(map(str, ids))})")
+        if ids:
             value = f"u{uuid.uuid4().hex[:8]}"
-            number = self._by_deletes(result, self._with_value(result, value), chosen)
-            for id_ in chosen:
+            number = self._by_deletes(result, self._with_value(result, value), ids)
+            for id_ in ids:
                 self.rows[id_] = replace(self.rows[id_], v=value, sequence_number=number)
 
     def replace_files(self) -> None:
         """Rewrite files by copy-on-write: delete one row and update some others."""
-        chosen = self._some()
-        if not chosen:
+        ids = self._some()
+        if not ids:
             return
         value = f"c{uuid.uuid4().hex[:8]}"
-        condition = f"id in ({', '.join(map(str, chosen))})"
+        condition = f"id in ({', '.join(map(str, ids))})"
         paths = set(self._read(condition)["_file"].to_pylist())
         rows = self._read(None, paths)
-        touched = pc.is_in(rows["id"], value_set=pa.array(chosen, pa.int64()))
-        changed = rows.filter(pc.and_(touched, pc.not_equal(rows["id"], chosen[0])))
+        touched = pc.is_in(rows["id"], value_set=pa.array(ids, pa.int64()))
+        changed = rows.filter(pc.and_(touched, pc.not_equal(rows["id"], ids[0])))
         parts = [rows.filter(pc.invert(touched)), self._with_value(changed, value)]
         files, write_id = self._write(pa.concat_tables(parts).drop_columns(list(PLACE)))
         tasks = self._tasks(paths)
@@ -176,8 +176,8 @@ class RowCommitter:
             removal=RemoveFiles(data_paths=frozenset(tasks)), data_files=files, checks=checks
         )
         number = self._commit(action, write_id, files)
-        del self.rows[chosen[0]]
-        for id_ in chosen[1:]:
+        del self.rows[ids[0]]
+        for id_ in ids[1:]:
             self.rows[id_] = replace(self.rows[id_], v=value, sequence_number=number)
 
     def compact(self) -> None:
@@ -228,8 +228,8 @@ class RowCommitter:
 
     def _some(self) -> list[int]:
         """Return up to three ids of the client's own rows."""
-        known = sorted(self.rows)
-        return self._choose.sample(known, min(len(known), self._choose.randrange(1, 4)))
+        own_ids = sorted(self.rows)
+        return self._choose.sample(own_ids, min(len(own_ids), self._choose.randrange(1, 4)))
 
     def _read(self, condition: str | None, paths: Iterable[str] | None = None) -> pa.Table:
         """Read live rows with place and lineage; check the row ids of the client's own rows."""
@@ -259,8 +259,8 @@ class RowCommitter:
             rows = rows.set_column(at, LINEAGE[1], pa.nulls(len(rows), pa.int64()))
         return rows
 
-    def _by_deletes(self, result: pa.Table, written: pa.Table | None, chosen: list[int]) -> int:
-        assert sorted(result["id"].to_pylist()) == sorted(chosen), "acknowledged rows are not there"
+    def _by_deletes(self, result: pa.Table, written: pa.Table | None, ids: list[int]) -> int:
+        assert sorted(result["id"].to_pylist()) == sorted(ids), "acknowledged rows are not there"
         removed: dict[str, BitMap64] = {}
         for path, pos in zip(*(result[c].to_pylist() for c in PLACE), strict=True):
             removed.setdefault(path, BitMap64()).add(pos)
@@ -273,7 +273,7 @@ class RowCommitter:
         deletes = write_row_deletes(
             str(self.identifier), table.metadata, table.io, removed, tasks, write_id=write_id
         )
-        condition = f"id in ({', '.join(map(str, chosen))})"
+        condition = f"id in ({', '.join(map(str, ids))})"
         action = RowDelta(
             data_files=files,
             delete_files=deletes.delete_files,

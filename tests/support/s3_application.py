@@ -49,7 +49,7 @@ _S3A = "org.apache.hadoop.fs.s3a"
 
 
 class Application:
-    """The application; `shown` and `found` collect visible texts and results by name."""
+    """The application; `shown` and `results` collect visible texts and results by name."""
 
     def __init__(self, folder: Path, arguments: dict[str, Any]) -> None:
         """Take the store's `properties`, a `warehouse`, `jars`, and the regex `hiding`."""
@@ -57,7 +57,7 @@ class Application:
         self.properties: dict[str, str] = arguments["properties"]
         self.warehouse: str = arguments["warehouse"]
         self.shown: dict[str, str] = {}
-        self.found: dict[str, Any] = {}
+        self.results: dict[str, Any] = {}
         self._log = io.StringIO()
         logging.getLogger().addHandler(logging.StreamHandler(self._log))
         (folder / "events").mkdir()
@@ -109,7 +109,7 @@ class Application:
         # A Spark read by path needs its own credentials; otherwise a cloud service is asked.
         own = ("fs.s3a.aws.credentials.provider", f"{_S3A}.SimpleAWSCredentialsProvider")
         plain = self.spark.read.schema("id long").option(*own)
-        self.fails("no keys", lambda: plain.parquet(self.found["file"]).collect())
+        self.fails("no keys", lambda: plain.parquet(self.results["file"]).collect())
         self.shown["python log"] = self._log.getvalue()
         self.spark.stop()
         files = [f for f in (self.folder / "events").rglob("*") if f.is_file()]
@@ -127,7 +127,7 @@ class Application:
                 self.spark.conf.set(NATIVE, str(writer == "native").lower())
                 self.spark.sql(f"INSERT INTO {name} {ROWS}")
                 self.spark.sql(f"INSERT INTO {name} {ROWS} WHERE id < 0")
-                self.found[f"{layout} {writer}"] = self.written(name)
+                self.results[f"{layout} {writer}"] = self.written(name)
         self.spark.conf.set(NATIVE, "true")
         failing = "bucket.db.folders_native"
         before = self.objects(failing)
@@ -138,7 +138,7 @@ class Application:
                 f"INSERT INTO {failing} SELECT {bad} id, * EXCEPT (id) FROM ({ROWS})"
             ),
         )
-        self.found["left by a failed job"] = sorted(set(self.objects(failing)) - set(before))
+        self.results["left by a failed job"] = sorted(set(self.objects(failing)) - set(before))
 
     def written(self, name: str) -> dict[str, Any]:
         """Return the rows of a table, and the paths, writers and metrics of its data files."""
@@ -151,14 +151,14 @@ class Application:
         for path in places:
             with loaded.io.open_input(path) as file:
                 writers.add(pq.read_metadata(file).created_by.split()[0])
-        known = [
+        metrics = [
             (str(e.partition) if "partition" in e else "", e.record_count, e.lower_bounds,
              e.upper_bounds, e.null_value_counts) for e in entries
         ]  # fmt: skip
         return {
             "rows": sorted(str(row) for row in self.spark.table(name).collect()),
             "paths": sorted(places),
-            "known": sorted(str(k) for k in known),
+            "known": sorted(str(k) for k in metrics),
             "writers": sorted(writers),
         }
 
@@ -170,15 +170,15 @@ class Application:
 
     def query(self, name: str, frame: DataFrame) -> None:
         """Record the rows of a query, its plan, and its explanation."""
-        self.found[f"{name} plan"] = plan_of(frame)
-        self.found[f"{name} ids"] = sorted(row.id for row in frame.collect())
+        self.results[f"{name} plan"] = plan_of(frame)
+        self.results[f"{name} ids"] = sorted(row.id for row in frame.collect())
         shown = io.StringIO()
         with contextlib.redirect_stdout(shown):
             frame.explain(mode="extended")
         self.shown[f"{name} explained"] = shown.getvalue() + repr(frame)
         if name == "catalog":
             file = str(frame.select("_file").first()[0])  # type: ignore[index]
-            self.found["file"] = file.replace("s3://", "s3a://")
+            self.results["file"] = file.replace("s3://", "s3a://")
 
     def fails(self, name: str, action: Any) -> None:
         """Record the error that a person sees when a request fails."""
@@ -194,5 +194,5 @@ def main(folder: Path) -> None:
     """Run with the folder's `given.json`; write the results into `shown.json`."""
     application = Application(folder, json.loads((folder / "given.json").read_text("utf-8")))
     application.run()
-    messages = {"shown": application.shown, "found": application.found}
+    messages = {"shown": application.shown, "found": application.results}
     (folder / "shown.json").write_text(json.dumps(messages), encoding="utf-8")

@@ -89,7 +89,7 @@ class Turns:
         if name == "v3":
             self._look(name, statement)
 
-    def _look(self, name: str, what: str) -> None:
+    def _look(self, name: str, change: str) -> None:
         spark = self._oracle.spark
         options = {
             "catalog": "python",
@@ -101,8 +101,8 @@ class Turns:
             "native": spark.table(f"ours.db.{name}"),
             "portable": spark.read.format("iceberg-py").options(**options).load(f"db.{name}"),
         }
-        rows = {who: sorted(list(r) for r in f.collect()) for who, f in frames.items()}
-        self.turns.append({"what": f"{name}: {what}", **rows})
+        rows = {reader: sorted(list(r) for r in f.collect()) for reader, f in frames.items()}
+        self.turns.append({"what": f"{name}: {change}", **rows})
 
 
 def main(arguments: dict[str, Any]) -> None:

@@ -191,16 +191,16 @@ class Application:
         committing = pickle.loads(pickled(writer))
         assert committing._prepared.table == writer._prepared.table
         public = iceberg_pyspark.load_catalog("x", **_of_catalog(options))
-        for held in (
+        for holder in (
             *(source, source._pinned_table, reader, reader._io, reader._context, partitions),
             *(source.read_job(), writer, parse_table_options(source.options)),
             *(writer._prepared, catalog, catalog.properties, loaded),
             *(loaded.config, public, public.load_table("db.t"), public.load_table("db.t").io),
         ):
-            self.shown[f"repr {type(held).__name__} {len(self.shown)}"] = f"{held!r} {held}"
+            self.shown[f"repr {type(holder).__name__} {len(self.shown)}"] = f"{holder!r} {holder}"
             with contextlib.suppress(TypeError, AttributeError, pickle.PicklingError):
-                self.shown[f"pickled {type(held).__name__} {len(self.shown)}"] = repr(
-                    pickle.loads(pickle.dumps(held))
+                self.shown[f"pickled {type(holder).__name__} {len(self.shown)}"] = repr(
+                    pickle.loads(pickle.dumps(holder))
                 )
 
     def pages(self) -> None:

@@ -56,7 +56,7 @@ from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.new_data import write_context_of, write_rows
 from tests.support.file_commits import commit_append
-from tests.support.naive_rows import field_of, key_of, named
+from tests.support.naive_rows import field_of, key_of, row_by_name
 from tests.support.plain_values import plain_values, values
 from tests.support.sql_conditions import Column, columns_of
 
@@ -206,8 +206,10 @@ def column_types(version: int, next_id: Callable[[], int]) -> SearchStrategy[Typ
     def struct(inner: SearchStrategy[Type]) -> SearchStrategy[Type]:
         fields = st.dictionaries(st.sampled_from(["x", "y"]), inner, min_size=1, max_size=2)
         return fields.map(
-            lambda found: StructType(
-                tuple(NestedField(field_id=next_id(), name=n, type=t) for n, t in found.items())
+            lambda type_by_name: StructType(
+                tuple(
+                    NestedField(field_id=next_id(), name=n, type=t) for n, t in type_by_name.items()
+                )
             )
         )
 
@@ -244,7 +246,7 @@ def append(h: History) -> None:
     by_id = {row[id_field.field_id]: row for row in stored}
     h.next_id += len(stored)
     rows = pa.Table.from_pylist(
-        [named(h.struct, row) for row in stored], schema=to_arrow_schema(h.table.schema)
+        [row_by_name(h.struct, row) for row in stored], schema=to_arrow_schema(h.table.schema)
     )
     try:
         _, files = write_rows(h.table.identifier, h.table.metadata, h.table.io, rows)
@@ -254,7 +256,7 @@ def append(h: History) -> None:
     files = [_rewritten(h, f) for f in files]
     commit_append(h.table.catalog, h.table.loaded, h.table.io, files)
     h.table.refresh()
-    note(f"append {[named(h.struct, row) for row in stored]} in {len(files)} files")
+    note(f"append {[row_by_name(h.struct, row) for row in stored]} in {len(files)} files")
     for f in files:
         h.files[f.file_path] = f
         for position, row_id in enumerate(pq.read_table(_local(f))[ID].to_pylist()):
@@ -613,10 +615,10 @@ def _with_schemes(h: History) -> None:
     """Add the scheme to local paths in the model: since version 4, readers return paths with it."""
     for row in h.rows:
         row.file_path = f"file:{row.file_path}"
-    for known in (h.files, h.vectors):
-        files = {f"file:{path}": _with_scheme(f) for path, f in known.items()}
-        known.clear()
-        known.update(files)
+    for files_by_path in (h.files, h.vectors):
+        files = {f"file:{path}": _with_scheme(f) for path, f in files_by_path.items()}
+        files_by_path.clear()
+        files_by_path.update(files)
 
 
 def _with_scheme(f: DataFile) -> DataFile:

@@ -90,13 +90,13 @@ def live_entries(m: TableMetadata, io: FileIO, snapshot: Snapshot) -> Iterator[M
 def unreferenced_files(table: Table) -> set[str]:
     """Return the files in the table's folder that no snapshot or metadata log refers to."""
     m, io = table.metadata, table.io
-    known = {e.metadata_file for e in m.metadata_log} | {table.loaded.metadata_location}
+    referenced_files = {e.metadata_file for e in m.metadata_log} | {table.loaded.metadata_location}
     for snapshot in m.snapshots:
-        known |= snapshot_files(io, snapshot)
+        referenced_files |= snapshot_files(io, snapshot)
         for manifest in read_snapshot_manifests(io, snapshot):
-            known.add(manifest.manifest_path)
-        known |= {e.data_file.file_path for e in live_entries(m, io, snapshot)}
-    plain = {location.removeprefix("file:") for location in known}
+            referenced_files.add(manifest.manifest_path)
+        referenced_files |= {e.data_file.file_path for e in live_entries(m, io, snapshot)}
+    plain = {location.removeprefix("file:") for location in referenced_files}
     result = {f.location.removeprefix("file:") for f in io.list_files(table.location)}
     return {f for f in result - plain if not f.endswith(("version-hint.text", ".crc"))}
 

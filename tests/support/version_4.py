@@ -31,9 +31,9 @@ Rename = Callable[[str], str]
 
 
 def parquet_manifest(
-    avro: bytes, rename: Rename = str, *, said: Mapping[str, str] | None = FORMAT_VERSION
+    avro: bytes, rename: Rename = str, *, extra_metadata: Mapping[str, str] | None = FORMAT_VERSION
 ) -> bytes:
-    """Return the manifest as Parquet; `said` goes into its metadata, `rename` maps paths."""
+    """Return the manifest as Parquet; `extra_metadata` is added to it, `rename` maps paths."""
     reader = fastavro.reader(streams.BytesIO(avro))
     schema: Any = reader.writer_schema
     dropped = ("avro.", "format-version")
@@ -51,14 +51,14 @@ def parquet_manifest(
     out = streams.BytesIO()
     with pq.ParquetWriter(out, table.schema, store_schema=False, compression="zstd") as writer:
         writer.write_table(table, row_group_size=50)
-        writer.add_key_value_metadata({**metadata, **(said or {})})
+        writer.add_key_value_metadata({**metadata, **(extra_metadata or {})})
     return out.getvalue()
 
 
-def _arrow_type(schema: Any, named: dict[str, Any]) -> pa.DataType:
-    """Return an Avro schema's Arrow type; `named` holds the types that are already defined."""
+def _arrow_type(schema: Any, defined_types: dict[str, Any]) -> pa.DataType:
+    """Return an Avro schema's Arrow type; `defined_types` holds those already defined."""
     if isinstance(schema, dict) and "name" in schema:
-        named[schema["name"]] = schema
+        defined_types[schema["name"]] = schema
     match schema:
         case {"type": "record", "fields": fields}:
             columns = [
@@ -69,15 +69,17 @@ def _arrow_type(schema: Any, named: dict[str, Any]) -> pa.DataType:
                     metadata={"PARQUET:field_id": str(f["field-id"])},
                 )
                 for f in fields
-                if (type_ := _arrow_type(f["type"], named)) is not None
+                if (type_ := _arrow_type(f["type"], defined_types)) is not None
             ]
             # Parquet has no group without columns.
             return pa.struct(columns) if columns else None
         case {"type": "array", "items": {"fields": [key, value]}, "logicalType": "map"}:
-            return pa.map_(_arrow_type(key["type"], named), _arrow_type(value["type"], named))
+            return pa.map_(
+                _arrow_type(key["type"], defined_types), _arrow_type(value["type"], defined_types)
+            )
         case {"type": "array", "items": items, "element-id": element_id}:
             ids = {"PARQUET:field_id": str(element_id)}
-            return pa.list_(pa.field("element", _arrow_type(items, named), False, ids))
+            return pa.list_(pa.field("element", _arrow_type(items, defined_types), False, ids))
         case {"type": "int", "logicalType": "date"}:
             return pa.date32()
         case {"type": "long", "logicalType": "time-micros"}:
@@ -91,13 +93,13 @@ def _arrow_type(schema: Any, named: dict[str, Any]) -> pa.DataType:
             return pa.binary(size)
         case [*branches]:
             not_null = [b for b in branches if b != "null"]
-            return _arrow_type(not_null[0], named) if not_null else None
+            return _arrow_type(not_null[0], defined_types) if not_null else None
         case "null":
             return None
         case {"type": inner}:
-            return _arrow_type(inner, named)
-        case str() if schema in named:
-            return _arrow_type(named[schema], named)
+            return _arrow_type(inner, defined_types)
+        case str() if schema in defined_types:
+            return _arrow_type(defined_types[schema], defined_types)
         case _:
             return _PRIMITIVES[schema]
 

@@ -279,8 +279,8 @@ def test_a_tables_token_that_a_server_repeats_is_not_shown() -> None:
 def test_tokens_come_from_the_server_that_the_user_names() -> None:
     tokens = Tokens()
     with http_server(tokens) as login:
-        named = {"oauth2-server-uri": f"{login.uri}{TOKENS}", "credential": "me:secret"}
-        with catalog_of(tokens, **named) as (catalog, server):
+        properties = {"oauth2-server-uri": f"{login.uri}{TOKENS}", "credential": "me:secret"}
+        with catalog_of(tokens, **properties) as (catalog, server):
             catalog.load_table(EVENTS)
             assert TOKENS not in server.paths("POST")
         assert set(login.paths("POST")) == {TOKENS}
@@ -341,7 +341,7 @@ class Own:
 
 
 @pytest.mark.parametrize(
-    ("properties", "error_type", "said"),
+    ("properties", "error_type", "message"),
     [
         ({"rest.auth.type": "my.Manager"}, UnsupportedFeatureError, "never loaded"),
         ({"rest.auth.type": "basic"}, InvalidRequestError, "username"),
@@ -353,10 +353,10 @@ class Own:
     ],
 )
 def test_properties_that_make_no_sense_are_refused_by_name(
-    properties: dict[str, str], error_type: type[IcebergError], said: str
+    properties: dict[str, str], error_type: type[IcebergError], message: str
 ) -> None:
     catalog = RestCatalog("rest", {"uri": "http://127.0.0.1:1", **properties})
-    with pytest.raises(error_type, match=said):
+    with pytest.raises(error_type, match=message):
         catalog.load_table(EVENTS)
 
 

@@ -72,14 +72,14 @@ def test_plans_that_take_time_and_come_in_parts(
     requests: list[tuple[str, int]] = []
     try_to_ask = Session.try_to_ask
 
-    def told(self: Session, method: str, path: str, **more: Any) -> Any:
+    def record_request(self: Session, method: str, path: str, **more: Any) -> Any:
         answer: Any = try_to_ask(self, method, path, **more)
         last = path.split("/tables/")[-1].split("/")
         if last[-1] in ("plan", "tasks") or "plan" in last[:-1]:
             requests.append((f"{method} {last[1]}", answer.status))
         return answer
 
-    monkeypatch.setattr(Session, "try_to_ask", told)
+    monkeypatch.setattr(Session, "try_to_ask", record_request)
     with rest_server(tmp_path, {"planning.files-per-answer": "2"}) as server:
         table = planned_catalog(server, "client").create_table("slow.t", "rid BIGINT")
         for i in range(5):

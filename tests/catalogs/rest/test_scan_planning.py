@@ -227,8 +227,8 @@ def test_what_becomes_of_a_plan_otherwise(
     clock = [0.0]
     monkeypatch.setattr(scan_planning, "_now", lambda: clock[0])
     monkeypatch.setattr(scan_planning, "_sleep", lambda s: clock.__setitem__(0, clock[0] + s))
-    left = iter(replies)
-    source.plan = lambda r: Reply(204) if r.method == "DELETE" else Reply(200, next(left))
+    queue = iter(replies)
+    source.plan = lambda r: Reply(204) if r.method == "DELETE" else Reply(200, next(queue))
     table = load(server, **{"rest-scan-planning.poll-timeout-ms": "500"})
     with pytest.raises(kind, match=match) as raised:
         ids(table)

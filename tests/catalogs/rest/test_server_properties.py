@@ -211,9 +211,9 @@ def test_a_table_that_its_server_must_plan_and_cannot_is_refused() -> None:
     for mode in modes:
         refused = mode.lower() != "client"
         for of_table in (True, False):
-            given = {"scan-planning-mode": mode}
-            reply = table_reply(more={"config": given} if of_table else None)
-            config = {} if of_table else {"overrides": given}
+            mode_config = {"scan-planning-mode": mode}
+            reply = table_reply(more={"config": mode_config} if of_table else None)
+            config = {} if of_table else {"overrides": mode_config}
             with http_server(configured(lambda _, reply=reply: reply, config)) as server:  # type: ignore[misc]
                 catalog = RestCatalog("rest", {"uri": server.uri})
                 if refused:

@@ -61,7 +61,7 @@ def loads(tmp_path: Path) -> Iterator[tuple[Loads, TestServer]]:
         yield answer, server
 
 
-def asked(server: TestServer) -> list[str]:
+def requested_snapshots(server: TestServer) -> list[str]:
     loads = [r for r in server.requests if (r.method, r.path) == ("GET", TABLE)]
     return [r.query.get("snapshots", [""])[0] for r in loads]
 
@@ -75,18 +75,18 @@ def test_others_are_loaded_once_when_one_is_asked_for(loads: tuple[Loads, TestSe
     # The current state needs no other snapshots.
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 3, 4]
     assert table.current_snapshot == whole.current_snapshot
-    assert asked(server) == ["refs"]
+    assert requested_snapshots(server) == ["refs"]
     # Time travel, the history, and everything else that needs all snapshots.
     assert sorted(
         table.scan(selector=SnapshotSelector(snapshot_id=ids[1])).to_arrow()["id"].to_pylist()
     ) == [0, 1]
-    assert asked(server) == ["refs", "all"]
+    assert requested_snapshots(server) == ["refs", "all"]
     assert [s.snapshot_id for s in table.snapshots] == ids
     assert table.metadata == whole
     assert pickle.loads(pickle.dumps(table.metadata)) == whole
     with pytest.raises(NoSuchSnapshotError, match=str(ids[-1])):
         table.metadata.snapshot(12345)
-    assert asked(server) == ["refs", "all"]
+    assert requested_snapshots(server) == ["refs", "all"]
 
 
 def test_what_is_committed_later_is_not_of_this_metadata(loads: tuple[Loads, TestServer]) -> None:
@@ -113,7 +113,7 @@ def test_modes(loads: tuple[Loads, TestServer]) -> None:
         server.requests.clear()
         catalog = RestCatalog("rest", {"uri": server.uri, "snapshot-loading-mode": mode})
         assert len(catalog.load_table(EVENTS).metadata.snapshots) == 5
-        assert asked(server) == [""]
+        assert requested_snapshots(server) == [""]
     with pytest.raises(InvalidRequestError, match="snapshot-loading-mode = some: must be ALL"):
         RestCatalog("rest", {"uri": server.uri, "snapshot-loading-mode": "some"}).load_table(EVENTS)
 

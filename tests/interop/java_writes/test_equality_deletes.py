@@ -78,8 +78,8 @@ def test_a_column_of_every_type(oracle: Oracle) -> None:
     for row in deleted:
         column = row.id.split()[0]
         oracle.write_equality_deletes(name, [column], [(row[column],)])
-    left = assert_read_alike(oracle, name, through_spark=True)
-    assert [r[0] for r in left] == sorted(f"{column} 1" for column in columns)
+    remaining_rows = assert_read_alike(oracle, name, through_spark=True)
+    assert [r[0] for r in remaining_rows] == sorted(f"{column} 1" for column in columns)
 
 
 def test_partitioned_deletes_stay_in_their_partition_and_spec(oracle: Oracle) -> None:

@@ -184,11 +184,11 @@ class Changes:
                 older_than=time.time_ns() // 10**6 + 1000, force=True
             ),
         }
-        what = self._choose.choice(list(rewrites))
-        rewrites[what]()
+        operation = self._choose.choice(list(rewrites))
+        rewrites[operation]()
         self.sql(f"REFRESH TABLE {self._name}")
-        assert our_rows(self._oracle, self._name) == before, what
-        return f"our {what}"
+        assert our_rows(self._oracle, self._name) == before, operation
+        return f"our {operation}"
 
     def file_format(self) -> str:
         file_format = self._choose.choice(["parquet", "parquet", "avro", "orc"])

@@ -305,9 +305,9 @@ def test_partitions_of_a_column_that_no_schema_has_any_more(
         commit_action(table.catalog, table.loaded, table.io, action)
     removed = RemoveFiles(data_paths=frozenset(deletable[1:]))
     commit_action(table.catalog, table.loaded, table.io, DeleteFiles(removal=removed))
-    left = our_table(oracle, name).scan().to_arrow()
-    assert left.num_rows == (3 if version > 1 else 4)
-    assert java.rows(name) == show_rows(left)
+    remaining_rows = our_table(oracle, name).scan().to_arrow()
+    assert remaining_rows.num_rows == (3 if version > 1 else 4)
+    assert java.rows(name) == show_rows(remaining_rows)
     oracle.sql(f"INSERT INTO {name} VALUES (10)")
     oracle.sql(f"DELETE FROM {name} WHERE id < 10")
     assert our_table(oracle, name).scan().to_arrow().to_pylist() == [{"id": 10}]

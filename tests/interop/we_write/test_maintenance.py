@@ -44,12 +44,12 @@ def make(oracle: Oracle, name: str, version: int, **properties: str) -> Table:
     return table
 
 
-LEFT = [i for i in range(24) if i % 3 != 2]
+REMAINING_IDS = [i for i in range(24) if i % 3 != 2]
 
 
-def left() -> pa.Table:
+def remaining_rows() -> pa.Table:
     every = rows(0, 24)
-    return every.take(pa.array(LEFT))
+    return every.take(pa.array(REMAINING_IDS))
 
 
 def call(oracle: Oracle, name: str, procedure: str, arguments: str = "") -> list[dict[str, Any]]:
@@ -70,14 +70,14 @@ def test_all_of_them(oracle: Oracle, java: JavaTables, catalog: str, version: in
 
     [done] = call(oracle, name, "rewrite_manifests")
     assert done["rewritten_manifests_count"] == 4
-    assert_all_read(java, name, left())
+    assert_all_read(java, name, remaining_rows())
 
     [done] = call(oracle, name, "rewrite_data_files", "options => map('min-input-files', '2')")
     assert done["rewritten_data_files_count"] == 8
     # Java checks that its own files are in the right partition too.
-    assert_all_read(java, name, left())
+    assert_all_read(java, name, remaining_rows())
     table.refresh().append(rows(24, 27))
-    everything = pa.concat_tables([left(), rows(24, 27)])
+    everything = pa.concat_tables([remaining_rows(), rows(24, 27)])
     assert_all_read(java, name, everything)
 
     before = files_of(table)

@@ -85,8 +85,8 @@ def test_rows_have_ids_from_the_table(oracle: Oracle, catalog: str) -> None:
     assert table.metadata.next_row_id == 15
     # Existing entries keep their row ids, although their manifest is rewritten.
     table.delete("p = 'b'")
-    left = assert_lineage(oracle, name)
-    assert left == {i: row for i, row in rows.items() if i % 2 == 0}
+    lineage = assert_lineage(oracle, name)
+    assert lineage == {i: row for i, row in rows.items() if i % 2 == 0}
     after = our_table(oracle, name).metadata
     snapshot = after.current_snapshot
     assert snapshot is not None
@@ -199,11 +199,11 @@ def test_our_deletion_vectors(oracle: Oracle, java: JavaTables, catalog: str) ->
     files = data_files(table)
     # Row 1 of a has id 2; rows 0 and 4 of b have the ids 1 and 9.
     written = delete_rows(table, {files["a"]: [1], files["b"]: [0, 4]})
-    left = [0, 3, 4, 5, 6, 7, 8]
-    assert java.rows(name) == show_rows(arrow(left))
-    assert assert_lineage(oracle, name) == {i: before[i] for i in left}
+    remaining_ids = [0, 3, 4, 5, 6, 7, 8]
+    assert java.rows(name) == show_rows(arrow(remaining_ids))
+    assert assert_lineage(oracle, name) == {i: before[i] for i in remaining_ids}
     with pyiceberg_table(oracle, name) as theirs:
-        assert show_rows(theirs.scan().to_arrow()) == show_rows(arrow(left))
+        assert show_rows(theirs.scan().to_arrow()) == show_rows(arrow(remaining_ids))
     shown = oracle.sql(
         f"SELECT content, file_format, record_count, referenced_data_file, content_offset, "
         f"content_size_in_bytes, partition.p FROM {name}.delete_files ORDER BY partition.p"
@@ -224,18 +224,18 @@ def test_our_deletion_vectors(oracle: Oracle, java: JavaTables, catalog: str) ->
 
     # Java deletes one more row of b: it must replace our vector of b and keep the vector of a.
     oracle.sql(f"DELETE FROM {name} WHERE id = 5")
-    left.remove(5)
-    assert java.rows(name) == show_rows(arrow(left))
-    assert {*assert_lineage(oracle, name)} == {*left}
+    remaining_ids.remove(5)
+    assert java.rows(name) == show_rows(arrow(remaining_ids))
+    assert {*assert_lineage(oracle, name)} == {*remaining_ids}
     counts = oracle.sql(f"SELECT partition.p, record_count FROM {name}.delete_files").collect()
     assert sorted(tuple(row) for row in counts) == [("a", 1), ("b", 3)]
 
     # We delete one more row of a, and replace our own vector.
     table.refresh()
     delete_rows(table, {files["a"]: [0, 1]}, replaces=[written[0]])
-    left.remove(0)
-    assert java.rows(name) == show_rows(arrow(left))
-    assert {*assert_lineage(oracle, name)} == {*left}
+    remaining_ids.remove(0)
+    assert java.rows(name) == show_rows(arrow(remaining_ids))
+    assert {*assert_lineage(oracle, name)} == {*remaining_ids}
 
 
 def test_our_deletion_vectors_far_into_a_file(oracle: Oracle, java: JavaTables) -> None:
@@ -258,12 +258,12 @@ def test_java_compacts_our_deletion_vectors_away(oracle: Oracle, java: JavaTable
     before = assert_lineage(oracle, name)
     files = {task.file_path for task in table.scan().plan_files() if task.partition == ("a",)}
     delete_rows(table, {path: [0] for path in files})
-    left = sorted({*range(20)} - {0, 10})
+    remaining_ids = sorted({*range(20)} - {0, 10})
     oracle.sql(
         f"CALL java_sql.system.rewrite_data_files(table => '{name.removeprefix('java_sql.')}', "
         "options => map('rewrite-all', 'true', 'remove-dangling-deletes', 'true'))"
     )
-    assert java.rows(name) == show_rows(arrow(left))
+    assert java.rows(name) == show_rows(arrow(remaining_ids))
     # A rewritten row keeps its row id and sequence number, which are written to the file.
-    assert assert_lineage(oracle, name) == {i: before[i] for i in left}
+    assert assert_lineage(oracle, name) == {i: before[i] for i in remaining_ids}
     assert oracle.sql(f"SELECT * FROM {name}.delete_files").collect() == []

@@ -203,8 +203,8 @@ def test_partition_values_alone_lose_no_row(
     table.append(rows.slice(2))
     assert java.file_problems(name) == []
     # Java's own reader does not convert identity partition constants of nanoseconds to timestamps.
-    seen = ["id", *(c for c, pair in columns.items() if pair not in NANOSECOND_CONSTANTS)]
-    assert java.rows(name, columns=seen) == show_rows(rows.select(seen))
+    column_names = ["id", *(c for c, pair in columns.items() if pair not in NANOSECOND_CONSTANTS)]
+    assert java.rows(name, columns=column_names) == show_rows(rows.select(column_names))
     filters = filters_by_column(table.schema, columns)
     if transform == "void":
         filters = {column: texts[:3] for column, texts in filters.items()}
