@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 
 import pytest
 
@@ -11,7 +12,7 @@ from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.table.changes import deleted_files
-from iceberg_pyspark.table.changes.deleted_files import FileDeletion
+from iceberg_pyspark.table.changes.deleted_files import DeletedFile, FileDeletion
 
 COUNT = 200
 
@@ -32,11 +33,11 @@ class Store(MemoryFileIO):
         super().delete(location)
 
 
-def delete(store: Store) -> dict[str, int]:
+def delete(store: Store) -> Counter[DeletedFile]:
     own = OwnFolders(("mem://lake/wh/db/t",))
     locations = [f"mem://lake/wh/db/t/data/{n}" for n in range(COUNT)]
     with FileDeletion(store, own, 4) as deletion:
-        return dict(deletion.delete([*locations, "mem://lake/elsewhere/x"]))
+        return deletion.delete([*locations, "mem://lake/elsewhere/x"])
 
 
 def test_threads_delete_in_a_slow_store() -> None:
