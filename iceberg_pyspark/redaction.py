@@ -99,7 +99,7 @@ SPARK_TEXT_REGEX = (
 )
 """The pattern for `spark.sql.redaction.string.regex`: matches each secret in the text of a plan."""
 
-_TEXT = re.compile("|".join(f"({kept})(?:{hidden})" for kept, hidden in _FORMS))
+_TEXT = re.compile("|".join(f"({prefix})(?:{hidden})" for prefix, hidden in _FORMS))
 _SECRET_KEY = re.compile("|".join(_KEY_WORDS), re.IGNORECASE)
 _URI_KEY = re.compile(r"(?:^|[-_.])(?:uri|url)$", re.IGNORECASE)
 _PATH_BEFORE = re.compile(r"/[\w.%\-]{0,80}\Z")

@@ -293,9 +293,9 @@ class Demo:
         self.spark.sql(MERGE_ON_READ)
         self._input("orders").createOrReplaceTempView("input")
         self.spark.sql(CHANGES).createOrReplaceTempView("changes")
-        for what, statement in CHANGING.items():
+        for description, statement in CHANGING.items():
             self._code(*statement.splitlines())
-            self._timed(what, partial(self.spark.sql, statement))
+            self._timed(description, partial(self.spark.sql, statement))
         table = RichTable("operation", "rows written", "rows marked", "data files", "rows then")
         for snapshot in self._table(ORDERS).snapshots:
             s = snapshot.summary
@@ -362,8 +362,8 @@ class Demo:
         assert snapshot is not None
         return dict(snapshot.summary)
 
-    def _timed(self, what: str, action: Callable[[], T]) -> T:
-        return run_with_progress(self.spark, self.console, what, action)
+    def _timed(self, description: str, action: Callable[[], T]) -> T:
+        return run_with_progress(self.spark, self.console, description, action)
 
     def _say(self, text: str) -> None:
         self.console.print(text, highlight=False, soft_wrap=True)

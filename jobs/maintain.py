@@ -151,9 +151,9 @@ def main(argv: list[str]) -> int:
     except IcebergError as e:
         return failed(console, e, str(e))
     except PySparkException as e:
-        found = iceberg_error_in(str(e))
-        if found is not None:
-            name, message = found
+        name_and_message = iceberg_error_in(str(e))
+        if name_and_message is not None:
+            name, message = name_and_message
             return failed(console, getattr(errors, name)(message), message)
         console.print(f"[red]error[/red] {escape(str(e).splitlines()[0])}", highlight=False)
         return 2 if type(e).__name__ in ("AnalysisException", "ParseException") else 1

@@ -154,24 +154,24 @@ class MetastoreCatalog(CommittingCatalog):
         `refusal` is the error for a pointer that another commit has moved away from `expected`, so
         that the swap can no longer be applied.
         """
-        not_known = unknown(f"table {identifier}", cause)
+        unknown_outcome = unknown(f"table {identifier}", cause)
         try:
             location = self._pointer(identifier)
             if location == new:
                 return Done(None)
             if location == expected or location is None:
-                return not_known
+                return unknown_outcome
             log = self._read(location).metadata_log
         except Exception as e:  # noqa: BLE001 - whatever keeps us from looking
             _log.info("could not look at table %s: %s", identifier, e)
-            return not_known
+            return unknown_outcome
         logged = {entry.metadata_file for entry in log}
         if new in logged:
             return Done(None)
         # if the log lacks the old location, entries may have been removed after our commit
         if expected in logged or (expected is None and not logged):
             return Refused(caused_by(refusal, cause))
-        return not_known
+        return unknown_outcome
 
     def _read(self, location: str) -> TableMetadata:
         return read_table_metadata(self._storage(location), location)

@@ -38,16 +38,16 @@ def describe(
     """Describe a table or a namespace."""
     invocation = invocation_of(context)
     catalog, name = invocation.locate(identifier)
-    asked_for_table = entity is Entity.TABLE or is_path(name)
-    if asked_for_table or (entity is Entity.ANY and catalog.table_exists(name)):
+    is_for_table = entity is Entity.TABLE or is_path(name)
+    if is_for_table or (entity is Entity.ANY and catalog.table_exists(name)):
         _describe_table(invocation.output, catalog.load_table(name))
         return
     try:
         properties = redacted(catalog.load_namespace_properties(name))
     except NoSuchNamespaceError:
-        what = "namespace" if entity is Entity.NAMESPACE else "table or namespace"
+        kind = "namespace" if entity is Entity.NAMESPACE else "table or namespace"
         raise NotFoundError(
-            f"'{name}' is no {what} of catalog '{catalog.name}'; `iceberg-py list` lists the names"
+            f"'{name}' is no {kind} of catalog '{catalog.name}'; `iceberg-py list` lists the names"
         ) from None
     invocation.output.facts(properties)
 

@@ -97,7 +97,8 @@ def _lines(health: TableHealth) -> Iterator[str]:
         yield f"<section><h2>{_text(section.title)}</h2>"
         if plot is not None:
             yield f'<figure><div class="wide">{plot.svg}</div>'
-            yield f"<figcaption>{_text(plot.title)}: {_text(plot.what)}.</figcaption></figure>"
+            caption = f"{_text(plot.title)}: {_text(plot.description)}."
+            yield f"<figcaption>{caption}</figcaption></figure>"
             yield "<details><summary>The figures as a table</summary>"
         yield from _table(section)
         if plot is not None:
@@ -115,7 +116,7 @@ def _cards(health: TableHealth) -> Iterator[str]:
     sizes, deletes = health.file_sizes, health.deletes
     worthwhile = sum(gain.is_worthwhile for gain in health.procedures)
     yield '<ul class="cards">'
-    for figure, what in (
+    for figure, label in (
         (number_text(sizes.files), f"data files, {size_text(sizes.bytes)}"),
         (number_text(sizes.records), "rows"),
         (number_text(sizes.small_files), "files that are too small"),
@@ -123,7 +124,7 @@ def _cards(health: TableHealth) -> Iterator[str]:
         (number_text(health.snapshots.count), "snapshots"),
         (number_text(worthwhile), "procedures that would gain something"),
     ):
-        yield f"<li><strong>{_text(figure)}</strong>{_text(what)}</li>"
+        yield f"<li><strong>{_text(figure)}</strong>{_text(label)}</li>"
     yield "</ul>"
 
 

@@ -60,7 +60,7 @@ class Plot:
 
     section: str
     title: str
-    what: str
+    description: str
     svg: str
 
 
@@ -146,7 +146,7 @@ def _plots(health: TableHealth) -> Iterator[Plot]:
 
 
 def _plot(
-    section: str, title: str, what: str, draw: Callable[[Axes], None], *, rows: int = 9
+    section: str, title: str, description: str, draw: Callable[[Axes], None], *, rows: int = 9
 ) -> Plot:
     from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415 - an extra
     from matplotlib.figure import Figure  # noqa: PLC0415
@@ -154,7 +154,12 @@ def _plot(
     figure = Figure(figsize=(_WIDTH, 0.6 + 0.24 * max(rows, 4)), layout="constrained")
     FigureCanvasSVG(figure)
     draw(figure.subplots())
-    return Plot(section=section, title=title, what=what, svg=_svg(figure, section, title, what))
+    return Plot(
+        section=section,
+        title=title,
+        description=description,
+        svg=_svg(figure, section, title, description),
+    )
 
 
 def _bars(
@@ -209,7 +214,7 @@ def _short(text: str) -> str:
     return label if len(label) <= _LABEL else f"{label[: _LABEL - 1]}…"
 
 
-def _svg(figure: Figure, section: str, title: str, what: str) -> str:
+def _svg(figure: Figure, section: str, title: str, description: str) -> str:
     """Return a figure as an HTML element with unique ids, the page's colours, and no fixed size."""
     written = StringIO()
     nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -228,7 +233,7 @@ def _svg(figure: Figure, section: str, title: str, what: str) -> str:
         root.attrib.pop(name, None)
     root.set("role", "img")
     root.set("aria-labelledby", f"{prefix}-title {prefix}-what")
-    for place, (name, text) in enumerate((("title", title), ("desc", what))):
+    for place, (name, text) in enumerate((("title", title), ("desc", description))):
         element = ElementTree.Element(name, id=f"{prefix}-{'what' if place else 'title'}")
         element.text = text
         root.insert(place, element)
@@ -247,6 +252,6 @@ def _adapt(element: ElementTree.Element, prefix: str, used_ids: set[str]) -> Non
                 del element.attrib[name]
             continue
         changed = re.sub(r"(^|url\()#(?=[\w-]+\)?$|[\w-]+\))", rf"\1#{prefix}-", value)
-        for ours, theirs in _COLOURS.items():
-            changed = changed.replace(ours, theirs)
+        for colour, variable in _COLOURS.items():
+            changed = changed.replace(colour, variable)
         element.set(name, changed)

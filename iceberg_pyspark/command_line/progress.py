@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from iceberg_pyspark.maintenance.progress import Progress as Told
+from iceberg_pyspark.maintenance.progress import Progress as ProgressCallback
 from iceberg_pyspark.spec.display import escaped
 
 _LINE_SECONDS = 10.0
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 @contextmanager
 def shown_progress(
     console: Console, *, clock: Callable[[], float] = time.monotonic
-) -> Iterator[Told]:
+) -> Iterator[ProgressCallback]:
     """Yield a callback that shows progress: a bar on a terminal, else log lines.
 
     A log line is written at the end of each step and every ten seconds.
@@ -45,12 +45,12 @@ class _Bar:
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
         self._task = bars.add_task("planning", total=None, steps="")
-        self._what = ""
+        self._phase = ""
 
-    def __call__(self, what: str, done: int, total: int | None) -> None:
-        if what != self._what:
-            self._what = what
-            self._bars.reset(self._task, total=total, description=escaped(what), steps="")
+    def __call__(self, phase: str, done: int, total: int | None) -> None:
+        if phase != self._phase:
+            self._phase = phase
+            self._bars.reset(self._task, total=total, description=escaped(phase), steps="")
         self._bars.update(self._task, completed=done, total=total, steps=_steps(done, total))
 
 
@@ -59,12 +59,12 @@ class _Lines:
         self._clock = clock
         self._last = clock()
 
-    def __call__(self, what: str, done: int, total: int | None) -> None:
+    def __call__(self, phase: str, done: int, total: int | None) -> None:
         now = self._clock()
         if now - self._last < _LINE_SECONDS and (total is None or done < total):
             return
         self._last = now
-        _log.info("%s: %s", what, _steps(done, total))
+        _log.info("%s: %s", phase, _steps(done, total))
 
 
 def _steps(done: int, total: int | None) -> str:

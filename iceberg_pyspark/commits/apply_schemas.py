@@ -131,9 +131,9 @@ def remove_specs(builder: MetadataBuilder, spec_ids: Collection[int]) -> None:
     builder.change(partition_specs=tuple(s for s in m.partition_specs if s.spec_id not in spec_ids))
 
 
-def _last_added(id_: int, last_added: int | None, what: str) -> int:
+def _last_added(id_: int, last_added: int | None, kind: str) -> int:
     if id_ != LAST_ADDED:
         return id_
     if last_added is None:
-        raise InvalidRequestError(f"the last added {what} is referenced, but none was added")
+        raise InvalidRequestError(f"the last added {kind} is referenced, but none was added")
     return last_added

@@ -161,23 +161,23 @@ def check_partition_source(f: PartitionField, schema: Schema) -> None:
 
 
 def _check_source(
-    what: str, source_ids: tuple[int, ...], transform: Transform, schema: Schema
+    field: str, source_ids: tuple[int, ...], transform: Transform, schema: Schema
 ) -> None:
     if len(source_ids) != 1:
-        raise InvalidRequestError(f"{what}: transform '{transform}' takes one source column")
+        raise InvalidRequestError(f"{field}: transform '{transform}' takes one source column")
     source = schema.field_by_id.get(source_ids[0])
     if source is None:
         raise InvalidRequestError(
-            f"{what}: its source column (id {source_ids[0]}) is not in the schema"
+            f"{field}: its source column (id {source_ids[0]}) is not in the schema"
         )
     if not accepts(transform, source.type):
         raise InvalidRequestError(
-            f"{what}: transform '{transform}' does not take '{source.name}' of type {source.type}"
+            f"{field}: transform '{transform}' does not take '{source.name}' of type {source.type}"
         )
     parent_id = schema.parent_by_id.get(source.field_id)
     while parent_id is not None:
         if not isinstance(schema.field_by_id[parent_id].type, types.StructType):
-            raise InvalidRequestError(f"{what}: '{source.name}' is nested in a list or map")
+            raise InvalidRequestError(f"{field}: '{source.name}' is nested in a list or map")
         parent_id = schema.parent_by_id.get(parent_id)
 
 

@@ -68,13 +68,13 @@ def snapshots_since(
     rolled back or snapshots have expired.
     """
     current = head
-    seen: set[int] = set()
+    visited_ids: set[int] = set()
     while current is not None and current.snapshot_id != base_snapshot_id:
-        if current.snapshot_id in seen:
+        if current.snapshot_id in visited_ids:
             # Damaged metadata: the parents form a circle.
             current = None
             break
-        seen.add(current.snapshot_id)
+        visited_ids.add(current.snapshot_id)
         yield current
         parent_id = current.parent_snapshot_id
         if parent_id is None:
@@ -158,9 +158,9 @@ def _changes_of(
     yield from base.read_removed(snapshot, content)
 
 
-def _conflict(base: SnapshotBase, snapshot: Snapshot, what: str) -> ConcurrentChangeError:
+def _conflict(base: SnapshotBase, snapshot: Snapshot, change: str) -> ConcurrentChangeError:
     return ConcurrentChangeError(
         f"table {base.metadata.location}: snapshot {snapshot.snapshot_id} "
-        f"({snapshot.operation or 'unknown operation'}) {what} this operation reads; "
+        f"({snapshot.operation or 'unknown operation'}) {change} this operation reads; "
         "run the operation again"
     )

@@ -85,14 +85,14 @@ def caused_by(error: IcebergError, cause: BaseException) -> IcebergError:
     return error
 
 
-def unknown(what: str, cause: BaseException) -> Unknown:
+def unknown(table: str, cause: BaseException) -> Unknown:
     """Return the outcome of a swap that ended in an error of unclear effect.
 
-    `what` names the table.
+    `table` is how messages name the table.
     """
     text = str(cause) or type(cause).__name__
     error = CommitStateUnknownError(
-        f"{what}: {text}; the commit may have succeeded; check the table before trying again, and "
+        f"{table}: {text}; the commit may have succeeded; check the table before trying again, and "
         "delete no file"
     )
     error.__cause__ = cause
@@ -100,11 +100,11 @@ def unknown(what: str, cause: BaseException) -> Unknown:
 
 
 @contextlib.contextmanager
-def after_commit(what: str) -> Iterator[None]:
+def after_commit(step: str) -> Iterator[None]:
     """Log an exception of the block and continue: the commit is already done."""
     try:
         yield
     except Exception as e:  # noqa: BLE001 - no error can undo the commit
         _log.warning(
-            "the commit succeeded, but a later step failed: %s (%s: %s)", what, type(e).__name__, e
+            "the commit succeeded, but a later step failed: %s (%s: %s)", step, type(e).__name__, e
         )

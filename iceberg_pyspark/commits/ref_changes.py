@@ -164,9 +164,9 @@ def ancestors_of(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator
 
     Ends at a circle of parents, which damaged metadata may contain.
     """
-    seen: set[int] = set()
-    while snapshot is not None and snapshot.snapshot_id not in seen:
-        seen.add(snapshot.snapshot_id)
+    visited_ids: set[int] = set()
+    while snapshot is not None and snapshot.snapshot_id not in visited_ids:
+        visited_ids.add(snapshot.snapshot_id)
         yield snapshot
         parent_id = snapshot.parent_snapshot_id
         snapshot = None if parent_id is None else metadata.snapshot_by_id.get(parent_id)

@@ -116,9 +116,9 @@ def check_requirement(requirement: TableRequirement, metadata: TableMetadata | N
             _same(m, "default-sort-order-id", m.default_sort_order_id, expected)
 
 
-def _same(metadata: TableMetadata, what: str, actual: object, expected: object) -> None:
+def _same(metadata: TableMetadata, field: str, actual: object, expected: object) -> None:
     if actual != expected:
         raise CommitConflictError(
-            f"table {metadata.location} moved: {what} is {actual}, expected {expected}; "
+            f"table {metadata.location} moved: {field} is {actual}, expected {expected}; "
             "refresh and retry"
         )

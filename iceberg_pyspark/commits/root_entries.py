@@ -97,11 +97,11 @@ class MaskedLeaf:
 class RootPlan:
     """A planned root manifest.
 
-    `kept` are the leaves that stay unchanged, with their deletion vectors. `rows` are the entries
-    of data and delete files, in order. `targets` is as in `BaseRoot`.
+    `unchanged_leaves` have their deletion vectors with them. `rows` are the entries of data and
+    delete files, in order. `targets` is as in `BaseRoot`.
     """
 
-    kept: tuple[tuple[ManifestFile, tuple[ManifestVectorEntry, ...]], ...]
+    unchanged_leaves: tuple[tuple[ManifestFile, tuple[ManifestVectorEntry, ...]], ...]
     masked: tuple[MaskedLeaf, ...]
     new_leaves: tuple[NewLeaf, ...]
     rows: tuple[ManifestEntry, ...]
@@ -172,9 +172,11 @@ class _RootPlanning:
             self._sort_in(new)
         rows = self._rows_of_added()
         self._flush({c: sum(len(m.entries) for m in rows[c]) for c in ManifestContent})
-        kept = self._merged()
+        leaves = self._merged()
         return RootPlan(
-            kept=tuple((m, self._root.vectors.get(m.manifest_path, ())) for m in kept),
+            unchanged_leaves=tuple(
+                (m, self._root.vectors.get(m.manifest_path, ())) for m in leaves
+            ),
             masked=tuple(self._masked),
             new_leaves=tuple(self._new_leaves),
             rows=(
@@ -198,15 +200,15 @@ class _RootPlanning:
             self._carry(new.entries, new.content)
             self._removed += [e for e in new.entries if not e.is_live]
         else:
-            gone = {delete_file_id(e.data_file) for e in new.entries if not e.is_live}
-            self._masked.append(self._masked_leaf(new.rewrites, gone))
+            removed_ids = {delete_file_id(e.data_file) for e in new.entries if not e.is_live}
+            self._masked.append(self._masked_leaf(new.rewrites, removed_ids))
 
-    def _masked_leaf(self, leaf: ManifestFile, gone: set[DeleteFileId]) -> MaskedLeaf:
+    def _masked_leaf(self, leaf: ManifestFile, removed_ids: set[DeleteFileId]) -> MaskedLeaf:
         before = self._dead_positions(leaf)
         dead = set(before)
         positions = _positions_besides(before)
         for position, entry in zip(positions, self._base.read_entries(leaf), strict=False):
-            if entry.is_live and delete_file_id(entry.data_file) in gone:
+            if entry.is_live and delete_file_id(entry.data_file) in removed_ids:
                 dead.add(position)
         return MaskedLeaf(
             leaf=leaf, replaced=self._root.vectors.get(leaf.manifest_path, ()), dead=dead
@@ -233,18 +235,18 @@ class _RootPlanning:
         """Move files of the base's root to leaves if the root is full or has no place for them."""
         limits = self._limits
         leaf_of: dict[str, tuple[object, ...]] = {}
-        data = self._taken(ManifestContent.DATA, added, limits.max_data_entries)
+        data = self._pop_moved_entries(ManifestContent.DATA, added, limits.max_data_entries)
         for leaf in self._flushed(data, ManifestContent.DATA):
             self._new_leaves.append(leaf)
             leaf_of |= {e.data_file.file_path: leaf.manifest.key for e in leaf.manifest.entries}
         by_target: dict[tuple[object, ...] | None, list[ManifestEntry]] = {}
-        for e in self._taken(ManifestContent.DELETES, added, limits.max_delete_entries):
+        for e in self._pop_moved_entries(ManifestContent.DELETES, added, limits.max_delete_entries):
             by_target.setdefault(leaf_of.get(e.data_file.referenced_data_file or ""), []).append(e)
         for target, entries in by_target.items():
             for leaf in self._flushed(entries, ManifestContent.DELETES, target):
                 self._new_leaves.append(replace(leaf, target=target))
 
-    def _taken(
+    def _pop_moved_entries(
         self, content: ManifestContent, added: Mapping[ManifestContent, int], most: int
     ) -> list[ManifestEntry]:
         """Remove the base's own files that do not stay in the root, and return their entries."""
@@ -294,16 +296,16 @@ class _RootPlanning:
             target_size=self._limits.target_size,
             min_count=self._limits.min_count_to_merge,
         )
-        kept: list[ManifestFile] = []
+        leaves: list[ManifestFile] = []
         for group in groups:
             is_folded = any(map(self._is_folded, group))
             if (len(group) == 1 and not is_folded) or not self._may_merge(group):
-                kept += group
+                leaves += group
                 continue
             entries = [e for m in group for e in self._base.read_entries(m) if e.is_live]
             if any(_is_file_of_positions(e) for e in entries):
                 # from version 4 on, no manifest may contain position delete files
-                kept += group
+                leaves += group
                 continue
             manifest = NewManifest(
                 key=(
@@ -316,7 +318,7 @@ class _RootPlanning:
                 is_existing=True,
             )
             self._new_leaves.append(NewLeaf(manifest=manifest, status=ContentStatus.EXISTING))
-        return kept
+        return leaves
 
     def _live_count(self, m: ManifestFile) -> int | None:
         """Return the number of live entries of a leaf, or None if it is unknown."""
@@ -344,7 +346,7 @@ def finished_root(
     sequence_number: int,
     first_row_id: int,
     vector_entry: Callable[[MaskedLeaf], ManifestVectorEntry],
-    with_all_known: Callable[[ManifestFile], ManifestFile],
+    with_counts_and_bounds: Callable[[ManifestFile], ManifestFile],
 ) -> FinishedRoot:
     """Return the root's entries with the numbers that are known only at commit time.
 
@@ -354,12 +356,12 @@ def finished_root(
     """
     numbering = _Numbering(snapshot_id, sequence_number, first_row_id)
     entries: list[RootEntry] = []
-    for leaf, vectors in plan.kept:
-        m = numbering.leaf(with_all_known(leaf))
+    for leaf, vectors in plan.unchanged_leaves:
+        m = numbering.leaf(with_counts_and_bounds(leaf))
         entries.append(LeafEntry(status=ContentStatus.EXISTING, manifest=m))
         entries += [replace(v, status=ContentStatus.EXISTING) for v in vectors]
     for masked in plan.masked:
-        m = numbering.leaf(with_all_known(masked.leaf))
+        m = numbering.leaf(with_counts_and_bounds(masked.leaf))
         entries.append(LeafEntry(status=ContentStatus.EXISTING, manifest=m))
         entries += [
             replace(v, status=ContentStatus.DELETED, snapshot_id=snapshot_id)

@@ -333,44 +333,44 @@ class SchemaChanges:
         existing = [f for f in struct.fields if _dotted_name(parent, f.name) in ids]
         # As in Java, new fields inside an existing column get their ids before new columns beside
         # it.
-        for theirs in existing:
-            self._union_field(theirs, _dotted_name(parent, theirs.name))
-        for theirs in struct.fields:
-            if theirs in existing:
+        for field in existing:
+            self._union_field(field, _dotted_name(parent, field.name))
+        for field in struct.fields:
+            if field in existing:
                 continue
             # existing rows have no value for the column, so it must be optional
             self._add(
                 parent,
-                theirs.name,
-                theirs.type,
+                field.name,
+                field.type,
                 required=False,
-                doc=theirs.doc,
-                default=theirs.write_default,
+                doc=field.doc,
+                default=field.write_default,
             )
 
-    def _union_field(self, theirs: types.NestedField, name: str) -> None:
-        ours = self._schema.find(name)
-        if ours.required and theirs.optional:
+    def _union_field(self, new_field: types.NestedField, name: str) -> None:
+        field = self._schema.find(name)
+        if field.required and new_field.optional:
             self.make_optional(name)
-        if theirs.doc is not None and theirs.doc != ours.doc:
-            self.update_doc(name, theirs.doc)
-        match ours.type, theirs.type:
+        if new_field.doc is not None and new_field.doc != field.doc:
+            self.update_doc(name, new_field.doc)
+        match field.type, new_field.type:
             case types.StructType(), types.StructType():
-                self._union(theirs.type, name)
+                self._union(new_field.type, name)
             case types.ListType(), types.ListType():
-                self._union_field(theirs.type.element, f"{name}.element")
+                self._union_field(new_field.type.element, f"{name}.element")
             case types.MapType(), types.MapType():
-                if not _same_shape(ours.type.key_type, theirs.type.key_type):
+                if not _same_shape(field.type.key_type, new_field.type.key_type):
                     raise InvalidRequestError(f"'{name}': the key of a map never changes")
-                self._union_field(theirs.type.value, f"{name}.value")
-            case mine, new if mine == new:
+                self._union_field(new_field.type.value, f"{name}.value")
+            case old, new if old == new:
                 return
-            case types.PrimitiveType() as mine, types.PrimitiveType() as new:
+            case types.PrimitiveType() as old, types.PrimitiveType() as new:
                 # a narrower type fits into the existing column
-                if not can_promote(new, mine, self._metadata.format_version):
+                if not can_promote(new, old, self._metadata.format_version):
                     self.update_type(name, new)
-            case mine, new:
-                raise InvalidRequestError(f"'{name}' is {mine} and cannot become {new}")
+            case old, new:
+                raise InvalidRequestError(f"'{name}' is {old} and cannot become {new}")
 
 
 def can_promote(old: types.Type, new: types.Type, format_version: int) -> bool:

@@ -200,12 +200,12 @@ def _partitions_of(data_files: Sequence[DataFile], metadata: TableMetadata) -> R
 
 def check_added_files(files: Iterable[DataFile], metadata: TableMetadata) -> None:
     """Refuse files that do not fit the table, and a file that is added twice."""
-    seen: set[DeleteFileId] = set()
+    file_ids: set[DeleteFileId] = set()
     vectors: set[str] = set()
     for f in files:
-        if delete_file_id(f) in seen:
+        if delete_file_id(f) in file_ids:
             raise InvalidRequestError(f"{f.file_path} is added twice in one commit")
-        seen.add(delete_file_id(f))
+        file_ids.add(delete_file_id(f))
         spec = metadata.spec_by_id.get(f.spec_id)
         if spec is None:
             raise InvalidRequestError(

@@ -84,7 +84,7 @@ def expired(metadata: TableMetadata, retention: Retention, now_ms: int) -> Expir
     behind = set(kept_ids)
     for ref in refs.values():
         if ref.type == "branch":
-            kept_ids.update(_kept_of_branch(metadata, ref, older_than_ms, least, now_ms))
+            kept_ids.update(_retained_ids(metadata, ref, older_than_ms, least, now_ms))
             head = metadata.snapshot_by_id.get(ref.snapshot_id)
             behind.update(s.snapshot_id for s in ancestors_of(metadata, head))
     for snapshot in metadata.snapshots:
@@ -119,7 +119,7 @@ def _check_not_referenced(refs: dict[str, SnapshotRef], snapshot_ids: Collection
             )
 
 
-def _kept_of_branch(
+def _retained_ids(
     metadata: TableMetadata, ref: SnapshotRef, older_than_ms: int, least: int, now_ms: int
 ) -> Iterator[int]:
     if ref.max_snapshot_age_ms is not None:

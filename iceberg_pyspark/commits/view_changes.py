@@ -246,9 +246,9 @@ class _ViewBuilder:
             )
 
 
-def _last(added: int | None, what: str) -> int:
+def _last(added: int | None, kind: str) -> int:
     if added is None:
-        raise InvalidRequestError(f"the last added {what} is referenced, but none was added")
+        raise InvalidRequestError(f"the last added {kind} is referenced, but none was added")
     return added
 
 
@@ -262,12 +262,12 @@ def _dialects(version: ViewVersion) -> set[str]:
 
 
 def _check_dialects(version: ViewVersion) -> None:
-    seen: set[str] = set()
+    dialects: set[str] = set()
     for r in version.representations:
         if isinstance(r, SqlRepresentation):
-            if r.dialect.lower() in seen:
+            if r.dialect.lower() in dialects:
                 raise InvalidRequestError(f"a view version has two queries in dialect {r.dialect}")
-            seen.add(r.dialect.lower())
+            dialects.add(r.dialect.lower())
 
 
 def _without_old_versions(view: ViewMetadata, size: int) -> ViewMetadata:

@@ -56,14 +56,14 @@ class CandidateFiles(TemporaryDatabase):
         If another store needs the same path, the candidate stays and is marked with that location.
         """
         here: list[tuple[bytes]] = []
-        there: list[tuple[bytes, bytes]] = []
+        elsewhere: list[tuple[bytes, bytes]] = []
         for path, location in _paths_of(locations):
             if is_here(location):
                 here.append((path,))
             else:
-                there.append((_encoded(location), path))
+                elsewhere.append((_encoded(location), path))
         self._db.executemany("DELETE FROM file WHERE path = ?", here)
-        self._db.executemany("UPDATE file SET elsewhere = ? WHERE path = ?", there)
+        self._db.executemany("UPDATE file SET elsewhere = ? WHERE path = ?", elsewhere)
 
     def drop_below(self, folder: str) -> None:
         """Remove all files below a folder, which must be spelled like the candidates."""

@@ -107,7 +107,7 @@ class ClusteredEntries:
         names = [str(i) for i in sort_field_ids] or [str(f.field_id) for f in partition_type.fields]
         with pa.OSFile(self._path, "wb") as file:
 
-            def put() -> None:
+            def write_waiting() -> None:
                 start = file.tell()
                 table = _joined(waiting)
                 with pa.ipc.new_stream(file, table.schema) as writer:
@@ -128,10 +128,10 @@ class ClusteredEntries:
                 waiting.append(_as_existing(table))
                 waiting_bytes += table.nbytes
                 if waiting_bytes >= _BATCH_BYTES:
-                    put()
+                    write_waiting()
                     waiting_bytes = 0
             if waiting:
-                put()
+                write_waiting()
         self._firsts = np.array(firsts, np.int64)
         self._counts = np.array(counts, np.int64)
         self._order, self._ranks = _ordered(keys, int(self._counts.sum()))

@@ -145,10 +145,13 @@ def _read_files(io: FileIO, strict: bool, snapshot: Snapshot) -> frozenset[str]:
 
 
 def _read_list(
-    io: FileIO, strict: bool, known: Mapping[ManifestPart, ManifestFile], snapshot: Snapshot
+    io: FileIO,
+    strict: bool,
+    known_manifests: Mapping[ManifestPart, ManifestFile],
+    snapshot: Snapshot,
 ) -> list[ManifestFile]:
     try:
-        return read_other_manifests(io, snapshot, known)
+        return read_other_manifests(io, snapshot, known_manifests)
     except IcebergError as e:
         if strict:
             raise

@@ -160,11 +160,11 @@ def plan_groups(
         for packed in _packed(candidates, options.max_group_size):
             if not options.rewrite_all and not _gains(packed, options):
                 continue
-            if chosen := packed[:files_left]:
+            if group_tasks := packed[:files_left]:
                 groups.append(
-                    _group(chosen, options.sizes, None if key is None else output_spec_id)
+                    _group(group_tasks, options.sizes, None if key is None else output_spec_id)
                 )
-                files_left -= len(chosen)
+                files_left -= len(group_tasks)
     match options.job_order.split("-"):
         case ["bytes", direction]:
             groups.sort(key=lambda g: g.size, reverse=direction == "desc")

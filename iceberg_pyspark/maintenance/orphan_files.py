@@ -113,17 +113,17 @@ def referenced_files(
         (part, m.dead_positions): m for part, m in manifests_of(io, metadata.snapshots).items()
     }
     yield [m.manifest_path for m in manifests.values()]
-    yield from live_paths(io, [m for what, m in manifests.items() if what not in seen_manifests])
+    yield from live_paths(io, [m for key, m in manifests.items() if key not in seen_manifests])
     seen_manifests.update(manifests)
 
 
 def _older_metadata(io: FileIO, metadata: TableMetadata) -> Iterator[str]:
     """Yield the files of the metadata log, also those that only older metadata files name."""
-    seen: set[str] = set()
+    paths: set[str] = set()
     while True:
-        older = [e.metadata_file for e in metadata.metadata_log if e.metadata_file not in seen]
+        older = [e.metadata_file for e in metadata.metadata_log if e.metadata_file not in paths]
         yield from older
-        seen.update(older)
+        paths.update(older)
         if not older:
             return
         try:

@@ -66,13 +66,13 @@ def spec_of_folders(
     names: Iterable[str], specs: Sequence[PartitionSpec], schema: Schema, source: str
 ) -> PartitionSpec:
     """Return the first spec with identity transforms of exactly these columns."""
-    columns_wanted = set(names)
+    wanted_columns = set(names)
     for spec in specs:
         if all(isinstance(f.transform, IdentityTransform) for f in spec.fields):
             columns = {schema.name_by_id[f.source_id] for f in spec.fields}
-            if columns == columns_wanted:
+            if columns == wanted_columns:
                 return spec
-    column_list = ", ".join(sorted(columns_wanted)) or "nothing"
+    column_list = ", ".join(sorted(wanted_columns)) or "nothing"
     raise InvalidRequestError(
         f"{source} is partitioned by {column_list}, and the table has no partition spec of just "
         "the "

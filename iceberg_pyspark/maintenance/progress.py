@@ -13,27 +13,27 @@ _T = TypeVar("_T")
 
 
 class Progress(Protocol):
-    """A callback `progress(what, done, total)`: steps done and total steps, None if unknown."""
+    """A callback `progress(phase, done, total)`: steps done and total steps, None if unknown."""
 
-    def __call__(self, what: str, done: int, total: int | None) -> None:
+    def __call__(self, phase: str, done: int, total: int | None) -> None:
         """Receive the progress; must not raise."""
         ...
 
 
-def no_progress(what: str, done: int, total: int | None) -> None:
+def no_progress(phase: str, done: int, total: int | None) -> None:
     """Ignore the progress."""
 
 
 def with_progress(
-    progress: Progress, what: str, items: Iterable[_T], total: int | None
+    progress: Progress, phase: str, items: Iterable[_T], total: int | None
 ) -> Iterator[_T]:
     """Yield the items, and report progress before the first item and after each.
 
-    >>> said = []
-    >>> list(with_progress(lambda *step: said.append(step), "reading", "ab", 2)), said
+    >>> steps = []
+    >>> list(with_progress(lambda *step: steps.append(step), "reading", "ab", 2)), steps
     (['a', 'b'], [('reading', 0, 2), ('reading', 1, 2), ('reading', 2, 2)])
     """
-    progress(what, 0, total)
+    progress(phase, 0, total)
     for done, item in enumerate(items, start=1):
         yield item
-        progress(what, done, total)
+        progress(phase, done, total)

@@ -19,11 +19,11 @@ SHARED_OPTIONS = (_TARGET, _LEAST, _GREATEST, _MIN_INPUT_FILES, REWRITE_ALL)
 def check_options(
     procedure: str,
     options: Mapping[str, str],
-    known: Collection[TableProperty],
+    properties: Collection[TableProperty],
     without_effect: Collection[str] = (),
 ) -> None:
     """Raise `InvalidRequestError` for an unknown option or a wrong value."""
-    by_name = {option.name: option for option in known}
+    by_name = {option.name: option for option in properties}
     for name, text in options.items():
         if name in without_effect:
             continue
@@ -69,5 +69,5 @@ class WantedSizes:
 
     def gain(self, count: int, size: int) -> bool:
         """Return whether `count` files of `size` bytes in total are worth a rewrite."""
-        several = count > 1 and (count >= self.min_input_files or size > self.target)
-        return several or size > self.greatest
+        is_worth_merging = count > 1 and (count >= self.min_input_files or size > self.target)
+        return is_worth_merging or size > self.greatest

@@ -54,7 +54,7 @@ class DeleteGroup:
         start = np.searchsorted(sorted_keys, keys * width + first_rank)
         end = np.searchsorted(sorted_keys, (keys + 1) * width)
         counts = np.where(keys >= 0, end - start, 0)
-        return join_pairs(*(keep(*some) for some in self._in_steps(start, counts)))
+        return join_pairs(*(keep(*step) for step in self._in_steps(start, counts)))
 
     def _in_steps(self, start: Numbers, counts: Numbers) -> Iterator[Pairs]:
         """Yield the pairs of a few data files at a time: every file may match every delete."""

@@ -80,18 +80,20 @@ class SpecFilters:
 
 def prune_manifests(manifests: list[ManifestFile], filters: SpecFilters) -> list[ManifestFile]:
     """Return the manifests that may contain a live file with a matching row."""
-    kept = [m for m in manifests if m.has_live_files and filters.of(m).may_match(m.partitions)]
-    asked = [m for m in kept if m.columns]
-    if not asked or isinstance(filters.predicate, AlwaysTrue):
-        return kept
-    may_match = matching_metrics(_as_files(asked, filters.predicate), filters.predicate)
-    without = {m.part for m, may in zip(asked, may_match.tolist(), strict=True) if not may}
-    return [m for m in kept if m.part not in without]
+    candidates = [
+        m for m in manifests if m.has_live_files and filters.of(m).may_match(m.partitions)
+    ]
+    with_columns = [m for m in candidates if m.columns]
+    if not with_columns or isinstance(filters.predicate, AlwaysTrue):
+        return candidates
+    may_match = matching_metrics(_as_files(with_columns, filters.predicate), filters.predicate)
+    without = {m.part for m, may in zip(with_columns, may_match.tolist(), strict=True) if not may}
+    return [m for m in candidates if m.part not in without]
 
 
 def _as_files(manifests: Sequence[ManifestFile], predicate: Predicate) -> pa.Table:
     """Return the manifests as an entry table of files, with the predicate's metrics."""
-    known = [{c.field_id: c for c in m.columns} for m in manifests]
+    summaries_by_manifest = [{c.field_id: c for c in m.columns} for m in manifests]
     columns: dict[str, list[Any]] = {"record_count": [_row_count(m) for m in manifests]}
     types = {"record_count": pa.int64()}
     for field_id in columns_of(predicate):
@@ -100,7 +102,7 @@ def _as_files(manifests: Sequence[ManifestFile], predicate: Predicate) -> pa.Tab
             types[name] = pa.binary() if metric.endswith("bounds") else pa.int64()
             columns[name] = [
                 None if (c := of.get(field_id)) is None else getattr(c, metric.removesuffix("s"))
-                for of in known
+                for of in summaries_by_manifest
             ]
     return pa.table({name: pa.array(values, types[name]) for name, values in columns.items()})
 

@@ -21,7 +21,7 @@ _RAISED = re.compile(
     r"(?=\n\s*\n|\n\s+at |\nTraceback|\nThe above|\s+SQLSTATE: |\Z)",
     re.DOTALL,
 )
-_SAID_FIRST = re.compile(
+_LEADING_MESSAGE = re.compile(
     r"\A(?:An error occurred while calling [^\n]*\n: )?(?:[\w.$]+Exception: )?"
     rf"(.*?)\n\(iceberg_pyspark\.errors\.({_NAMES})\)",
     re.DOTALL,
@@ -30,7 +30,7 @@ _SAID_FIRST = re.compile(
 
 def iceberg_error_in(text: str) -> tuple[str, str] | None:
     """Return the class name and message of the last error of this package in a text, or None."""
-    first = _SAID_FIRST.match(text)
+    first = _LEADING_MESSAGE.match(text)
     if first is not None:
         return first[2], first[1].strip()
     messages = _RAISED.findall(text)

@@ -109,8 +109,8 @@ def _tasks(tracker: Any, group: str) -> tuple[int, int]:
     return done_tasks, total
 
 
-def _say(console: Console, mark: str, description: str, took: str) -> None:
-    console.print(f"{mark} {description} [dim]{took}[/dim]", highlight=False)
+def _say(console: Console, mark: str, description: str, duration: str) -> None:
+    console.print(f"{mark} {description} [dim]{duration}[/dim]", highlight=False)
 
 
 def _seconds_since(start: float) -> str:

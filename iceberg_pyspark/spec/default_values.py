@@ -25,31 +25,31 @@ from iceberg_pyspark.spec.values import value_from_json, value_to_bytes, value_t
 WhichDefault = Literal["initial", "write"]
 
 
-def default_of(field: NestedField, which: WhichDefault) -> Any:
+def default_of(field: NestedField, kind: WhichDefault) -> Any:
     """Return the field's value for rows that lack the field, with the defaults of nested fields."""
-    default = field.initial_default if which == "initial" else field.write_default
-    return with_child_defaults(field.type, default, which)
+    default = field.initial_default if kind == "initial" else field.write_default
+    return with_child_defaults(field.type, default, kind)
 
 
-def with_child_defaults(type_: Type, value: Any, which: WhichDefault) -> Any:
+def with_child_defaults(type_: Type, value: Any, kind: WhichDefault) -> Any:
     """Return the value, with missing fields of structs set to the defaults of these fields."""
     if value is None:
         return None
     match type_:
         case StructType(fields=fields):
             return {
-                f.field_id: with_child_defaults(f.type, value[f.field_id], which)
+                f.field_id: with_child_defaults(f.type, value[f.field_id], kind)
                 if f.field_id in value
-                else default_of(f, which)
+                else default_of(f, kind)
                 for f in fields
             }
         case ListType():
-            return [with_child_defaults(type_.element_type, v, which) for v in value]
+            return [with_child_defaults(type_.element_type, v, kind) for v in value]
         case MapType():
             return [
                 (
-                    with_child_defaults(type_.key_type, k, which),
-                    with_child_defaults(type_.value_type, v, which),
+                    with_child_defaults(type_.key_type, k, kind),
+                    with_child_defaults(type_.value_type, v, kind),
                 )
                 for k, v in value
             ]

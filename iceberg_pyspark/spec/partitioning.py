@@ -233,11 +233,11 @@ def fields_from_json(data: JsonObject, key: str) -> tuple[PartitionField, ...]:
 
 
 def _unique(values: Iterable[Any], path: str, key: str) -> None:
-    seen: set[Any] = set()
+    earlier_values: set[Any] = set()
     for value in values:
-        if value in seen:
+        if value in earlier_values:
             raise InvalidMetadataError(f"{path}: {key} {short_text(value)} occurs twice")
-        seen.add(value)
+        earlier_values.add(value)
 
 
 def _field_from_json(data: JsonObject, position: int) -> PartitionField:

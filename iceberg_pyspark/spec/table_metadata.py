@@ -139,8 +139,8 @@ class TableMetadata:
     def _all_snapshots_by_id(self) -> Mapping[int, Snapshot]:
         return self._by_id("snapshot", ((s.snapshot_id, s) for s in self.snapshots))
 
-    def _by_id(self, what: str, items: Iterable[tuple[int, T]]) -> ById[T]:
-        return ById(f"table {self.location} has no {what}", items)
+    def _by_id(self, kind: str, items: Iterable[tuple[int, T]]) -> ById[T]:
+        return ById(f"table {self.location} has no {kind}", items)
 
     @property
     def current_schema(self) -> Schema:
@@ -470,8 +470,8 @@ def _refs_from_json(
 
 
 def _unique(items: tuple[T, ...], key: Callable[[T], int], path: str, name: str) -> None:
-    seen: set[int] = set()
+    ids: set[int] = set()
     for item in items:
-        if key(item) in seen:
+        if key(item) in ids:
             raise InvalidMetadataError(f"{path}: {name} {key(item)} occurs twice")
-        seen.add(key(item))
+        ids.add(key(item))

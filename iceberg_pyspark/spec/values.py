@@ -256,10 +256,10 @@ def value_from_json(type_: types.Type, data: Any) -> Any:
             return _text_from_json(type_, _of_kind(data, str, "a string"))
 
 
-def _of_kind(data: Any, kind: type, what: str) -> Any:
+def _of_kind(data: Any, kind: type, description: str) -> Any:
     wrong = isinstance(data, bool) and kind is not bool
     if wrong or not isinstance(data, kind) or (kind is str and not is_text(data)):
-        raise TypeError(f"{short_text(data)} is not {what}")
+        raise TypeError(f"{short_text(data)} is not {description}")
     return data
 
 

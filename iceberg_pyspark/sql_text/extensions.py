@@ -232,21 +232,21 @@ class _Parser:
             if not self.takes(word):
                 raise self.error(word)
 
-    def _name(self, what: str) -> str:
+    def _name(self, expected: str) -> str:
         """Consume a name and return it as written."""
         token = self._next
         if not token.is_name:
-            raise self.error(what)
+            raise self.error(expected)
         self._at += 1
         return token.text
 
-    def _number(self, what: str, most: int) -> int:
+    def _number(self, expected: str, most: int) -> int:
         text = self._next.text
         if not (text.isascii() and text.isdecimal()):
-            raise self.error(what)
+            raise self.error(expected)
         number = int(text) if len(text) < 20 else most + 1
         if number > most:
-            raise self.error(f"{what} of at most {most}")
+            raise self.error(f"{expected} of at most {most}")
         self._at += 1
         return number
 
@@ -372,8 +372,8 @@ class _Parser:
         self._expect(")")
         return f"{name}({', '.join(arguments)})"
 
-    def _column(self, what: str) -> str:
-        return self._rest_of_column(self._name(what))
+    def _column(self, expected: str) -> str:
+        return self._rest_of_column(self._name(expected))
 
     def _rest_of_column(self, name: str) -> str:
         while self.takes("."):

@@ -124,8 +124,8 @@ def _predicate(node: exp.Expression) -> Predicate:
         case exp.Anonymous(this=str(name)) if name.lower() in ("isnull", "isnotnull"):
             if len(node.expressions) != 1:
                 raise _not_understood(node)
-            tested = UnaryPredicate("is_null", _column(node.expressions[0]))
-            return tested if name.lower() == "isnull" else not_(tested)
+            is_null = UnaryPredicate("is_null", _column(node.expressions[0]))
+            return is_null if name.lower() == "isnull" else not_(is_null)
         case _ if type(node) in _COMPARISONS:
             return _comparison(node)
         case _:

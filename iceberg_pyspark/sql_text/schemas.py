@@ -96,11 +96,11 @@ def _fields(
     """Return the fields of a struct; all its ids come before ids of nested fields."""
     columns_by_id = [(next(ids), column) for column in columns]
     fields = tuple(_field(field_id, column, ids, depth) for field_id, column in columns_by_id)
-    seen: set[str] = set()
+    names: set[str] = set()
     for f in fields:
-        if f.name in seen:
+        if f.name in names:
             raise InvalidRequestError(f"column '{f.name}' occurs twice")
-        seen.add(f.name)
+        names.add(f.name)
     return fields
 
 

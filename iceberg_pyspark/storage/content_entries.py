@@ -282,19 +282,21 @@ class ContentEntries:
         columns = dict(self._columns_with_stats(stats))
         return {name: self._by_column(columns, of) for name, of in _METRICS.items()}
 
-    def columns_of(self, chosen: Mask) -> list[tuple[ColumnSummary, ...]]:
+    def columns_of(self, selection: Mask) -> list[tuple[ColumnSummary, ...]]:
         """Return the column statistics of each selected entry."""
-        found: list[dict[int, dict[str, Any]]] = [{} for _ in range(int(chosen.sum()))]
-        if not found:
+        stats_of_entries: list[dict[int, dict[str, Any]]] = [
+            {} for _ in range(int(selection.sum()))
+        ]
+        if not stats_of_entries:
             return []
         for name, lists in self._metrics().items():
-            of_entries = lists.filter(pa.array(chosen)).to_pylist()
-            for columns, pairs in zip(found, of_entries, strict=True):
+            of_entries = lists.filter(pa.array(selection)).to_pylist()
+            for columns, pairs in zip(stats_of_entries, of_entries, strict=True):
                 for pair in pairs:
                     columns.setdefault(pair["key"], {})[_SUMMARIES[name]] = pair["value"]
         return [
             tuple(ColumnSummary(field_id=i, **values) for i, values in sorted(columns.items()))
-            for columns in found
+            for columns in stats_of_entries
         ]
 
     def _columns_with_stats(self, stats: pa.StructArray) -> Iterator[tuple[int, pa.StructArray]]:

@@ -122,17 +122,17 @@ def _of_leaf(entry: LeafEntry, content: Content) -> Iterator[str]:
 
 
 def _of_vector(entry: ManifestVectorEntry, content: Content) -> Iterator[str]:
-    what = f"the deletion vector of the manifest {entry.leaf}"
+    subject = f"the deletion vector of the manifest {entry.leaf}"
     if content != "root":
-        yield f"{what} does not belong in a leaf, only in a root manifest"
-    yield from _of_status(entry.status, what)
+        yield f"{subject} does not belong in a leaf, only in a root manifest"
+    yield from _of_status(entry.status, subject)
     if not _is_number(entry.sequence_number):
-        yield f"{what} must bring its sequence number"
+        yield f"{subject} must bring its sequence number"
     place = (entry.location, entry.offset, entry.size_in_bytes)
     if entry.inline is None and None in place:
-        yield f"{what} is neither inline nor has it a place in a file"
+        yield f"{subject} is neither inline nor has it a place in a file"
     if entry.inline is not None and place != (None, None, None):
-        yield f"{what} is inline and has a place in a file"
+        yield f"{subject} is inline and has a place in a file"
 
 
 def _of_vectors(entries: Iterable[RootEntry]) -> Iterator[str]:
@@ -161,9 +161,9 @@ def _of_specs(entries: Iterable[RootEntry]) -> Iterator[str]:
         yield f"a leaf has files of one partition spec, not of {', '.join(map(str, sorted(specs)))}"
 
 
-def _of_status(status: ContentStatus, what: str) -> Iterator[str]:
+def _of_status(status: ContentStatus, subject: str) -> Iterator[str]:
     if status not in _OWN_STATUSES:
-        yield f"{what} is {status.name}, a status that entries of this form do not have"
+        yield f"{subject} is {status.name}, a status that entries of this form do not have"
 
 
 def _is_number(sequence_number: int | None) -> bool:

@@ -43,11 +43,11 @@ _COUNTS = frozenset(
 )
 
 
-Known: TypeAlias = DataFile | Sequence[ColumnSummary] | None
+StatsSource: TypeAlias = DataFile | Sequence[ColumnSummary] | None
 """The source of statistics: a file, or the column summaries of a manifest, or None for neither."""
 
 
-def content_stats(known_of: Sequence[Known], schema: Schema) -> Column | None:
+def content_stats(sources: Sequence[StatsSource], schema: Schema) -> Column | None:
     """Return the column `content_stats` of entries, or None if nothing is known about any entry.
 
     The value of an entry is null if nothing is known about it. The column has a struct for each
@@ -56,7 +56,7 @@ def content_stats(known_of: Sequence[Known], schema: Schema) -> Column | None:
     Whether bounds are tight is unknown and is not written.
     """
     metrics = {
-        field: [_metric(known, name) for known in known_of] for field, name in _METRICS.items()
+        field: [_metric(source, name) for source in sources] for field, name in _METRICS.items()
     }
     ids_by_metric = {field: set[int]().union(*maps) for field, maps in metrics.items()}
     used_names = set[str]()
@@ -80,12 +80,12 @@ def content_stats(known_of: Sequence[Known], schema: Schema) -> Column | None:
     return struct_column(CONTENT_STATS, "content_stats", columns, has_stats)
 
 
-def _metric(known: Known, name: str) -> Mapping[int, Any]:
-    if known is None:
+def _metric(source: StatsSource, name: str) -> Mapping[int, Any]:
+    if source is None:
         return _NOTHING
-    if isinstance(known, DataFile):
-        return getattr(known, name) or _NOTHING
-    values = ((c.field_id, getattr(c, name.removesuffix("s"))) for c in known)
+    if isinstance(source, DataFile):
+        return getattr(source, name) or _NOTHING
+    values = ((c.field_id, getattr(c, name.removesuffix("s"))) for c in source)
     return {field_id: value for field_id, value in values if value is not None}
 
 

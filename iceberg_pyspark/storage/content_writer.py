@@ -159,7 +159,7 @@ class _Entries:
         self._location = location
         self._stored = _as_stored(table_location)
         self._files = [e.data_file if isinstance(e, ManifestEntry) else None for e in entries]
-        self._known = [
+        self._stats_sources = [
             e.manifest.columns if isinstance(e, LeafEntry) else file
             for e, file in zip(entries, self._files, strict=True)
         ]
@@ -167,7 +167,7 @@ class _Entries:
 
     def stats(self, schema: Schema) -> Column | None:
         """Return the statistics of the columns of a schema, or None if nothing is known."""
-        return content_stats(self._known, schema)
+        return content_stats(self._stats_sources, schema)
 
     def all(self, stats: Column | None, partition_types: Mapping[int, StructType]) -> list[Column]:
         """Return every column of the file."""

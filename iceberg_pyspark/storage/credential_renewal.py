@@ -129,9 +129,9 @@ def end_of(properties: Mapping[str, str]) -> float | None:
     return min(times) / 1000 if times else None
 
 
-def renewal_time(end_s: float, taken_s: float) -> float:
-    """Return when to renew credentials that were obtained at `taken_s` and expire at `end_s`."""
-    return end_s - min(max(end_s - taken_s, 0.0) / 10, _WINDOW_S)
+def renewal_time(end_s: float, start_s: float) -> float:
+    """Return when to renew credentials that were obtained at `start_s` and expire at `end_s`."""
+    return end_s - min(max(end_s - start_s, 0.0) / 10, _WINDOW_S)
 
 
 def lasting_properties(properties: Mapping[str, str]) -> Mapping[str, str]:

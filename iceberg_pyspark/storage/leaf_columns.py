@@ -40,12 +40,12 @@ def columns_of_partitions(
     return tuple(
         ColumnSummary(
             field_id=field.source_ids[0],
-            null_value_count=None if said.contains_null else 0,
-            nan_value_count=0 if said.contains_nan is False else None,
-            lower_bound=said.lower_bound,
-            upper_bound=said.upper_bound,
+            null_value_count=None if summary.contains_null else 0,
+            nan_value_count=0 if summary.contains_nan is False else None,
+            lower_bound=summary.lower_bound,
+            upper_bound=summary.upper_bound,
         )
-        for field, said in zip(spec.fields, summaries, strict=True)
+        for field, summary in zip(spec.fields, summaries, strict=True)
         if isinstance(field.transform, IdentityTransform)
     )
 
@@ -53,25 +53,25 @@ def columns_of_partitions(
 def _summaries(struct: pa.StructType, array: pa.StructArray) -> Iterator[ColumnSummary]:
     for column, values in zip(struct, array.flatten(), strict=True):
         column_id = _field_id(column)
-        found = {
+        stats = {
             StatsField(_field_id(child) - column_id): of_field
             for child, of_field in zip(column.type, values.flatten(), strict=True)
         }
-        has_values = _has_values(found)
+        has_values = _has_values(stats)
         summary = ColumnSummary(
             field_id=(column_id - STATS_BASE) // STATS_WIDTH,
-            value_count=_sum(found.get(StatsField.VALUE_COUNT)),
-            null_value_count=_sum(found.get(StatsField.NULL_VALUE_COUNT)),
-            nan_value_count=_sum(found.get(StatsField.NAN_VALUE_COUNT)),
-            lower_bound=_bound(found.get(StatsField.LOWER_BOUND), has_values, "min"),
-            upper_bound=_bound(found.get(StatsField.UPPER_BOUND), has_values, "max"),
+            value_count=_sum(stats.get(StatsField.VALUE_COUNT)),
+            null_value_count=_sum(stats.get(StatsField.NULL_VALUE_COUNT)),
+            nan_value_count=_sum(stats.get(StatsField.NAN_VALUE_COUNT)),
+            lower_bound=_bound(stats.get(StatsField.LOWER_BOUND), has_values, "min"),
+            upper_bound=_bound(stats.get(StatsField.UPPER_BOUND), has_values, "max"),
         )
         yield summary
 
 
-def _has_values(found: dict[StatsField, pa.Array]) -> pa.Array | None:
+def _has_values(stats: dict[StatsField, pa.Array]) -> pa.Array | None:
     """Return which entries may have a non-null value, and so bounds; None if counts are missing."""
-    values, nulls = found.get(StatsField.VALUE_COUNT), found.get(StatsField.NULL_VALUE_COUNT)
+    values, nulls = stats.get(StatsField.VALUE_COUNT), stats.get(StatsField.NULL_VALUE_COUNT)
     if values is None or nulls is None:
         return None
     return pc.fill_null(pc.not_equal(values, nulls), True)
@@ -84,7 +84,7 @@ def _sum(counts: pa.Array | None) -> int | None:
     return total
 
 
-def _bound(bounds: pa.Array | None, has_values: pa.Array | None, which: str) -> bytes | None:
+def _bound(bounds: pa.Array | None, has_values: pa.Array | None, function: str) -> bytes | None:
     if bounds is None:
         return None
     if has_values is not None:
@@ -96,9 +96,9 @@ def _bound(bounds: pa.Array | None, has_values: pa.Array | None, which: str) -> 
         return None
     if pa.types.is_fixed_size_binary(bounds.type):
         bounds = bounds.cast(pa.binary())
-    at = pc.index(bounds, pc.call_function(which, [bounds]))
-    found: bytes | None = bound_bytes(bounds.take(pa.array([at.as_py()])))[0].as_py()
-    return found
+    at = pc.index(bounds, pc.call_function(function, [bounds]))
+    bound: bytes | None = bound_bytes(bounds.take(pa.array([at.as_py()])))[0].as_py()
+    return bound
 
 
 def _field_id(field: pa.Field) -> int:

@@ -36,14 +36,14 @@ class RedactingFilter(logging.Filter):
 
 
 _EVERY = RedactingFilter()
-_loggers_seen: dict[tuple[str, ...], int] = {}
+_logger_counts: dict[tuple[str, ...], int] = {}
 
 
 def redact_logs_of(*packages: str, by: logging.Filter = _EVERY) -> None:
     """Add a redacting filter to all loggers that the packages have created so far."""
     loggers = logging.root.manager.loggerDict
     # this runs for every file; loggers are added and never removed, so the count detects changes
-    if not packages or _loggers_seen.get(packages) == len(loggers):
+    if not packages or _logger_counts.get(packages) == len(loggers):
         return
     names = list(loggers)
     prefixes = tuple(f"{package}." for package in packages)
@@ -51,4 +51,4 @@ def redact_logs_of(*packages: str, by: logging.Filter = _EVERY) -> None:
         if name in packages or name.startswith(prefixes):
             logging.getLogger(name).addFilter(by)
     # set last: another thread takes this entry as proof that the loggers have their filters
-    _loggers_seen[packages] = len(names)
+    _logger_counts[packages] = len(names)

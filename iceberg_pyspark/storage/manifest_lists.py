@@ -242,9 +242,9 @@ def read_snapshot_manifests(file_io: FileIO, snapshot: Snapshot) -> list[Manifes
 
 
 def read_other_manifests(
-    file_io: FileIO, snapshot: Snapshot, known: Mapping[ManifestPart, ManifestFile]
+    file_io: FileIO, snapshot: Snapshot, known_manifests: Mapping[ManifestPart, ManifestFile]
 ) -> list[ManifestFile]:
-    """Return a snapshot's manifests whose `part` is not in `known`, and possibly some others.
+    """Return a snapshot's manifests whose `part` is not in `known_manifests`, and perhaps others.
 
     Lists of neighbouring snapshots share nearly all manifests: a thousand lists may have half a
     million entries, most of which need not become objects.
@@ -256,10 +256,10 @@ def read_other_manifests(
         or snapshot.table_location is not None
     ):
         return read_snapshot_manifests(file_io, snapshot)
-    found = _parse_list(file_io, location, None, known)
-    if not found.manifests:
-        _check_not_cut(snapshot, found.length)
-    return list(found.manifests)
+    parsed_list = _parse_list(file_io, location, None, known_manifests)
+    if not parsed_list.manifests:
+        _check_not_cut(snapshot, parsed_list.length)
+    return list(parsed_list.manifests)
 
 
 def _check_not_cut(snapshot: Snapshot, count: int) -> None:
@@ -334,9 +334,9 @@ def _parse_list(
     file_io: FileIO,
     location: str,
     table_location: str | None,
-    known: Mapping[ManifestPart, ManifestFile] = MappingProxyType({}),
+    known_manifests: Mapping[ManifestPart, ManifestFile] = MappingProxyType({}),
 ) -> _ParsedList:
-    """Return the manifests of a list that are not in `known`, and the length of the list."""
+    """Return the manifests of a list that are not in `known_manifests`, and the list's length."""
     avro = read_avro(file_io, location)
     is_resolved = may_hold_relative_paths(avro.metadata.get("format-version"))
     absolute = resolved_path if is_resolved else older_path
@@ -346,10 +346,10 @@ def _parse_list(
     try:
         for record in avro.records():
             count += 1
-            if known:
+            if known_manifests:
                 # unchecked values from the file: a value of another type matches no known part
                 part: Any = (record.get("_500"), record.get("_517") or 0, record.get("_502"))
-                same = known.get(part)
+                same = known_manifests.get(part)
                 if same is not None and same.dead_positions is None:
                     continue
             manifest = _manifest_file(record)

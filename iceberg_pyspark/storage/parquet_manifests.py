@@ -78,8 +78,8 @@ class ParquetManifest:
         batches = []
         try:
             file = pq.ParquetFile(pa.BufferReader(self._data))
-            chosen = None if stats_of is None else list(self._columns(stats_of))
-            for batch in file.iter_batches(self._rows_at_once, columns=chosen):
+            columns = None if stats_of is None else list(self._columns(stats_of))
+            for batch in file.iter_batches(self._rows_at_once, columns=columns):
                 room -= batch.nbytes
                 if room < 0:
                     raise too_large(self.location, self._size)
@@ -95,10 +95,10 @@ class ParquetManifest:
 
     def _columns(self, stats_of: Collection[int]) -> Iterator[str]:
         """Yield the names of the columns to decode, in pyarrow's form."""
-        wanted = {stats_field_id(i) for i in stats_of}
+        ids = {stats_field_id(i) for i in stats_of}
         for field in self._schema:
             if _field_id(field) in _CONTENT_STATS and pa.types.is_struct(field.type):
-                yield from (f"{field.name}.{c.name}" for c in field.type if _field_id(c) in wanted)
+                yield from (f"{field.name}.{c.name}" for c in field.type if _field_id(c) in ids)
             else:
                 yield field.name
 

@@ -191,8 +191,8 @@ class _Root:
         dead = self._dead_positions()
         is_leaf = entries.is_live & entries.of_types(*MANIFEST_TYPES)
         columns = entries.columns_of(is_leaf)
-        for row, known in zip(self._rows(is_leaf, _LEAF, spec_ids), columns, strict=True):
-            yield from self._leaf(row, dead, known)
+        for row, summaries in zip(self._rows(is_leaf, _LEAF, spec_ids), columns, strict=True):
+            yield from self._leaf(row, dead, summaries)
         if dead:
             raise self._damaged(
                 f"a manifest deletion vector is of {min(dead)}, which it has no live entry of"
@@ -346,15 +346,15 @@ class _Root:
         )
 
     def _rows(
-        self, chosen: Mask, roles: Sequence[Role], spec_ids: Any = None
+        self, selection: Mask, roles: Sequence[Role], spec_ids: Any = None
     ) -> Iterator[dict[str, Any]]:
         """Yield the selected entries as dicts by role."""
-        rows = pa.array(np.flatnonzero(chosen))
+        rows = pa.array(np.flatnonzero(selection))
         columns: dict[str, list[Any]] = {
             role: self._entries[role].take(rows).to_pylist() for role in roles
         }
         if spec_ids is not None:
-            columns["spec_id"] = spec_ids[chosen].tolist()
+            columns["spec_id"] = spec_ids[selection].tolist()
         for values in zip(*columns.values(), strict=True):
             yield dict(zip(columns, values, strict=True))
 

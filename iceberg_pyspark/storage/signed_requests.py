@@ -23,8 +23,8 @@ from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.remote_signing import RemoteSigning, SignerAnswer, signer_of
 from iceberg_pyspark.storage.store_errors import RequestError
 
-_KEPT_S = 30.0
-_MOST_KEPT = 1000
+_SIGNATURE_LIFETIME_S = 30.0
+_MOST_SIGNATURES = 1000
 # the catalog's session repeats requests too
 _SIGNER_RETRIES = 2
 _READS = ("GET", "HEAD")
@@ -173,8 +173,8 @@ class SignedRequests:
         signed = _signed_from_json(answer, uri, self._signing.table)
         if may_keep and answer.headers.get("Cache-Control", "").strip().lower() == "private":
             with self._lock:
-                self._signatures[key] = _now_s() + _KEPT_S, signed
-                while len(self._signatures) > _MOST_KEPT:
+                self._signatures[key] = _now_s() + _SIGNATURE_LIFETIME_S, signed
+                while len(self._signatures) > _MOST_SIGNATURES:
                     self._signatures.popitem(last=False)
         return signed, False
 
@@ -193,13 +193,13 @@ class SignedRequests:
 def _signed_from_json(answer: SignerAnswer, uri: str, table: str) -> _Signed:
     try:
         content = json.loads(answer.body)
-        theirs = content["uri"]
+        signed_uri = content["uri"]
         headers = {
             str(name): ", ".join(str(v) for v in values)
             for name, values in content["headers"].items()
             if name.lower() not in _OWN
         }
-        same = _is_same(uri, theirs)
+        same = _is_same(uri, signed_uri)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         # not chained: the exception contains the signature
         raise StorageError(
@@ -209,18 +209,25 @@ def _signed_from_json(answer: SignerAnswer, uri: str, table: str) -> _Signed:
         raise StorageError(
             f"the signer of table {table} signed a different request; nothing was sent"
         )
-    return _Signed(theirs, {name.lower(): value for name, value in headers.items()})
+    return _Signed(signed_uri, {name.lower(): value for name, value in headers.items()})
 
 
 def _is_same(requested_url: str, signed_url: str) -> bool:
     """Return whether the signed address is the requested one, apart from a signature query."""
-    ours, theirs = urlsplit(requested_url), urlsplit(signed_url)
-    if (ours.scheme, ours.hostname, ours.port) != (theirs.scheme, theirs.hostname, theirs.port):
+    requested_parts, signed_parts = urlsplit(requested_url), urlsplit(signed_url)
+    if (requested_parts.scheme, requested_parts.hostname, requested_parts.port) != (
+        signed_parts.scheme,
+        signed_parts.hostname,
+        signed_parts.port,
+    ):
         return False
-    if unquote(ours.path) != unquote(theirs.path) or theirs.username is not None:
+    if (
+        unquote(requested_parts.path) != unquote(signed_parts.path)
+        or signed_parts.username is not None
+    ):
         return False
-    rest = parse_qsl(theirs.query, keep_blank_values=True)
-    for pair in parse_qsl(ours.query, keep_blank_values=True):
+    rest = parse_qsl(signed_parts.query, keep_blank_values=True)
+    for pair in parse_qsl(requested_parts.query, keep_blank_values=True):
         if pair not in rest:
             return False
         rest.remove(pair)

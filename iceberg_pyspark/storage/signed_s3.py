@@ -225,7 +225,7 @@ class SignedS3Store:
     ) -> Iterator[tuple[_Objects, _Names]]:
         parameters = {"list-type": "2", "encoding-type": "url", **query}
         parameters["prefix"] = f"{prefix}/" if prefix else ""
-        seen: set[str] = set()
+        used_tokens: set[str] = set()
         while True:
             text = "&".join(f"{k}={_encoded(v)}" for k, v in sorted(parameters.items()))
             answer = self._requests.send("GET", f"{self._root}/?{text}")
@@ -235,9 +235,9 @@ class SignedS3Store:
             token = page.findtext("{*}NextContinuationToken")
             if page.findtext("{*}IsTruncated") != "true":
                 return
-            if not token or token in seen:
+            if not token or token in used_tokens:
                 raise RequestError("the store's listing would never end")
-            seen.add(token)
+            used_tokens.add(token)
             parameters["continuation-token"] = token
 
     def _uri(self, name: str) -> str:

@@ -355,7 +355,7 @@ class Table(EditableTable):
     def maintenance(self, *, progress: Progress = no_progress) -> TableMaintenance:
         """Return the maintenance: expire snapshots, remove orphan files, rewrite files, and more.
 
-        `progress(what, done, total)` is called while a procedure runs: `done` of `total` steps are
+        `progress(phase, done, total)` is called while a procedure runs: `done` of `total` steps are
         done; `total` is None if it is unknown. It must not raise.
         """
         return TableMaintenance(

@@ -135,8 +135,8 @@ def _sliced(array: pa.Array, values: list[Any]) -> list[Any]:
 def _big_endian(array: pa.Decimal128Array, size: int) -> list[bytes]:
     """Return each decimal's two's complement as `size` big-endian bytes; any bytes for nulls."""
     little = np.frombuffer(array.buffers()[1], dtype=np.uint8).reshape(-1, 16)
-    mine = little[array.offset : array.offset + len(array)]
-    big = np.ascontiguousarray(mine[:, size - 1 :: -1] if size < 16 else mine[:, ::-1])
+    rows = little[array.offset : array.offset + len(array)]
+    big = np.ascontiguousarray(rows[:, size - 1 :: -1] if size < 16 else rows[:, ::-1])
     bytes_type = pa.binary(size)
     buffers = [None, pa.py_buffer(big)]
     return pa.Array.from_buffers(bytes_type, len(array), buffers).to_pylist()  # type: ignore[no-any-return]

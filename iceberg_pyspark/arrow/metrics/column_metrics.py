@@ -126,8 +126,8 @@ class MetricsCollector:
             statistics = [c.statistics for c in chunks]
             if all(s is not None and s.has_null_count for s in statistics):
                 nulls[leaf.field_id] = sum(s.null_count for s in statistics)
-            unseen = not self._sees_rows and leaf.field_id in self._nan_counts
-            if unseen and any(map(_may_have_nan, chunks)):
+            is_uncounted = not self._sees_rows and leaf.field_id in self._nan_counts
+            if is_uncounted and any(map(_may_have_nan, chunks)):
                 del self._nan_counts[leaf.field_id]
                 continue
             if leaf.bounds and (bounds := self._bounds(leaf, chunks)) is not None:

@@ -55,7 +55,7 @@ def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.R
     Batches have exactly `to_arrow_schema(context.projection)` and at most about 64k rows. If
     `_deleted` is projected, deleted rows are also returned, with `_deleted` set, as in Java.
     """
-    with _errors_named(context, task):
+    with _errors_of_file(context, task):
         deleted_rows = read_deleted_rows(
             io, task, context.table, verify_checksums=context.verify_checksums
         )
@@ -102,7 +102,7 @@ def _length(task: ScanTask) -> int:
 
 
 @contextmanager
-def _errors_named(context: ScanContext, task: ScanTask) -> Iterator[None]:
+def _errors_of_file(context: ScanContext, task: ScanTask) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as e:

@@ -125,11 +125,11 @@ def _row_groups(positions: Mapping[str, BitMap64]) -> Iterator[pa.Table]:
                 np.int64
             )
             for start in range(0, len(sorted_positions), _ROWS_AT_ONCE):
-                some = sorted_positions[start : start + _ROWS_AT_ONCE]
+                group = sorted_positions[start : start + _ROWS_AT_ONCE]
                 yield pa.table(
                     {
-                        DELETE_FILE_PATH.name: pa.repeat(pa.scalar(path), len(some)),
-                        DELETE_FILE_POS.name: pa.array(some),
+                        DELETE_FILE_PATH.name: pa.repeat(pa.scalar(path), len(group)),
+                        DELETE_FILE_POS.name: pa.array(group),
                     }
                 )
 

@@ -127,7 +127,7 @@ class _TaskWriter:
         # memory held by waiting rows: a piece of a batch keeps the whole batch alive
         self._held_bytes = 0
         # splitting needs the rest: once for the joined rows, once for rows in partition order
-        self._most_held = context.buffer_bytes * (3 if context.spec.fields else 4) // 4
+        self._max_held_bytes = context.buffer_bytes * (3 if context.spec.fields else 4) // 4
         self._arrow_bytes_flushed = 0
         self._file_bytes_flushed = 0
 
@@ -155,7 +155,7 @@ class _TaskWriter:
             self._add(key, partition, rows)
         if len(self._partitions) <= 1:
             self._held_bytes = sum(p.waiting_bytes for p in self._partitions.values())
-        if self._held_bytes > self._most_held:
+        if self._held_bytes > self._max_held_bytes:
             self._make_room()
 
     def close(self) -> list[DataFile]:

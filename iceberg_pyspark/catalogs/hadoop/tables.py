@@ -275,14 +275,16 @@ def _descends_from(current: TableVersion, base: TableVersion, new: TableVersion)
         return False
     if (logged := _logged_time(metadata, new.metadata_location)) is not None:
         return logged == new.metadata.last_updated_ms
-    ours = [s for s in new.metadata.snapshots if s.snapshot_id not in base.metadata.snapshot_by_id]
-    if not ours:
+    new_snapshots = [
+        s for s in new.metadata.snapshots if s.snapshot_id not in base.metadata.snapshot_by_id
+    ]
+    if not new_snapshots:
         return None
-    if all(s.snapshot_id in metadata.snapshot_by_id for s in ours):
+    if all(s.snapshot_id in metadata.snapshot_by_id for s in new_snapshots):
         return True
     # a sequence number is assigned once (specification, "Sequence Numbers"); version 1 has none
     sequence_numbers = {s.sequence_number for s in metadata.snapshots} - {0}
-    return False if any(s.sequence_number in sequence_numbers for s in ours) else None
+    return False if any(s.sequence_number in sequence_numbers for s in new_snapshots) else None
 
 
 def _logged_time(metadata: TableMetadata, file: str) -> int | None:

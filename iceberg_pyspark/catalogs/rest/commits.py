@@ -58,20 +58,20 @@ def identifier_to_json(identifier: TableIdentifier) -> dict[str, Any]:
 def outcome_of(
     answer: Answer | Lost,
     catalog: str,
-    what: str,
+    table: str,
     read: Callable[[Answer], T],
     refusal: Callable[[Answer], IcebergError],
 ) -> Outcome[T]:
-    """Return the outcome of a commit; `read` parses a successful answer, `what` names the table."""
+    """Return the outcome of a commit to `table`; `read` parses a successful answer."""
     if isinstance(answer, Lost):
-        return unknown(what, answer.error) if answer.was_sent else Refused(answer.error)
+        return unknown(table, answer.error) if answer.was_sent else Refused(answer.error)
     if answer.is_success:
         try:
             return Done(read(answer))
         except IcebergError as e:
-            return unknown(what, e)
+            return unknown(table, e)
     if not 400 <= answer.status < 500 or answer.status == 408 or answer.repeated:
-        return unknown(what, error_of(answer, catalog))
+        return unknown(table, error_of(answer, catalog))
     return Refused(refusal(answer))
 
 

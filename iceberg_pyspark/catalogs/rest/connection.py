@@ -169,7 +169,7 @@ class Connection:
         self, path: str, key: str, query: Mapping[str, str], missing: type[NotFoundError]
     ) -> Iterator[Any]:
         """Yield the items of a list from all its pages."""
-        token, seen = "", set[str]()
+        token, used_tokens = "", set[str]()
         page_size = int_property(self.properties, _PAGE_SIZE, 0)
         while True:
             sizes = {"pageSize": str(page_size)} if page_size > 0 else {}
@@ -179,12 +179,12 @@ class Connection:
             token = page.following
             if not token:
                 return
-            if token in seen:
+            if token in used_tokens:
                 raise CatalogError(
                     f"catalog '{self._catalog}': {answer.request} names the same next page twice; "
                     "its list would never end"
                 )
-            seen.add(token)
+            used_tokens.add(token)
 
     def identifiers(self, path: str) -> list[TableIdentifier]:
         """Return the names in a list of tables or views, sorted; raise `NoSuchNamespaceError`."""

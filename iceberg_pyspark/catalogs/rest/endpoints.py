@@ -52,11 +52,11 @@ class Endpoints:
     def __contains__(self, endpoint: str) -> bool:
         return endpoint in self.offered
 
-    def require(self, endpoint: str, catalog: str, what: str) -> None:
+    def require(self, endpoint: str, catalog: str, feature: str) -> None:
         """Raise `UnsupportedFeatureError` if the server does not offer the endpoint."""
         if endpoint not in self.offered:
             raise UnsupportedFeatureError(
-                f"catalog '{catalog}': its server does not offer {what} ({endpoint})"
+                f"catalog '{catalog}': its server does not offer {feature} ({endpoint})"
             )
 
 

@@ -227,13 +227,13 @@ def _renewal_of(
     token: str, expires_in_s: float | None, lifetime_s: float | None = None
 ) -> float | None:
     """Return the monotonic time at which to renew a token, or None if its end is unknown."""
-    left = expires_in_s
-    if left is None:
+    remaining_s = expires_in_s
+    if remaining_s is None:
         expires_at = _expiry_of(token)
-        left = lifetime_s if expires_at is None else expires_at - time.time()
-    if left is None:
+        remaining_s = lifetime_s if expires_at is None else expires_at - time.time()
+    if remaining_s is None:
         return None
-    return _now_s() + left - min(left / 10, _WINDOW_S)
+    return _now_s() + remaining_s - min(remaining_s / 10, _WINDOW_S)
 
 
 def _expiry_of(token: str) -> float | None:

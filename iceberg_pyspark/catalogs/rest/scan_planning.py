@@ -119,14 +119,14 @@ class ScanPlanning:
             if vended is not None:
                 scan.take_credentials(vended)
             waiting = deque(result.answer.read(_plan_tasks))
-            seen = set(waiting)
+            known_tasks = set(waiting)
             yield from result.answer.read(reader.read)
             while waiting:
                 answer = self._fetch_tasks(waiting.popleft())
                 following = answer.read(_plan_tasks)
-                if len(set(following)) < len(following) or not seen.isdisjoint(following):
+                if len(set(following)) < len(following) or not known_tasks.isdisjoint(following):
                     raise self._error(answer, "it names a plan task twice, and would never end")
-                seen.update(following)
+                known_tasks.update(following)
                 waiting.extend(following)
                 is_fetched = not waiting
                 yield from answer.read(reader.read)
@@ -151,8 +151,8 @@ class ScanPlanning:
         while result.status == "submitted":
             if plan_id is None:
                 raise self._error(result.answer, "it is 'submitted' without a plan-id")
-            what = "the results of plans that take longer"
-            self._connection.endpoints.require(e.FETCH_PLAN, self._catalog, what)
+            feature = "the results of plans that take longer"
+            self._connection.endpoints.require(e.FETCH_PLAN, self._catalog, feature)
             if _now() >= end:
                 raise CatalogUnavailableError(
                     f"catalog '{self._catalog}': the server did not plan a scan of table "
@@ -177,10 +177,10 @@ class ScanPlanning:
                     f"property, say {PLANNING_MODE} = client"
                 )
 
-    def _error(self, answer: Answer, what: str) -> CatalogError:
+    def _error(self, answer: Answer, problem: str) -> CatalogError:
         return CatalogError(
             f"catalog '{self._catalog}': {answer.request}: a scan of table {self._identifier} is "
-            f"not planned: {what}"
+            f"not planned: {problem}"
         )
 
     def _fetch_tasks(self, plan_task: str) -> Answer:

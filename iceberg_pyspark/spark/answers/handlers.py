@@ -67,27 +67,28 @@ def answer(sessions: AskingSessions, operation: str, argument: Any) -> Any:
         with_parts = reply.parts if isinstance(reply, PartsAnswer) else None
         return text if with_parts is None else with_parts(text)
     except BaseException as e:  # noqa: BLE001 - unanswered, the JVM would wait for ever
-        exception = thrown_in(e) if _ours_in(e) is None else None
+        exception = thrown_in(e) if _package_error_in(e) is None else None
         return answer_text(_failure(e, question)) if exception is None else exception
 
 
 def _failure(error: BaseException, question: Question | None) -> Failure:
-    ours = _ours_in(error)
-    if ours is None:
+    name_and_message = _package_error_in(error)
+    if name_and_message is None:
         _log.error("a question of Spark could not be answered", exc_info=error)
         return Failure(error="", message=f"{type(error).__name__}: {error}")
-    namespace, name = _named_in(question, error)
-    return Failure(error=ours[0], message=ours[1], namespace=namespace, name=name)
+    namespace, name = _identifier_in(question, error)
+    error_name, message = name_and_message
+    return Failure(error=error_name, message=message, namespace=namespace, name=name)
 
 
-def _ours_in(error: BaseException) -> tuple[str, str] | None:
+def _package_error_in(error: BaseException) -> tuple[str, str] | None:
     """Return the class name and message of this package's error, also if a Spark job raised it."""
     if isinstance(error, IcebergError):
         return type(error).__name__, str(error)
     return iceberg_error_in(str(error))
 
 
-def _named_in(
+def _identifier_in(
     question: Question | None, error: BaseException
 ) -> tuple[tuple[str, ...], str | None]:
     """Return the namespace and the name of the table or view that an error is about."""

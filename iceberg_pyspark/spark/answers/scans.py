@@ -72,7 +72,7 @@ def scan_plan(sessions: AskingSessions, q: ScanParts) -> PlannedScan:
     session = sessions.of_handle(q.scan.table.session)
     if q.scan.table.handle is not None:
         return _plan_table(session, sessions.state(q.scan.table.handle), q.scan)
-    return _left_to_portable(lambda: _plan_source(session, q.scan), _STAYS)
+    return _with_fallback(lambda: _plan_source(session, q.scan), _STAYS)
 
 
 def scan_aggregate(sessions: AskingSessions, q: ScanAggregate) -> KnownAggregates:
@@ -89,7 +89,7 @@ def scan_aggregate(sessions: AskingSessions, q: ScanAggregate) -> KnownAggregate
         job = _read_job(q.table)
         return _UNKNOWN if job is None else answer_aggregate(job.scan_of(struct), q)
 
-    return _left_to_portable(of_source, _UNKNOWN)
+    return _with_fallback(of_source, _UNKNOWN)
 
 
 def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> RemainingFiles:
@@ -270,7 +270,7 @@ def _whole_scan(
     )
 
 
-def _left_to_portable(answer: Callable[[], T], otherwise: T) -> T:
+def _with_fallback(answer: Callable[[], T], otherwise: T) -> T:
     """Return `otherwise` on an error: the portable source will meet the same error and report it.
 
     `LocationRefusedError` is raised, because the portable source does not know the session's

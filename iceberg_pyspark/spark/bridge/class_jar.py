@@ -28,7 +28,7 @@ _UNFINISHED_SECONDS = 3600
 
 @contextmanager
 def class_jar(
-    parent: str | None, made_of: str, compile_classes: Callable[[], Mapping[str, bytes]]
+    parent: str | None, source_text: str, compile_classes: Callable[[], Mapping[str, bytes]]
 ) -> Iterator[Path]:
     """Yield the path of a jar with the files; compile only if `parent` has no jar made of the same
     text.
@@ -36,7 +36,7 @@ def class_jar(
     Only this user may have access to the folder `parent`. Without a `parent`, or if no file can be
     written there, the jar is temporary and removed at the end; by then the JVM must have opened it.
     """
-    key = sha256(made_of.encode()).hexdigest()
+    key = sha256(source_text.encode()).hexdigest()
     cached_jar = None if parent is None else _cached_jar(Path(parent), key)
     if cached_jar is not None:
         yield cached_jar

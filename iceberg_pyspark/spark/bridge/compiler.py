@@ -111,11 +111,11 @@ class _Compiler:
         source = source_of(lot)
         self._compiled_with = self._compiled_with or _toolchain(jvm, self._loader)
         built_on = [source_of(other) for other in BUILDS_ON[lot]]
-        made_of = "\n".join((self._compiled_with, *built_on, source, writer_of(lot)))
+        source_text = "\n".join((self._compiled_with, *built_on, source, writer_of(lot)))
         # Another session may remove a cached jar before the JVM has opened it.
         for parent in (user_folder("iceberg-pyspark-bridge"), None):
             try:
-                with class_jar(parent, made_of, lambda: self._classes(lot)) as jar:
+                with class_jar(parent, source_text, lambda: self._classes(lot)) as jar:
                     path = _lasting_copy(jar) if lot in FILES_THAT_LAST else jar
                     self._loader.addURL(jvm.java.io.File(str(path)).toURI().toURL())
                     if self.knows(lot):

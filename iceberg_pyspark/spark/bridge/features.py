@@ -175,12 +175,14 @@ def missing_features(
     """Return the missing features and why: a lot does not compile, or an internal is missing."""
     reasons: dict[Feature, str] = {}
     for feature in FEATURES:
-        whys = [f"java/{lot} does not compile: {lots[lot]}" for lot in feature.lots if lot in lots]
+        problems = [
+            f"java/{lot} does not compile: {lots[lot]}" for lot in feature.lots if lot in lots
+        ]
         for name in feature.internals:
             # An internal that the probe does not know counts as missing: its name here is wrong.
             why = internals.get(name, "nothing looks for it")
             if why is not None:
-                whys.append(f"{name}: {why}")
-        if whys:
-            reasons[feature] = "; ".join(whys)
+                problems.append(f"{name}: {why}")
+        if problems:
+            reasons[feature] = "; ".join(problems)
     return reasons

@@ -125,11 +125,11 @@ def _identifier(spark: SparkSession, namespace: str, name: str) -> Any:
     )
 
 
-def _refused(what: str, error: Py4JJavaError) -> IcebergError:
+def _refused(subject: str, error: Py4JJavaError) -> IcebergError:
     kind = error.java_exception.getClass().getSimpleName()
     text = str(error.java_exception.getMessage()).partition("\n")[0]
     if "NoSuchTable" in kind:
-        return NoSuchTableError(f"{what}: the table no longer exists in {SESSION_CATALOG}")
+        return NoSuchTableError(f"{subject}: the table no longer exists in {SESSION_CATALOG}")
     if "AlreadyExists" in kind:
-        return TableAlreadyExistsError(f"{what}: {text}")
-    return InvalidRequestError(f"{what}: {text}")
+        return TableAlreadyExistsError(f"{subject}: {text}")
+    return InvalidRequestError(f"{subject}: {text}")

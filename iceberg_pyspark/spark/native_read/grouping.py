@@ -59,8 +59,8 @@ def key_columns(metadata: TableMetadata, tasks: Sequence[ScanTask]) -> dict[str,
     source_of = metadata.current_schema.field_by_id
     columns: dict[str, pa.Array] = {}
     for f in grouping_fields(metadata):
-        found_at = ((i, _position(spec, f)) for i, spec in metadata.spec_by_id.items())
-        positions = {i: position for i, position in found_at if position is not None}
+        spec_positions = ((i, _position(spec, f)) for i, spec in metadata.spec_by_id.items())
+        positions = {i: position for i, position in spec_positions if position is not None}
         values = [t.partition[positions[t.spec_id]] for t in tasks]
         if isinstance(f.transform, _TIMES) and any(v is not None and v <= 0 for v in values):
             return None

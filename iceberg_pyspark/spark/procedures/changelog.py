@@ -8,7 +8,7 @@ from iceberg_pyspark.spark.procedures.definition import Column, Procedure, Proce
 
 
 def _create_changelog_view(run: ProcedureRun) -> tuple[Row, ...]:
-    arguments = dict(run.given)
+    arguments = dict(run.given_arguments)
     name = view_name(arguments.pop("changelog_view", None), run.identifier.name)
     identifier = run.identifier
     levels = (run.catalog.name, *identifier.namespace, identifier.name)

@@ -26,12 +26,12 @@ _COUNTS = (
 
 
 def _expire_snapshots(run: ProcedureRun) -> tuple[Row, ...]:
-    result = run.maintenance.expire_snapshots(**run.given)
+    result = run.maintenance.expire_snapshots(**run.given_arguments)
     return (tuple(getattr(result, name) for name in _COUNTS),)
 
 
 def _remove_orphan_files(run: ProcedureRun) -> tuple[Row, ...]:
-    arguments = dict(run.given)
+    arguments = dict(run.given_arguments)
     if (view := arguments.pop("file_list_view", None)) is not None:
         arguments["inventory"] = _inventory(run.spark, view)
     for name in ("prefix_listing", "stream_results"):

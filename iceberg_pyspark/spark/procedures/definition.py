@@ -47,7 +47,7 @@ class ProcedureRun:
         return self.table.maintenance(progress=self.progress)
 
     @cached_property
-    def given(self) -> dict[str, Any]:
+    def given_arguments(self) -> dict[str, Any]:
         """The arguments that are not null, without `table`."""
         return {n: v for n, v in self.arguments.items() if n != "table" and v is not None}
 
@@ -69,9 +69,9 @@ class ProcedureRun:
 
     def required(self, name: str) -> Any:
         """Return an argument that must not be null; raise `InvalidRequestError` if it is null."""
-        if name not in self.given:
+        if name not in self.given_arguments:
             raise InvalidRequestError(f"{self.procedure}: the argument {name} must not be null")
-        return self.given[name]
+        return self.given_arguments[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

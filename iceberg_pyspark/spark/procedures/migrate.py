@@ -59,7 +59,7 @@ _log = logging.getLogger(__name__)
 
 
 def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
-    spark, arguments = run.spark, run.given
+    spark, arguments = run.spark, run.given_arguments
     if arguments.get("parallelism", 1) < 1:
         raise InvalidRequestError("migrate: parallelism must be larger than 0")
     identifier = _identifier(run)

@@ -27,7 +27,7 @@ def _add_files(run: ProcedureRun) -> tuple[Row, ...]:
     added = run.table.add_files(
         source.location,
         file_format=source.file_format,
-        partition_filter=run.given.get("partition_filter"),
+        partition_filter=run.given_arguments.get("partition_filter"),
         partitions=source.partitions,
         nested_folders=not source.is_table,
     )

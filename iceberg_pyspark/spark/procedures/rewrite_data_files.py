@@ -29,7 +29,7 @@ _COUNTS = {
 
 
 def _rewrite_data_files(run: ProcedureRun) -> tuple[Row, ...]:
-    arguments = dict(run.given)
+    arguments = dict(run.given_arguments)
     options = dict(arguments.pop("options", {}))
     context = SparkContext.getOrCreate()
     on_executors = options.pop(USE_EXECUTORS.name, None)

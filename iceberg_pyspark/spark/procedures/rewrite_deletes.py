@@ -24,11 +24,11 @@ def _row(result: RewrittenDeleteFiles) -> tuple[Row, ...]:
 
 
 def _rewrite_position_delete_files(run: ProcedureRun) -> tuple[Row, ...]:
-    return _row(run.maintenance.rewrite_position_delete_files(**run.given))
+    return _row(run.maintenance.rewrite_position_delete_files(**run.given_arguments))
 
 
 def _rewrite_equality_deletes(run: ProcedureRun) -> tuple[Row, ...]:
-    return _row(run.maintenance.rewrite_equality_deletes(**run.given))
+    return _row(run.maintenance.rewrite_equality_deletes(**run.given_arguments))
 
 
 REWRITE_POSITION_DELETE_FILES = Procedure(

@@ -14,7 +14,7 @@ _COUNTS = ("rewritten_manifests_count", "added_manifests_count")
 
 
 def _rewrite_manifests(run: ProcedureRun) -> tuple[Row, ...]:
-    result = run.maintenance.rewrite_manifests(**run.given)
+    result = run.maintenance.rewrite_manifests(**run.given_arguments)
     return (tuple(getattr(result, name) for name in _COUNTS),)
 
 

@@ -24,7 +24,7 @@ def _snapshot(run: ProcedureRun) -> tuple[Row, ...]:
     spark = run.spark
     source, files = table_source(spark, parse_levels(run.required("source_table")))
     _check_name_is_free(run)
-    new_properties = run.given.get("properties", {})
+    new_properties = run.given_arguments.get("properties", {})
     if GC_ENABLED.of({GC_ENABLED.name: "false", **new_properties}):
         raise InvalidRequestError(
             f"snapshot: {GC_ENABLED.name} of a snapshot is false, so that nothing deletes files of "
@@ -36,7 +36,9 @@ def _snapshot(run: ProcedureRun) -> tuple[Row, ...]:
         _SNAPSHOT: "true",
         GC_ENABLED.name: "false",
     }
-    planned = plan_of(run.catalog, run.identifier, source, properties, run.given.get("location"))
+    planned = plan_of(
+        run.catalog, run.identifier, source, properties, run.given_arguments.get("location")
+    )
     location = planned.metadata.location
     if is_below(location, source.location) or is_below(source.location, location):
         raise InvalidRequestError(
@@ -44,7 +46,7 @@ def _snapshot(run: ProcedureRun) -> tuple[Row, ...]:
             f"{source.location}; give a location outside of it"
         )
     creation = import_of(run.catalog, planned, files)
-    if not run.given.get("ignore_missing_files", False):
+    if not run.given_arguments.get("ignore_missing_files", False):
         check_folders(spark, source, creation.partitions_without_files)
     _, added = creation.create()
     return ((added.added_files_count,),)

@@ -32,11 +32,11 @@ def _rollback_to_timestamp(run: ProcedureRun) -> tuple[Row, ...]:
 
 
 def _set_current_snapshot(run: ProcedureRun) -> tuple[Row, ...]:
-    if len(run.given) != 1:
+    if len(run.given_arguments) != 1:
         raise InvalidRequestError(
             f"{run.procedure}: give either snapshot_id or ref, the name of a branch or tag"
         )
-    snapshot_id = run.given.get("snapshot_id")
+    snapshot_id = run.given_arguments.get("snapshot_id")
     if snapshot_id is None:
         snapshot_id = run.table.metadata.ref_snapshot(run.required("ref")).snapshot_id
     return (_move_main(run, lambda s: s.set_current_snapshot(snapshot_id)),)
@@ -69,7 +69,7 @@ def _head(metadata: TableMetadata, branch: str) -> int | None:
 
 def _ancestors_of(run: ProcedureRun) -> tuple[Row, ...]:
     metadata = run.table.metadata
-    snapshot_id = run.given.get("snapshot_id")
+    snapshot_id = run.given_arguments.get("snapshot_id")
     start = metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
     return tuple((s.snapshot_id, s.timestamp_ms) for s in ancestors_of(metadata, start))
 

@@ -130,13 +130,13 @@ def _as_the_table_has(frame: StructType, schema: Schema) -> Schema:
     by_name = {f.name.lower(): f for f in schema.fields}
     fields = []
     for f in from_spark_schema(frame).fields:
-        ours = by_name.get(f.name.lower())
-        if ours is not None and to_spark_schema(Schema(fields=(ours,))) == to_spark_schema(
-            Schema(fields=(replace(f, name=ours.name, required=ours.required, doc=ours.doc),))
+        column = by_name.get(f.name.lower())
+        if column is not None and to_spark_schema(Schema(fields=(column,))) == to_spark_schema(
+            Schema(fields=(replace(f, name=column.name, required=column.required, doc=column.doc),))
         ):
-            fields.append(replace(ours, required=f.required))
+            fields.append(replace(column, required=f.required))
         else:
-            fields.append(f if ours is None else replace(f, name=ours.name))
+            fields.append(f if column is None else replace(f, name=column.name))
     return Schema(fields=tuple(fields))
 
 

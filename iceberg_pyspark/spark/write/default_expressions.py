@@ -53,8 +53,8 @@ def _is_shown_as_it_is(f: types.NestedField) -> bool:
     return True
 
 
-def _default_sql(f: types.NestedField, which: WhichDefault) -> str:
-    text = sql_of(f.type, default_of(f, which))
+def _default_sql(f: types.NestedField, kind: WhichDefault) -> str:
+    text = sql_of(f.type, default_of(f, kind))
     if not isinstance(f.type, types.StructType | types.ListType | types.MapType):
         return text
     # The cast gives nulls and empty lists their types.

@@ -68,7 +68,7 @@ def _has_columns_of(frame: DataFrame, distribution: WriteDistribution) -> bool:
 
 _MOST_ROWS = 1000
 # Types whose Python values equal Arrow's; not timestamps, which Python shows in a time zone.
-_HELD_AS_ARROW = (
+_TYPES_EQUAL_IN_ARROW = (
     spark_types.BooleanType,
     spark_types.IntegerType,
     spark_types.LongType,
@@ -85,7 +85,7 @@ def _local_rows(bridge: Bridge, frame: DataFrame) -> pa.Table | None:
     """Return the rows that the plan contains, as in `VALUES (...)`, or None if a job must compute
     them.
     """
-    if not all(isinstance(f.dataType, _HELD_AS_ARROW) for f in frame.schema.fields):
+    if not all(isinstance(f.dataType, _TYPES_EQUAL_IN_ARROW) for f in frame.schema.fields):
         return None
     if not bridge.holds_rows(frame, _MOST_ROWS):
         return None

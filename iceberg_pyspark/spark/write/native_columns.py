@@ -115,10 +115,10 @@ def _stored_type(
     if isinstance(has, spark_types.StructType) and isinstance(required, spark_types.StructType):
         if [f.name.lower() for f in has.fields] != [f.name.lower() for f in required.fields]:
             return None
-        for mine, theirs in zip(has.fields, required.fields, strict=True):
-            if mine.nullable and not theirs.nullable:
+        for field, required_field in zip(has.fields, required.fields, strict=True):
+            if field.nullable and not required_field.nullable:
                 return None
-            if _stored_type(mine.dataType, theirs.dataType) is None:
+            if _stored_type(field.dataType, required_field.dataType) is None:
                 return None
         return required
     if has == required:
@@ -140,16 +140,16 @@ def _stored_type(
     return None
 
 
-def _with_ids(type_: spark_types.DataType, ours: ice.Type) -> spark_types.DataType:
+def _with_ids(type_: spark_types.DataType, iceberg_type: ice.Type) -> spark_types.DataType:
     if not isinstance(type_, spark_types.StructType):
         return type_
-    assert isinstance(ours, ice.StructType), "made of it"
+    assert isinstance(iceberg_type, ice.StructType), "made of it"
     return spark_types.StructType(
         [
             spark_types.StructField(
                 f.name, _with_ids(s.dataType, f.type), s.nullable, {_FIELD_ID: f.field_id}
             )
-            for s, f in zip(type_.fields, ours.fields, strict=True)
+            for s, f in zip(type_.fields, iceberg_type.fields, strict=True)
         ]
     )
 

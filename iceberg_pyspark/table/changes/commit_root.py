@@ -114,7 +114,7 @@ class RootWriter:
             sequence_number=sequence_number,
             first_row_id=metadata.next_row_id,
             vector_entry=vector_entry,
-            with_all_known=lambda m: self._with_all_known(m, metadata),
+            with_counts_and_bounds=lambda m: self._with_counts_and_bounds(m, metadata),
         )
         parent = base.parent
         written = write_content_entries(
@@ -137,14 +137,16 @@ class RootWriter:
                 "schema-id": str(metadata.current_schema_id),
             },
         )
-        known = WrittenRoot(entries=finished.entries, length=written.length)
-        remember_root(self._io, location, known)
-        manifests_kept = [m for m, _ in root_plan.kept] + [m.leaf for m in root_plan.masked]
+        root = WrittenRoot(entries=finished.entries, length=written.length)
+        remember_root(self._io, location, root)
+        unchanged_manifests = [m for m, _ in root_plan.unchanged_leaves] + [
+            m.leaf for m in root_plan.masked
+        ]
         return RootResult(
-            leaves=(*manifests_kept, *leaves.values()), added_rows=finished.added_rows
+            leaves=(*unchanged_manifests, *leaves.values()), added_rows=finished.added_rows
         )
 
-    def _with_all_known(self, leaf: ManifestFile, metadata: TableMetadata) -> ManifestFile:
+    def _with_counts_and_bounds(self, leaf: ManifestFile, metadata: TableMetadata) -> ManifestFile:
         """Return a leaf with the counts and column bounds that older manifest lists lack."""
         leaf = with_known_counts(self._io, leaf)
         if leaf.columns or not leaf.partitions:

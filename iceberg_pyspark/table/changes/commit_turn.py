@@ -20,22 +20,22 @@ _PATIENCE_S = 60.0
 
 _guard = threading.Lock()
 _waiting: dict[str, deque[threading.Event]] = {}
-_mine = threading.local()
+_local = threading.local()
 
 
 @contextlib.contextmanager
 def commit_turn(table: str) -> Iterator[None]:
     """Hold this thread's turn to commit to a table, which a uuid or location identifies."""
-    held: set[str] = _mine.__dict__.setdefault("held", set())
-    if table in held or not _take(table):
+    own_tables: set[str] = _local.__dict__.setdefault("own_tables", set())
+    if table in own_tables or not _take(table):
         yield
         return
-    held.add(table)
+    own_tables.add(table)
     try:
         with machine_lock(table, timeout_s=_PATIENCE_S):
             yield
     finally:
-        held.discard(table)
+        own_tables.discard(table)
         _give_up(table)
 
 

@@ -119,11 +119,11 @@ class SnapshotExpiry:
         )
         counts: Counter[str] = Counter()
         if _has_files_less(self._before, committed.metadata):
-            what = (
+            deletion = (
                 f"deleting the files of expired snapshots of {committed.identifier}; those that "
                 "are left are orphan files, which remove_orphan_files removes"
             )
-            with after_commit(what):
+            with after_commit(deletion):
                 self._delete_files(committed, counts)
         return committed, self._result(committed.metadata, counts)
 
@@ -192,13 +192,13 @@ class SnapshotExpiry:
         )
 
 
-def check_may_delete(table: LoadedTable, metadata: TableMetadata, what: str) -> None:
+def check_may_delete(table: LoadedTable, metadata: TableMetadata, operation: str) -> None:
     """Refuse a table that may share its files (`gc.enabled` false) or must not be changed here."""
     check_may_change(metadata)
     if not GC_ENABLED.of(metadata.properties):
         raise InvalidRequestError(
-            f"table {table.identifier}: cannot {what}, because its property {GC_ENABLED.name} is "
-            "false, because its files may belong to other tables too"
+            f"table {table.identifier}: cannot {operation}, because its property {GC_ENABLED.name} "
+            "is false, because its files may belong to other tables too"
         )
 
 

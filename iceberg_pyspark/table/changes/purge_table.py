@@ -78,7 +78,7 @@ def purge_table(
             f"which files it has: {e}; drop it without purging"
         ) from e
     catalog.drop_table(identifier)
-    stages.append(_kept_as_dropped(io, loaded_table))
+    stages.append(_metadata_of_dropped_table(io, loaded_table))
     return _deleted(io, own, stages, identifier)
 
 
@@ -150,11 +150,11 @@ def _files_of(io: FileIO, manifest: ManifestFile) -> list[str]:
 def _metadata_log(io: FileIO, own: OwnFolders, loaded_table: LoadedTable) -> Iterator[str]:
     """Yield the older metadata files, also those that only another older file references."""
     metadata = loaded_table.metadata
-    seen = {loaded_table.metadata_location}
+    paths = {loaded_table.metadata_location}
     while True:
-        older = [e.metadata_file for e in metadata.metadata_log if e.metadata_file not in seen]
+        older = [e.metadata_file for e in metadata.metadata_log if e.metadata_file not in paths]
         yield from older
-        seen.update(older)
+        paths.update(older)
         if not older or not own.owns(older[0]):
             return
         try:
@@ -165,7 +165,7 @@ def _metadata_log(io: FileIO, own: OwnFolders, loaded_table: LoadedTable) -> Ite
             return
 
 
-def _kept_as_dropped(io: FileIO, loaded_table: LoadedTable) -> list[str]:
+def _metadata_of_dropped_table(io: FileIO, loaded_table: LoadedTable) -> list[str]:
     """Return the metadata files that a file system catalog keeps of a table it has just dropped."""
     folder = loaded_table.metadata_location.rpartition("/")[0]
     end = f"-{loaded_table.metadata.table_uuid}.metadata.json"

@@ -139,11 +139,11 @@ class OrphanRemoval:
         for folder in listing.foreign_folders:
             _log.warning("%s belongs to another table, and is kept", folder)
             files.drop_below(folder)
-        seen: set[Hashable] = set()
+        read_manifests: set[Hashable] = set()
         location = None
         while (newest := self._newest()).metadata_location != location:
             location = newest.metadata_location
-            references = referenced_files(self.io, newest, seen)
+            references = referenced_files(self.io, newest, read_manifests)
             # the locations arrive in batches, one per manifest
             for locations in with_progress(
                 self.progress, "lists of needed files", references, None

@@ -25,13 +25,13 @@ def check_upgrade(io: FileIO, metadata: TableMetadata, version: int) -> None:
     if version < RELATIVE_PATHS_VERSION or metadata.format_version >= RELATIVE_PATHS_VERSION:
         return
     upgraded = with_schemes(metadata)
-    seen: set[str] = set()
+    paths: set[str] = set()
     for snapshot_id in {ref.snapshot_id for ref in metadata.refs.values()}:
         snapshot = upgraded.snapshot_by_id.get(snapshot_id)
         for manifest in [] if snapshot is None else read_snapshot_manifests(io, snapshot):
-            if manifest.content is not ManifestContent.DELETES or manifest.manifest_path in seen:
+            if manifest.content is not ManifestContent.DELETES or manifest.manifest_path in paths:
                 continue
-            seen.add(manifest.manifest_path)
+            paths.add(manifest.manifest_path)
             try:
                 read_entries(io, manifest, StructType(()))
             except UnsupportedFeatureError as e:

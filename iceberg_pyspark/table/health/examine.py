@@ -87,11 +87,11 @@ def _snapshots(metadata: TableMetadata) -> Snapshots:
 def _line_of(metadata: TableMetadata) -> list[Snapshot]:
     """Return the current snapshot and its ancestors, oldest first, or an even selection of them."""
     line: list[Snapshot] = []
-    seen: set[int] = set()
+    visited_ids: set[int] = set()
     snapshot = metadata.current_snapshot
-    while snapshot is not None and snapshot.snapshot_id not in seen:
+    while snapshot is not None and snapshot.snapshot_id not in visited_ids:
         line.append(snapshot)
-        seen.add(snapshot.snapshot_id)
+        visited_ids.add(snapshot.snapshot_id)
         parent = snapshot.parent_snapshot_id
         snapshot = None if parent is None else metadata.snapshot_by_id.get(parent)
     line.reverse()

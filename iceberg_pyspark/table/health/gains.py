@@ -48,11 +48,11 @@ class Gains:
         try:
             gain = ask()
         except IcebergError as e:
-            gain = _Gain(what="not known", problem=str(e))
+            gain = _Gain(effect="not known", problem=str(e))
         return ProcedureGain(
             procedure=procedure,
             is_worthwhile=gain.is_worthwhile,
-            what=gain.what,
+            what=gain.effect,
             files_before=gain.before,
             files_after=gain.after,
             is_upper_bound=gain.is_upper_bound,
@@ -70,7 +70,7 @@ class Gains:
         count = self.examination.rewrite
         groups = "1 group" if count.groups == 1 else f"{count.groups:,} groups"
         return _Gain(
-            what=f"{groups} of files, written together" if count.files else "nothing to do",
+            effect=f"{groups} of files, written together" if count.files else "nothing to do",
             before=count.files,
             after=count.new_files,
             bytes=count.bytes,
@@ -92,7 +92,7 @@ class Gains:
         plan = self.maintenance.rewrite_manifests(dry_run=True)
         before, after = plan.rewritten_manifests_count, plan.added_manifests_count
         return _Gain(
-            what="manifests of few partitions each" if before else "nothing to do",
+            effect="manifests of few partitions each" if before else "nothing to do",
             before=before,
             after=after,
             is_worthwhile=before > 0,
@@ -110,7 +110,7 @@ class Gains:
         )
         snapshots = plan.expired_snapshots_count
         return _Gain(
-            what=f"snapshots go: {snapshots:,}; and the files that only they have"
+            effect=f"snapshots go: {snapshots:,}; and the files that only they have"
             if snapshots
             else "nothing to do",
             before=files,
@@ -120,10 +120,10 @@ class Gains:
 
     def _orphans(self) -> _Gain:
         if not self.lists_storage:
-            return _Gain(what="only a listing of the storage tells")
+            return _Gain(effect="only a listing of the storage tells")
         count = len(self.maintenance.remove_orphan_files(dry_run=True).orphan_file_locations)
         return _Gain(
-            what="files that nothing needs go" if count else "nothing to do",
+            effect="files that nothing needs go" if count else "nothing to do",
             before=count,
             after=0,
             is_worthwhile=count > 0,
@@ -132,7 +132,7 @@ class Gains:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Gain:
-    what: str
+    effect: str
     before: int | None = None
     after: int | None = None
     bytes: int | None = None
@@ -141,9 +141,9 @@ class _Gain:
     problem: str | None = None
 
 
-def _deletes(count: DeleteRewriteCount, what: str) -> _Gain:
+def _deletes(count: DeleteRewriteCount, effect: str) -> _Gain:
     return _Gain(
-        what=what if count.files else "nothing to do",
+        effect=effect if count.files else "nothing to do",
         before=count.files,
         after=count.added_at_most,
         bytes=count.bytes,

@@ -52,12 +52,12 @@ _EVERY_ROW = AlwaysTrue()
 class ChangeTask:
     """Rows of a data file that one snapshot added or deleted, as `task.change` says.
 
-    The rows are the live rows of `task` without the live rows of `kept`, which is the same file
-    with the deletes of the other side of the snapshot; None: all live rows of `task`.
+    The rows are the live rows of `task` without the live rows of `other_side`, which is the same
+    file with the deletes of the other side of the snapshot; None: all live rows of `task`.
     """
 
     task: ScanTask
-    kept: ScanTask | None = None
+    other_side: ScanTask | None = None
 
 
 def changes_schema(metadata: TableMetadata) -> Schema:
@@ -234,7 +234,7 @@ class _Compared:
                 elif on_other is not None and set(on_other.deletes) - set(task.deletes):
                     # Rows are rarely added again: usually the other deletion vector includes these
                     # deletes.
-                    yield ChangeTask(task=replace(task, change=change), kept=on_other)
+                    yield ChangeTask(task=replace(task, change=change), other_side=on_other)
 
     def _directions(self) -> tuple[tuple[_Side, _Side, RowChange], ...]:
         return (
@@ -260,10 +260,10 @@ class ChangeRows:
 
     def read(self, io: FileIO, task: ChangeTask, projection: Schema) -> Iterator[pa.RecordBatch]:
         """Yield the changed rows, with the columns that describe the change."""
-        if task.kept is None:
+        if task.other_side is None:
             yield from read_task(self._of(projection.fields), task.task, io)
             return
-        positions = self._positions(io, task.kept)
+        positions = self._positions(io, task.other_side)
         at = {f.field_id: i for i, f in enumerate(projection.fields)}
         extra = () if POS.field_id in at else (POS,)
         at.setdefault(POS.field_id, len(at))

@@ -36,24 +36,24 @@ class FileSelection:
 def select_files(scan: TableScan) -> FileSelection:
     """Return the scan's files that its predicate selects completely and those it selects partly."""
     predicate = scan.context.predicate
-    left_over = _left_over(push_not(predicate))
+    complement = _complement(push_not(predicate))
     whole: dict[str, ScanTask] = {}
     partial: dict[str, ScanTask] = {}
     for planned_files in scan.plan().files():
-        may_leave = matching_metrics(planned_files.entries, left_over)
+        may_leave = matching_metrics(planned_files.entries, complement)
         for task, leaves in zip(tasks_of(planned_files), may_leave, strict=True):
             goes = task.filter_satisfied or not leaves
             (whole if goes else partial)[task.file_path] = task
     return FileSelection(predicate=predicate, whole=whole, partial=partial)
 
 
-def _left_over(predicate: Predicate) -> Predicate:
+def _complement(predicate: Predicate) -> Predicate:
     """Return a predicate for all rows for which a predicate without `Not` is false or unknown."""
     match predicate:
         case And(left, right):
-            return or_(_left_over(left), _left_over(right))
+            return or_(_complement(left), _complement(right))
         case Or(left, right):
-            return and_(_left_over(left), _left_over(right))
+            return and_(_complement(left), _complement(right))
         case BoundLiteral(op="eq", column=column):
             # Bounds can show smaller and greater values, but never that a value differs.
             others = (replace(predicate, op="lt"), replace(predicate, op="gt"))

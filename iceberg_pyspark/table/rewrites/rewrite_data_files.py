@@ -122,7 +122,7 @@ class DataFileRewrite:
             clock=clock,
             progress=progress,
         )
-        self._given = options
+        self._option_texts = options
         self._runner = runner
         self._progress = progress
         self._catalog = catalog
@@ -184,13 +184,13 @@ class DataFileRewrite:
         """
         if self._options.rewrite_all:
             return RewrittenDataFiles()
-        given = {**self._given, OUTPUT_SPEC.name: str(self._spec.spec_id)}
-        if MOST_FILES.name in given:
-            left = self._options.max_files - before.rewritten_data_files_count
-            if left < 1:
+        options = {**self._option_texts, OUTPUT_SPEC.name: str(self._spec.spec_id)}
+        if MOST_FILES.name in options:
+            max_files = self._options.max_files - before.rewritten_data_files_count
+            if max_files < 1:
                 return RewrittenDataFiles()
-            given[MOST_FILES.name] = str(left)
-        rewrite = self._again(table=self._table, options=given)
+            options[MOST_FILES.name] = str(max_files)
+        rewrite = self._again(table=self._table, options=options)
         result = rewrite._rewrite([g for g in rewrite.plan() if g.spec_id is not None])
         self._table = rewrite._table
         return result
@@ -248,8 +248,8 @@ class DataFileRewrite:
             return result
         count = 0
         is_done = result.rewritten_data_files_count > 0 and not dry_run
-        what = "removing deletes that apply to no data file; the next rewrite removes them"
-        with after_commit(what) if is_done else contextlib.nullcontext():
+        step = "removing deletes that apply to no data file; the next rewrite removes them"
+        with after_commit(step) if is_done else contextlib.nullcontext():
             self._table, count = remove_dangling_deletes(
                 self._catalog,
                 self._table,
@@ -361,9 +361,9 @@ class DataFileRewrite:
         # An equality delete of a partition applies to files of its spec: for files that are moved
         # to another spec, it stops or starts to apply.
         is_moved = any(t.spec_id != self._spec.spec_id for t in tasks)
-        touched = [_touched(t) for t in tasks]
+        touched_files = [_touched_file(t) for t in tasks]
         if is_moved:
-            touched += [_touched(f) for f in files]
+            touched_files += [_touched_file(f) for f in files]
         action = RewriteFiles(
             removed_data_paths=frozenset(t.file_path for t in tasks),
             removed_deletes=_own_deletes(groups),
@@ -372,7 +372,7 @@ class DataFileRewrite:
             checks=ConflictChecks(
                 base_snapshot_id=snapshot.snapshot_id,
                 still_live=frozenset(t.file_path for t in tasks),
-                no_new_deletes_for=tuple(touched),
+                no_new_deletes_for=tuple(touched_files),
                 equality_deletes_still_apply=keeps_number and not is_moved,
             ),
         )
@@ -401,7 +401,7 @@ def _own_deletes(groups: Sequence[FileGroup]) -> frozenset[DeleteFileId]:
     return frozenset().union(*(group.own_deletes for group in groups))
 
 
-def _touched(file: ScanTask | DataFile) -> TouchedFile:
+def _touched_file(file: ScanTask | DataFile) -> TouchedFile:
     return TouchedFile(file_path=file.file_path, spec_id=file.spec_id, partition=file.partition)
 
 

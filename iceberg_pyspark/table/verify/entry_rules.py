@@ -49,12 +49,12 @@ def _type_problems(entry: StoredEntry, place: Place, is_own: bool) -> Iterator[P
     type_ = entry.type
     if place == "root":
         if not is_own and type_ in _VECTORS:
-            yield "types-in-root", f"{_named(type_)} stands beside data files, where it is a part"
+            yield "types-in-root", f"{_subject(type_)} stands beside data files, where it is a part"
         return
     if entry.is_manifest or type_ is ContentType.MANIFEST_DELETION_VECTOR:
-        yield "types-in-root", f"{_named(type_)} is in a leaf"
+        yield "types-in-root", f"{_subject(type_)} is in a leaf"
     elif type_ not in _IN_LEAVES[place] or (not is_own and type_ is ContentType.DELETION_VECTOR):
-        yield "leaf-content", f"{_named(type_)} is in a leaf of {place}"
+        yield "leaf-content", f"{_subject(type_)} is in a leaf of {place}"
 
 
 def _stats_problems(entry: StoredEntry) -> Iterator[Problem]:
@@ -62,49 +62,49 @@ def _stats_problems(entry: StoredEntry) -> Iterator[Problem]:
     if entry.is_manifest and missing:
         yield "manifest-stats-iff-manifest", f"a manifest without {', '.join(missing)}"
     if not entry.is_manifest and len(missing) < len(MANIFEST_STATS):
-        there = [role for role in MANIFEST_STATS if entry[role] is not None]
-        yield "manifest-stats-iff-manifest", f"{_named(entry.type)} with {', '.join(there)}"
+        present = [role for role in MANIFEST_STATS if entry[role] is not None]
+        yield "manifest-stats-iff-manifest", f"{_subject(entry.type)} with {', '.join(present)}"
 
 
 def _own_problems(entry: StoredEntry) -> Iterator[Problem]:
-    type_, named = entry.type, _named(entry.type)
+    type_, subject = entry.type, _subject(entry.type)
     if entry.status not in _OWN_STATUSES:
         yield "known-status", f"status {entry.status.name} is one of Java's classes alone"
     yield from _vector_problems(entry)
     if (type_ is ContentType.EQUALITY_DELETES) != bool(entry["equality_ids"]):
         has = "with" if entry["equality_ids"] else "without"
-        yield "equality-ids-iff-equality-deletes", f"{named} {has} equality_ids"
+        yield "equality-ids-iff-equality-deletes", f"{subject} {has} equality_ids"
     if type_ is not ContentType.DATA and entry["sort_order_id"] is not None:
-        yield "sort-order-of-data", f"{named} with sort order {entry['sort_order_id']}"
+        yield "sort-order-of-data", f"{subject} with sort order {entry['sort_order_id']}"
     if (
         type_ not in (ContentType.DATA, ContentType.DATA_MANIFEST)
         and entry["first_row_id"] is not None
     ):
-        yield "first-row-id-of-data", f"{named} with first_row_id {entry['first_row_id']}"
+        yield "first-row-id-of-data", f"{subject} with first_row_id {entry['first_row_id']}"
     referenced = entry["referenced_file"]
     if type_ in _VECTORS and referenced is None:
-        yield "referenced-file", f"{named} does not say which file it is of"
+        yield "referenced-file", f"{subject} does not say which file it is of"
     if type_ not in (*_VECTORS, ContentType.DELETE_MANIFEST) and referenced is not None:
-        yield "referenced-file", f"{named} is of {referenced}"
+        yield "referenced-file", f"{subject} is of {referenced}"
     is_inline = type_ is ContentType.MANIFEST_DELETION_VECTOR and entry["inline_vector"] is not None
     if entry["location"] is None and not is_inline:
-        yield "location", f"{named} without location"
+        yield "location", f"{subject} without location"
     if (entry["location"] is None) != (entry["file_size_in_bytes"] is None):
         yield (
             "file-size-iff-location",
             f"location is {entry['location']}, file_size_in_bytes {entry['file_size_in_bytes']}",
         )
     if entry["spec_id"] is None:
-        yield "partition-spec-id", f"{named} without partition_spec_id"
+        yield "partition-spec-id", f"{subject} without partition_spec_id"
 
 
 def _vector_problems(entry: StoredEntry) -> Iterator[Problem]:
-    type_, named = entry.type, _named(entry.type)
+    type_, subject = entry.type, _subject(entry.type)
     offset, size = entry["vector_offset"], entry["vector_size_in_bytes"]
     inline = entry["inline_vector"]
     has_vector = not (offset is None and size is None and inline is None)
     if (type_ in _VECTORS) != has_vector:
-        yield "vector-iff-type", f"{named} {'with' if has_vector else 'without'} deletion_vector"
+        yield "vector-iff-type", f"{subject} {'with' if has_vector else 'without'} deletion_vector"
         return
     if not has_vector:
         return
@@ -122,7 +122,7 @@ def _vector_problems(entry: StoredEntry) -> Iterator[Problem]:
 
 
 def _tracked_problems(entry: StoredEntry) -> Iterator[Problem]:
-    named = _named(entry.type)
+    subject = _subject(entry.type)
     roles: tuple[Role, ...] = (
         *("vector_location", "vector_offset", "vector_size_in_bytes"),
         "vector_cardinality",
@@ -130,18 +130,18 @@ def _tracked_problems(entry: StoredEntry) -> Iterator[Problem]:
     missing = [role for role in roles if entry[role] is None]
     if len(missing) < len(roles):
         if entry.type is not ContentType.DATA:
-            yield "vector-iff-type", f"{named} with deletion_vector"
+            yield "vector-iff-type", f"{subject} with deletion_vector"
         elif missing:
             yield "vector-place", f"a deletion vector without {', '.join(missing)}"
     if not entry.is_manifest and entry["manifest_vector"] is not None:
-        yield "vector-iff-type", f"{named} with a vector of a manifest"
+        yield "vector-iff-type", f"{subject} with a vector of a manifest"
     if entry["location"] is None:
-        yield "location", f"{named} without location"
+        yield "location", f"{subject} without location"
     if entry["file_size_in_bytes"] is None:
-        yield "file-size-iff-location", f"{named} without file_size_in_bytes"
+        yield "file-size-iff-location", f"{subject} without file_size_in_bytes"
     if (entry.type is ContentType.EQUALITY_DELETES) != bool(entry["equality_ids"]):
         has = "with" if entry["equality_ids"] else "without"
-        yield "equality-ids-iff-equality-deletes", f"{named} {has} equality_ids"
+        yield "equality-ids-iff-equality-deletes", f"{subject} {has} equality_ids"
 
 
 def _format_problems(entry: StoredEntry) -> Iterator[Problem]:
@@ -150,7 +150,7 @@ def _format_problems(entry: StoredEntry) -> Iterator[Problem]:
     if entry.is_manifest:
         allowed = _MANIFEST_FORMATS
     if stored is None or stored.lower() not in allowed:
-        yield "file-format", f"{_named(entry.type)} with file_format {stored}"
+        yield "file-format", f"{_subject(entry.type)} with file_format {stored}"
 
 
 def _number_problems(entry: StoredEntry, place: Place, is_own: bool) -> Iterator[Problem]:
@@ -160,7 +160,7 @@ def _number_problems(entry: StoredEntry, place: Place, is_own: bool) -> Iterator
         if has_row_ids and entry.is_live and entry["first_row_id"] is None:
             missing.append("first_row_id")
         if missing:
-            yield "explicit-in-root", f"{_named(entry.type)} without {', '.join(missing)}"
+            yield "explicit-in-root", f"{_subject(entry.type)} without {', '.join(missing)}"
     elif entry.status is not ContentStatus.ADDED:
         if missing:
             yield (
@@ -211,7 +211,7 @@ def problems_in_snapshot(
         yield "deleted-by-this-snapshot", f"DELETED by snapshot {by} in snapshot {here}"
     if status is ContentStatus.EXISTING and by == here:
         if not entry.is_manifest:
-            yield "existing-is-older", f"{_named(entry.type)} is EXISTING and of this snapshot"
+            yield "existing-is-older", f"{_subject(entry.type)} is EXISTING and of this snapshot"
         elif file_number != number:
             yield (
                 "manifest-sequence-numbers",
@@ -221,5 +221,5 @@ def problems_in_snapshot(
         yield "no-deleted-leaf", f"the manifest {entry['location']} is DELETED"
 
 
-def _named(type_: ContentType) -> str:
+def _subject(type_: ContentType) -> str:
     return f"an entry of type {int(type_)} ({type_.name})"

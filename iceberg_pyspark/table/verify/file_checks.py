@@ -47,8 +47,8 @@ class FileChecks:
         for manifest in manifests:
             for rows in self._new_rows(manifest, read):
                 most = [records_of(row["referenced_data_file"] or "") for row in rows]
-                found = threaded_map(self._problems, list(zip(rows, most, strict=True)))
-                for row, problems in zip(rows, found, strict=True):
+                problem_lists = threaded_map(self._problems, list(zip(rows, most, strict=True)))
+                for row, problems in zip(rows, problem_lists, strict=True):
                     if problems is None:
                         with self.report.reading(snapshot_id, row["file_path"]):
                             self.io.size(row["file_path"])
@@ -68,20 +68,20 @@ class FileChecks:
                     rows.append(row)
             yield rows
 
-    def _problems(self, asked: tuple[dict[str, Any], int | None]) -> list[Problem] | None:
+    def _problems(self, row_and_limit: tuple[dict[str, Any], int | None]) -> list[Problem] | None:
         """Return the problems of a file, or None if the store cannot return its size."""
-        row, most = asked
+        row, most = row_and_limit
         try:
             length = self.io.size(row["file_path"])
         except StorageError:
             return None
-        said, offset = row["file_size_in_bytes"], row["content_offset"]
+        stored_size, offset = row["file_size_in_bytes"], row["content_offset"]
         if offset is None:
-            return [] if length == said else [_wrong_length(length, said)]
+            return [] if length == stored_size else [_wrong_length(length, stored_size)]
         end = offset + row["content_size_in_bytes"]
         # If a vector is part of a data file's entry, the size of the Puffin file is unknown.
-        if length < end or said not in (length, end):
-            return [_wrong_length(length, max(said, end))]
+        if length < end or stored_size not in (length, end):
+            return [_wrong_length(length, max(stored_size, end))]
         return list(self._vector_problems(row, most))
 
     def _vector_problems(self, row: dict[str, Any], most: int | None) -> Iterator[Problem]:
@@ -107,5 +107,5 @@ class FileChecks:
             )
 
 
-def _wrong_length(length: int, said: int) -> Problem:
-    return "file-length", f"{length} bytes, and {said} are said"
+def _wrong_length(length: int, stored_size: int) -> Problem:
+    return "file-length", f"{length} bytes, and {stored_size} are said"

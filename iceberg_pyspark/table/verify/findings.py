@@ -55,11 +55,11 @@ class TableVerification:
     @property
     def summary(self) -> str:
         """A summary of the result in one line."""
-        found = len(self.findings)
-        what = f"{found} finding{'s' * (found != 1)}" if found else "nothing wrong"
+        count = len(self.findings)
+        verdict = f"{count} finding{'s' * (count != 1)}" if count else "nothing wrong"
         files = "data files were checked" if self.files_were_checked else "no data file was checked"
         return printable(
-            f"{self.table}: {what} in {_counted(self.snapshots, 'snapshot')} and "
+            f"{self.table}: {verdict} in {_counted(self.snapshots, 'snapshot')} and "
             f"{_counted(self.manifests, 'manifest')}; {files}"
         )
 

@@ -56,12 +56,12 @@ def _count_problems(
 ) -> Iterator[Problem]:
     for metric in _COUNTS:
         name = metric.removesuffix("s")
-        said, there = getattr(column, name), entries[metric_column(metric, field.field_id)]
-        if said is not None and not there.null_count and (pc.sum(there).as_py() or 0) != said:
+        total, counts = getattr(column, name), entries[metric_column(metric, field.field_id)]
+        if total is not None and not counts.null_count and (pc.sum(counts).as_py() or 0) != total:
             yield (
                 _RULE,
-                f"{name} of column '{field.name}' is {said}, and its entries have "
-                f"{pc.sum(there).as_py()}",
+                f"{name} of column '{field.name}' is {total}, and its entries have "
+                f"{pc.sum(counts).as_py()}",
             )
 
 
@@ -72,8 +72,8 @@ def _bound_problems(
         ("lower_bounds", column.lower_bound, "less"),
         ("upper_bounds", column.upper_bound, "greater"),
     )
-    for metric, said, beyond in sides:
-        bound = decode_bounds(pa.array([said], pa.binary()), field.type)[0]
+    for metric, bound_bytes, beyond in sides:
+        bound = decode_bounds(pa.array([bound_bytes], pa.binary()), field.type)[0]
         if not bound.is_valid:
             continue
         array = entries[metric_column(metric, field.field_id)].combine_chunks()

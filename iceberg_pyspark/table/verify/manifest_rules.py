@@ -18,7 +18,7 @@ from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.table.verify.entry_rules import Problem
 
 Numbers = npt.NDArray[np.int64]
-_COUNTS = [f"{s.name.lower()}_{what}_count" for s in EntryStatus for what in ("files", "rows")]
+_COUNTS = [f"{s.name.lower()}_{unit}_count" for s in EntryStatus for unit in ("files", "rows")]
 
 
 def entries_of_manifest(
@@ -41,20 +41,20 @@ def manifest_problems(
     if length != manifest.manifest_length:
         yield "file-length", f"{length} bytes, and {manifest.manifest_length} are said"
     # without the counts, which reading would check too
-    unsaid: dict[str, Any] = dict.fromkeys(_COUNTS)
+    no_counts: dict[str, Any] = dict.fromkeys(_COUNTS)
     entries = entries_of_manifest(
-        io, metadata, replace(manifest, dead_positions=None, **unsaid), drop_deleted=False
+        io, metadata, replace(manifest, dead_positions=None, **no_counts), drop_deleted=False
     )
     status = np.asarray(entries["status"])
     records: Numbers = np.asarray(entries["record_count"])
     for s in EntryStatus:
-        chosen = status == s
+        has_status = status == s
         word = s.name.lower()
-        there = int(chosen.sum()), int(records[chosen].sum())
-        for name, count in zip((f"{word}_files_count", f"{word}_rows_count"), there, strict=True):
-            said = getattr(manifest, name)
-            if said is not None and said != count:
-                yield counts_rule, f"{name} is {said}, and its entries have {count}"
+        counts = int(has_status.sum()), int(records[has_status].sum())
+        for name, count in zip((f"{word}_files_count", f"{word}_rows_count"), counts, strict=True):
+            manifest_count = getattr(manifest, name)
+            if manifest_count is not None and manifest_count != count:
+                yield counts_rule, f"{name} is {manifest_count}, and its entries have {count}"
     yield from _sequence_numbers(entries, status, manifest)
 
 

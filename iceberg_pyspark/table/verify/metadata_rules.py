@@ -21,24 +21,29 @@ def metadata_problems(metadata: TableMetadata) -> Iterator[MetadataProblem]:
         if count > 1:
             yield "unique-snapshot-id", snapshot_id, f"{count} snapshots have this id"
     for snapshot in metadata.snapshots:
-        yield from ((rule, snapshot.snapshot_id, what) for rule, what in _of(snapshot, metadata))
+        yield from (
+            (rule, snapshot.snapshot_id, problem) for rule, problem in _of(snapshot, metadata)
+        )
     yield from _row_ids(metadata)
 
 
 def _unknown_snapshots(metadata: TableMetadata) -> Iterator[MetadataProblem]:
-    known = metadata.snapshot_by_id
+    snapshot_by_id = metadata.snapshot_by_id
     rule = "known-snapshot"
-    if metadata.current_snapshot_id is not None and metadata.current_snapshot_id not in known:
+    if (
+        metadata.current_snapshot_id is not None
+        and metadata.current_snapshot_id not in snapshot_by_id
+    ):
         yield rule, metadata.current_snapshot_id, "the current snapshot is not there"
     for name, ref in metadata.refs.items():
-        if ref.snapshot_id not in known:
+        if ref.snapshot_id not in snapshot_by_id:
             yield (
                 rule,
                 ref.snapshot_id,
                 f"the {ref.type} '{name}' is of a snapshot that is not there",
             )
     for entry in metadata.snapshot_log:
-        if entry.snapshot_id not in known:
+        if entry.snapshot_id not in snapshot_by_id:
             yield rule, entry.snapshot_id, "the snapshot log names a snapshot that is not there"
 
 

@@ -33,14 +33,14 @@ class Report:
         rule: str,
         snapshot_id: int | None,
         file: str,
-        what: str,
+        problem: str,
         entry: int | None = None,
     ) -> None:
         """Add a finding, unless an equal one exists."""
         self.count += 1
         self._files.add(file)
-        finding = Finding(rule=rule, snapshot_id=snapshot_id, file=file, entry=entry, what=what)
-        self.findings.setdefault((rule, file, entry, what), finding)
+        finding = Finding(rule=rule, snapshot_id=snapshot_id, file=file, entry=entry, what=problem)
+        self.findings.setdefault((rule, file, entry, problem), finding)
 
     def add_problems(
         self,
@@ -50,8 +50,8 @@ class Report:
         entry: int | None = None,
     ) -> None:
         """Add a finding for each pair of a rule's name and a description of the problem."""
-        for rule, what in problems:
-            self.add(rule, snapshot_id, file, what, entry)
+        for rule, problem in problems:
+            self.add(rule, snapshot_id, file, problem, entry)
 
     @contextmanager
     def reading(self, snapshot_id: int | None, file: str) -> Iterator[None]:

@@ -62,12 +62,12 @@ class RootChange:
         )
         self._files(old, new, masked)
 
-    def _add(self, rule: str, what: str, entry: StoredEntry | None = None) -> None:
+    def _add(self, rule: str, problem: str, entry: StoredEntry | None = None) -> None:
         self.report.add(
             rule,
             self.root.snapshot.snapshot_id,
             self.root.location,
-            what,
+            problem,
             None if entry is None else entry.ordinal,
         )
 
@@ -130,7 +130,7 @@ class RootChange:
         self, before: Mapping[str, ManifestFile], after: Mapping[str, ManifestFile]
     ) -> Files:
         """Return the files that this snapshot's manifest deletion vectors remove."""
-        taken: list[ManifestFile] = []
+        manifests: list[ManifestFile] = []
         for path, m in after.items():
             old = before.get(path)
             if old is None or old.dead_positions == m.dead_positions:
@@ -145,8 +145,8 @@ class RootChange:
             if is_now - was:
                 entries = range(self.root.live_manifests()[path]["record_count"])
                 others = BitMap64(entries) - (is_now - was)
-                taken.append(replace(old, dead_positions=encode_deletion_vector(others)))
-        return files_of(taken, self.read)
+                manifests.append(replace(old, dead_positions=encode_deletion_vector(others)))
+        return files_of(manifests, self.read)
 
     # --- files ---
 
@@ -161,12 +161,12 @@ class RootChange:
                 self._add("added-is-new", f"the parent has {e['location']}", e)
         for i, e in deleted.items():
             if not _is_in(i, had) or _is_in(i, has):
-                what = "is live still" if _is_in(i, has) else "was not live in the parent"
-                self._add("deleted-was-live", f"{e['location']} {what}", e)
+                problem = "is live still" if _is_in(i, has) else "was not live in the parent"
+                self._add("deleted-was-live", f"{e['location']} {problem}", e)
         self._new_files(new, had, added)
-        self._gone_files(old, has, deleted)
+        self._removed_files(old, has, deleted)
         self._unchanged(old, new)
-        self._vectors_of_gone(old, masked, has)
+        self._vectors_without_data_files(old, masked, has)
 
     def _new_files(self, new: Files, had: Numbers, added: Mapping[int, StoredEntry]) -> None:
         in_added_leaves = {
@@ -183,15 +183,15 @@ class RootChange:
             start += count
             if manifest.is_root or manifest.manifest_path not in in_added_leaves:
                 wrong = np.flatnonzero(~is_had[rows] & ~is_said[rows])
-                rule, what = "additions-recorded", "the parent does not have, and is not ADDED"
+                rule, problem = "additions-recorded", "the parent does not have, and is not ADDED"
             else:
                 wrong = np.flatnonzero(is_had[rows])
-                rule, what = "added-is-new", "the parent has, and is in an ADDED leaf"
+                rule, problem = "added-is-new", "the parent has, and is in an ADDED leaf"
             if len(wrong):
                 path = path_at(new, start - count + int(wrong[0]), self.read)
-                self._add(rule, f"{path}, {_such(wrong)}{what}")
+                self._add(rule, f"{path}, {_count_phrase(wrong)}{problem}")
 
-    def _gone_files(self, old: Files, has: Numbers, deleted: Mapping[int, StoredEntry]) -> None:
+    def _removed_files(self, old: Files, has: Numbers, deleted: Mapping[int, StoredEntry]) -> None:
         ids = old.column("id")
         wrong = ~rows_in(ids, has) & ~rows_in(ids, list(deleted))
         start = 0
@@ -201,11 +201,13 @@ class RootChange:
             if len(rows):
                 path = path_at(old, start - count + int(rows[0]), self.read)
                 if manifest.is_root:
-                    self._add("parent-removals-recorded", f"{path}, {_such(rows)}has no entry")
+                    self._add(
+                        "parent-removals-recorded", f"{path}, {_count_phrase(rows)}has no entry"
+                    )
                 else:
                     self._add(
                         "leaf-contents-kept",
-                        f"{path}, {_such(rows)}was in {manifest.manifest_path} and is gone",
+                        f"{path}, {_count_phrase(rows)}was in {manifest.manifest_path} and is gone",
                     )
 
     def _unchanged(self, old: Files, new: Files) -> None:
@@ -223,12 +225,12 @@ class RootChange:
                 path = path_at(new, int(at_new[i]), self.read)
                 self._add("existing-unchanged", f"{name} of {path} was {was[i]}, is {is_now[i]}")
 
-    def _vectors_of_gone(self, old: Files, masked: Files, has: Numbers) -> None:
-        gone = []
+    def _vectors_without_data_files(self, old: Files, masked: Files, has: Numbers) -> None:
+        removed_ids = []
         for files in (old, masked):
             is_data = files.column("content") == FileContent.DATA
-            gone.append(files.column("id")[is_data & ~rows_in(files.column("id"), has)])
-        ids = np.concatenate(gone)
+            removed_ids.append(files.column("id")[is_data & ~rows_in(files.column("id"), has)])
+        ids = np.concatenate(removed_ids)
         if not len(ids):
             return
         deletes = (m for m in self.manifests if m.content is ManifestContent.DELETES)
@@ -251,7 +253,7 @@ def _is_in(id_: int, ids: Numbers) -> bool:
     return bool((ids == id_).any())
 
 
-def _such(rows: Numbers) -> str:
+def _count_phrase(rows: Numbers) -> str:
     return "" if len(rows) == 1 else f"one of {len(rows)} such, "
 
 

@@ -56,8 +56,8 @@ class Root:
 
     def live_vectors(self) -> dict[str, StoredEntry]:
         """Return the live deletion vector of each manifest that has one, by manifest location."""
-        found = self.of_types(ContentType.MANIFEST_DELETION_VECTOR)
-        return {e["referenced_file"]: e for e in found if e.is_live}
+        entries = self.of_types(ContentType.MANIFEST_DELETION_VECTOR)
+        return {e["referenced_file"]: e for e in entries if e.is_live}
 
     def live_manifests(self) -> dict[str, StoredEntry]:
         """Return the live manifests by location."""
@@ -125,13 +125,13 @@ class RootRules:
     def _vectors(
         self, entries: tuple[StoredEntry, ...], location: str, snapshot_id: int
     ) -> dict[int, BitMap64]:
-        found = {}
+        vectors = {}
         for e in entries:
             with self.report.reading(snapshot_id, e["location"] or location):
                 positions = self._positions(e, location)
                 if positions is not None:
-                    found[e.ordinal] = positions
-        return found
+                    vectors[e.ordinal] = positions
+        return vectors
 
     def _positions(self, entry: StoredEntry, location: str) -> BitMap64 | None:
         where = f"{location}, entry {entry.ordinal}"
@@ -150,7 +150,7 @@ class RootRules:
     def _vector_rules(self, root: Root) -> None:
         here = root.snapshot.snapshot_id
         manifests = root.live_manifests()
-        seen: set[str] = set()
+        leaves: set[str] = set()
         for e in root.of_types(ContentType.MANIFEST_DELETION_VECTOR):
             positions, leaf = root.vectors.get(e.ordinal), e["referenced_file"]
             if positions is not None and len(positions) != e["record_count"]:
@@ -164,7 +164,7 @@ class RootRules:
                 )
             if not e.is_live or leaf is None:
                 continue
-            if leaf in seen:
+            if leaf in leaves:
                 self.report.add(
                     "one-live-manifest-vector",
                     here,
@@ -172,7 +172,7 @@ class RootRules:
                     f"{leaf} has another live vector",
                     e.ordinal,
                 )
-            seen.add(leaf)
+            leaves.add(leaf)
             if leaf not in manifests:
                 self.report.add(
                     "vector-of-live-manifest",
@@ -212,12 +212,12 @@ class RootRules:
     # --- leaves ---
 
     def _leaves(self, root: Root) -> None:
-        seen: set[str] = set()
+        locations: set[str] = set()
         here = root.snapshot.snapshot_id
         for e in root.entries:
             if not e.is_manifest or e["location"] is None:
                 continue
-            if e.is_live and e["location"] in seen:
+            if e.is_live and e["location"] in locations:
                 self.report.add(
                     "one-entry-per-file",
                     here,
@@ -225,11 +225,11 @@ class RootRules:
                     f"the manifest {e['location']} is live more than once",
                     e.ordinal,
                 )
-            seen.add(e["location"])
+            locations.add(e["location"])
             # a carried-over entry has the same values apart from its status
-            said = tuple(v for role, v in e.values.items() if role != "status")
+            values = tuple(v for role, v in e.values.items() if role != "status")
             is_new = e.is_live and e["snapshot_id"] == here
-            key = (*map(repr, said), is_new and e["status"])
+            key = (*map(repr, values), is_new and e["status"])
             if key not in self.checked_leaves:
                 self.checked_leaves.add(key)
                 with self.report.reading(here, e["location"]):
@@ -280,17 +280,17 @@ class RootRules:
         by_status: dict[ContentStatus, int] = {}
         is_sound = True
         for e in stored:
-            found = list(entry_problems(e, place, is_own=stored.is_own))
-            found += _inherited_problems(e, leaf)
-            is_sound &= not any(r in ("types-in-root", "leaf-content") for r, _ in found)
-            self.report.add_problems(found, here, location, e.ordinal)
+            broken_rules = list(entry_problems(e, place, is_own=stored.is_own))
+            broken_rules += _inherited_problems(e, leaf)
+            is_sound &= not any(r in ("types-in-root", "leaf-content") for r, _ in broken_rules)
+            self.report.add_problems(broken_rules, here, location, e.ordinal)
             by_status.setdefault(e.status, e.ordinal)
         if stored.is_own:
             problems = _status_problems(
                 by_status, leaf, is_new=leaf.is_live and leaf["snapshot_id"] == here
             )
-            for ordinal, what in problems:
-                self.report.add("no-mixed-leaf", here, location, what, ordinal)
+            for ordinal, problem in problems:
+                self.report.add("no-mixed-leaf", here, location, problem, ordinal)
         return is_sound
 
     def _affinity(self, entry: StoredEntry, root: Root) -> None:
@@ -311,16 +311,16 @@ class RootRules:
         if key in self.checked_leaves:
             return
         self.checked_leaves.add(key)
-        known = set(self._read(of)["file_path"].to_pylist())
+        data_paths = set(self._read(of)["file_path"].to_pylist())
         read = self._read(deletes)
         for i, path in enumerate(read["referenced_data_file"].to_pylist()):
-            if path not in known or read["content_offset"][i].as_py() is None:
-                what = "an equality delete" if path is None else f"the vector of {path}"
+            if path not in data_paths or read["content_offset"][i].as_py() is None:
+                subject = "an equality delete" if path is None else f"the vector of {path}"
                 self.report.add(
                     "affinity",
                     here,
                     entry["location"],
-                    f"{what} is none of a file of {target}",
+                    f"{subject} is none of a file of {target}",
                     i,
                 )
 
@@ -331,13 +331,13 @@ class RootRules:
 def _content_problems(stored: StoredEntries, place: Place) -> Iterator[Problem]:
     word = stored.metadata.get("content")
     if word is not None and word not in _WORDS[place]:
-        yield "file-content", f"content is '{word}' in what is named as a {_NAMED[place]}"
+        yield "file-content", f"content is '{word}' in what is named as a {_PLACE_NAMES[place]}"
     version = stored.metadata.get("format-version")
     if version != "4":
         yield "file-content", f"format-version is '{version}', and content entries are of 4"
 
 
-_NAMED: Mapping[Place, str] = {
+_PLACE_NAMES: Mapping[Place, str] = {
     "root": "root manifest",
     "data": "leaf of data",
     "delete": "leaf of deletes",

@@ -11,15 +11,15 @@ from iceberg_pyspark.table.verify.stored_entries import StoredEntry
 
 def row_id_problems(
     root: Root,
-    known: Mapping[str, int | None],
+    parent_row_ids: Mapping[str, int | None],
     *,
     all_have_ids: Callable[[StoredEntry], bool],
     next_row_id: int | None,
 ) -> Iterator[tuple[int | None, str]]:
     """Yield the position of an entry with wrong row ids (None: the snapshot) and a description.
 
-    `known` maps locations to first row ids of the parent's data manifests. `all_have_ids` says
-    whether all entries of a new data manifest have row ids of their own. `next_row_id` is the
+    `parent_row_ids` maps locations to first row ids of the parent's data manifests. `all_have_ids`
+    says whether all entries of a new data manifest have row ids of their own. `next_row_id` is the
     table's, or None if there are later snapshots.
     """
     start = root.snapshot.first_row_id
@@ -35,7 +35,7 @@ def row_id_problems(
             if first != cursor:
                 yield e.ordinal, f"first_row_id is {first}, the next one was {cursor}"
             cursor = first + e["record_count"]
-        elif e.type is ContentType.DATA_MANIFEST and known.get(e["location"]) is None:
+        elif e.type is ContentType.DATA_MANIFEST and parent_row_ids.get(e["location"]) is None:
             if first != cursor:
                 yield e.ordinal, f"first_row_id is {first}, the next one was {cursor}"
             if not all_have_ids(e):

@@ -62,8 +62,8 @@ class _Verification:
         """Check everything and return the result."""
         metadata = self.table.metadata
         location = self.table.metadata_location
-        for rule, snapshot_id, what in metadata_problems(metadata):
-            self.report.add(rule, snapshot_id, location, what)
+        for rule, snapshot_id, problem in metadata_problems(metadata):
+            self.report.add(rule, snapshot_id, location, problem)
         ordered = sorted(metadata.snapshots, key=lambda s: (s.sequence_number, s.timestamp_ms))
         for snapshot in ordered:
             self._snapshot(snapshot)
@@ -80,7 +80,7 @@ class _Verification:
         here = snapshot.snapshot_id
         root = None
         if snapshot.root_manifest is not None:
-            found = self.report.count
+            earlier_count = self.report.count
             root = self.roots.root(snapshot)
             if root is None:
                 return
@@ -88,7 +88,7 @@ class _Verification:
                 manifests = read_snapshot_manifests(self.io, snapshot)
             except IcebergError as e:
                 # the error is usually about a problem that is already reported
-                if self.report.count == found:
+                if self.report.count == earlier_count:
                     self.report.add("readable", here, root.location, str(e))
                 return
         else:
@@ -106,13 +106,13 @@ class _Verification:
         """Check a manifest, apart from the rules of `RootRules`; return whether it is readable."""
         here, path = snapshot.snapshot_id, manifest.manifest_path
         if manifest.partition_spec_id not in self.table.metadata.spec_by_id:
-            what = f"there is no partition spec {manifest.partition_spec_id}"
-            self.report.add("known-partition-spec", here, path, what)
+            problem = f"there is no partition spec {manifest.partition_spec_id}"
+            self.report.add("known-partition-spec", here, path, problem)
             return False
         number = snapshot.sequence_number
         if manifest.sequence_number > number:
-            what = f"manifest of {manifest.sequence_number} in a snapshot of {number}"
-            self.report.add("sequence-number-range", here, path, what)
+            problem = f"manifest of {manifest.sequence_number} in a snapshot of {number}"
+            self.report.add("sequence-number-range", here, path, problem)
         # new if any value in its list or root entry is new
         is_new = hash(manifest) not in self.checked
         self.checked.add(hash(manifest))
@@ -143,8 +143,8 @@ class _Verification:
             has_row_ids=snapshot.first_row_id is not None,
             next_row_id=self.table.metadata.next_row_id,
         )
-        for rule, manifest, what in problems:
-            self.report.add(rule, snapshot.snapshot_id, manifest.manifest_path, what)
+        for rule, manifest, problem in problems:
+            self.report.add(rule, snapshot.snapshot_id, manifest.manifest_path, problem)
         if self.checks_files:
             self.files.check(snapshot.snapshot_id, manifests, self._read, files)
 
@@ -183,13 +183,15 @@ class _Verification:
         ).check()
         metadata = self.table.metadata
         is_last = snapshot.sequence_number == metadata.last_sequence_number
-        for entry, what in row_id_problems(
+        for entry, problem in row_id_problems(
             root,
             known_row_ids(parent_manifests),
             all_have_ids=lambda e: self._all_have_ids(e, snapshot),
             next_row_id=metadata.next_row_id if is_last else None,
         ):
-            self.report.add("first-row-id-walk", snapshot.snapshot_id, root.location, what, entry)
+            self.report.add(
+                "first-row-id-walk", snapshot.snapshot_id, root.location, problem, entry
+            )
 
     def _parent(self, snapshot: Snapshot) -> Snapshot | None:
         if snapshot.parent_snapshot_id is None:

@@ -138,8 +138,8 @@ def test_how_far_it_is_is_told(version: int) -> None:
     set_version(t, version)
     messages: list[tuple[str, int, int | None]] = []
 
-    def listen(what: str, done: int, total: int | None) -> None:
-        messages.append((what, done, total))
+    def listen(phase: str, done: int, total: int | None) -> None:
+        messages.append((phase, done, total))
 
     maintenance = users(t).maintenance(progress=listen)
     maintenance.rewrite_position_delete_files(options={"rewrite-all": True})
