@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError
@@ -49,7 +49,11 @@ def test_the_entries_are_those_of_the_manifest_in_avro(data: st.DataObject) -> N
     io = MemoryFileIO()
     entries = data.draw(written_entries(type_, 3))
     avro = listed(io, entries, schema=schema, spec=spec, format_version=3)
-    parquet = in_parquet(io, avro, rename=lambda path: f"s3:{path}")
+    try:
+        parquet = in_parquet(io, avro, rename=lambda path: f"s3:{path}")
+    except (ValueError, OverflowError):
+        # fastavro, which copies the entries here, has no dates outside of the years 1 to 9999
+        reject()
     for metrics in ((), (1, 3), "all"):
         expected, actual = (
             read_entries(io, m, type_, metrics=metrics, drop_deleted=False) for m in (avro, parquet)
