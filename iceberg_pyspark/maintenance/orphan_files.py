@@ -80,11 +80,11 @@ class FolderListing:
             # if a store does not tell a file's age, the file may be new
             if modified_ms is None or modified_ms >= self.older_than_ms:
                 continue
-            if not is_link:
+            if not (_is_link(location) if is_link is None else is_link):
                 yield location
 
-    def _listed_files(self, prefix: str) -> Iterator[tuple[str, int | None, bool]]:
-        """Yield the location, the time of the last change, and whether it is a link."""
+    def _listed_files(self, prefix: str) -> Iterator[tuple[str, int | None, bool | None]]:
+        """Yield the location, the time of the last change, and whether it is a link, if known."""
         if self.inventory is None:
             for file in self.io.list_files(prefix[:-1]):
                 yield file.location, file.modified_ms, file.is_link
@@ -92,7 +92,7 @@ class FolderListing:
         for location, modified_ms in self.inventory():
             # a store never lists a location with `..`
             if location.startswith(prefix) and ".." not in location.split("/"):
-                yield location, modified_ms, _is_link(location)
+                yield location, modified_ms, None
 
 
 def referenced_files(

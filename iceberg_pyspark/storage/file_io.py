@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileInfo:
-    """A listed file; `modified_ms` is None if the store does not report it.
+    """A listed file; `modified_ms` and `is_link` are None if the store does not report them.
 
     A symbolic link in the local file system has the size and time of its target.
     """
@@ -22,7 +22,7 @@ class FileInfo:
     location: str
     size: int
     modified_ms: int | None
-    is_link: bool = False
+    is_link: bool | None = None
 
 
 class FileIO(Protocol):

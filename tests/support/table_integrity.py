@@ -82,9 +82,9 @@ class _Manifests:
 
 def live_entries(m: TableMetadata, io: FileIO, snapshot: Snapshot) -> Iterator[ManifestEntry]:
     """Yield the live entries of a snapshot, with inherited sequence numbers."""
-    for manifest in read_snapshot_manifests(io, snapshot):
-        type_ = partition_type(m.spec_by_id[manifest.partition_spec_id], m.schemas_newest_first)
-        yield from (e for e in read_manifest_entries(io, manifest, type_) if e.is_live)
+    manifests = _Manifests(m, io)
+    for manifest in manifests.of(snapshot):
+        yield from (e for e in manifests.entries(manifest) if e.is_live)
 
 
 def unreferenced_files(table: Table) -> set[str]:

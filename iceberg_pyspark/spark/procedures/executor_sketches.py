@@ -31,11 +31,6 @@ from iceberg_pyspark.table.statistics.table_statistics import (
 _TASKS_PER_CORE = 4
 
 
-def has_executors(context: SparkContext) -> bool:
-    """Return whether Spark runs tasks in other processes than this process and its workers."""
-    return not str(context.master).startswith("local[") and context.master != "local"
-
-
 def sketches_by_executors(
     context: SparkContext, scan: TableScan, columns: Sequence[SketchedColumn]
 ) -> Sketches:

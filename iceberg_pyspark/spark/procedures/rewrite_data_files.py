@@ -12,8 +12,7 @@ from iceberg_pyspark.spark.procedures.definition import (
     ProcedureRun,
     Row,
 )
-from iceberg_pyspark.spark.procedures.executor_sketches import has_executors
-from iceberg_pyspark.spark.write.executors import Executors
+from iceberg_pyspark.spark.write.executors import Executors, has_executors
 from iceberg_pyspark.spec.property_types import BoolProperty
 
 USE_EXECUTORS = BoolProperty("use-executors", False)

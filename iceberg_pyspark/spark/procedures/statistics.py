@@ -7,10 +7,8 @@ from functools import partial
 from pyspark import SparkContext
 
 from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
-from iceberg_pyspark.spark.procedures.executor_sketches import (
-    has_executors,
-    sketches_by_executors,
-)
+from iceberg_pyspark.spark.procedures.executor_sketches import sketches_by_executors
+from iceberg_pyspark.spark.write.executors import has_executors
 from iceberg_pyspark.table.statistics.table_statistics import sketches_of_scan
 
 

@@ -44,6 +44,11 @@ Piece: TypeAlias = tuple[int, bytes]
 _COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
+def has_executors(context: SparkContext) -> bool:
+    """Return whether Spark runs tasks in other processes than this process and its workers."""
+    return not str(context.master).startswith("local[") and context.master != "local"
+
+
 class Executors:
     """A `GroupRunner` of `rewrite_data_files` that runs on Spark's executors."""
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from iceberg_pyspark.errors import IcebergError, InvalidRequestError, StorageErr
 from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
 from iceberg_pyspark.maintenance.orphan_files import StoreNames
 from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.storage.file_io import FileInfo
 from iceberg_pyspark.storage.local import LocalFileIO
 from iceberg_pyspark.storage.temporary_names import temporary_name, writing_folder_name
 from iceberg_pyspark.table.changes.commit_files import commit_action
@@ -169,6 +171,25 @@ def test_hidden_files_links_and_folders_of_other_tables_stay(tmp_path: Path) -> 
     before = files_of(table)
     assert remove(table) == OrphanFiles()
     assert files_of(table) == before
+
+
+def test_links_stay_if_the_listing_does_not_tell_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list_files = LocalFileIO.list_files
+
+    def without_links(self: LocalFileIO, prefix: str) -> Iterator[FileInfo]:
+        return (replace(file, is_link=None) for file in list_files(self, prefix))
+
+    monkeypatch.setattr(LocalFileIO, "list_files", without_links)
+    table = a_table(tmp_path)
+    (tmp_path / "outside").write_bytes(b"")
+    link = Path(table.location) / "data" / "file"
+    link.symlink_to(tmp_path / "outside")
+    strays = [stray(table, "data/x.parquet")]
+    made_older(tmp_path)
+    assert list(remove(table).orphan_file_locations) == strays
+    assert link.is_symlink()
 
 
 def test_what_a_killed_write_of_ours_leaves_goes_though_it_is_hidden(tmp_path: Path) -> None:
