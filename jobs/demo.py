@@ -296,7 +296,9 @@ class Demo:
         for description, statement in CHANGING.items():
             self._code(*statement.splitlines())
             self._timed(description, partial(self.spark.sql, statement))
-        table = RichTable("operation", "rows written", "marked rows then", "data files", "rows then")
+        table = RichTable(
+            "operation", "rows written", "marked rows then", "data files", "rows then"
+        )
         for snapshot in self._table(ORDERS).snapshots:
             s = snapshot.summary
             then = f"SELECT count(*) FROM {ORDERS} VERSION AS OF {snapshot.snapshot_id}"
