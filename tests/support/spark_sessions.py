@@ -27,12 +27,12 @@ START_TIMEOUT_SECONDS = 120
 
 # Short work on few cores takes a fifth less time than with the defaults; not for benches. The code
 # cache has the size that is the default with all compiler tiers: with one tier the JVM would
-# reserve only a fifth, which many queries fill up. The heap and the metaspace start at the size that
-# they would grow to: growing them takes a tenth of the time of a test, in collections.
+# reserve only a fifth, which many queries fill up.
 QUICK_JVM = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m "
-    "-Xms1g -Xmn640m -XX:MetaspaceSize=400m"
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=400m"
 )
+# The collections that grow the heap of a driver to this size take a tenth of the time of a test.
+_FULL_HEAP = "-Xms1g -Xmn640m"
 
 WORKER_START = Path(__file__).parent / "worker_start"
 """The folder with the imports that Spark's Python daemons do before they fork."""
@@ -98,7 +98,7 @@ def session_conf(scratch: Path) -> dict[str, str]:
     settings = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": quick_jvm(),
+        "spark.driver.extraJavaOptions": f"{_FULL_HEAP} {quick_jvm()}",
         "spark.driver.memory": "2g",
         "spark.local.dir": str(scratch / "local"),
         "spark.log.level": "ERROR",
