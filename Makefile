@@ -47,7 +47,7 @@ help:
 	@echo 'make older-releases  compiles the Java sources against every release of Spark, and runs first steps on 4.0.5 and 4.1.0'
 	@echo 'make releases    runs first steps on every release of Spark, and writes docs/releases.md (not in make test)'
 	@echo 'make unit-oldest make unit on Python 3.10 with the lowest versions of the dependencies (not in make test)'
-	@echo 'make faults      the fault matrix: every kind of error at every point (make test runs one in 28)'
+	@echo 'make faults      the fault matrix: every kind of error at every point (make test tries a few points of each case)'
 	@echo 'make fuzz        10,000 mutated inputs for every parser; make test runs at most a tenth (ARGS="--only filter,schema")'
 	@echo 'make test-more   everything that make test leaves out: all faults, fuzzing, threads, parameters, releases (some hours)'
 	@echo 'make coverage    line and branch coverage of `make test`, by module (not in make test)'

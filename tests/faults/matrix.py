@@ -37,8 +37,12 @@ TRIED: Counter[tuple[str, str]] = Counter()
 
 ALL = os.environ.get("ICEBERG_FAULTS") == "all"
 """Whether to try every kind of error at every point, not one kind at every few points."""
-EVERY = 7
-"""Odd, so that points before and after a call are both tried."""
+EVERY, AT_MOST = 7, 10
+"""Without `ALL`, every seventh point is tried, or fewer where more than ten would be tried.
+
+An odd step, so that points before and after a call are both tried; another first point for each
+operation and catalog, so that together they try most points.
+"""
 
 PROPERTIES = {
     "format-version": "3",
@@ -189,7 +193,7 @@ def try_all_points(lake: Lake, name: str, case: Case) -> None:
     assert new != old, "the operation changes nothing that is compared"
     moments: tuple[Moment, ...] = ("before", "after")
     points = [(at, moment) for at in range(1, calls + 1) for moment in moments]
-    every = min(EVERY, len(points))
+    every = min(max(EVERY, len(points) // AT_MOST | 1), len(points))
     for number, (at, moment) in enumerate(points):
         kinds: tuple[ErrorKind, ...] = ERROR_KINDS
         if not ALL:

@@ -1,8 +1,8 @@
 """Every operation, stopped at every call of storage, database and clock, on every catalog.
 
 Afterwards the table is intact, is in the old or the new state, and accepts the next writer; an
-acknowledged change is in it, a refused change is not. `make test` tries every seventh point with
-one kind of error, `make faults` tries all points with all kinds.
+acknowledged change is in it, a refused change is not. `make test` tries at most ten points of each
+operation on each catalog with one kind of error, `make faults` tries all points with all kinds.
 """
 
 from __future__ import annotations

@@ -407,7 +407,7 @@ FILE_TARGETS = (
         in_tests=250,
     ),
     Target(name="manifest-header", mutate=_mutated_manifest, parse=_manifest_header),
-    Target(name="table-files", mutate=_mutated_metadata_file, parse=_scan_with, in_tests=60),
+    Target(name="table-files", mutate=_mutated_metadata_file, parse=_scan_with, in_tests=30),
     Target(name="puffin", mutate=_mutated_puffin, parse=_read_puffin),
     Target(name="deletion-vector", mutate=_mutated_vector, parse=_vector),
     Target(

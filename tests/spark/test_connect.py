@@ -85,6 +85,7 @@ def lake_settings(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.once("4.1 has a client and a server in the test of the portable path")
 @pytest.mark.cluster
 def test_a_connect_client_reads_and_writes(server: str, tmp_path: Path) -> None:
     script = tmp_path / "client.py"

@@ -200,6 +200,7 @@ def _state(session: SparkSession, db: str, place: Path) -> Any:
 STEPS = ("set_table_type", "rename_table", "table_source", "check_folders", "import_of")
 
 
+@pytest.mark.once("the steps are ours: 4.1 runs each of them in the tests before")
 @pytest.mark.parametrize("is_managed", [True, False])
 def test_whatever_step_fails_the_table_is_as_it_was(
     session: SparkSession,
