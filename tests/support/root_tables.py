@@ -138,6 +138,22 @@ def content_file(
     return out.getvalue()
 
 
+def puffin_file(blob: bytes, referenced: str) -> bytes:
+    """Return a Puffin file with one deletion vector, which begins at offset 4."""
+    entry = {
+        "type": "deletion-vector-v1",
+        "fields": [],
+        "snapshot-id": -1,
+        "sequence-number": -1,
+        "offset": 4,
+        "length": len(blob),
+        "properties": {"referenced-data-file": referenced},
+    }
+    payload = json.dumps({"blobs": [entry]}).encode()
+    size = len(payload).to_bytes(4, "little")
+    return b"".join((b"PFA1", blob, b"PFA1", payload, size, bytes(4), b"PFA1"))
+
+
 def _field(field_id: int, name: str, type_: pa.DataType) -> pa.Field:
     return pa.field(name, type_, metadata={"PARQUET:field_id": str(field_id)})
 
@@ -290,12 +306,13 @@ class RootTable:
         live: Row = {**common, "record_count": len(dead), "deletion_vector.inline_content": blob}
         if self.choose.random() < 0.5:
             path = f"{self.table.location}/metadata/{self._name('mdv', 'puffin')}"
-            self._write(path, b"PFA1" + blob + b"rest")
+            data = puffin_file(blob, leaf["location"])
+            self._write(path, data)
             live = {
                 **common,
                 "record_count": len(dead),
                 "location": self._stored(path),
-                "file_size_in_bytes": 8 + len(blob),
+                "file_size_in_bytes": len(data),
                 "deletion_vector.offset": 4,
                 "deletion_vector.size_in_bytes": len(blob),
             }
