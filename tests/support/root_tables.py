@@ -86,6 +86,10 @@ _MORE: Mapping[ProfileName, Sequence[tuple[int, str, pa.DataType]]] = {
     ),
     "tracked files": ((157, "format_version", _INT), (141, "spec_id", _INT)),
 }
+_STATS_NAMES = (
+    *("lower_bound", "upper_bound", "tight_bounds"),
+    *("value_count", "null_value_count", "nan_value_count"),
+)
 _STATS_ID: Mapping[ProfileName, int] = {"single-file commits": 149, "tracked files": 146}
 
 
@@ -169,6 +173,7 @@ def _stats(field_id: int, type_: pa.DataType) -> pa.DataType:
         [
             _field(base + 1, "lower_bound", type_),
             _field(base + 2, "upper_bound", type_),
+            _field(base + 3, "tight_bounds", pa.bool_()),
             _field(base + 4, "value_count", _LONG),
             _field(base + 5, "null_value_count", _LONG),
             _field(base + 6, "nan_value_count", _LONG),
@@ -179,8 +184,7 @@ def _stats(field_id: int, type_: pa.DataType) -> pa.DataType:
 def _stats_of(row: Row, stats: Sequence[tuple[int, pa.DataType]]) -> dict[str, Any] | None:
     result = {}
     for i, _ in stats:
-        names = ("lower_bound", "upper_bound", "value_count", "null_value_count", "nan_value_count")
-        values = {name: row.get(f"stats.{i}.{name}") for name in names}
+        values = {name: row.get(f"stats.{i}.{name}") for name in _STATS_NAMES}
         result[f"c{i}"] = None if all(v is None for v in values.values()) else values
     return result
 
