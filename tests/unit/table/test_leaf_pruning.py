@@ -11,6 +11,7 @@ from iceberg_pyspark import Table
 from iceberg_pyspark.planning.manifest_pruning import without_needless_deletes
 from iceberg_pyspark.spec.manifests import ColumnSummary, ManifestContent, ManifestFile
 from iceberg_pyspark.storage import content_writer
+from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.reading import scan as scan_module
 from tests.support.deleted_rows import delete_keys, delete_positions
@@ -161,7 +162,6 @@ def ids_and_delete_leaves(
 ) -> tuple[list[int], int]:
     """Return the ids that match a filter, and how many leaves of deletes the scan reads."""
     leaves = set[str]()
-    read_entries = scan_module.read_entries
 
     def counted(io: Any, manifest: ManifestFile, *args: Any, **more: Any) -> Any:
         if manifest.content is ManifestContent.DELETES and not manifest.is_root:
