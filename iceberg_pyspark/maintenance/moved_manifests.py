@@ -3,22 +3,30 @@
 All fields are kept, including unknown fields, except paths and values that depend on paths: the
 sizes and metrics of position delete files, which contain paths, and the lengths of manifests.
 Sequence numbers, row ids and key metadata do not change. Specification, "Manifests" and "Manifest
-Lists".
+Lists". `moved_entries.py` rewrites manifests in Parquet and root manifests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from iceberg_pyspark.errors import IcebergError
-from iceberg_pyspark.maintenance.moved_paths import MovedPaths, move_bounds
-from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, FileFormat, ManifestFile
-from iceberg_pyspark.storage.avro import damaged, read_avro, with_other_records
+from iceberg_pyspark.maintenance.moved_entries import moved_entries
+from iceberg_pyspark.maintenance.moved_paths import MovedPaths, StoredPaths, move_bounds
+from iceberg_pyspark.spec.manifests import FileContent, FileFormat, ManifestFile
+from iceberg_pyspark.spec.relative_paths import may_hold_relative_paths
+from iceberg_pyspark.spec.types import StructType
+from iceberg_pyspark.storage.avro import AvroFile, damaged, read_avro, with_other_records
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.storage.open_manifest import open_manifest
+from iceberg_pyspark.storage.parquet_manifests import ParquetManifest
 
 Kind = Literal["as it is", "positions", "vectors"]
+
+_NO_PARTITION = StructType(fields=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,74 +51,92 @@ class LiveFile:
     is_new: bool
 
 
+def vector_file(path: str, *, is_new: bool) -> LiveFile:
+    """Return a Puffin file with deletion vectors of manifests, which no manifest lists."""
+    return LiveFile(
+        path=path, kind="vectors", file_format="puffin", content_offset=None, is_new=is_new
+    )
+
+
 def live_files(
     io: FileIO, manifest: ManifestFile, known_snapshot_ids: Collection[int]
 ) -> Iterator[LiveFile]:
     """Yield the live files of a manifest; a file is new if no known snapshot added it."""
-    for record in read_avro(io, manifest.manifest_path).records():
-        with _names(manifest.manifest_path):
-            if record["_0"] == EntryStatus.DELETED:
-                continue
-            file = record["_2"]
-            snapshot_id = record.get("_1")
-            added_by = manifest.added_snapshot_id if snapshot_id is None else snapshot_id
-            yield LiveFile(
-                path=file["_100"],
-                kind=_kind(file),
-                file_format=cast("FileFormat", file["_101"].lower()),
-                content_offset=file.get("_144"),
-                is_new=added_by not in known_snapshot_ids,
-            )
+    entries = read_entries(io, manifest, _NO_PARTITION)
+    columns = ("file_path", "content", "file_format", "content_offset", "snapshot_id")
+    for path, content, file_format, offset, added_by in zip(
+        *(entries[name].to_pylist() for name in columns), strict=True
+    ):
+        yield LiveFile(
+            path=path,
+            kind=_kind(content, file_format),
+            file_format=cast("FileFormat", file_format),
+            content_offset=offset,
+            is_new=added_by not in known_snapshot_ids,
+        )
 
 
 def moved_manifest(
     io: FileIO, location: str, paths: MovedPaths, deletes: Mapping[str, MovedDeletes]
-) -> bytes:
-    """Return the bytes of a manifest with other paths."""
+) -> bytes | None:
+    """Return the bytes of a manifest with other paths, or None if the copy is the same file."""
+    manifest = open_manifest(io, location)
+    if isinstance(manifest, ParquetManifest):
+        sizes = {path: moved.file_size_in_bytes for path, moved in deletes.items()}
+        return moved_entries(manifest, paths, sizes)
     avro = read_avro(io, location)
+    stored = _stored_paths(avro, paths)
 
     def records() -> Iterator[dict[str, Any]]:
         for record in avro.records():
             with _names(location):
-                yield {**record, "_2": _moved_file(record["_2"], paths, deletes)}
+                yield {**record, "_2": _moved_file(record["_2"], stored, deletes)}
 
     return with_other_records(avro, records())
 
 
 def moved_manifest_list(
-    io: FileIO, location: str, paths: MovedPaths, length_of: Callable[[str], int]
+    io: FileIO, location: str, paths: MovedPaths, lengths: Mapping[str, int]
 ) -> bytes:
     """Return the bytes of a manifest list with other paths and the moved manifests' lengths."""
     avro = read_avro(io, location)
+    stored = _stored_paths(avro, paths)
 
     def records() -> Iterator[dict[str, Any]]:
         for record in avro.records():
             with _names(location):
                 path = record["_500"]
-                yield {**record, "_500": paths.moved(path), "_501": length_of(path)}
+                length = lengths[stored.absolute(path)]
+                yield {**record, "_500": stored.moved(path), "_501": length}
 
     return with_other_records(avro, records())
 
 
-def _kind(file: Mapping[str, Any]) -> Kind:
-    if (file.get("_134") or 0) != FileContent.POSITION_DELETES:
+def _stored_paths(avro: AvroFile, paths: MovedPaths) -> StoredPaths:
+    is_relative = may_hold_relative_paths(avro.metadata.get("format-version"))
+    return StoredPaths(paths, base=paths.table_location if is_relative else None)
+
+
+def _kind(content: int | None, file_format: str) -> Kind:
+    if (content or 0) != FileContent.POSITION_DELETES:
         return "as it is"
-    return "vectors" if file["_101"].lower() == "puffin" else "positions"
+    return "vectors" if file_format.lower() == "puffin" else "positions"
 
 
 def _moved_file(
-    file: dict[str, Any], paths: MovedPaths, deletes: Mapping[str, MovedDeletes]
+    file: dict[str, Any], stored: StoredPaths, deletes: Mapping[str, MovedDeletes]
 ) -> dict[str, Any]:
     path = file["_100"]
-    moved = {**file, "_100": paths.moved(path)}
+    moved = {**file, "_100": stored.moved(path)}
     if file.get("_143") is not None:
-        moved["_143"] = paths.moved(file["_143"])
-    if _kind(file) != "as it is":
-        move_bounds(moved, paths)
-        if path in deletes:
-            moved["_104"] = deletes[path].file_size_in_bytes
+        moved["_143"] = stored.moved(file["_143"])
+    if _kind(file.get("_134"), file["_101"]) != "as it is":
+        move_bounds(moved, stored.paths)
+        moved_deletes = deletes.get(stored.absolute(path))
+        if moved_deletes is not None:
+            moved["_104"] = moved_deletes.file_size_in_bytes
             # only fields that this manifest has
-            moved.update({k: v for k, v in deletes[path].metrics.items() if k in file})
+            moved.update({k: v for k, v in moved_deletes.metrics.items() if k in file})
     return moved
 
 

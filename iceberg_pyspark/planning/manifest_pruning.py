@@ -2,7 +2,7 @@
 
 Specification, "Scan Planning": the row predicate is projected through the partition spec of each
 manifest, not through the current spec. Leaves of root manifests are also pruned by their column
-statistics, with the rules for files.
+statistics, with the rules for files, and leaves of deletes by the data manifest that they are for.
 """
 
 from __future__ import annotations
@@ -89,6 +89,21 @@ def prune_manifests(manifests: list[ManifestFile], filters: SpecFilters) -> list
     may_match = matching_metrics(_as_files(with_columns, filters.predicate), filters.predicate)
     without = {m.part for m, may in zip(with_columns, may_match.tolist(), strict=True) if not may}
     return [m for m in candidates if m.part not in without]
+
+
+def without_needless_deletes(
+    deletes: Sequence[ManifestFile],
+    data: Sequence[ManifestFile],
+    pruned_data: Sequence[ManifestFile],
+) -> list[ManifestFile]:
+    """Return the delete manifests that may apply to a file of the pruned data manifests.
+
+    `data` are all data manifests of the snapshot. Proposal "Single-file commits": a delete manifest
+    with an affinity has only deletion vectors of files in one data manifest. An affinity to a
+    manifest that the snapshot does not have says nothing.
+    """
+    needless = {m.manifest_path for m in data} - {m.manifest_path for m in pruned_data}
+    return [m for m in deletes if m.data_manifest not in needless]
 
 
 def _as_files(manifests: Sequence[ManifestFile], predicate: Predicate) -> pa.Table:

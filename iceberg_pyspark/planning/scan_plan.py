@@ -24,7 +24,12 @@ from iceberg_pyspark.expressions.rewriting import columns_of
 from iceberg_pyspark.planning.bound_values import Numbers
 from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex, equality_field_ids
 from iceberg_pyspark.planning.entry_filter import Mask, matching_metrics, matching_partitions
-from iceberg_pyspark.planning.manifest_pruning import SpecFilter, SpecFilters, prune_manifests
+from iceberg_pyspark.planning.manifest_pruning import (
+    SpecFilter,
+    SpecFilters,
+    prune_manifests,
+    without_needless_deletes,
+)
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, RowChange, ScanTask
 from iceberg_pyspark.planning.split_pack import (
     DEFAULT_SPLIT,
@@ -172,7 +177,8 @@ class ScanPlan:
         all_data = [m for m in self._manifests if m.content is ManifestContent.DATA]
         all_deletes = [m for m in self._manifests if m.content is ManifestContent.DELETES]
         data = prune_manifests(all_data, self._filters)
-        deletes = prune_manifests(all_deletes, self._filters) if data else []
+        deletes = without_needless_deletes(all_deletes, all_data, data) if data else []
+        deletes = prune_manifests(deletes, self._filters)
         self._count(
             manifests_kept=len(data) + len(deletes),
             data_files=sum(_live_files(m) for m in all_data),

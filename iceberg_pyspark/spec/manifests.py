@@ -129,6 +129,8 @@ class ManifestFile:
     manifest lists directly. `dead_positions` is a deletion vector with `dead_count` positions,
     counted from 0 in the file, of the entries that are not in the snapshot. `columns` holds the
     column metrics that a root manifest states for a leaf; they include the dead entries.
+    `data_manifest` is set if a root manifest states that a delete manifest has only deletion
+    vectors of files in that data manifest; it is the path of the data manifest.
     """
 
     manifest_path: str
@@ -152,6 +154,7 @@ class ManifestFile:
     dead_positions: bytes | None = None
     dead_count: int = field(default=0, compare=False)
     columns: tuple[ColumnSummary, ...] = field(default=(), compare=False)
+    data_manifest: str | None = field(default=None, compare=False)
 
     @property
     def part(self) -> ManifestPart:

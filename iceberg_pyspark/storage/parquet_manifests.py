@@ -6,12 +6,12 @@ footer has sizes and counts, the dictionaries have the longest values.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.content_entries import PROFILES, stats_field_id
 from iceberg_pyspark.storage.decoded_size import memory_limit, too_large
@@ -42,13 +42,17 @@ class ParquetManifest:
         self._data = data
         try:
             footer = pq.read_metadata(pa.BufferReader(self._data))
+            self._stored_schema = footer.schema
             self._schema = footer.schema.to_arrow_schema()
-            key_values = footer.metadata or {}
+            # what Arrow itself puts there describes the columns, not the entries
+            self._key_values: Mapping[bytes, bytes] = {
+                k: v for k, v in (footer.metadata or {}).items() if k != b"ARROW:schema"
+            }
             # the proposed rules of version 4 omit the key, and no earlier version has Parquet
             # manifests
             self.metadata: Mapping[str, str] = {
                 "format-version": "4",
-                **{k.decode(): v.decode() for k, v in key_values.items()},
+                **{k.decode(): v.decode() for k, v in self._key_values.items()},
             }
         except (pa.ArrowException, OSError, ValueError) as e:
             raise damaged(location, str(e)) from e
@@ -74,31 +78,69 @@ class ParquetManifest:
         `decoder` is ignored: there is only one for Parquet. Content statistics of columns that are
         not in `stats_of` are left out; None requests all.
         """
+        columns = None if stats_of is None else list(self._columns(stats_of))
+        batches = list(self._batches(columns, self._renamed))
+        if batches:
+            return pa.Table.from_batches(batches)
+        empty = pa.RecordBatch.from_pylist([], self._schema)
+        return pa.Table.from_batches([self._renamed(empty)])
+
+    def with_other_entries(self, change: Callable[[pa.Table], pa.Table]) -> bytes | None:
+        """Return a file with the same schema and key-value metadata but other rows.
+
+        `change` gets the rows with the columns of the file, and returns the other rows. The result
+        is None if both are equal. Raises `UnsupportedFeatureError` if pyarrow cannot write the
+        schema again.
+        """
+        rows = pa.Table.from_batches(self._batches(None, lambda batch: batch), self._schema)
+        others = change(rows)
+        if others.equals(rows):
+            return None
+        sink = pa.BufferOutputStream()
+        with pq.ParquetWriter(
+            sink,
+            self._schema,
+            compression="zstd",
+            use_dictionary=False,
+            write_statistics=False,
+            store_schema=False,
+            store_decimal_as_integer=True,
+        ) as writer:
+            writer.write_table(others)
+            writer.add_key_value_metadata(self._key_values)
+        data: bytes = sink.getvalue().to_pybytes()
+        written = pq.read_metadata(pa.BufferReader(data)).schema
+        is_same = written.to_arrow_schema().equals(self._schema, check_metadata=True)
+        if not is_same or not written.equals(self._stored_schema):
+            raise UnsupportedFeatureError(
+                f"{self.location}: its columns cannot be written again as they are; use the "
+                "engine that wrote the file"
+            )
+        return data
+
+    def _batches(
+        self, columns: list[str] | None, form: Callable[[pa.RecordBatch], pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in the form that `form` gives a batch; refuse files of too much memory."""
         room = memory_limit(self._size) // 3
-        batches = []
         try:
             file = pq.ParquetFile(pa.BufferReader(self._data))
-            columns = None if stats_of is None else list(self._columns(stats_of))
             for batch in file.iter_batches(self._rows_at_once, columns=columns):
                 room -= batch.nbytes
                 if room < 0:
                     raise too_large(self.location, self._size)
                 # refuse strings that are not valid UTF-8
                 batch.validate(full=True)
-                batches.append(self._renamed(batch))
+                yield form(batch)
         except (pa.ArrowException, OSError, ValueError) as e:
             raise damaged(self.location, str(e)) from e
-        if batches:
-            return pa.Table.from_batches(batches)
-        empty = pa.RecordBatch.from_pylist([], self._schema)
-        return pa.Table.from_batches([self._renamed(empty)])
 
     def _columns(self, stats_of: Collection[int]) -> Iterator[str]:
         """Yield the names of the columns to decode, in pyarrow's form."""
         ids = {stats_field_id(i) for i in stats_of}
         for field in self._schema:
-            if _field_id(field) in _CONTENT_STATS and pa.types.is_struct(field.type):
-                yield from (f"{field.name}.{c.name}" for c in field.type if _field_id(c) in ids)
+            if field_id_of(field) in _CONTENT_STATS and pa.types.is_struct(field.type):
+                yield from (f"{field.name}.{c.name}" for c in field.type if field_id_of(c) in ids)
             else:
                 yield field.name
 
@@ -142,7 +184,7 @@ class ParquetManifest:
             raise damaged(self.location, f"its schema nests deeper than {_MAX_DEPTH}")
         out: dict[str, pa.Array] = {}
         for field, array in columns:
-            field_id = _field_id(field)
+            field_id = field_id_of(field)
             if field_id is None:
                 continue
             name = f"_{field_id}"
@@ -176,14 +218,15 @@ class ParquetManifest:
         return array
 
 
-def _field_id(field: pa.Field) -> int | None:
+def field_id_of(field: pa.Field) -> int | None:
+    """Return the field id of a column of a Parquet file, or None if it has none."""
     text = (field.metadata or {}).get(_FIELD_ID)
     return None if text is None or int(text) < 0 else int(text)
 
 
 def _written_types(fields: Iterable[pa.Field]) -> Iterable[tuple[int, types.Type]]:
     for field in fields:
-        field_id = _field_id(field)
+        field_id = field_id_of(field)
         if pa.types.is_struct(field.type):
             yield from _written_types(field.type)
         elif field_id is not None and (type_ := _primitive_type(field.type)) is not None:

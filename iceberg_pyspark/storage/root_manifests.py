@@ -58,7 +58,7 @@ _COUNTS: tuple[Role, ...] = (
 _LEAF: tuple[Role, ...] = (
     *("content_type", "location", "file_size_in_bytes", "sequence_number", "min_sequence_number"),
     *("snapshot_id", "key_metadata", "first_row_id", "manifest_vector"),
-    "format_version",
+    *("format_version", "referenced_file"),
     *_COUNTS,
 )
 _VERSION: tuple[Role, ...] = ("status", "snapshot_id", "sequence_number")
@@ -298,6 +298,9 @@ class _Root:
             first_row_id=row["first_row_id"] if is_data else None,
             table_location=self._snapshot.table_location,
             columns=columns,
+            data_manifest=None
+            if is_data or row["referenced_file"] is None
+            else self._resolved(row["referenced_file"], "a manifest that is for none"),
         )
         leaf = with_dead_positions(leaf, positions)
         yield leaf

@@ -269,14 +269,17 @@ class TableMaintenance:
         Specification, "Table Metadata". Metadata files, manifest lists, manifests, position delete
         files and deletion vectors are written to `staging_location` (by default a new folder beside
         the table's metadata), and `target_prefix` replaces `source_prefix` at the start of their
-        paths. A comma-separated list says which file to copy where: the written files, and the
-        unchanged data files, equality delete files and statistics files. Copy the files, then use
-        `register_table` with the `latest_version` at the target. The table itself does not change.
+        paths. Relative paths of version 4 stay; files that have only such paths, and no size of a
+        rewritten file, are copied as they are. A comma-separated list says which file to copy
+        where: the written files, and the unchanged data files, equality delete files and statistics
+        files. Copy the files, then use `register_table` with the `latest_version` at the target.
+        The table itself does not change.
 
         `start_version` and `end_version` are names of metadata files in the table's history: files
         of the start version, which an earlier copy had as its end version, are left out. Raises
         `InvalidRequestError` for an unknown version and for a path outside the source prefix; files
-        that are already staged then remain unused. `dry_run` counts and writes nothing.
+        that are already staged then remain unused. Raises `UnsupportedFeatureError` for metadata
+        that may have paths of unknown meaning. `dry_run` counts and writes nothing.
         """
         newest = check_same_table(self._table, self._catalog.load_table(self._table.identifier))
         return TablePathRewrite(

@@ -8,10 +8,12 @@ deletes, a manifest's deletion vector in a Puffin file. Tests corrupt one row an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from iceberg_pyspark import Table, load_table
 from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector
@@ -65,6 +67,8 @@ class EntryTable:
     profile: ProfileName = "single-file commits"
     metadata: dict[str, Any] = field(default_factory=dict)
     """Overrides of fields in the table metadata's JSON."""
+    stats: Sequence[tuple[int, pa.DataType]] = ()
+    """The columns with statistics, by field id."""
 
     def __getitem__(self, number: int) -> Commit:
         return self.commits[number - 1]
@@ -80,7 +84,7 @@ class EntryTable:
         for number, commit in enumerate(self.commits, len(before) + 1):
             self._write_files(folder, commit)
             name = f"metadata/root-{number}.parquet"
-            root = content_file(self.profile, commit.rows, content=commit.content)
+            root = content_file(self.profile, commit.rows, content=commit.content, stats=self.stats)
             (folder / name).write_bytes(root)
             snapshot = {
                 "snapshot-id": number if not before else number + 10,
@@ -127,7 +131,7 @@ class EntryTable:
         for name, data in commit.files.items():
             (folder / name).write_bytes(data)
         for name, leaf in commit.leaves.items():
-            data = content_file(self.profile, leaf.rows, content=leaf.content)
+            data = content_file(self.profile, leaf.rows, content=leaf.content, stats=self.stats)
             (folder / name).write_bytes(data)
             for row in commit.rows:
                 if row["location"] == name:
@@ -392,3 +396,25 @@ def leafy_table() -> EntryTable:
             ),
         ]
     )
+
+
+def tight_table() -> EntryTable:
+    """Return the worked example with statistics of column 1; bounds are tight where possible."""
+    table = worked_example()
+    table.stats = [(1, pa.int64())]
+    bounds = {"D1": (0, 9), "D2": (5, 20), "D3": (1, 1), "D4": (30, 40)}
+    leaves = {"M1": ("D1", "D2"), "M2": ("D3", "D4")}
+    for number, commit in enumerate(table.commits, 1):
+        for row in (*commit.rows, *(r for leaf in commit.leaves.values() for r in leaf.rows)):
+            name = Path(row["location"] or "").stem
+            of = leaves.get(name, (name,))
+            if of[0] in bounds:
+                row |= {
+                    "stats.1.lower_bound": min(bounds[d][0] for d in of),
+                    "stats.1.upper_bound": max(bounds[d][1] for d in of),
+                    # From S6 on, M1 has a deletion vector.
+                    "stats.1.tight_bounds": name != "M1" or number < 6,
+                    "stats.1.value_count": sum(RECORDS[d] for d in of),
+                    "stats.1.null_value_count": 0,
+                }
+    return table

@@ -86,6 +86,10 @@ _MORE: Mapping[ProfileName, Sequence[tuple[int, str, pa.DataType]]] = {
     ),
     "tracked files": ((157, "format_version", _INT), (141, "spec_id", _INT)),
 }
+_STATS_NAMES = (
+    *("lower_bound", "upper_bound", "tight_bounds"),
+    *("value_count", "null_value_count", "nan_value_count"),
+)
 _STATS_ID: Mapping[ProfileName, int] = {"single-file commits": 149, "tracked files": 146}
 
 
@@ -138,6 +142,22 @@ def content_file(
     return out.getvalue()
 
 
+def puffin_file(blob: bytes, referenced: str) -> bytes:
+    """Return a Puffin file with one deletion vector, which begins at offset 4."""
+    entry = {
+        "type": "deletion-vector-v1",
+        "fields": [],
+        "snapshot-id": -1,
+        "sequence-number": -1,
+        "offset": 4,
+        "length": len(blob),
+        "properties": {"referenced-data-file": referenced},
+    }
+    payload = json.dumps({"blobs": [entry]}).encode()
+    size = len(payload).to_bytes(4, "little")
+    return b"".join((b"PFA1", blob, b"PFA1", payload, size, bytes(4), b"PFA1"))
+
+
 def _field(field_id: int, name: str, type_: pa.DataType) -> pa.Field:
     return pa.field(name, type_, metadata={"PARQUET:field_id": str(field_id)})
 
@@ -153,6 +173,7 @@ def _stats(field_id: int, type_: pa.DataType) -> pa.DataType:
         [
             _field(base + 1, "lower_bound", type_),
             _field(base + 2, "upper_bound", type_),
+            _field(base + 3, "tight_bounds", pa.bool_()),
             _field(base + 4, "value_count", _LONG),
             _field(base + 5, "null_value_count", _LONG),
             _field(base + 6, "nan_value_count", _LONG),
@@ -163,8 +184,7 @@ def _stats(field_id: int, type_: pa.DataType) -> pa.DataType:
 def _stats_of(row: Row, stats: Sequence[tuple[int, pa.DataType]]) -> dict[str, Any] | None:
     result = {}
     for i, _ in stats:
-        names = ("lower_bound", "upper_bound", "value_count", "null_value_count", "nan_value_count")
-        values = {name: row.get(f"stats.{i}.{name}") for name in names}
+        values = {name: row.get(f"stats.{i}.{name}") for name in _STATS_NAMES}
         result[f"c{i}"] = None if all(v is None for v in values.values()) else values
     return result
 
@@ -290,12 +310,13 @@ class RootTable:
         live: Row = {**common, "record_count": len(dead), "deletion_vector.inline_content": blob}
         if self.choose.random() < 0.5:
             path = f"{self.table.location}/metadata/{self._name('mdv', 'puffin')}"
-            self._write(path, b"PFA1" + blob + b"rest")
+            data = puffin_file(blob, leaf["location"])
+            self._write(path, data)
             live = {
                 **common,
                 "record_count": len(dead),
                 "location": self._stored(path),
-                "file_size_in_bytes": 8 + len(blob),
+                "file_size_in_bytes": len(data),
                 "deletion_vector.offset": 4,
                 "deletion_vector.size_in_bytes": len(blob),
             }

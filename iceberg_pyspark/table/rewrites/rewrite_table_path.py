@@ -3,7 +3,7 @@
 The table does not change, and nothing is copied here: new files are written to a staging folder,
 and a list says where each file belongs. A copy with the same paths below another prefix is then a
 table that a catalog can register. Specification, "Table Metadata", "Manifests", "Position Delete
-Files".
+Files"; for root manifests the proposal "Single-file commits".
 
 A later copy may build on an earlier copy, which already has the files that snapshots of the start
 version added. The sizes and metrics of their rewritten forms are needed, so these files are
@@ -14,25 +14,27 @@ from __future__ import annotations
 
 import csv
 import io as text_io
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
 from iceberg_pyspark.arrow.write.position_delete_files import copy_position_deletes
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.errors import InvalidRequestError, StorageError, UnsupportedFeatureError
+from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.maintenance.copy_list import CopyList
+from iceberg_pyspark.maintenance.moved_entries import moved_root
 from iceberg_pyspark.maintenance.moved_manifests import (
     LiveFile,
     MovedDeletes,
     live_files,
     moved_manifest,
     moved_manifest_list,
+    vector_file,
 )
 from iceberg_pyspark.maintenance.moved_paths import MovedPaths, move_metadata
 from iceberg_pyspark.planning.threaded_map import threaded_map
-from iceberg_pyspark.spec.manifests import ManifestFile
-from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION
+from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile, ManifestPart
+from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, scheme_of
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
@@ -46,6 +48,7 @@ from iceberg_pyspark.storage.metadata_files import (
 )
 from iceberg_pyspark.storage.puffin import with_other_blob_properties
 from iceberg_pyspark.storage.restricted import unrestricted
+from iceberg_pyspark.storage.root_manifests import snapshot_files, with_common_dead_positions
 
 FILE_LIST = "file-list"
 _REFERENCED = "referenced-data-file"
@@ -55,7 +58,9 @@ _REFERENCED = "referenced-data-file"
 class RewrittenTablePath:
     """The file name of the version to register, and the location of the list of copies.
 
-    `file_list_location` is None if no list was requested. Deletion vectors are counted one by one.
+    `file_list_location` is None if no list was requested. Deletion vectors are counted one by one,
+    manifests only if their bytes change: those whose paths are all relative do not. Manifest lists,
+    root manifests and deletion vectors of manifests are not counted.
     """
 
     latest_version: str
@@ -83,17 +88,11 @@ class TablePathRewrite:
 
         Raises `InvalidRequestError` for a version that is not in the table's history.
         """
-        if table.metadata.format_version >= RELATIVE_PATHS_VERSION:
-            raise UnsupportedFeatureError(
-                f"table {table.identifier}: paths of format version "
-                f"{table.metadata.format_version} are not rewritten here; make another table of "
-                "its rows where it is to be"
-            )
         self._io = io
         self._dry_run = dry_run
-        self._paths = paths
         self._name = table.identifier
         self._end, self._start, self._versions = self._history(table, start_version, end_version)
+        self._paths = paths = self._paths_of_version(paths)
         # before any file is staged
         for path in (self._end.location, self._versions[0]):
             paths.moved(path)
@@ -111,21 +110,33 @@ class TablePathRewrite:
             self._staging_io = unrestricted(io)
         self._staging = folder + "/"
 
+    def _paths_of_version(self, paths: MovedPaths) -> MovedPaths:
+        if self._end.format_version < RELATIVE_PATHS_VERSION:
+            return paths
+        start = self._start
+        if (
+            start is not None
+            and start.format_version < RELATIVE_PATHS_VERSION
+            and scheme_of(start.location)
+            and not scheme_of(paths.target_prefix)
+        ):
+            raise InvalidRequestError(
+                f"table {self._name}: target_prefix {paths.target_prefix} has no scheme, which "
+                "paths of version 4 need, so the files that the target already has cannot be used "
+                "again; leave start_version out, or copy to a target with a scheme"
+            )
+        return paths.of_location(self._end.location)
+
     def run(self, *, create_file_list: bool) -> RewrittenTablePath:
         """Write the files; raises `InvalidRequestError` for a path outside the source prefix."""
         snapshots = [s for s in self._end.snapshots if s.snapshot_id not in self._known_ids]
-        manifests = {
-            m.manifest_path: m
-            for snapshot_manifests in threaded_map(
-                partial(read_snapshot_manifests, self._io), snapshots
-            )
-            for m in snapshot_manifests
-        }
-        new = [m for m in manifests.values() if m.added_snapshot_id not in self._known_ids]
+        manifests = self._manifests(snapshots)
+        leaves = list({m.manifest_path: m for m in manifests if not m.is_root}.values())
         with CopyList() as copies:
-            deletes, delete_count = self._write_deletes(list(manifests.values()), new, copies)
-            lengths = self._write_manifests(list(manifests.values()), deletes, copies)
-            self._write_lists(snapshots, lengths, copies)
+            deletes, delete_count = self._write_deletes(manifests, snapshots, copies)
+            lengths, manifest_count = self._write_manifests(leaves, deletes, copies)
+            sizes = {path: moved.file_size_in_bytes for path, moved in deletes.items()}
+            self._write_lists(snapshots, {**sizes, **lengths}, copies)
             self._write_metadata(copies)
             file_list = None
             if create_file_list and not self._dry_run:
@@ -133,9 +144,25 @@ class TablePathRewrite:
         return RewrittenTablePath(
             latest_version=_file_name(self._versions[0]),
             file_list_location=file_list,
-            rewritten_manifest_file_paths_count=len(new),
+            rewritten_manifest_file_paths_count=manifest_count,
             rewritten_delete_file_paths_count=delete_count,
         )
+
+    def _manifests(self, snapshots: list[Snapshot]) -> list[ManifestFile]:
+        """Return the manifests of the snapshots, each once with all entries that any of them has.
+
+        A file that is removed by the deletion vector of its manifest may be needed by an earlier
+        snapshot; if all these snapshots have expired, the file may be gone.
+        """
+        manifests: dict[ManifestPart, ManifestFile] = {}
+        for of_snapshot in threaded_map(partial(read_snapshot_manifests, self._io), snapshots):
+            for m in of_snapshot:
+                earlier = manifests.get(m.part, m)
+                manifests[m.part] = with_common_dead_positions(m, earlier)
+        return list(manifests.values())
+
+    def _is_new(self, manifest: ManifestFile) -> bool:
+        return manifest.added_snapshot_id not in self._known_ids
 
     def _history(
         self, table: LoadedTable, start_version: str | None, end_version: str | None
@@ -183,18 +210,16 @@ class TablePathRewrite:
         return staged, target
 
     def _write_deletes(
-        self, manifests: list[ManifestFile], new: list[ManifestFile], copies: CopyList
+        self, manifests: list[ManifestFile], snapshots: list[Snapshot], copies: CopyList
     ) -> tuple[Mapping[str, MovedDeletes], int]:
         """Return the rewritten form of each file with paths in it, and the count of new deletes."""
         with_paths: dict[str, LiveFile] = {}
         rewritten_paths: set[tuple[str, int | None]] = set()
-        new_paths = {m.manifest_path for m in new}
 
-        def files_of(manifest: ManifestFile) -> tuple[bool, list[LiveFile]]:
-            files = list(live_files(self._io, manifest, self._known_ids))
-            return manifest.manifest_path in new_paths, files
+        def files_of(manifest: ManifestFile) -> tuple[ManifestFile, list[LiveFile]]:
+            return manifest, list(live_files(self._io, manifest, self._known_ids))
 
-        for is_new_manifest, files in threaded_map(files_of, manifests):
+        for manifest, files in threaded_map(files_of, manifests):
             for file in files:
                 if file.kind != "as it is":
                     earlier = with_paths.get(file.path)
@@ -202,18 +227,54 @@ class TablePathRewrite:
                         with_paths[file.path] = file
                     if file.is_new:
                         rewritten_paths.add((file.path, file.content_offset))
-            if is_new_manifest:
+            if self._is_new(manifest):
                 copies.add(
                     (file.path, self._paths.moved(file.path))
                     for file in files
                     if file.is_new and file.kind == "as it is"
                 )
+        for file in (*self._manifest_vectors(snapshots), *self._removed_deletes(manifests)):
+            with_paths.setdefault(file.path, file)
         deletes = {}
         for file, moved in threaded_map(self._moved_deletes, list(with_paths.values())):
             deletes[file.path] = moved
             if file.is_new:
                 copies.add([(self._staged(file.path), self._paths.moved(file.path))])
         return deletes, len(rewritten_paths)
+
+    def _manifest_vectors(self, snapshots: list[Snapshot]) -> Iterator[LiveFile]:
+        """Yield the Puffin files with deletion vectors of manifests."""
+        known = [s for s in self._end.snapshots if s.snapshot_id in self._known_ids]
+        known_files = frozenset[str]().union(*(self._vector_files(s) for s in known))
+        for path in frozenset[str]().union(*(self._vector_files(s) for s in snapshots)):
+            yield vector_file(path, is_new=path not in known_files)
+
+    def _vector_files(self, snapshot: Snapshot) -> frozenset[str]:
+        if snapshot.root_manifest is None:
+            return frozenset()
+        return snapshot_files(self._io, snapshot) - {snapshot.root_manifest}
+
+    def _removed_deletes(self, manifests: list[ManifestFile]) -> Iterator[LiveFile]:
+        """Yield the delete files that deletion vectors of manifests remove from all snapshots.
+
+        The size of such a file is in its manifest, so the size decides the length of the manifest.
+        Another copy must not be affected by an expiry of snapshots, which may remove the file.
+        """
+        for m in manifests:
+            if m.content is ManifestContent.DATA or m.dead_positions is None:
+                continue
+            all_entries = replace(m, dead_positions=None, dead_count=0)
+            for file in live_files(self._io, all_entries, self._known_ids):
+                if file.kind == "as it is":
+                    continue
+                if self._io.exists(file.path):
+                    yield replace(file, is_new=False)
+                elif not self._is_new(m):
+                    raise InvalidRequestError(
+                        f"table {self._name}: {file.path}, a removed file of {m.manifest_path}, is "
+                        "gone, so the length of that manifest at the target is unknown; leave "
+                        "start_version out"
+                    )
 
     def _moved_deletes(self, file: LiveFile) -> tuple[LiveFile, MovedDeletes]:
         """Write a delete file with other paths; a file that is not new is only measured."""
@@ -244,40 +305,61 @@ class TablePathRewrite:
         )
 
     def _moved_properties(self, properties: dict[str, str]) -> dict[str, str]:
-        if _REFERENCED not in properties:
+        path = properties.get(_REFERENCED)
+        if path is None:
             return properties
-        return {**properties, _REFERENCED: self._paths.moved(properties[_REFERENCED])}
+        if self._paths.table_location is not None and not scheme_of(path) and path[:1] != "/":
+            # relative; before version 4, paths without a scheme begin with a slash
+            return properties
+        return {**properties, _REFERENCED: self._paths.moved(path)}
 
     def _write_manifests(
         self,
         manifests: list[ManifestFile],
         deletes: Mapping[str, MovedDeletes],
         copies: CopyList,
-    ) -> Mapping[str, int]:
-        """Write the new manifests; return the new lengths of all manifests by their old paths."""
+    ) -> tuple[Mapping[str, int], int]:
+        """Write the new manifests.
 
-        def write(manifest: ManifestFile) -> tuple[str, int, tuple[str, str] | None]:
+        Returns the new lengths of all manifests by their old paths, and how many new manifests have
+        other bytes than the old ones.
+        """
+
+        def write(manifest: ManifestFile) -> tuple[str, int, tuple[str, str] | None, bool]:
             path = manifest.manifest_path
             data = moved_manifest(self._io, path, self._paths, deletes)
-            is_new = manifest.added_snapshot_id not in self._known_ids
-            return path, len(data), self._write(path, data) if is_new else None
+            length = self._io.size(path) if data is None else len(data)
+            is_new = self._is_new(manifest)
+            copy = self._copy(path, data) if is_new else None
+            return path, length, copy, is_new and data is not None
 
         lengths = {}
-        for path, length, copy in threaded_map(write, manifests):
+        count = 0
+        for path, length, copy, is_rewritten in threaded_map(write, manifests):
             lengths[path] = length
+            count += is_rewritten
             if copy is not None:
                 copies.add([copy])
-        return lengths
+        return lengths, count
+
+    def _copy(self, path: str, data: bytes | None) -> tuple[str, str]:
+        """Write a file with other paths; the file without data is copied as it is."""
+        return (path, self._paths.moved(path)) if data is None else self._write(path, data)
 
     def _write_lists(
-        self, snapshots: list[Snapshot], lengths: Mapping[str, int], copies: CopyList
+        self, snapshots: list[Snapshot], sizes: Mapping[str, int], copies: CopyList
     ) -> None:
         def write(location: str) -> tuple[str, str]:
-            data = moved_manifest_list(self._io, location, self._paths, lengths.__getitem__)
+            data = moved_manifest_list(self._io, location, self._paths, sizes)
             return self._write(location, data)
 
+        def write_root(location: str) -> tuple[str, str]:
+            return self._copy(location, moved_root(self._io, location, self._paths, sizes))
+
         lists = dict.fromkeys(s.manifest_list for s in snapshots if s.manifest_list is not None)
+        roots = dict.fromkeys(s.root_manifest for s in snapshots if s.root_manifest is not None)
         copies.add(threaded_map(write, list(lists)))
+        copies.add(threaded_map(write_root, list(roots)))
 
     def _write_metadata(self, copies: CopyList) -> None:
         copied_statistics = set() if self._start is None else _statistics(self._start)

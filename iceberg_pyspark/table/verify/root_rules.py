@@ -14,7 +14,7 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector, read_deletion_vector
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.open_manifest import open_manifest
+from iceberg_pyspark.storage.open_manifest import EncodedManifest, open_manifest
 from iceberg_pyspark.table.verify.entry_rules import (
     Place,
     Problem,
@@ -27,6 +27,11 @@ from iceberg_pyspark.table.verify.stored_entries import (
     StoredEntries,
     StoredEntry,
     stored_entries,
+)
+from iceberg_pyspark.table.verify.tight_bounds import (
+    bounds_by_column,
+    incomplete_bounds,
+    leaf_bound_problems,
 )
 
 _WORDS: Mapping[Place, tuple[str, ...]] = {
@@ -98,6 +103,7 @@ class RootRules:
             )
             self._vector_rules(root)
             self._leaves(root)
+            self._tight_bounds(root, encoded)
         return root
 
     def entries_of(self, snapshot: Snapshot) -> Root | None:
@@ -238,6 +244,36 @@ class RootRules:
                 with self.report.reading(here, e["location"]):
                     self._affinity(e, root)
 
+    def _tight_bounds(self, root: Root, encoded: EncodedManifest) -> None:
+        here = root.snapshot.snapshot_id
+        self._incomplete_bounds(encoded, here, root.location)
+        with_vector = root.live_vectors().keys() | {
+            e["location"] for e in root.entries if e["manifest_vector"] is not None
+        }
+        columns = bounds_by_column(encoded)
+        for e in root.entries:
+            bounds = {i: entries[e.ordinal] for i, entries in columns.items()}
+            tight = {i: b for i, b in bounds.items() if b.is_tight}
+            if not e.is_live or not e.is_manifest or not tight or e["location"] is None:
+                continue
+            if e["location"] in with_vector:
+                self.report.add(
+                    "tight-bounds",
+                    here,
+                    root.location,
+                    f"tight_bounds of column {min(tight)}, and a deletion vector of the manifest "
+                    f"{e['location']} applies",
+                    e.ordinal,
+                )
+                continue
+            with self.report.reading(here, e["location"]):
+                for problem in leaf_bound_problems(tight, open_manifest(self.io, e["location"])):
+                    self.report.add("tight-bounds", here, root.location, problem, e.ordinal)
+
+    def _incomplete_bounds(self, encoded: EncodedManifest, here: int, location: str) -> None:
+        for ordinal, problem in incomplete_bounds(encoded):
+            self.report.add("tight-bounds", here, location, problem, ordinal)
+
     def _leaf(self, entry: StoredEntry, root: Root) -> None:
         here, location = root.snapshot.snapshot_id, entry["location"]
         manifest = entry.manifest(root.snapshot.table_location)
@@ -265,6 +301,7 @@ class RootRules:
         is_sound = True
         if stored is not None:
             is_sound = self._leaf_entries(stored, entry, "data" if is_data else "delete", here)
+            self._incomplete_bounds(encoded, here, location)
         if is_sound and encoded.record_count == entry["record_count"]:
             problems = manifest_problems(
                 self.io, self.metadata, manifest, counts_rule="manifest-stats"

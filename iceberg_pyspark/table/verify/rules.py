@@ -63,6 +63,8 @@ RULES_OF_ROOT_MANIFESTS: Mapping[str, str] = {
     "positions",
     "manifest-stats": "manifest_stats are those of the leaf's entries",
     "content-stats": "what a leaf's own entry says of columns holds for every entry of the leaf",
+    "tight-bounds": "tight_bounds come with both bounds; a leaf's are those of its entries, and no "
+    "vector of the manifest applies",
     "no-mixed-leaf": "a leaf has only ADDED entries if it was added, only EXISTING ones else",
     "no-deleted-leaf": "a manifest is never DELETED: its files are, by a vector of the manifest",
     "one-live-manifest-vector": "a manifest has at most one live deletion vector",

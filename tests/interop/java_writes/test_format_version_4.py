@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 from pathlib import Path
 
@@ -172,3 +173,31 @@ def test_no_statement_of_ours_changes_it(java: Oracle) -> None:
             spark.sql(statement)
         assert sorted(folder.rglob("*")) == before, statement
     assert len(java.table_rows(name)) == 5
+
+
+@pytest.mark.parametrize("partitioning", list(PARTITIONINGS))
+def test_java_reads_a_copy_with_rewritten_paths(
+    java: Oracle, partitioning: str, tmp_path: Path
+) -> None:
+    """Each column of a Parquet manifest, of every type, is written again as it was."""
+    number = list(PARTITIONINGS).index(partitioning)
+    table = our_table(java, f"java_sql.version_4.t{number}")
+    done = table.maintenance().rewrite_table_path(
+        source_prefix=table.location, target_prefix=f"file:{tmp_path}/copy"
+    )
+    assert done.file_list_location is not None
+    with Path(done.file_list_location.removeprefix("file:")).open(newline="") as lines:
+        for source, target in csv.reader(lines):
+            path = Path(target.removeprefix("file:"))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source.removeprefix("file:"), path)
+    copy = f"version_4.copy{number}"
+    latest = f"file:{tmp_path}/copy/metadata/{done.latest_version}"
+    java.sql(f"CALL java_sql.system.register_table('{copy}', '{latest}')")
+    columns = "*, _row_id, _last_updated_sequence_number"
+    expected = java.sql(f"SELECT {columns} FROM java_sql.version_4.t{number}")
+    actual = java.sql(f"SELECT {columns} FROM java_sql.{copy}")
+    assert spark_rows(actual.collect()) == spark_rows(expected.collect())
+    for path in java.sql(f"SELECT file_path FROM java_sql.{copy}.all_files").collect():
+        assert path[0].startswith(f"file:{tmp_path}/copy/")
+    assert_read_alike(java, f"java_sql.{copy}", through_spark=False)

@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 
 from iceberg_pyspark import Table
-from iceberg_pyspark.spec.manifests import ColumnSummary
+from iceberg_pyspark.planning.manifest_pruning import without_needless_deletes
+from iceberg_pyspark.spec.manifests import ColumnSummary, ManifestContent, ManifestFile
 from iceberg_pyspark.storage import content_writer
+from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
+from iceberg_pyspark.table.reading import scan as scan_module
+from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.frames import append_rows, create_path_table, path_table
 
 LEAVES_ONLY = {
@@ -119,3 +124,111 @@ def test_wrong_columns_are_found(
     monkeypatch.setattr(content_writer, "columns_of_entries", lambda _: (ColumnSummary(**options),))
     actual = a_table(tmp_path / "t").verify()
     assert {f.rule for f in actual.findings} == {"content-stats"}
+
+
+# --- leaves of deletes ----------------------------------------------------------------------------
+
+ROOT_BYTES = "write.root.max-bytes"
+
+
+def table_with_affinities(folder: Path) -> Table:
+    """Create a table of two data leaves, each with a leaf of one vector, and files in the root.
+
+    Ids 10 to 12 and 20 to 22 are in leaves, ids 30 to 32 in the root; 10, 20 and 30 are deleted.
+    """
+    options = {"format-version": "4", "write.root.file-system-tables.enabled": "true"}
+    table = create_path_table(folder, "id BIGINT", properties=options)
+    for i in (10, 20, 30):
+        # A full root moves a file and its vector to leaves in one commit.
+        table.update_properties().set({ROOT_BYTES: "1"}).commit()
+        append_rows(table, [{"id": i + j} for j in range(3)])
+        table.refresh()
+        table.update_properties().remove(ROOT_BYTES).commit()
+        [path] = (t.file_path for t in table.scan(filter=f"id = {i}").plan_files())
+        delete_positions(table, {path: [0]})
+        table.refresh()
+    return path_table(folder)
+
+
+def delete_leaves(table: Table) -> list[ManifestFile]:
+    snapshot = table.metadata.current_snapshot
+    assert snapshot is not None
+    manifests = read_snapshot_manifests(table.io, snapshot)
+    return [m for m in manifests if m.content is ManifestContent.DELETES and not m.is_root]
+
+
+def ids_and_delete_leaves(
+    table: Table, filter: str, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[int], int]:
+    """Return the ids that match a filter, and how many leaves of deletes the scan reads."""
+    leaves = set[str]()
+
+    def counted(io: Any, manifest: ManifestFile, *args: Any, **more: Any) -> Any:
+        if manifest.content is ManifestContent.DELETES and not manifest.is_root:
+            leaves.add(manifest.manifest_path)
+        return read_entries(io, manifest, *args, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(scan_module, "read_entries", counted)
+        ids = table.scan(filter=filter).to_arrow()["id"].to_pylist()
+    return sorted(ids), len(leaves)
+
+
+@pytest.mark.parametrize(
+    ("filter", "ids", "leaves"),
+    [
+        ("id < 13", [11, 12], 1),
+        ("id = 20", [], 1),
+        ("id IN (11, 21, 30)", [11, 21], 2),
+        ("id >= 30", [31, 32], 0),
+        ("id > 99", [], 0),
+        ("true", [11, 12, 21, 22, 31, 32], 2),
+    ],
+)
+def test_leaves_of_vectors_go_with_the_leaf_that_they_are_for(
+    tmp_path: Path,
+    filter: str,
+    ids: list[int],
+    leaves: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = table_with_affinities(tmp_path / "t")
+    assert [m.data_manifest is None for m in delete_leaves(table)] == [False, False]
+    assert ids_and_delete_leaves(table, filter, monkeypatch) == (ids, leaves)
+    assert table.verify(checks_files=True).ok
+
+
+def test_leaves_of_deletes_for_any_file_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_with_affinities(tmp_path / "t")
+    delete_keys(table, "id", [11])
+    table.refresh().update_properties().set({ROOT_BYTES: "1"}).commit()
+    append_rows(table, [{"id": 40}])
+    table.refresh()
+    # The root's vector has gone to a leaf with its file, the equality delete to one for any file.
+    assert sorted(m.data_manifest is None for m in delete_leaves(table)) == [False] * 3 + [True]
+    assert ids_and_delete_leaves(table, "id < 13", monkeypatch) == ([12], 2)
+    assert ids_and_delete_leaves(table, "id >= 40", monkeypatch) == ([40], 1)
+    # New data leaves have the files, so the older affinity says nothing.
+    table.maintenance().rewrite_manifests()
+    table.refresh()
+    assert ids_and_delete_leaves(table, "id < 23", monkeypatch)[0] == [12, 21, 22]
+    assert ids_and_delete_leaves(table, "true", monkeypatch)[0] == [12, 21, 22, 31, 32, 40]
+    assert table.verify(checks_files=True).ok
+
+
+def test_an_affinity_to_an_unknown_manifest_says_nothing() -> None:
+    def leaf(path: str, data_manifest: str | None = None) -> ManifestFile:
+        return ManifestFile(
+            manifest_path=path,
+            manifest_length=1,
+            partition_spec_id=0,
+            added_snapshot_id=1,
+            data_manifest=data_manifest,
+        )
+
+    data = [leaf("a"), leaf("b")]
+    deletes = [leaf("d1", "a"), leaf("d2", "b"), leaf("d3", "gone"), leaf("d4")]
+    actual = without_needless_deletes(deletes, data, data[1:])
+    assert [m.manifest_path for m in actual] == ["d2", "d3", "d4"]

@@ -24,6 +24,7 @@ from tests.support.entry_tables import (
     leaf_of,
     leaf_vector,
     leafy_table,
+    tight_table,
     vector,
     worked_example,
 )
@@ -52,6 +53,14 @@ def test_the_worked_example_of_the_proposal_is_sound(tmp_path: Path) -> None:
 
 def test_leaves_that_are_added_and_affiliated_are_sound(tmp_path: Path) -> None:
     assert leafy_table().write(tmp_path).verify(checks_files=True).findings == ()
+
+
+def test_tight_bounds_of_files_and_leaves_are_sound(tmp_path: Path) -> None:
+    table = tight_table()
+    # An entry without values needs no bounds.
+    empty = {"stats.1.lower_bound": None, "stats.1.upper_bound": None}
+    table[3].row(D2).update({**empty, "stats.1.null_value_count": 50})
+    assert table.write(tmp_path).verify(checks_files=True).findings == ()
 
 
 Change: TypeAlias = Callable[[EntryTable], object]
@@ -215,6 +224,13 @@ BREAKS = [
     Break("manifest-stats", set_(8, M2, {"manifest_stats.existing_rows_count": 81})),
     Break("manifest-stats", set_(8, M2, {"manifest_stats.added_files_count": 1})),
     Break("sequence-number-range", set_(8, M2, {"manifest_stats.min_sequence_number": 5})),
+    Break("tight-bounds", set_(2, D1, {"stats.1.upper_bound": None}), tight_table),
+    Break("tight-bounds", set_(2, D2, {"stats.1.lower_bound": None}), tight_table),
+    Break("tight-bounds", set_(7, M1, {"stats.1.tight_bounds": True}, EXISTING), tight_table),
+    Break("tight-bounds", in_leaf(8, M2, 1, {"stats.1.tight_bounds": None}), tight_table),
+    Break("tight-bounds", in_leaf(4, M1, 0, {"stats.1.lower_bound": None}), tight_table),
+    Break("tight-bounds", set_(8, M2, {"stats.1.upper_bound": 41}), tight_table),
+    Break("tight-bounds", set_(8, M2, {"stats.1.lower_bound": 0}), tight_table),
     Break("no-mixed-leaf", mixed_leaf, also=("additions-recorded",)),
     Break(
         "no-mixed-leaf",
