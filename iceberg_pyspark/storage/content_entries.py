@@ -123,7 +123,12 @@ def profile_of(raw: pa.Table) -> Profile | None:
 
 
 class ContentEntries:
-    """The entries of one file by role; `damaged` creates the error for an invalid entry."""
+    """The entries of one file by role; `damaged` creates the error for an invalid entry.
+
+    Raises `UnsupportedFeatureError` for a live entry with a value in a top-level column that the
+    profile does not have, such as the column files of a proposal: such a value may change the rows
+    of the file.
+    """
 
     def __init__(
         self,
@@ -144,6 +149,7 @@ class ContentEntries:
             for value in pc.unique(self[role]).to_pylist():
                 if value not in numbers:
                     raise damaged(f"an entry with {role} {value}")
+        self._check_columns(profile)
 
     def __getitem__(self, role: Role) -> pa.Array:
         array = self._at(role)
@@ -154,6 +160,17 @@ class ContentEntries:
             return array.cast(type_)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
             raise self._damaged(f"{role}: {e}") from e
+
+    def _check_columns(self, profile: Profile) -> None:
+        known = {f"_{path[0]}" for path in profile.paths.values()} | {ORDINAL}
+        for name in self._raw.keys() - known:
+            values = _numpy(self._raw[name].is_valid())
+            if (values & self.is_live).any():
+                raise UnsupportedFeatureError(
+                    f"{self._location}: entries with a value in column {name[1:]}, which this "
+                    "package does not know, are not supported; read the table with the engine that "
+                    "wrote it"
+                )
 
     @property
     def is_live(self) -> Mask:

@@ -113,7 +113,9 @@ def content_file(
     columns: list[tuple[pa.Field, list[Any]]] = []
     for spec in (*_FILE, *_MORE[profile]):
         columns.append((_field(*spec), [row.get(spec[1]) for row in rows]))
-    lists = (("split_offsets", 132, 133, _LONG), ("equality_ids", 135, 136, _INT))
+    lists = [("split_offsets", 132, 133, _LONG), ("equality_ids", 135, 136, _INT)]
+    if any("column_files" in row for row in rows):
+        lists.append(("column_files", 158, 159, pa.struct([_field(164, "location", _TEXT)])))
     for name, field_id, element_id, type_ in lists:
         element = _field(element_id, "element", type_)
         columns.append((_field(field_id, name, pa.list_(element)), [r.get(name) for r in rows]))

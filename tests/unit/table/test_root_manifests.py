@@ -172,6 +172,16 @@ def test_all_live_vectors_of_a_leaf_count_together() -> None:
     assert actual["file_path"].to_pylist() == ["s3://b/t/data/1.parquet"]
 
 
+def test_a_column_that_is_not_known_is_refused_where_a_live_entry_has_a_value() -> None:
+    other = {**DATA, "column_files": [{"location": "data/a-2.parquet"}]}
+    assert entries({**DATA, "column_files": None}).num_rows == 1
+    assert entries(DATA, {**other, "version_info.status": 2}).num_rows == 1
+    with pytest.raises(UnsupportedFeatureError, match="metadata/r.parquet: .* in column 158"):
+        entries(DATA, other)
+    with pytest.raises(UnsupportedFeatureError, match="metadata/leaf.parquet: .* in column 158"):
+        entries(LEAF, leaf=[INHERITING, {**INHERITING, **other}])
+
+
 def test_what_a_snapshot_removes_is_not_in_it() -> None:
     assert entries({**DATA, "version_info.status": 2}).num_rows == 0
     assert entries({**LEAF, "version_info.status": 2}, leaf=[INHERITING]).num_rows == 0
