@@ -176,9 +176,9 @@ def test_a_column_that_is_not_known_is_refused_where_a_live_entry_has_a_value() 
     other = {**DATA, "column_files": [{"location": "data/a-2.parquet"}]}
     assert entries({**DATA, "column_files": None}).num_rows == 1
     assert entries(DATA, {**other, "version_info.status": 2}).num_rows == 1
-    with pytest.raises(UnsupportedFeatureError, match="metadata/r.parquet: .* in column 158"):
+    with pytest.raises(UnsupportedFeatureError, match=r"metadata/r.parquet: .* in column 158"):
         entries(DATA, other)
-    with pytest.raises(UnsupportedFeatureError, match="metadata/leaf.parquet: .* in column 158"):
+    with pytest.raises(UnsupportedFeatureError, match=r"metadata/leaf.parquet: .* in column 158"):
         entries(LEAF, leaf=[INHERITING, {**INHERITING, **other}])
 
 
