@@ -161,6 +161,7 @@ def _is_call(term: Sequence[ClauseToken], name: str) -> bool:
 def _arguments(call: Sequence[ClauseToken]) -> list[list[ClauseToken]]:
     if call[-1].text != ")":
         raise InvalidRequestError(
-            f"{_PROCEDURE}: sort_order has '{call[-1].text}' behind {call[0].text}(...)"
+            f"{_PROCEDURE}: sort_order has '{call[-1].text}' after {call[0].text}(...); leave it "
+            "out"
         )
     return _split(call[2:-1])

@@ -379,9 +379,9 @@ def _location(o: JsonObject, version: int, metadata_location: str | None) -> str
     location, _, name = folder.rpartition("/")
     if name != "metadata" or not location:
         raise UnsupportedFeatureError(
-            "location: the table leaves its location to the catalog, and that its metadata file "
-            f"is {metadata_location or 'not named'} does not tell it: it would be the folder "
-            "around a folder 'metadata'; set the location by the engine that has made the table"
+            "location: the metadata has none, and none can be derived from the path of the "
+            f"metadata file ({metadata_location or 'unknown'}), which is not in a folder "
+            "'metadata'; set the location with the engine that created the table"
         )
     return location
 

@@ -86,8 +86,8 @@ class TablePathRewrite:
         if table.metadata.format_version >= RELATIVE_PATHS_VERSION:
             raise UnsupportedFeatureError(
                 f"table {table.identifier}: paths of format version "
-                f"{table.metadata.format_version} are not rewritten here; make another table of "
-                "its rows where it is to be"
+                f"{table.metadata.format_version} cannot be rewritten; create a table at the "
+                "target, and copy the rows"
             )
         self._io = io
         self._dry_run = dry_run

@@ -85,7 +85,8 @@ class PartitionStatisticsComputation:
             return self._table, ComputedPartitionStatistics()
         if not _partition_type(self._metadata).fields:
             raise InvalidRequestError(
-                f"table {self._name} is not partitioned, and has no partition statistics"
+                f"table {self._name} is not partitioned, so it has no partition statistics; "
+                "partition it first"
             )
         counts, is_there = self._counts(snapshot)
         result = ComputedPartitionStatistics(partition_count=len(counts))

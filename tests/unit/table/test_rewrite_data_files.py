@@ -293,7 +293,7 @@ def test_an_upgrade_meanwhile_keeps_row_ids(tmp_path: Path) -> None:
         other.update_properties().set({"format-version": "3"}).commit()
         append_rows(other, [{"id": 99, "p": 0}])
 
-    with pytest.raises(ConcurrentChangeError, match="became one of version 3"):
+    with pytest.raises(ConcurrentChangeError, match="upgraded to format version 3"):
         racing(table, upgrade).maintenance().rewrite_data_files()
     table.refresh()
     before = rows(table)
