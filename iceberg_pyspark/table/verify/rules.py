@@ -96,4 +96,3 @@ RULES_OF_ROOT_MANIFESTS: Mapping[str, str] = {
     "first-row-id-walk": "row ids are assigned in the order of the root's entries, beginning with "
     "the snapshot's first-row-id",
 }
-RULES: Mapping[str, str] = {**RULES_OF_TABLES, **RULES_OF_ROOT_MANIFESTS}
