@@ -355,9 +355,9 @@ def check_metadata(metadata: TableMetadata, location: str) -> None:
         metadata.properties
     ):
         raise UnsupportedFeatureError(
-            f"table {location}: tables of type hadoop, and tables loaded by path, have a format "
-            f"version of at most {_MAX_FORMAT_VERSION}; use another catalog for "
-            f"format version {metadata.format_version}, or set the property "
+            f"table {location} cannot have format version {metadata.format_version}, because "
+            "tables of type hadoop and tables loaded by path have at most version "
+            f"{_MAX_FORMAT_VERSION}; use another catalog, or set the property "
             f"{ROOTS_IN_FOLDERS.name} to true"
         )
     if not _same_place(metadata.location, location):
