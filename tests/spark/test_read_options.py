@@ -143,11 +143,7 @@ def test_a_schema_chooses_columns_order_and_nested_fields(
         ("tags", STRING, "column 'tags' as string, the table has array<string>"),
         ("tags", ArrayType(STRING, containsNull=False), "column 'tags.element' NOT NULL"),
         ("m", MapType(STRING, INT, valueContainsNull=False), "column 'm.value' NOT NULL"),
-        (
-            "nam",
-            STRING,
-            "column 'nam', which the table does not have; the table has: id, name, place, tags, m",
-        ),
+        ("nam", STRING, "asks for column 'nam'; the table has: id, name, place, tags, m"),
     ],
 )
 def test_a_schema_that_does_not_fit_is_refused(

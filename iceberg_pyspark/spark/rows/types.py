@@ -220,8 +220,7 @@ def _project_struct(
         if field is None:
             names = ", ".join(f.name for f in struct.fields)
             raise InvalidRequestError(
-                f"the read's schema has a column '{prefix}{want.name}', which the table does not "
-                f"have; the table has: {names}"
+                f"the schema asks for column '{prefix}{want.name}'; the table has: {names}"
             )
         type_ = _project_type(field.type, want.dataType, f"{prefix}{field.name}")
         _check_nulls(field.optional, want.nullable, f"{prefix}{want.name}")
@@ -233,8 +232,8 @@ def _project_struct(
 def _check_nulls(allowed: bool, expected: bool, path: str) -> None:
     if allowed and not expected:
         raise InvalidRequestError(
-            f"the read's schema has column '{path}' as NOT NULL, and the table allows nulls; leave "
-            "NOT NULL out"
+            f"the schema asks for column '{path}' NOT NULL, the table allows nulls; leave NOT NULL "
+            "out"
         )
 
 
