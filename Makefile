@@ -54,7 +54,7 @@ help:
 	@echo 'make selection   tests/left_out.txt, written anew: the cases that `make test` leaves to `make test-more` (two hours)'
 	@echo 'make bench       runs the benchmarks and writes their results (ARGS="planning native": only these sections)'
 	@echo 'make protocol    generates the Java classes of bridge/protocol/ after a change there'
-	@echo 'make reference   generates docs/reference from the code, and the figures of README.md from RESULTS.md'
+	@echo 'make reference   generates docs/reference and the rules of docs/guide/verify.md from the code, and the figures of README.md'
 	@echo 'make services    builds or downloads the servers of the tests (S3, Azure, REST, a proxy) into .services'
 	@echo 'make docs        builds the documentation in build/site; warnings are errors'
 	@echo 'make env         creates .venv (oracle-env: .venv-oracle too)'

@@ -18,19 +18,20 @@
     ├─ CatalogError
     │  ├─ CatalogUnavailableError  try again
     │  └─ NotAuthorizedError
-    ├─ StorageError                a file that is missing, short, damaged or refused
-    │  ├─ LocationRefusedError     a table names a location that it may not use
-    │  ├─ FileAlreadyExistsError   an exclusive create of an existing file
-    │  └─ FileNotWrittenError      a create that had no effect and never will
+    ├─ StorageError                a file that is missing, truncated, damaged or refused
+    │  ├─ LocationRefusedError     a table refers to a location that it may not use
+    │  ├─ FileAlreadyExistsError   a file to create exists already
+    │  └─ FileNotWrittenError      a file was not created, and will not be
     └─ CommitError
-       ├─ CommitConflictError      the table's metadata has changed: refresh and retry
-       ├─ ConcurrentChangeError    another commit changed what was read: do not retry
+       ├─ CommitConflictError      another commit was first: refresh and commit again
+       ├─ ConcurrentChangeError    another commit changed what was read: run the operation again
        └─ CommitStateUnknownError  may have succeeded: check, never delete its files
 
-Two classes differ only if callers handle them differently. Each error takes one positional message,
-so it can be pickled between Python workers; the message says what is wrong, where, and what to do.
-An error does not decide whether written files may be removed: see `commits/outcomes.py`. No error
-is a `NotImplementedError`, because Spark ignores that error while it plans a read.
+There are two classes only where callers handle the errors differently. Each error takes one
+positional argument, its message, so that it can be pickled between Python workers. The message says
+what is wrong, where, and what to do. An error does not decide whether written files may be removed:
+see `commits/outcomes.py`. No error is a `NotImplementedError`, because Spark ignores that error
+while it plans a read.
 
 Messages are redacted (`redaction.py`), so they contain no secrets.
 """
@@ -46,7 +47,7 @@ class IcebergError(Exception):
 
 
 class InvalidMetadataError(IcebergError):
-    """Metadata or data violates the specification; the message names file, place and rule."""
+    """Metadata or data violates the specification; the message names the file and the rule."""
 
 
 class UnsupportedFeatureError(IcebergError):
@@ -82,7 +83,7 @@ class NoSuchSnapshotError(NotFoundError):
 
 
 class AlreadyExistsError(IcebergError):
-    """The name is already in use."""
+    """A table, view, namespace, branch or tag of that name already exists."""
 
 
 class TableAlreadyExistsError(AlreadyExistsError):
@@ -98,35 +99,38 @@ class NamespaceAlreadyExistsError(AlreadyExistsError):
 
 
 class NamespaceNotEmptyError(AlreadyExistsError):
-    """The namespace still holds tables or namespaces."""
+    """The namespace still contains tables, views or namespaces; drop them first."""
 
 
 class CatalogError(IcebergError):
-    """The catalog answered with an error."""
+    """The catalog's server or database returned an error, or its data is damaged."""
 
 
 class CatalogUnavailableError(CatalogError):
-    """The catalog could not be reached or was busy: try again."""
+    """The catalog could not be reached, was busy or gave no answer: try again."""
 
 
 class NotAuthorizedError(CatalogError):
-    """The catalog or store refused the credentials."""
+    """The catalog or store refused the credentials, or they do not permit the operation."""
 
 
 class StorageError(IcebergError):
-    """A file is missing, short, damaged, or its location is refused."""
+    """A file is missing, truncated or damaged, or cannot be read or written."""
 
 
 class LocationRefusedError(StorageError):
-    """A table refers to a location outside of those it may use; a setting can allow it."""
+    """A table refers to a file outside of the folders or the store that it may use.
+
+    The message names the setting that allows the location; set it only for a table that you trust.
+    """
 
 
 class FileAlreadyExistsError(StorageError):
-    """A file of that name exists, so it cannot be created exclusively."""
+    """A file cannot be created, because a file of that name exists already."""
 
 
 class FileNotWrittenError(StorageError):
-    """A file was not created, and no pending request can still create it."""
+    """A file was not created, and no request that is still pending will create it."""
 
 
 class CommitError(IcebergError):
@@ -134,12 +138,23 @@ class CommitError(IcebergError):
 
 
 class CommitConflictError(CommitError):
-    """The table has changed since it was read; nothing was committed. Refresh and try again."""
+    """Another commit was first or is in progress, and this commit had no effect.
+
+    The operation is still valid: refresh the table, and commit again.
+    """
 
 
 class ConcurrentChangeError(CommitError):
-    """Another commit changed what this operation read; run the whole operation again."""
+    """Another commit changed rows or files that this operation has read, so its result is outdated.
+
+    The commit had no effect. Committing again cannot succeed: run the operation again from its
+    start.
+    """
 
 
 class CommitStateUnknownError(CommitError):
-    """The commit may have succeeded. Check the table; do not delete the written files."""
+    """The catalog did not report whether the commit succeeded.
+
+    Look in the table's history for the commit before you try again, and do not delete the written
+    files.
+    """

@@ -119,7 +119,10 @@ def field_id_of(field: pa.Field) -> int | None:
     try:
         field_id = int(text)
     except ValueError as e:
-        raise InvalidMetadataError(f"column '{field.name}' has the field id {text!r}") from e
+        raise InvalidMetadataError(
+            f"column '{field.name}' has the field id {text!r}, which is no integer; correct or "
+            "remove it"
+        ) from e
     # for Parquet files without ids, some readers report the id -1
     return field_id if field_id >= 0 else None
 

@@ -132,7 +132,7 @@ def check_same_table(loaded: LoadedTable, current: LoadedTable) -> LoadedTable:
     if before is not None and before.lower() != (now or "").lower():
         raise TableRecreatedError(
             f"table {loaded.identifier} was dropped or renamed, and another table has its name "
-            f"since: its UUID is {now}, that of the table loaded before {before}; load the table "
+            f"now: the UUID is {now}, and was {before} when the table was loaded; load the table "
             "again by its name to work with the new one"
         )
     return current

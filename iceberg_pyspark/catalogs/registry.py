@@ -67,7 +67,7 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
     environment = os.environ
     catalog_name = default_name(environment) if name is None else name
     if not catalog_name:
-        raise InvalidRequestError("a catalog needs a name")
+        raise InvalidRequestError("the catalog's name is empty; give a name")
     merged = {**configured_properties(catalog_name, environment), **_as_text(properties)}
     if catalog_name != DEFAULT_NAME and not any(map(merged.get, _LOCATING_PROPERTIES)):
         names = ", ".join(configured_names(environment)) or "none"

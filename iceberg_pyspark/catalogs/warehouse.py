@@ -46,7 +46,6 @@ def default_location(
         folders = (*(level + namespace_suffix for level in identifier.namespace), identifier.name)
         return f"{absolute_location(warehouse)}/{'/'.join(folders)}"
     raise InvalidRequestError(
-        f"table {identifier} has no place to go: catalog '{catalog}' has no property 'warehouse' "
-        "and its "
-        "namespace no 'location'; set one, or give the table a location"
+        f"table {identifier} has no location: catalog '{catalog}' has no property 'warehouse', and "
+        "the namespace has no property 'location'; set one of them, or give the table a location"
     )

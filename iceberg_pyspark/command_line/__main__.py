@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the command line of this process, and exit with a code of `exit_codes.py`."""
     try:
-        import typer  # noqa: F401, PLC0415 - it may not be there: that is said
+        import typer  # noqa: F401, PLC0415 - an optional dependency
     except ImportError:
         sys.exit(
             "error: the command line needs the package typer; pip install 'iceberg-pyspark[cli]'"

@@ -31,7 +31,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
-    epilog="These options may also stand after the command.",
+    epilog="These options can also follow the command.",
 )
 
 
@@ -63,25 +63,39 @@ def options(
     context: typer.Context,
     catalog: Annotated[
         str | None,
-        typer.Option(help="Catalog to use; else the name's first level, or the default."),
+        typer.Option(
+            help="Use this catalog. Default: the catalog that a name begins with, else the "
+            "configured default catalog."
+        ),
     ] = None,
-    uri: Annotated[str | None, typer.Option(help="The catalog's `uri`.")] = None,
-    warehouse: Annotated[str | None, typer.Option(help="The catalog's `warehouse`.")] = None,
+    uri: Annotated[str | None, typer.Option(help="Set the catalog property `uri`.")] = None,
+    warehouse: Annotated[
+        str | None, typer.Option(help="Set the catalog property `warehouse`.")
+    ] = None,
     credential: Annotated[
         str | None,
         typer.Option(
-            help="The catalog's `credential`, which other users of the machine see while the "
-            "command runs; they do not see `.pyiceberg.yaml`."
+            help="Set the catalog property `credential`. Other users of the machine can see this "
+            "option while the command runs; they cannot see `.pyiceberg.yaml`."
         ),
     ] = None,
     property_: Annotated[
         list[str] | None,
-        typer.Option("--property", metavar="KEY=VALUE", help="A property of the catalog."),
+        typer.Option(
+            "--property",
+            metavar="KEY=VALUE",
+            help="Set a property of the catalog; can be repeated.",
+        ),
     ] = None,
-    output: Annotated[OutputFormat, typer.Option(help="How to print.")] = OutputFormat.TEXT,
-    json: Annotated[bool, typer.Option("--json", help="Short for `--output json`.")] = False,
+    output: Annotated[
+        OutputFormat, typer.Option(help="Select the output format.")
+    ] = OutputFormat.TEXT,
+    json: Annotated[bool, typer.Option("--json", help="Same as `--output json`.")] = False,
     log_level: Annotated[
-        LogLevel, typer.Option(help="What is logged; with `debug` errors have a traceback.")
+        LogLevel,
+        typer.Option(
+            help="Log messages of this level and above; `debug` adds tracebacks to errors."
+        ),
     ] = LogLevel.WARNING,
     version: Annotated[
         bool,
@@ -92,9 +106,11 @@ def options(
 ) -> None:
     """Work with Iceberg tables and catalogs at a terminal and in scripts.
 
-    TABLE is a name db.table in a catalog, or the path of a table's folder or of a metadata file.
+    TABLE is the name of a table in a catalog, such as db.table, or the path of the table's folder
+    or of one of its metadata files.
 
-    Configure catalogs by these options, by PYICEBERG_CATALOG__<NAME>__<KEY>, or in .pyiceberg.yaml.
+    Configure catalogs with these options, with environment variables
+    PYICEBERG_CATALOG__<NAME>__<KEY>, or in .pyiceberg.yaml.
     """
     del version
     logging.basicConfig(level=log_level.value.upper(), format="%(levelname)s %(name)s: %(message)s")

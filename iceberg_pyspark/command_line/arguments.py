@@ -6,9 +6,12 @@ from typing import Annotated
 
 import typer
 
-TableName = Annotated[str, typer.Argument(metavar="TABLE", help="Its name, db.table, or path.")]
-NamespaceName = Annotated[str, typer.Argument(metavar="NAMESPACE", help="Its name.")]
-SnapshotId = Annotated[
-    int | None, typer.Option("--snapshot-id", help="The snapshot; else the current one.")
+TableName = Annotated[
+    str, typer.Argument(metavar="TABLE", help="The table's name, such as db.table, or its path.")
 ]
-Limit = Annotated[int, typer.Option(min=0, help="How many rows at most.")]
+NamespaceName = Annotated[str, typer.Argument(metavar="NAMESPACE", help="The namespace's name.")]
+SnapshotId = Annotated[
+    int | None,
+    typer.Option("--snapshot-id", help="Read this snapshot. Default: the current snapshot."),
+]
+Limit = Annotated[int, typer.Option(min=0, help="Print at most this number of rows.")]

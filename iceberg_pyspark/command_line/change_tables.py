@@ -21,18 +21,27 @@ def create_table(
     context: typer.Context,
     table: TableName,
     schema: Annotated[
-        str, typer.Option(help="Columns in Spark SQL: 'id BIGINT NOT NULL, ts TIMESTAMP'.")
+        str, typer.Option(help="Columns in Spark SQL, such as 'id BIGINT NOT NULL, ts TIMESTAMP'.")
     ],
     partitioned_by: Annotated[
-        list[str] | None, typer.Option(help="days(ts), bucket(16, id); may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="Partition by this term, such as 'days(ts)' or 'bucket(16, id)'; can be repeated."
+        ),
     ] = None,
-    sorted_by: Annotated[list[str] | None, typer.Option(help="'ts DESC'; may be repeated.")] = None,
+    sorted_by: Annotated[
+        list[str] | None,
+        typer.Option(help="Sort rows by this term, such as 'ts DESC'; can be repeated."),
+    ] = None,
     location: Annotated[
-        str | None, typer.Option(help="Where it lies; else below the warehouse.")
+        str | None,
+        typer.Option(
+            help="Store the table at this location. Default: a folder that the catalog chooses."
+        ),
     ] = None,
     table_property: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A property of the table; may be repeated."),
+        typer.Option(metavar="KEY=VALUE", help="Set a property of the table; can be repeated."),
     ] = None,
 ) -> None:
     """Create a table, and its namespace if it does not exist."""
@@ -55,7 +64,7 @@ def create_namespace(
     namespace: NamespaceName,
     namespace_property: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A property of the namespace; may be repeated."),
+        typer.Option(metavar="KEY=VALUE", help="Set a property of the namespace; can be repeated."),
     ] = None,
 ) -> None:
     """Create a namespace."""
@@ -69,10 +78,14 @@ def create_namespace(
 def drop_table(
     context: typer.Context,
     table: TableName,
-    purge: Annotated[bool, typer.Option("--purge", help="Delete its files too.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --purge: do not ask.")] = False,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Also delete the files of the table.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Delete the files of --purge without confirmation.")
+    ] = False,
 ) -> None:
-    """Drop a table; its files stay, unless --purge deletes them."""
+    """Drop a table; keep its files, unless --purge is set."""
     invocation = invocation_of(context)
     catalog, name = invocation.locate(table)
     if purge and not yes:
@@ -93,8 +106,8 @@ def drop_namespace(context: typer.Context, namespace: NamespaceName) -> None:
 
 def rename(
     context: typer.Context,
-    from_identifier: Annotated[str, typer.Argument(help="The table.")],
-    to_identifier: Annotated[str, typer.Argument(help="Its new name.")],
+    from_identifier: Annotated[str, typer.Argument(help="The table's current name.")],
+    to_identifier: Annotated[str, typer.Argument(help="The table's new name.")],
 ) -> None:
     """Rename a table within its catalog."""
     invocation = invocation_of(context)
@@ -113,7 +126,8 @@ def register(
     context: typer.Context,
     table: TableName,
     metadata_location: Annotated[
-        str, typer.Argument(help="The metadata file of the table: .../metadata/v3.metadata.json.")
+        str,
+        typer.Argument(help="The table's metadata file, such as .../metadata/v3.metadata.json."),
     ],
 ) -> None:
     """Register an existing metadata file as a table."""

@@ -32,8 +32,10 @@ class Entity(str, Enum):
 
 def describe(
     context: typer.Context,
-    identifier: Annotated[str, typer.Argument(help="A table or a namespace.")],
-    entity: Annotated[Entity, typer.Option(help="What the name is of.")] = Entity.ANY,
+    identifier: Annotated[str, typer.Argument(help="The name of a table or a namespace.")],
+    entity: Annotated[
+        Entity, typer.Option(help="Describe only an entity of this kind.")
+    ] = Entity.ANY,
 ) -> None:
     """Describe a table or a namespace."""
     invocation = invocation_of(context)

@@ -9,33 +9,24 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperGroup, TyperOption
 
 from iceberg_pyspark.command_line.exit_codes import ExitCode, code_of
 from iceberg_pyspark.command_line.output import Output
 from iceberg_pyspark.errors import IcebergError
 
-_WITH_VALUE = (
-    "--catalog",
-    "--uri",
-    "--warehouse",
-    "--credential",
-    "--property",
-    "--output",
-    "--log-level",
-)
-_FLAGS = ("--json",)
 
+def options_first(
+    arguments: Sequence[str], with_value: Collection[str], flags: Collection[str]
+) -> list[str]:
+    """Return the arguments with these options and their values first, up to a `--`.
 
-def options_first(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with the options of `iceberg-py` itself first, up to a `--`.
-
-    >>> options_first(["list", "db", "--catalog", "lake", "--json"])
+    >>> options_first(["list", "db", "--catalog", "lake", "--json"], {"--catalog"}, {"--json"})
     ['--catalog', 'lake', '--json', 'list', 'db']
     """
     first: list[str] = []
@@ -44,9 +35,9 @@ def options_first(arguments: Sequence[str]) -> list[str]:
     for argument in rest:
         if argument == "--":
             others += [argument, *rest]
-        elif argument in _WITH_VALUE:
+        elif argument in with_value:
             first += [argument, *([value] if (value := next(rest, None)) is not None else [])]
-        elif argument in _FLAGS or argument.partition("=")[0] in _WITH_VALUE:
+        elif argument in flags or argument.partition("=")[0] in with_value:
             first.append(argument)
         else:
             others.append(argument)
@@ -58,7 +49,15 @@ class CommandLine(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; options of `iceberg-py` itself may follow the command."""
-        return super().parse_args(ctx, options_first(args))
+        # eager options, such as --version, end the command
+        options = [
+            p
+            for p in self.params
+            if isinstance(p, TyperOption) and p.expose_value and not p.is_eager
+        ]
+        with_value = {name for p in options if not p.is_flag for name in p.opts}
+        flags = {name for p in options if p.is_flag for name in p.opts}
+        return super().parse_args(ctx, options_first(args, with_value, flags))
 
     def main(
         self,

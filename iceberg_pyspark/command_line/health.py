@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 def health(
     context: typer.Context,
     table: TableName,
-    top: Annotated[int, typer.Option(min=1, help="How many partitions are shown.")] = 20,
+    top: Annotated[int, typer.Option(min=1, help="Show at most this number of partitions.")] = 20,
     list_storage: Annotated[
-        bool, typer.Option("--list-storage", help="Look for orphan files, which takes a listing.")
+        bool,
+        typer.Option(
+            "--list-storage", help="Count orphan files; this lists all files in the table's folder."
+        ),
     ] = False,
     html: Annotated[
-        Path | None, typer.Option(help="Write a page with plots to this file instead.")
+        Path | None,
+        typer.Option(help="Write the report with plots to this HTML file."),
     ] = None,
 ) -> None:
     """Show the state of a table, the gain of maintenance, and the commands to run."""

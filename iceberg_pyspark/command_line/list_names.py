@@ -14,7 +14,7 @@ from iceberg_pyspark.command_line.invocation import Invocation, invocation_of
 def list_names(
     context: typer.Context,
     parent: Annotated[
-        str | None, typer.Argument(help="A namespace, or a configured catalog.")
+        str | None, typer.Argument(help="The name of a namespace or of a configured catalog.")
     ] = None,
 ) -> None:
     """List the namespaces of a catalog, or the namespaces and tables in a namespace."""

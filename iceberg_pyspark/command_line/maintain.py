@@ -17,17 +17,26 @@ from iceberg_pyspark.spec.snapshots import MAIN
 if TYPE_CHECKING:
     from iceberg_pyspark.table.maintenance import TableMaintenance
 
-maintain_app = typer.Typer(help="Expire, clean up and write anew.", no_args_is_help=True)
+maintain_app = typer.Typer(
+    help="Expire snapshots, remove orphan files, rewrite files, compute statistics.",
+    no_args_is_help=True,
+)
 
-Plan = Annotated[bool, typer.Option("--plan", help="Count what would be done, and do nothing.")]
-OlderThan = Annotated[
-    str | None, typer.Option(help="A time: 2026-01-31, 2026-01-31T12:00:00+01:00.")
+Plan = Annotated[
+    bool, typer.Option("--plan", help="Count what the procedure would do, without doing it.")
 ]
-Threads = Annotated[int | None, typer.Option(help="How many threads delete.")]
-Where = Annotated[str | None, typer.Option(help="Only files that may have such rows.")]
+Threads = Annotated[int | None, typer.Option(help="Delete files with this number of threads.")]
+Where = Annotated[
+    str | None,
+    typer.Option(help="Rewrite only files that may contain rows that match this condition."),
+]
 Options = Annotated[
     list[str] | None,
-    typer.Option("--option", metavar="KEY=VALUE", help="As min-input-files=2; may be repeated."),
+    typer.Option(
+        "--option",
+        metavar="KEY=VALUE",
+        help="Set an option, such as min-input-files=2; can be repeated.",
+    ),
 ]
 
 
@@ -35,20 +44,27 @@ Options = Annotated[
 def expire_snapshots(
     context: typer.Context,
     table: TableName,
-    older_than: OlderThan = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option(help="Expire snapshots before this time, such as 2026-01-31T12:00:00+01:00."),
+    ] = None,
     retain_last: Annotated[
-        int | None, typer.Option(help="How many snapshots of each branch stay.")
+        int | None, typer.Option(help="Keep at least this number of snapshots of each branch.")
     ] = None,
     snapshot_id: Annotated[
-        list[int] | None, typer.Option(help="Goes whatever its age; may be repeated.")
+        list[int] | None,
+        typer.Option(help="Expire this snapshot regardless of its age; can be repeated."),
     ] = None,
     clean_expired_metadata: Annotated[
-        bool, typer.Option("--clean-expired-metadata", help="Unused schemas and specs go too.")
+        bool,
+        typer.Option(
+            "--clean-expired-metadata", help="Also remove unused schemas and partition specs."
+        ),
     ] = False,
     max_concurrent_deletes: Threads = None,
     plan: Plan = False,
 ) -> None:
-    """Remove old snapshots, and files that only old snapshots need."""
+    """Remove old snapshots, and the files that no other snapshot needs."""
     with _with_progress(context, table) as (invocation, maintenance):
         result = maintenance.expire_snapshots(
             older_than=_milliseconds(older_than),
@@ -65,9 +81,14 @@ def expire_snapshots(
 def compute_table_stats(
     context: typer.Context,
     table: TableName,
-    snapshot_id: Annotated[int | None, typer.Option(help="Else the current snapshot.")] = None,
+    snapshot_id: Annotated[
+        int | None, typer.Option(help="Read this snapshot. Default: the current snapshot.")
+    ] = None,
     column: Annotated[
-        list[str] | None, typer.Option(help="Else all of them; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="Count the values of this column; can be repeated. Default: all columns."
+        ),
     ] = None,
     plan: Plan = False,
 ) -> None:
@@ -81,7 +102,9 @@ def compute_table_stats(
 def compute_partition_stats(
     context: typer.Context,
     table: TableName,
-    snapshot_id: Annotated[int | None, typer.Option(help="Else the current snapshot.")] = None,
+    snapshot_id: Annotated[
+        int | None, typer.Option(help="Read this snapshot. Default: the current snapshot.")
+    ] = None,
     plan: Plan = False,
 ) -> None:
     """Count rows, files and deletes of each partition."""
@@ -94,8 +117,15 @@ def compute_partition_stats(
 def remove_orphan_files(
     context: typer.Context,
     table: TableName,
-    older_than: OlderThan = None,
-    location: Annotated[str | None, typer.Option(help="A folder in the table's own.")] = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            help="Delete only files last changed before this time. Default: three days ago."
+        ),
+    ] = None,
+    location: Annotated[
+        str | None, typer.Option(help="Search only this folder of the table's folder.")
+    ] = None,
     max_concurrent_deletes: Threads = None,
     plan: Plan = False,
 ) -> None:
@@ -116,13 +146,19 @@ def remove_orphan_files(
 def rewrite_data_files(
     context: typer.Context,
     table: TableName,
-    strategy: Annotated[str | None, typer.Option(help="binpack, or sort.")] = None,
+    strategy: Annotated[
+        str | None, typer.Option(help="Rewrite files with this strategy: binpack or sort.")
+    ] = None,
     sort_order: Annotated[
-        str | None, typer.Option(help="As 'day, id DESC', 'zorder(a, b)' or 'hilbert(a, b)'.")
+        str | None,
+        typer.Option(
+            help="Sort rows in this order, such as 'day, id DESC', 'zorder(a, b)' or "
+            "'hilbert(a, b)'."
+        ),
     ] = None,
     where: Where = None,
     option: Options = None,
-    branch: Annotated[str, typer.Option(help="Whose files.")] = MAIN,
+    branch: Annotated[str, typer.Option(help="Rewrite the files of this branch.")] = MAIN,
     plan: Plan = False,
 ) -> None:
     """Rewrite small files, and files with many deleted rows."""
@@ -143,14 +179,18 @@ def rewrite_manifests(
     context: typer.Context,
     table: TableName,
     spec_id: Annotated[
-        int | None, typer.Option(help="The partition spec; else the table's.")
+        int | None,
+        typer.Option(
+            help="Rewrite manifests of this partition spec. Default: the table's current spec."
+        ),
     ] = None,
     sort_by: Annotated[
-        list[str] | None, typer.Option(help="A partition field; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Sort entries by this partition field; can be repeated."),
     ] = None,
     plan: Plan = False,
 ) -> None:
-    """Rewrite manifests so that each has the files of few partitions."""
+    """Rewrite manifests, so that each manifest has the files of few partitions."""
     with _with_progress(context, table) as (invocation, maintenance):
         result = maintenance.rewrite_manifests(spec_id=spec_id, sort_by=sort_by or (), dry_run=plan)
     _print(invocation, result)
@@ -164,7 +204,7 @@ def rewrite_position_delete_files(
     option: Options = None,
     plan: Plan = False,
 ) -> None:
-    """Rewrite position delete files; in version 3, to deletion vectors."""
+    """Rewrite position delete files; in format version 3, as deletion vectors."""
     with _with_progress(context, table) as (invocation, maintenance):
         result = maintenance.rewrite_position_delete_files(
             where=where, options=dict(map(parse_property, option or [])), dry_run=plan
@@ -184,20 +224,24 @@ def rewrite_equality_deletes(context: typer.Context, table: TableName, plan: Pla
 def rewrite_table_path(
     context: typer.Context,
     table: TableName,
-    source_prefix: Annotated[str, typer.Argument(help="What the paths begin with.")],
-    target_prefix: Annotated[str, typer.Argument(help="What they begin with in the copy.")],
+    source_prefix: Annotated[str, typer.Argument(help="The prefix of the table's paths.")],
+    target_prefix: Annotated[str, typer.Argument(help="The prefix of the same paths in the copy.")],
     start_version: Annotated[
-        str | None, typer.Option(help="A metadata file's name; what it has is copied already.")
+        str | None, typer.Option(help="The name of a metadata file whose files are already copied.")
     ] = None,
     end_version: Annotated[
-        str | None, typer.Option(help="A metadata file's name; else the newest.")
+        str | None,
+        typer.Option(help="The name of the last metadata file to copy. Default: the current one."),
     ] = None,
     staging_location: Annotated[
-        str | None, typer.Option(help="Where new files go; else beside the table's metadata.")
+        str | None,
+        typer.Option(
+            help="Write new files to this folder. Default: a folder beside the table's metadata."
+        ),
     ] = None,
     plan: Plan = False,
 ) -> None:
-    """Write the metadata of a copy of the table elsewhere, and the list of files to copy."""
+    """Write metadata for a copy of the table at another location, and a list of files to copy."""
     invocation, maintenance = _of(context, table)
     result = maintenance.rewrite_table_path(
         source_prefix=source_prefix,

@@ -29,7 +29,9 @@ def files(
     context: typer.Context,
     table: TableName,
     snapshot_id: SnapshotId = None,
-    history: Annotated[bool, typer.Option("--history", help="The files of all snapshots.")] = False,
+    history: Annotated[
+        bool, typer.Option("--history", help="List the files of all snapshots.")
+    ] = False,
 ) -> None:
     """List the data and delete files of a snapshot."""
     if history and snapshot_id is not None:
@@ -46,14 +48,16 @@ def snapshots(context: typer.Context, table: TableName) -> None:
 
 
 def history(context: typer.Context, table: TableName) -> None:
-    """List which snapshot was current from when."""
+    """List the snapshots that were current, and the time when each became current."""
     _print(context, table, "history")
 
 
 def refs(
     context: typer.Context,
     table: TableName,
-    type_: Annotated[RefType | None, typer.Option("--type", help="Only those.")] = None,
+    type_: Annotated[
+        RefType | None, typer.Option("--type", help="List only branches or only tags.")
+    ] = None,
 ) -> None:
     """List the branches and tags of a table."""
     kind = None if type_ is None else type_.value.upper()

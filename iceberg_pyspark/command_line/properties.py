@@ -12,7 +12,9 @@ from iceberg_pyspark.command_line.invocation import Invocation, invocation_of
 from iceberg_pyspark.errors import NotFoundError
 from iceberg_pyspark.redaction import redacted
 
-properties_app = typer.Typer(help="Properties of tables and namespaces.", no_args_is_help=True)
+properties_app = typer.Typer(
+    help="Print, set and remove properties of tables and namespaces.", no_args_is_help=True
+)
 _get_app = typer.Typer(help="Print properties.", no_args_is_help=True)
 _set_app = typer.Typer(help="Set a property.", no_args_is_help=True)
 _remove_app = typer.Typer(help="Remove a property.", no_args_is_help=True)
@@ -20,9 +22,11 @@ properties_app.add_typer(_get_app, name="get")
 properties_app.add_typer(_set_app, name="set")
 properties_app.add_typer(_remove_app, name="remove")
 
-_OnlyProperty = Annotated[str | None, typer.Argument(metavar="PROPERTY", help="Only this one.")]
-_Property = Annotated[str, typer.Argument(metavar="PROPERTY", help="Its key.")]
-_Value = Annotated[str, typer.Argument(metavar="VALUE", help="Its value.")]
+_OnlyProperty = Annotated[
+    str | None, typer.Argument(metavar="PROPERTY", help="Print only the value of this property.")
+]
+_Property = Annotated[str, typer.Argument(metavar="PROPERTY", help="The property's key.")]
+_Value = Annotated[str, typer.Argument(metavar="VALUE", help="The property's value.")]
 
 
 @_get_app.command("table")

@@ -43,7 +43,7 @@ def start_spark(settings: Mapping[str, str]) -> IcebergSession:
         builder = builder.config(key, value)
     with tempfile.TemporaryFile() as output:
         try:
-            with _jvm_says_to(output):
+            with _jvm_output_to(output):
                 return install(builder.getOrCreate())
         except (PySparkException, Py4JError, OSError) as e:
             output.seek(0)
@@ -69,7 +69,7 @@ def spark_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _jvm_says_to(file: IO[bytes]) -> Iterator[None]:
+def _jvm_output_to(file: IO[bytes]) -> Iterator[None]:
     """Redirect standard error of processes started meanwhile to `file`, unless debug is logged."""
     if logging.getLogger().isEnabledFor(logging.DEBUG):
         yield

@@ -29,18 +29,20 @@ if TYPE_CHECKING:
 def run_sql(
     context: typer.Context,
     statement: Annotated[
-        str | None, typer.Argument(help="Statements, with semicolons between them.")
+        str | None, typer.Argument(help="Statements in Spark SQL, separated by semicolons.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(help="A file of statements, with semicolons between them.")
+        Path | None, typer.Option(help="Run the statements of this file, separated by semicolons.")
     ] = None,
     conf: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A setting of Spark; may be repeated."),
+        typer.Option(
+            metavar="KEY=VALUE", help="Set a configuration property of Spark; can be repeated."
+        ),
     ] = None,
     limit: Limit = 20,
 ) -> None:
-    """Run Spark SQL with the catalogs; without a statement, read typed or piped statements."""
+    """Run Spark SQL with the configured catalogs; by default, read it from standard input."""
     invocation = invocation_of(context)
     if statement is not None and file is not None:
         raise InvalidRequestError("both a statement and --file are given; keep one")

@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 
 _BETWEEN_COMMAS = re.compile(r"(?:`[^`]*`|[^,`])+")
-# the same format as in the read options with these names
+# the read options with these names accept the same format
 _MILLISECONDS = re.compile(r"[0-9]{1,19}")
-_Bound = Annotated[
-    str | None, typer.Option(help="The same by a time, or by milliseconds from 1970.")
-]
 
 
 def scan(
@@ -34,30 +31,48 @@ def scan(
     table: Annotated[
         str,
         typer.Argument(
-            metavar="TABLE", help="Its name or path, or a metadata table: db.table.files."
+            metavar="TABLE",
+            help="The name or path of a table, or a metadata table, such as db.table.files.",
         ),
     ],
     filter_: Annotated[
-        str | None, typer.Option("--filter", help="A condition in SQL: 'id > 5 AND v IS NULL'.")
+        str | None,
+        typer.Option(
+            "--filter",
+            help="Print only rows that match this condition, such as 'id > 5 AND v IS NULL'.",
+        ),
     ] = None,
     columns: Annotated[
-        str | None, typer.Option(help="Names of columns, with commas between them.")
+        str | None, typer.Option(help="Print only these columns, separated by commas.")
     ] = None,
     snapshot_id: SnapshotId = None,
-    ref: Annotated[str | None, typer.Option(help="A branch or tag.")] = None,
+    ref: Annotated[str | None, typer.Option(help="Read this branch or tag.")] = None,
     as_of: Annotated[
-        str | None, typer.Option(help="A time: 2026-01-31, 2026-01-31T12:00:00+01:00.")
+        str | None,
+        typer.Option(help="Read the snapshot at this time, such as 2026-01-31T12:00:00+01:00."),
     ] = None,
     start_snapshot_id: Annotated[
-        int | None, typer.Option(help="Only what later snapshots have appended, or changed.")
+        int | None,
+        typer.Option(
+            help="Print only rows of later snapshots: appended rows, or rows of db.table.changes."
+        ),
     ] = None,
     end_snapshot_id: Annotated[
-        int | None, typer.Option(help="The last of these; else the newest, of --ref if given.")
+        int | None,
+        typer.Option(
+            help="Print only rows up to this snapshot. Default: the newest snapshot (of --ref)."
+        ),
     ] = None,
-    start_timestamp: _Bound = None,
-    end_timestamp: _Bound = None,
+    start_timestamp: Annotated[
+        str | None,
+        typer.Option(help="Like --start-snapshot-id, with a time, or milliseconds since 1970."),
+    ] = None,
+    end_timestamp: Annotated[
+        str | None,
+        typer.Option(help="Like --end-snapshot-id, with a time, or milliseconds since 1970."),
+    ] = None,
     limit: Limit = 20,
-    count: Annotated[bool, typer.Option("--count", help="Only how many rows there are.")] = False,
+    count: Annotated[bool, typer.Option("--count", help="Print only the number of rows.")] = False,
 ) -> None:
     """Show the first rows of a table."""
     from iceberg_pyspark.command_line.arrow_rows import rows_of  # noqa: PLC0415 - needs pyarrow

@@ -15,7 +15,11 @@ def verify(
     context: typer.Context,
     table: TableName,
     check_files: Annotated[
-        bool, typer.Option("--check-files", help="Ask the store for every live file too.")
+        bool,
+        typer.Option(
+            "--check-files",
+            help="Also check that live files exist, and their lengths; also read deletion vectors.",
+        ),
     ] = False,
 ) -> None:
     """Check a table for damage: print one line for each broken rule of the specification."""

@@ -117,7 +117,10 @@ def _upgrade(builder: MetadataBuilder, version: int) -> None:
             f"cannot write format version {version}: 1 to 4 are written here; choose one of these"
         )
     if version < current:
-        raise InvalidRequestError(f"cannot lower the format version from {current} to {version}")
+        raise InvalidRequestError(
+            f"cannot lower the format version from {current} to {version}; an upgrade cannot be "
+            "undone"
+        )
     if version == current:
         return
     if current < ROW_LINEAGE_VERSION:

@@ -95,7 +95,9 @@ def set_current_schema(builder: MetadataBuilder, schema_id: int) -> None:
     """Make a schema the current one."""
     schema_id = _last_added(schema_id, builder.last_added_schema_id, "schema")
     if schema_id not in builder.metadata.schema_by_id:
-        raise InvalidRequestError(f"cannot make schema {schema_id} current: it is not there")
+        raise InvalidRequestError(
+            f"cannot make schema {schema_id} current: the table has no such schema"
+        )
     builder.change(current_schema_id=schema_id)
 
 
@@ -103,7 +105,9 @@ def set_default_spec(builder: MetadataBuilder, spec_id: int) -> None:
     """Make a partition spec the default."""
     spec_id = _last_added(spec_id, builder.last_added_spec_id, "partition spec")
     if spec_id not in builder.metadata.spec_by_id:
-        raise InvalidRequestError(f"cannot make spec {spec_id} the default: it is not there")
+        raise InvalidRequestError(
+            f"cannot make partition spec {spec_id} the default: the table has no such spec"
+        )
     builder.change(default_spec_id=spec_id)
 
 
@@ -111,7 +115,9 @@ def set_default_sort_order(builder: MetadataBuilder, order_id: int) -> None:
     """Make a sort order the default."""
     order_id = _last_added(order_id, builder.last_added_order_id, "sort order")
     if order_id not in builder.metadata.sort_order_by_id:
-        raise InvalidRequestError(f"cannot make sort order {order_id} the default: it is not there")
+        raise InvalidRequestError(
+            f"cannot make sort order {order_id} the default: the table has no such sort order"
+        )
     builder.change(default_sort_order_id=order_id)
 
 
@@ -119,7 +125,9 @@ def remove_schemas(builder: MetadataBuilder, schema_ids: Collection[int]) -> Non
     """Remove schemas, none of which is the current one."""
     m = builder.metadata
     if m.current_schema_id in schema_ids:
-        raise InvalidRequestError(f"cannot remove schema {m.current_schema_id}: current")
+        raise InvalidRequestError(
+            f"cannot remove schema {m.current_schema_id}: it is the current schema"
+        )
     builder.change(schemas=tuple(s for s in m.schemas if s.schema_id not in schema_ids))
 
 
@@ -127,7 +135,9 @@ def remove_specs(builder: MetadataBuilder, spec_ids: Collection[int]) -> None:
     """Remove partition specs, none of which is the default."""
     m = builder.metadata
     if m.default_spec_id in spec_ids:
-        raise InvalidRequestError(f"cannot remove spec {m.default_spec_id}: the default")
+        raise InvalidRequestError(
+            f"cannot remove partition spec {m.default_spec_id}: it is the default spec"
+        )
     builder.change(partition_specs=tuple(s for s in m.partition_specs if s.spec_id not in spec_ids))
 
 

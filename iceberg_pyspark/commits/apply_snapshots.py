@@ -29,7 +29,8 @@ def add_snapshot(builder: MetadataBuilder, snapshot: Snapshot) -> None:
         raise InvalidRequestError(f"snapshot {snapshot.snapshot_id} is already in the table")
     if snapshot.schema_id is not None and snapshot.schema_id not in m.schema_by_id:
         raise InvalidRequestError(
-            f"snapshot {snapshot.snapshot_id} names schema {snapshot.schema_id}: it is not there"
+            f"snapshot {snapshot.snapshot_id} refers to schema {snapshot.schema_id}, which the "
+            "table does not have"
         )
     next_row_id = m.next_row_id
     if m.format_version >= 2:
@@ -85,7 +86,10 @@ def set_snapshot_ref(builder: MetadataBuilder, update: SetSnapshotRef) -> None:
     if ref.type == "tag" and (
         ref.min_snapshots_to_keep is not None or ref.max_snapshot_age_ms is not None
     ):
-        raise InvalidRequestError(f"tag '{name}': only branches keep a number or age of snapshots")
+        raise InvalidRequestError(
+            f"tag '{name}' cannot have min-snapshots-to-keep or max-snapshot-age-ms; only branches "
+            "can"
+        )
     refs = {**m.refs, name: ref}
     if name != MAIN:
         builder.metadata = replace(m, refs=refs)
@@ -120,7 +124,8 @@ def remove_snapshots(builder: MetadataBuilder, snapshot_ids: Collection[int]) ->
         return
     if m.current_snapshot_id in removed:
         raise InvalidRequestError(
-            f"cannot remove snapshot {m.current_snapshot_id}: branch '{MAIN}' points at it"
+            f"cannot remove snapshot {m.current_snapshot_id}: branch '{MAIN}' points at it; let "
+            "the branch point at another snapshot first"
         )
     log: list[SnapshotLogEntry] = []
     for entry in m.snapshot_log:

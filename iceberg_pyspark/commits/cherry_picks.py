@@ -72,8 +72,8 @@ def check_cherry_pick(metadata: TableMetadata, source: Snapshot) -> None:
         and parent_id not in {a.snapshot_id for a in ancestors}
     ):
         raise InvalidRequestError(
-            f"{name} overwrites what snapshot {parent_id} has, which is not an ancestor of the "
-            "current snapshot"
+            f"{name} overwrites rows of snapshot {parent_id}, which is not an ancestor of the "
+            "current snapshot, so it cannot be cherry-picked"
         )
 
 

@@ -83,7 +83,7 @@ def _check_field(f: types.NestedField, name: str, format_version: int) -> None:
     if format_version < DEFAULTS_MIN_FORMAT_VERSION:
         raise InvalidRequestError(
             f"column '{name}': default values need format version {DEFAULTS_MIN_FORMAT_VERSION}, "
-            f"the table has {format_version}"
+            f"the table has {format_version}; upgrade the table, or leave the default out"
         )
     if isinstance(f.type, _NULL_DEFAULT_ONLY):
         raise InvalidRequestError(f"column '{name}': a {f.type} must default to null")
@@ -141,7 +141,7 @@ def check_spec(spec: PartitionSpec, schema: Schema, format_version: int) -> None
         key = (f.source_ids, _redundancy_name(f.transform))
         if key in partitions:
             raise InvalidRequestError(
-                f"partition field '{f.name}' is redundant with '{partitions[key]}'"
+                f"partition field '{f.name}' is redundant with '{partitions[key]}'; leave it out"
             )
         partitions[key] = f.name
 

@@ -49,7 +49,9 @@ class PropertyChanges:
         for name in names:
             _check_name(name, self._updates)
             if name == FORMAT_VERSION:
-                raise InvalidRequestError(f"property '{name}' cannot be removed")
+                raise InvalidRequestError(
+                    f"property '{name}' is reserved and cannot be removed; leave it out"
+                )
             self._removals.add(name)
         return self
 
@@ -70,6 +72,8 @@ class PropertyChanges:
 
 def _check_name(name: str, others: Mapping[str, str] | set[str]) -> None:
     if name in RESERVED_PROPERTIES and name != FORMAT_VERSION:
-        raise InvalidRequestError(f"property '{name}' is reserved: it cannot be set or removed")
+        raise InvalidRequestError(
+            f"property '{name}' is reserved: it cannot be set or removed; leave it out"
+        )
     if name in others:
-        raise InvalidRequestError(f"property '{name}' is both set and removed")
+        raise InvalidRequestError(f"property '{name}' is both set and removed; do one of them")

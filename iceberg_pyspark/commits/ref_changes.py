@@ -67,7 +67,7 @@ def replace_ref(metadata: TableMetadata, name: str, type_: RefType, to: int | st
 def remove_ref(metadata: TableMetadata, name: str, type_: RefType) -> Changes:
     """Remove a branch or tag; `main` cannot be removed."""
     if name == MAIN:
-        raise InvalidRequestError(f"branch '{MAIN}' cannot be removed")
+        raise InvalidRequestError(f"branch '{MAIN}' cannot be removed; every table has it")
     _existing(metadata, name, type_)
     return Changes(updates=(RemoveSnapshotRef(name),), requirements=_requirements(metadata, name))
 
@@ -75,7 +75,7 @@ def remove_ref(metadata: TableMetadata, name: str, type_: RefType) -> Changes:
 def rename_branch(metadata: TableMetadata, name: str, new_name: str) -> Changes:
     """Rename a branch other than `main`."""
     if name == MAIN:
-        raise InvalidRequestError(f"branch '{MAIN}' cannot be renamed")
+        raise InvalidRequestError(f"branch '{MAIN}' cannot be renamed; every table has it")
     ref = _existing(metadata, name, "branch")
     if new_name in metadata.refs:
         raise AlreadyExistsError(f"table {metadata.location} has '{new_name}' already")
@@ -154,7 +154,8 @@ def fast_forward(metadata: TableMetadata, branch: str, to: str) -> Changes:
     _existing(metadata, branch, "branch")
     if ref.snapshot_id not in {s.snapshot_id for s in ancestors_of(metadata, target)}:
         raise InvalidRequestError(
-            f"branch '{branch}' is not an ancestor of '{to}': it cannot be fast-forwarded"
+            f"branch '{branch}' is not an ancestor of '{to}', so it cannot be fast-forwarded; "
+            "replace the branch instead"
         )
     return _set(metadata, branch, replace(ref, snapshot_id=target.snapshot_id))
 

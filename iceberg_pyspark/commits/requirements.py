@@ -93,7 +93,10 @@ def check_requirement(requirement: TableRequirement, metadata: TableMetadata | N
     m = metadata
     match requirement:
         case AssertCreate():
-            raise CommitConflictError(f"table {m.location} was created by another writer")
+            raise CommitConflictError(
+                f"table {m.location} was created by another writer; load it, and write to it if it "
+                "fits"
+            )
         case AssertTableUUID(uuid=uuid):
             if (m.table_uuid or "").lower() != uuid.lower():
                 raise CommitConflictError(
@@ -119,6 +122,6 @@ def check_requirement(requirement: TableRequirement, metadata: TableMetadata | N
 def _same(metadata: TableMetadata, field: str, actual: object, expected: object) -> None:
     if actual != expected:
         raise CommitConflictError(
-            f"table {metadata.location} moved: {field} is {actual}, expected {expected}; "
-            "refresh and retry"
+            f"table {metadata.location} was changed by another commit: {field} is {actual}, "
+            f"expected {expected}; refresh and retry"
         )

@@ -87,8 +87,8 @@ class SchemaChanges:
     ) -> Self:
         if required and default is None and not self._allow_incompatible:
             raise InvalidRequestError(
-                f"cannot add the required column '{name}' without a default: existing rows have "
-                "no value for it"
+                f"cannot add the required column '{name}' without a default, because existing rows "
+                "have no value for it; give a default, or make the column optional"
             )
         parent_id = None if parent is None else self._struct_of(parent)
         siblings = self._siblings(parent_id)
@@ -145,7 +145,10 @@ class SchemaChanges:
             return self
         self._refuse_map_key(f.field_id, name)
         if not can_promote(f.type, new, self._metadata.format_version):
-            raise InvalidRequestError(f"cannot change '{name}' from {f.type} to {new}")
+            raise InvalidRequestError(
+                f"cannot change '{name}' from {f.type} to {new}: the specification allows no such "
+                f"promotion; add a column of type {new} and copy the values"
+            )
         self._check_partition_values_stay(f, new)
         return self._edit_field(
             f.field_id,
@@ -165,7 +168,9 @@ class SchemaChanges:
         """Set the default for future rows (v3); the default for existing rows never changes."""
         f = self._schema.find(name)
         if f.required and default is None:
-            raise InvalidRequestError(f"the required column '{name}' cannot default to null")
+            raise InvalidRequestError(
+                f"the required column '{name}' cannot default to null; make it optional first"
+            )
         default = default_from_literal(name, f.type, default)
         return self._edit_field(f.field_id, lambda c: replace(c, write_default=default))
 
@@ -174,7 +179,10 @@ class SchemaChanges:
         f = self._schema.find(name)
         self._refuse_map_key(f.field_id, name)
         if f.field_id in self._schema.identifier_field_ids:
-            raise InvalidRequestError(f"'{name}' is an identifier field and must be required")
+            raise InvalidRequestError(
+                f"'{name}' is an identifier field and must be required; set other identifier "
+                "fields first"
+            )
         return self._edit_field(f.field_id, lambda c: replace(c, required=False))
 
     def require(self: Self, name: str) -> Self:
@@ -254,7 +262,9 @@ class SchemaChanges:
         elif isinstance(f.type, types.MapType):
             f = f.type.value
         if not isinstance(f.type, types.StructType):
-            raise InvalidRequestError(f"cannot add columns to '{name}': it is {f.type}, no struct")
+            raise InvalidRequestError(
+                f"cannot add columns to '{name}': it is {f.type}, not a struct"
+            )
         self._refuse_map_key(f.field_id, name)
         return f.field_id
 

@@ -204,7 +204,9 @@ def check_added_files(files: Iterable[DataFile], metadata: TableMetadata) -> Non
     vectors: set[str] = set()
     for f in files:
         if delete_file_id(f) in file_ids:
-            raise InvalidRequestError(f"{f.file_path} is added twice in one commit")
+            raise InvalidRequestError(
+                f"{f.file_path} is added twice in one commit; leave one of them out"
+            )
         file_ids.add(delete_file_id(f))
         spec = metadata.spec_by_id.get(f.spec_id)
         if spec is None:
@@ -260,7 +262,10 @@ def _check_delete_file(f: DataFile, metadata: TableMetadata, vectors: set[str]) 
         )
     if f.content is FileContent.EQUALITY_DELETES:
         if not f.equality_ids:
-            raise InvalidRequestError(f"{f.file_path}: equality deletes need equality ids")
+            raise InvalidRequestError(
+                f"{f.file_path}: an equality delete file needs equality ids; set the ids of its "
+                "columns"
+            )
         return
     if f.is_deletion_vector:
         if version < 3:

@@ -186,5 +186,7 @@ class SpecChanges:
             if f.name != name:
                 continue
             if not isinstance(f.transform, VoidTransform):
-                raise InvalidRequestError(f"partition field '{name}' already exists")
+                raise InvalidRequestError(
+                    f"partition field '{name}' already exists; choose another name"
+                )
             self._fields[i] = replace(f, name=f"{f.name}_{f.field_id}")

@@ -86,9 +86,9 @@ class MovedPaths:
         below = absolute[len(source) :]
         if not absolute.startswith(source) or any(step in _STEPS for step in below.split("/")):
             raise InvalidRequestError(
-                f"{path}: it is not below the source prefix {self.source_prefix}, and the table "
-                "needs it; paths are compared as text, so give the prefix that all of them have"
-                ", or bring the file into the table with rewrite_data_files first"
+                f"{path} is not below the source prefix {self.source_prefix}, but the table needs "
+                "it; paths are compared as text, so give a prefix that all paths have, or bring "
+                "the file into the table's folder with rewrite_data_files first"
             )
         return below
 
@@ -141,7 +141,7 @@ def move_metadata(data: dict[str, Any], paths: MovedPaths, location: str) -> Non
         if any(_mentions(values, prefix) for prefix in prefixes):
             raise UnsupportedFeatureError(
                 f"{location}: one of the keys {', '.join(values)} ({key or 'of the table'}) has a "
-                "path of unknown meaning; use a newer version of this package"
+                "path whose meaning is unknown; use a newer version of this package"
             )
     stored = StoredPaths(paths)
     if data["format-version"] >= RELATIVE_PATHS_VERSION:

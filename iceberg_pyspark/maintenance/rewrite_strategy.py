@@ -14,7 +14,7 @@ from iceberg_pyspark.arrow.write.space_filling_curves import CURVES, Curve
 from iceberg_pyspark.commits.compatibility import check_sort_order
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionSpec
-from iceberg_pyspark.spec.sorting import UNSORTED, SortField, SortOrder
+from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder, partition_sort_fields
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import IdentityTransform, VoidTransform
 from iceberg_pyspark.sql_text.ddl import parse_sort_order
@@ -119,17 +119,7 @@ def partition_first(order: RowOrder, spec: PartitionSpec) -> RowOrder:
     """Return the order for rows of several partitions, which are written one after the other."""
     if not isinstance(order, SortedBy):
         return order
-    fields = tuple(
-        SortField(
-            source_ids=f.source_ids,
-            transform=f.transform,
-            direction="asc",
-            null_order="nulls-first",
-        )
-        for f in spec.fields
-        if not isinstance(f.transform, VoidTransform)
-    )
-    return SortedBy(schema=order.schema, fields=(*fields, *order.fields))
+    return SortedBy(schema=order.schema, fields=(*partition_sort_fields(spec), *order.fields))
 
 
 def _terms(text: str) -> list[list[ClauseToken]]:
@@ -161,6 +151,7 @@ def _is_call(term: Sequence[ClauseToken], name: str) -> bool:
 def _arguments(call: Sequence[ClauseToken]) -> list[list[ClauseToken]]:
     if call[-1].text != ")":
         raise InvalidRequestError(
-            f"{_PROCEDURE}: sort_order has '{call[-1].text}' behind {call[0].text}(...)"
+            f"{_PROCEDURE}: sort_order has '{call[-1].text}' after {call[0].text}(...); leave it "
+            "out"
         )
     return _split(call[2:-1])

@@ -7,7 +7,6 @@ removes it with the process.
 from __future__ import annotations
 
 import sqlite3
-from types import TracebackType
 from typing import TypeVar
 
 Database = TypeVar("Database", bound="TemporaryDatabase")
@@ -29,10 +28,5 @@ class TemporaryDatabase:
     def __enter__(self: Database) -> Database:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._db.close()

@@ -50,8 +50,8 @@ def relative_path(path: str, table_location: str) -> str:
     if _SCHEME.match(path):
         return path
     raise InvalidRequestError(
-        f"{path} has no scheme and cannot be told from a path below {table_location}; metadata of "
-        f"version {RELATIVE_PATHS_VERSION} needs its absolute form"
+        f"{path} has no scheme, so version {RELATIVE_PATHS_VERSION} would treat it as a path "
+        f"relative to {table_location}; give it a scheme, such as file:"
     )
 
 

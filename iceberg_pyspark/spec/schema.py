@@ -107,7 +107,10 @@ class Schema:
         if field_id is None and not case_sensitive:
             matches = [i for n, i in self.id_by_name.items() if n.lower() == name.lower()]
             if len(matches) > 1:
-                raise InvalidRequestError(f"column '{name}' is ambiguous without case")
+                raise InvalidRequestError(
+                    f"column '{name}' is ambiguous, because the names of several columns differ "
+                    "only in case; write the name as in the table"
+                )
             field_id = matches[0] if matches else None
         if field_id is None:
             columns = ", ".join(f.name for f in self.fields)

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from iceberg_pyspark.spec.json_fields import JsonObject
-from iceberg_pyspark.spec.transforms import Transform, source_ids_from_json, transform_from_json
+from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.transforms import (
+    Transform,
+    VoidTransform,
+    source_ids_from_json,
+    transform_from_json,
+)
 
 Direction = Literal["asc", "desc"]
 NullOrder = Literal["nulls-first", "nulls-last"]
@@ -36,6 +42,20 @@ class SortOrder:
 
 
 UNSORTED = SortOrder(order_id=0)
+
+
+def partition_sort_fields(spec: PartitionSpec) -> list[SortField]:
+    """Return the ascending order by the fields of a partition spec, nulls first."""
+    return [
+        SortField(
+            source_ids=f.source_ids,
+            transform=f.transform,
+            direction="asc",
+            null_order="nulls-first",
+        )
+        for f in spec.fields
+        if not isinstance(f.transform, VoidTransform)
+    ]
 
 
 def sort_order_to_json(order: SortOrder) -> dict[str, Any]:

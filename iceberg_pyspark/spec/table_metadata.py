@@ -25,6 +25,7 @@ from iceberg_pyspark.spec.partitioning import (
     partition_field_to_json,
     spec_from_json,
     spec_to_json,
+    unified_partition_type,
 )
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, resolved_path
 from iceberg_pyspark.spec.schema import Schema, schema_from_json, schema_to_json
@@ -58,6 +59,7 @@ from iceberg_pyspark.spec.statistics import (
     statistics_from_json,
     statistics_to_json,
 )
+from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.spec.unknown_keys import NOTHING_UNKNOWN, UnknownKeys, put_back, unknown_keys
 
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3, 4)
@@ -177,6 +179,11 @@ class TableMetadata:
             key=lambda s: -s.schema_id,
         )
         return (self.current_schema, *others)
+
+    @property
+    def unified_partition_type(self) -> StructType:
+        """A struct with every partition field of all specs, in ascending order of field id."""
+        return unified_partition_type(self.partition_specs, self.schemas_newest_first)
 
     @property
     def current_snapshot(self) -> Snapshot | None:
@@ -379,9 +386,9 @@ def _location(o: JsonObject, version: int, metadata_location: str | None) -> str
     location, _, name = folder.rpartition("/")
     if name != "metadata" or not location:
         raise UnsupportedFeatureError(
-            "location: the table leaves its location to the catalog, and that its metadata file "
-            f"is {metadata_location or 'not named'} does not tell it: it would be the folder "
-            "around a folder 'metadata'; set the location by the engine that has made the table"
+            "location: the metadata has none, and none can be derived from the path of the "
+            f"metadata file ({metadata_location or 'unknown'}), which is not in a folder "
+            "'metadata'; set the location with the engine that created the table"
         )
     return location
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
 
-from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
-from iceberg_pyspark.storage.local import local_path
+from iceberg_pyspark.storage.local import local_errors, local_path
 
 
 def folder_exists(location: str) -> bool:
     """Return whether a folder with the name exists."""
-    with _errors("look for", location):
+    with local_errors("look for folder", location):
         return os.path.isdir(local_path(location))
 
 
@@ -25,7 +23,7 @@ def list_folder(location: str) -> tuple[list[str], list[str]]:
     """Return the sorted names of subfolders and of files; empty lists for a missing folder."""
     folders: list[str] = []
     files: list[str] = []
-    with _errors("list", location):
+    with local_errors("list folder", location):
         try:
             with os.scandir(local_path(location)) as entries:
                 for entry in entries:
@@ -37,7 +35,7 @@ def list_folder(location: str) -> tuple[list[str], list[str]]:
 
 def create_folder(location: str) -> None:
     """Create a folder and its parents; raise `FileAlreadyExistsError` if the name exists."""
-    with _errors("create", location):
+    with local_errors("create folder", location):
         path = local_path(location)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.mkdir(path)
@@ -45,7 +43,7 @@ def create_folder(location: str) -> None:
 
 def remove_empty_folder(location: str) -> bool:
     """Remove a folder; return False if it is not empty, True if it is removed or missing."""
-    with _errors("remove", location):
+    with local_errors("remove folder", location):
         try:
             os.rmdir(local_path(location))
         except FileNotFoundError:
@@ -59,20 +57,8 @@ def remove_empty_folder(location: str) -> bool:
 
 def remove_empty_folders(location: str) -> None:
     """Remove the empty folders of a tree, including the top folder if it becomes empty."""
-    with _errors("remove", location):
+    with local_errors("remove folder", location):
         for folder, _folders, files in os.walk(local_path(location), topdown=False):
             if not files:
                 with contextlib.suppress(OSError):  # not empty
                     os.rmdir(folder)
-
-
-@contextlib.contextmanager
-def _errors(action: str, location: str) -> Iterator[None]:
-    try:
-        yield
-    except FileExistsError as e:
-        raise FileAlreadyExistsError(f"cannot {action} folder {location}: it exists already") from e
-    except OSError as e:
-        raise StorageError(f"cannot {action} folder {location}: {e.strerror or e}") from e
-    except ValueError as e:  # a NUL in the path
-        raise StorageError(f"cannot {action} folder {location!r}: no name for one ({e})") from e

@@ -69,17 +69,17 @@ class LocalFileIO:
 
     def open_input(self, location: str) -> BinaryIO:
         """Return a seekable stream, whose `name` is the path; the caller closes it."""
-        with _errors("read", location):
+        with local_errors("read", location):
             return io.BufferedReader(_Input(local_path(location), location), _BUFFER_BYTES)
 
     def read_bytes(self, location: str) -> bytes:
         """Return the content of the whole file."""
-        with _errors("read", location), _Input(local_path(location), location) as file:
+        with local_errors("read", location), _Input(local_path(location), location) as file:
             return file.readall()
 
     def read_range(self, location: str, offset: int, length: int) -> bytes:
         """Return `length` bytes from `offset`; raise `StorageError` if the file is shorter."""
-        with _errors("read", location), _Input(local_path(location), location) as file:
+        with local_errors("read", location), _Input(local_path(location), location) as file:
             size = os.fstat(file.fileno()).st_size
             # check before memory is allocated: offsets come from metadata, which may be damaged
             if offset < 0 or length < 0 or offset + length > size:
@@ -101,7 +101,7 @@ class LocalFileIO:
 
     def size(self, location: str) -> int:
         """Return the size in bytes."""
-        with _errors("read", location):
+        with local_errors("read", location):
             status = os.stat(local_path(location))
         if stat.S_ISDIR(status.st_mode):
             raise StorageError(f"cannot read {location}: it is a folder")
@@ -109,7 +109,7 @@ class LocalFileIO:
 
     def exists(self, location: str) -> bool:
         """Return whether the file exists; a folder does not count."""
-        with _errors("look for", location):
+        with local_errors("look for", location):
             try:
                 return not stat.S_ISDIR(os.stat(local_path(location)).st_mode)
             except OSError as e:
@@ -122,7 +122,7 @@ class LocalFileIO:
 
         `syncs.py` decides when the closed file is synced to disk.
         """
-        with _errors("create", location):
+        with local_errors("create", location):
             path = local_path(location)
             _make_folder(os.path.dirname(path))
             return io.BufferedWriter(_Output(path, location), _BUFFER_BYTES)
@@ -133,10 +133,10 @@ class LocalFileIO:
         The bytes go to a temporary file, and link() gives it the final name. link() refuses a name
         that exists, where rename() would replace the file, and never shows a partial file.
         """
-        with _not_written(), _errors("create", location):
+        with _not_written(), local_errors("create", location):
             path = local_path(location)
             temporary = _write_temporary(path, location, data)
-        with _errors("create", location):
+        with local_errors("create", location):
             try:
                 _link(temporary, path, location)
             finally:
@@ -147,7 +147,7 @@ class LocalFileIO:
 
     def write_bytes(self, location: str, data: bytes) -> None:
         """Write or replace a whole file; readers see either the old or the new bytes."""
-        with _errors("write", location):
+        with local_errors("write", location):
             path = local_path(location)
             temporary = _write_temporary(path, location, data)
             try:
@@ -159,7 +159,7 @@ class LocalFileIO:
 
     def delete(self, location: str) -> None:
         """Delete a file; a missing file is not an error."""
-        with _errors("delete", location):
+        with local_errors("delete", location):
             try:
                 os.unlink(local_path(location))
             except OSError as e:
@@ -188,7 +188,7 @@ class LocalFileIO:
 
 def _folder_entries(folder: str) -> list[tuple[str, os.stat_result, bool]]:
     entries = []
-    with _errors("list", folder):
+    with local_errors("list", folder):
         try:
             with os.scandir(local_path(folder)) as iterator:
                 for entry in sorted(iterator, key=lambda e: e.name):
@@ -260,7 +260,8 @@ def _sync_folder(folder: str) -> None:
 
 
 @contextlib.contextmanager
-def _errors(action: str, location: str) -> Iterator[None]:
+def local_errors(action: str, location: str) -> Iterator[None]:
+    """Convert errors of the operating system to `StorageError`s about the location."""
     try:
         yield
     except FileExistsError as e:
@@ -268,7 +269,7 @@ def _errors(action: str, location: str) -> Iterator[None]:
     except OSError as e:
         raise StorageError(f"cannot {action} {location}: {e.strerror or e}") from e
     except ValueError as e:  # a NUL, or a character outside the file system's encoding
-        raise StorageError(f"cannot {action} {location!r}: no name for a file ({e})") from e
+        raise StorageError(f"cannot {action} {location!r}: not a valid name ({e})") from e
 
 
 @contextlib.contextmanager
@@ -286,11 +287,11 @@ class _Input(io.FileIO):
         self._location = location
 
     def readinto(self, buffer: WriteableBuffer, /) -> int | None:
-        with _errors("read", self._location):
+        with local_errors("read", self._location):
             return super().readinto(buffer)
 
     def readall(self) -> bytes:
-        with _errors("read", self._location):
+        with local_errors("read", self._location):
             return super().readall()
 
 
@@ -301,12 +302,12 @@ class _Output(io.FileIO):
         self._sync = os.fsync if at_once else lambda descriptor: sync(descriptor, location)
 
     def write(self, data: ReadableBuffer, /) -> int:
-        with _errors("write", self._location):
+        with local_errors("write", self._location):
             return super().write(data)
 
     def close(self) -> None:
         if not self.closed:
-            with _errors("write", self._location):
+            with local_errors("write", self._location):
                 try:
                     self._sync(self.fileno())
                 finally:

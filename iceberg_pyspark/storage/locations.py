@@ -70,8 +70,8 @@ def location_provider(table_location: str, properties: Mapping[str, str]) -> Loc
     for name in _DEPRECATED:
         if name in properties:
             raise InvalidRequestError(
-                f"table {table_location}: property {name} is no longer honoured; "
-                f"set {WRITE_DATA_PATH} instead and remove it"
+                f"table {table_location}: property {name} has no effect any more; remove it, and "
+                f"set {WRITE_DATA_PATH} instead"
             )
     table = _without_trailing_slash(table_location)
     data = _without_trailing_slash(properties.get(WRITE_DATA_PATH, f"{table}/data"))

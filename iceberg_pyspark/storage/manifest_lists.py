@@ -270,8 +270,8 @@ def _check_not_cut(snapshot: Snapshot, count: int) -> None:
     data_files = snapshot.summary.get("total-data-files", "0")
     if not count and data_files != "0":
         raise InvalidMetadataError(
-            f"{snapshot.manifest_list}: it lists nothing, and snapshot {snapshot.snapshot_id} has "
-            f"{data_files} data files; the file is cut short"
+            f"{snapshot.manifest_list}: the manifest list has no manifests, but snapshot "
+            f"{snapshot.snapshot_id} has {data_files} data files; the file is truncated"
         )
 
 

@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from iceberg_pyspark.errors import StorageError
@@ -228,13 +227,8 @@ class ObjectOutput(UploadStream):
                 error = StorageError("discarded")
                 self._upload.__exit__(StorageError, error, None)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is None:
+    def __exit__(self, exc_type: type[BaseException] | None, *_: object) -> None:
+        if exc_type is None:
             self.close()
         else:
             # a partial file must not be published

@@ -43,8 +43,6 @@ class StoreAnswer:
     status: int
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
-    is_repeated: bool = False
-    """Whether the store may have executed an earlier attempt of the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +140,7 @@ class SignedRequests:
                     if status in _REFUSED:
                         text = f"the store refused it with {status}{error_code(response.content)}"
                         raise RequestError(text, is_known=creates and not maybe_done)
-                    return StoreAnswer(status, response.headers, response.content, maybe_done)
+                    return StoreAnswer(status, response.headers, response.content)
                 maybe_done = maybe_done or status not in _REFUSED
             self._wait(attempt)
             attempt += 1

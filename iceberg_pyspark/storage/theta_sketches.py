@@ -9,8 +9,6 @@ therefore depends only on the values, not on their order or their distribution o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import numpy.typing as npt
 
@@ -44,14 +42,6 @@ class ThetaSketch:
     def __init__(self) -> None:
         self._hashes: Hashes = np.empty(0, np.uint64)
         self._theta = _MAX_THETA
-
-    @classmethod
-    def united(cls, sketches: Iterable[ThetaSketch]) -> ThetaSketch:
-        """Return the sketch of the values of all sketches."""
-        out = cls()
-        for sketch in sketches:
-            out.unite(sketch)
-        return out
 
     def add(self, hashes: Hashes) -> None:
         """Add values by their 63-bit hashes, in any order, also repeated; zeros are skipped."""

@@ -219,7 +219,7 @@ def test_what_java_refuses_is_refused(sides: dict[str, SparkSession], tmp_path: 
         (f"'{DB}.buckets'", "bucketed"),
         (f"'{DB}.gone'", "already exists|already exists"),
         (f"'{DB}.folderless'", "none is not there|Unable to list files"),
-        (f"'{DB}.ice'", "is an Iceberg table|non-v1 table"),
+        (f"'{DB}.ice'", "is already an Iceberg table|non-v1 table"),
         (f"'{DB}.missing'", "there is no table|Cannot find source table"),
         ("''", "must name a table|empty identifier"),
         (f"'{DB}.folderless', parallelism => 0", "(?i)parallelism .* be larger than 0"),

@@ -330,7 +330,7 @@ def test_what_is_refused(session: SparkSession, db: str, tmp_path: Path) -> None
         (f"'{db}.no'", "there is no table spark_catalog"),
         ("''", "the argument table must name a table"),
         ("'a.b.c'", "names such as spark_catalog.db.table"),
-        (f"'{db}.ice'", "is an Iceberg table"),
+        (f"'{db}.ice'", "is already an Iceberg table"),
         (f"'{db}.c'", "of the format csv"),
         (f"'{db}.v'", "is a view"),
         (f"'{db}.b'", "is bucketed"),
@@ -358,7 +358,7 @@ def test_a_catalog_whose_folders_are_its_tables_is_refused(
     new_session.conf.set(f"{PREFIX}.warehouse", str(tmp_path))
     installed = install(new_session)
     make(new_session, f"{db}.t")
-    with pytest.raises(PySparkException, match="configure spark_catalog as one of another type"):
+    with pytest.raises(PySparkException, match="give spark_catalog another catalog type"):
         call(new_session, f"'{db}.t'")
     assert tables(new_session, db) == ["t"]
     assert len(rows(new_session, f"{db}.t")) == 3

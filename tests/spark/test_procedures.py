@@ -323,11 +323,11 @@ def test_sources_that_are_refused(spark: SparkSession, folder: Path, plain: str)
         ("snapshot('plain.b', 'db.x')", "is bucketed"),
         ("snapshot('plain.i', 'db.x')", "column 'id': Spark type interval day"),
         ("snapshot('plain.v', 'db.x')", "is a view"),
-        ("snapshot('plain.at', 'db.x')", "columns of times in ORC"),
-        ("snapshot('plain.ntz', 'db.x')", "columns of times in ORC"),
-        ("snapshot('plain.far', 'db.x')", "not in the folder below"),
-        (f"snapshot('plain.p', 'db.x', '{inside}')", "give a location outside of it"),
-        ("snapshot('plain.p', 'db.x', properties => map('gc.enabled', 'true'))", "is false"),
+        ("snapshot('plain.at', 'db.x')", "timestamp columns in ORC files"),
+        ("snapshot('plain.ntz', 'db.x')", "timestamp columns in ORC files"),
+        ("snapshot('plain.far', 'db.x')", "not in the folder of"),
+        (f"snapshot('plain.p', 'db.x', '{inside}')", "give a location outside of them"),
+        ("snapshot('plain.p', 'db.x', properties => map('gc.enabled', 'true'))", "must be false"),
         ("add_files('db.x', 'plain.p')", "db.x"),
     ):
         with pytest.raises(PySparkException, match=message):

@@ -1,8 +1,8 @@
-"""Generate the pages of docs/reference from the code, and the figures of README.md.
+"""Generate the pages of docs/reference, the rules of docs/guide/verify.md and README's figures.
 
-Run `make reference` after a change of an option, a property, a metadata table, an error or a
-figure. `docs/reference/meanings.yaml` holds the meaning of each name; a name without a meaning, or
-a meaning without a name, is an error.
+Run `make reference` after a change of an option, a property, a metadata table, an error, a rule or
+a figure. `docs/reference/meanings.yaml` contains the meaning of each name; a name without a
+meaning, or a meaning without a name, is an error.
 """
 
 from __future__ import annotations
@@ -33,17 +33,21 @@ from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
 from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
 from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
 from iceberg_pyspark.table.table import Table
+from iceberg_pyspark.table.verify.rules import RULES_OF_ROOT_MANIFESTS, RULES_OF_TABLES
 from tests.support.commit_tables import commit_table
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 REFERENCE = ROOT / "docs" / "reference"
+VERIFY_GUIDE = ROOT / "docs" / "guide" / "verify.md"
 RESULTS = ROOT / "tests" / "bench" / "RESULTS.md"
 Meanings: TypeAlias = Mapping[str, Mapping[str, str]]
 
 WRITTEN = "<!-- Written from the code by `make reference`: change the code or meanings.yaml. -->\n"
 FIGURES = "<!-- figures: written from tests/bench/RESULTS.md by `make reference` -->"
 FIGURES_END = "<!-- end of figures -->"
+RULES = "<!-- rules: written from iceberg_pyspark/table/verify/rules.py by `make reference` -->"
+RULES_END = "<!-- end of rules -->"
 
 _AS_SPARK_WRITES = {
     "timestampasof": "timestampAsOf",
@@ -63,6 +67,7 @@ def pages() -> dict[Path, str]:
         REFERENCE / "table-properties.md": _table_properties(meanings),
         REFERENCE / "metadata-tables.md": _metadata_tables(meanings),
         REFERENCE / "errors.md": _errors(meanings),
+        VERIFY_GUIDE: _with_rules(VERIFY_GUIDE.read_text(encoding="utf-8")),
         README: with_figures(README.read_text(encoding="utf-8")),
     }
 
@@ -85,6 +90,17 @@ def _page(title: str, *parts: str) -> str:
 def _prose(text: str) -> str:
     """Return a paragraph wrapped to lines of at most 100 characters."""
     return textwrap.fill(" ".join(text.split()), 100, break_on_hyphens=False) + "\n"
+
+
+def _between(text: str, begin: str, end: str, *parts: str) -> str:
+    """Replace the parts of a page between marker lines; raise `ValueError` without markers."""
+    before, *sections = text.split(f"{begin}\n")
+    if len(sections) != len(parts) or not all(f"\n{end}\n" in section for section in sections):
+        raise ValueError(f"expected {len(parts)} times a line '{begin}' and '{end}' after it")
+    rests = (section.partition(f"\n{end}\n")[2] for section in sections)
+    return before + "".join(
+        f"{begin}\n\n{part}\n{end}\n{rest}" for part, rest in zip(parts, rests, strict=True)
+    )
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -228,6 +244,18 @@ def _kind(prop: TableProperty | None) -> tuple[str, str]:
             return "text", ""
 
 
+# --- rules of verify ------------------------------------------------------------------------------
+
+
+def _with_rules(guide: str) -> str:
+    """Return the guide of `verify` with the current rules."""
+    tables = (
+        _table(("rule", "requirement"), ((_code(name), text) for name, text in rules.items()))
+        for rules in (RULES_OF_TABLES, RULES_OF_ROOT_MANIFESTS)
+    )
+    return _between(guide, RULES, RULES_END, *tables)
+
+
 # --- metadata tables, errors ----------------------------------------------------------------------
 
 
@@ -289,12 +317,7 @@ _UPSERT = "upsert of 1,000,000 rows into 1,000,000"
 
 def with_figures(readme: str) -> str:
     """Return the README text with the current figures of RESULTS.md."""
-    before, result, rest = readme.partition(FIGURES)
-    _, end, after = rest.partition(FIGURES_END)
-    if not result or not end:
-        raise ValueError(f"README.md has no line '{FIGURES}' and '{FIGURES_END}' after it")
-    text = figures(RESULTS.read_text(encoding="utf-8"))
-    return f"{before}{FIGURES}\n\n{text}\n{FIGURES_END}{after}"
+    return _between(readme, FIGURES, FIGURES_END, figures(RESULTS.read_text(encoding="utf-8")))
 
 
 def figures(results: str) -> str:

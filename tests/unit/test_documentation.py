@@ -71,6 +71,11 @@ def test_the_figures_are_those_of_the_results() -> None:
         reference_pages.figures(results.replace("full scan: no", "whole scan: no"))
 
 
+def test_a_page_without_its_markers_is_an_error() -> None:
+    with pytest.raises(ValueError, match="expected 2 times a line 'begin' and 'end' after it"):
+        reference_pages._between("begin\n\n\nend\nbegin\n", "begin", "end", "a", "b")
+
+
 def test_a_name_that_takes_two_lines_of_the_results_is_one() -> None:
     lines = ("┃ line   ┃ ours s ┃ ours/JVM ┃", "│ a long │ 1.00   │ 0.50     │", "│ name │  │  │")
     results = "\n".join(lines)

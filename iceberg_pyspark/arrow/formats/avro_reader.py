@@ -163,12 +163,16 @@ class _ArrowTypes:
                 return _LOGICAL[name, logical], None, 1
             case {"type": inner} if inner != schema:
                 return self._type(inner)
-        raise InvalidMetadataError(f"{self._location}: its schema has the type {str(schema)[:80]}")
+        raise InvalidMetadataError(
+            f"{self._location}: its schema has the type {str(schema)[:80]}, which is no type of "
+            "Avro; the file is damaged"
+        )
 
     def _union(self, branches: list[Any]) -> tuple[pa.DataType, ToArrow | None, int] | None:
         if len(branches) > 1:
             raise UnsupportedFeatureError(
-                f"{self._location}: a union of {len(branches)} types besides null cannot be read"
+                f"{self._location}: a union of {len(branches)} types besides null cannot be read; "
+                "select the other columns"
             )
         return self._type(branches[0]) if branches else None
 
@@ -222,7 +226,8 @@ class _ArrowTypes:
         column = self._field(name, field_id, schema, name)
         if column is None:
             raise UnsupportedFeatureError(
-                f"{self._location}: a list or map of nothing but nulls cannot be read"
+                f"{self._location}: a list or map with elements of type null cannot be read; "
+                "select the other columns"
             )
         return column
 

@@ -63,8 +63,8 @@ class AvroOptions:
         least, most = (-1, 9) if codec == "deflate" else (-131_072, 22)
         if not least <= level <= most:
             raise InvalidRequestError(
-                f"property '{AVRO_LEVEL.name}': {level} is no level of {name}, which has "
-                f"{least} to {most}"
+                f"property '{AVRO_LEVEL.name}': codec {name} has the levels {least} to {most}, not "
+                f"{level}; set one of these, or remove the property"
             )
         return AvroOptions(codec, level)
 

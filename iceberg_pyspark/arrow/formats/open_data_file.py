@@ -29,5 +29,6 @@ def open_data_file(
             return AvroFileReader(io, location)
         case _:
             raise UnsupportedFeatureError(
-                f"{location} is a file in format {file_format}, which cannot be read yet"
+                f"{location} has the format {file_format}, which cannot be read; rewrite the file "
+                "as parquet, orc or avro with the engine that wrote it"
             )

@@ -63,8 +63,8 @@ class OrcFileReader(DataFileReader):
                 arrays = [arrays[i] for i in columns]
             if len(arrays) != len(columns):
                 raise StorageError(
-                    f"{self._location} is damaged: stripe {stripe} has other columns than its "
-                    "footer says"
+                    f"{self._location} is damaged: the columns of stripe {stripe} differ from "
+                    "those in its footer"
                 )
             batch = pa.RecordBatch.from_arrays(arrays, names=names)
             for offset in range(0, batch.num_rows, BATCH_ROWS):

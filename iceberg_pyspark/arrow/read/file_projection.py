@@ -99,9 +99,9 @@ def match_columns(
         column = file_fields.column_with_id(field.field_id)
         if column is not None and _holds_struct(field):
             raise InvalidMetadataError(
-                f"{location}: nothing tells which fields of the struct in column '{field.name}' "
-                "are which: the file has no field ids and the table no property "
-                "schema.name-mapping.default; set it to a name mapping"
+                f"{location}: the fields of the struct in column '{field.name}' cannot be "
+                "identified: the file has no field ids, and the table has no property "
+                "schema.name-mapping.default; set the property to a name mapping"
             )
         return column
 
@@ -173,7 +173,9 @@ def _match_type(
 
 
 def _wrong_shape(where: str, source: FileField, expected: str) -> InvalidMetadataError:
-    return InvalidMetadataError(f"{where} is stored as {source.type}, the table has a {expected}")
+    return InvalidMetadataError(
+        f"{where} is stored as {source.type}, but the table's column has type {expected}"
+    )
 
 
 def leaf_indices(match: Match) -> set[int]:

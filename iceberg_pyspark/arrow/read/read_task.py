@@ -254,8 +254,8 @@ def _identity_values(context: ScanContext, task: ScanTask) -> dict[int, Any]:
     spec = context.specs.get(task.spec_id)
     if spec is None:
         raise InvalidMetadataError(
-            f"table {context.table}: {task.file_path} has partition spec {task.spec_id}, "
-            "which the table does not have"
+            f"table {context.table}: {task.file_path} has partition spec {task.spec_id}, which the "
+            "table does not have; the table is damaged"
         )
     return {i: task.partition[position] for i, position in identity_source_ids(spec).items()}
 

@@ -261,8 +261,8 @@ def _primitive_of(type_: pa.DataType, where: str) -> Encode:
         packed = _pack(13 if type_.tz is None else 12, "<q")
         return lambda value: packed(_micros(value))
     raise UnsupportedFeatureError(
-        f"{where} is shredded into a column of {type_}, which cannot be put together yet; "
-        "select the other columns"
+        f"{where} is shredded into a column of type {type_}, which cannot be read; select the "
+        "other columns"
     )
 
 

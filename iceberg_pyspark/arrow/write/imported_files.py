@@ -124,8 +124,8 @@ def _check_spelling(
                 _check_spelling(column.children, field.type.fields, (), location)
         elif field.name.lower() in others and field.field_id not in values:
             raise InvalidRequestError(
-                f"{location}: its column '{others[field.name.lower()]}' is '{field.name}' in the "
-                "table; it was not added to the table: rename the table's column, or set "
+                f"{location}: its column '{others[field.name.lower()]}' is named '{field.name}' in "
+                "the table; it was not added to the table: rename the table's column, or set "
                 "schema.name-mapping.default to a mapping of both names"
             )
 
@@ -144,9 +144,9 @@ def _check_zones(columns: Iterable[FileField], schema: Schema, location: str) ->
             and column.type.tz is None
         ):
             raise InvalidRequestError(
-                f"{location}: column '{column.name}' has times without a zone, which do not tell "
-                f"the moments of the table's {field.type}; it was not added to the table: make the "
-                "column TIMESTAMP_NTZ, or copy the rows with INSERT"
+                f"{location}: column '{column.name}' has times without a zone, which cannot become "
+                f"the table's {field.type}; it was not added to the table: make the column "
+                "TIMESTAMP_NTZ, or copy the rows with INSERT"
             )
         _check_zones(column.children, schema, location)
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import TypeAlias
 
 import numpy as np
@@ -87,12 +86,7 @@ class RangeSort:
     def __enter__(self) -> RangeSort:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._spill.close()
         self._folder.cleanup()
 

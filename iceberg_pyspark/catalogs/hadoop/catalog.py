@@ -204,8 +204,8 @@ class FilesystemCatalog(CommittingCatalog):
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
         """Raise `UnsupportedFeatureError`: metadata contains absolute locations in the folder."""
         raise UnsupportedFeatureError(
-            f"catalog '{self._name}' of type hadoop cannot rename table {source}: its name is its "
-            "folder"
+            f"catalog '{self._name}' of type hadoop cannot rename table {source}, because its name "
+            "is the path of its folder; create a table with the other name, and copy the rows"
         )
 
     def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:

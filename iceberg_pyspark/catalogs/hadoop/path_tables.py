@@ -124,7 +124,10 @@ class PathCatalog(CommittingCatalog):
         """Return the path itself; raise `InvalidRequestError` for a metadata file."""
         location = _location(identifier)
         if _METADATA_FILE.search(location):
-            raise InvalidRequestError(f"{location} names a metadata file; a table needs a folder")
+            raise InvalidRequestError(
+                f"{location} names a metadata file, and a new table needs a folder; give the "
+                "folder's path"
+            )
         return location
 
     def check_new_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> None:
@@ -135,7 +138,9 @@ class PathCatalog(CommittingCatalog):
         location = self.default_table_location(identifier)
         io, table = self._storage(location), partial(self._table_of_version, identifier)
         if (file := _metastore_file(io, location)) is not None:
-            raise TableAlreadyExistsError(f"folder {location} holds a catalog's table ({file})")
+            raise TableAlreadyExistsError(
+                f"folder {location} holds a catalog's table ({file}); choose another folder"
+            )
         if is_local(location):
             _refuse_foreign_files(location)
         return lambda: create_first_version(io, location, metadata).map(table)
@@ -158,7 +163,10 @@ class PathCatalog(CommittingCatalog):
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
         """Raise `UnsupportedFeatureError`: a path cannot be renamed."""
-        raise UnsupportedFeatureError(f"table {source} is its folder; it cannot be renamed")
+        raise UnsupportedFeatureError(
+            f"table {source} cannot be renamed, because its name is the path of its folder; create "
+            "a table in another folder, and copy the rows"
+        )
 
     def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
         """Raise `UnsupportedFeatureError`: a path cannot refer to a file elsewhere."""

@@ -355,9 +355,10 @@ def check_metadata(metadata: TableMetadata, location: str) -> None:
         metadata.properties
     ):
         raise UnsupportedFeatureError(
-            f"table {location}: tables of a file system end with format version "
-            f"{_MAX_FORMAT_VERSION}; use a catalog for format version {metadata.format_version}, "
-            f"or set the property {ROOTS_IN_FOLDERS.name} to true to have one all the same"
+            f"table {location} cannot have format version {metadata.format_version}, because "
+            "tables of type hadoop and tables loaded by path have at most version "
+            f"{_MAX_FORMAT_VERSION}; use another catalog, or set the property "
+            f"{ROOTS_IN_FOLDERS.name} to true"
         )
     if not _same_place(metadata.location, location):
         raise InvalidRequestError(

@@ -54,7 +54,8 @@ def prepare_tables(database: Database, name: str, properties: Mapping[str, str])
         if not all(bool_property(properties, key, True) for key in _INIT_KEYS):
             raise CatalogError(
                 f"database {database.redacted_url} has no catalog tables, and the catalog's "
-                "properties forbid creating them"
+                f"properties forbid creating them; check the catalog's uri, or set {_INIT_KEYS[0]} "
+                "to true"
             )
         _create_tables(database)
     is_v1 = database.read(_has_type_column)

@@ -88,8 +88,8 @@ def exact_predicate_of(condition: Expression, schema: Schema) -> Predicate:
         predicate = _exact(condition, schema)
     except _NotUnderstoodError as e:
         raise InvalidRequestError(
-            f"the condition of an overwrite is too much: {e} cannot be told from a file's "
-            "metadata; compare columns with literals, or delete the rows first"
+            f"the condition of the overwrite cannot be evaluated on the metadata of files ({e}); "
+            "compare columns with literals, or delete the rows first"
         ) from e
     bind(predicate, schema, case_sensitive=False)
     return predicate

@@ -132,7 +132,10 @@ def _session_catalog(run: ProcedureRun) -> Catalog:
 
 def _check_is_no_iceberg_table(catalog: Catalog, identifier: TableIdentifier) -> None:
     if catalog.table_exists(identifier):
-        raise InvalidRequestError(f"migrate: {SESSION_CATALOG}.{identifier} is an Iceberg table")
+        raise InvalidRequestError(
+            f"migrate: {SESSION_CATALOG}.{identifier} is already an Iceberg table; name a table of "
+            "another format"
+        )
 
 
 def _check_backup(spark: SparkSession, catalog: Catalog, source: SessionTable, name: str) -> None:
@@ -158,8 +161,8 @@ def _check_place(place: str, location: str) -> None:
     """Raise `UnsupportedFeatureError` if the catalog puts the table at another location."""
     if not (is_below(place, location) and is_below(location, place)):
         raise UnsupportedFeatureError(
-            f"migrate: the table would lie at {location}, and catalog {SESSION_CATALOG} puts it at "
-            f"{place}; configure {SESSION_CATALOG} as one of another type"
+            f"migrate: the new table would be at {location}, but catalog {SESSION_CATALOG} puts it "
+            f"at {place}; give {SESSION_CATALOG} another catalog type"
         )
 
 

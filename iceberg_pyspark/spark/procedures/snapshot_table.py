@@ -27,8 +27,8 @@ def _snapshot(run: ProcedureRun) -> tuple[Row, ...]:
     new_properties = run.given_arguments.get("properties", {})
     if GC_ENABLED.of({GC_ENABLED.name: "false", **new_properties}):
         raise InvalidRequestError(
-            f"snapshot: {GC_ENABLED.name} of a snapshot is false, so that nothing deletes files of "
-            f"{source}; set it later, once that table is gone"
+            f"snapshot: {GC_ENABLED.name} must be false, so that nothing deletes files of "
+            f"{source}; leave the property out, and set it once {source} no longer exists"
         )
     properties = {
         **properties_of(source),
@@ -42,8 +42,8 @@ def _snapshot(run: ProcedureRun) -> tuple[Row, ...]:
     location = planned.metadata.location
     if is_below(location, source.location) or is_below(source.location, location):
         raise InvalidRequestError(
-            f"snapshot: the table would lie at {location}, and the files of {source} at "
-            f"{source.location}; give a location outside of it"
+            f"snapshot: the new table would be at {location}, in the same folders as {source} at "
+            f"{source.location}; give a location outside of them"
         )
     creation = import_of(run.catalog, planned, files)
     if not run.given_arguments.get("ignore_missing_files", False):
@@ -59,7 +59,9 @@ def _check_name_is_free(run: ProcedureRun) -> None:
     levels = (*run.identifier.namespace, run.identifier.name)
     catalog = run.spark.catalog
     if catalog.tableExists(".".join(quoted(level) for level in (SESSION_CATALOG, *levels))):
-        raise TableAlreadyExistsError(f"{SESSION_CATALOG}.{run.identifier} already exists")
+        raise TableAlreadyExistsError(
+            f"{SESSION_CATALOG}.{run.identifier} already exists; give the new table another name"
+        )
     create_namespace_if_absent(run.catalog, run.identifier.namespace)
 
 

@@ -46,9 +46,9 @@ def table_source(spark: SparkSession, levels: Sequence[str]) -> tuple[SessionTab
         )
     if table.provider == "orc" and _TIME.search(table.schema.json()):
         raise UnsupportedFeatureError(
-            f"{table} has columns of times in ORC, which Spark stores in the time zone of its "
-            "process and Iceberg would read as other times; copy the rows by CREATE "
-            "TABLE ... USING iceberg AS SELECT"
+            f"{table} has timestamp columns in ORC files, which Spark writes in the time zone of "
+            "its process and Iceberg would read as other times; copy the rows with CREATE TABLE "
+            "... USING iceberg AS SELECT"
         )
     for partition in table.partitions or ():
         # add_files reads a file's partition values from its folders, so they must match the
@@ -56,9 +56,9 @@ def table_source(spark: SparkSession, levels: Sequence[str]) -> tuple[SessionTab
         texts = partition_texts(f"{partition.location}/x", table.location)
         if spelled_as(texts, table.partition_columns) != dict(partition.values):
             raise UnsupportedFeatureError(
-                f"{table}: its partition {dict(partition.values)} lies at {partition.location}, "
-                f"not in the folder below {table.location} that its values name; add such folders "
-                f"by `{table.provider}`.`{partition.location}` with add_files, or copy the rows "
+                f"{table}: its partition {dict(partition.values)} is at {partition.location}, not "
+                f"in the folder of {table.location} that is named by the values; add such folders "
+                f"as `{table.provider}`.`{partition.location}` with add_files, or copy the rows "
                 "with INSERT"
             )
     return table, SourceFiles(

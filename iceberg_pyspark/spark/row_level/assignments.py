@@ -49,7 +49,8 @@ def resolve_paths(
         for other in value_by_path:
             if other[: len(resolved_path)] == resolved_path or resolved_path[: len(other)] == other:
                 raise InvalidRequestError(
-                    f"column '{'.'.join(resolved_path)}' of table {table} is assigned twice"
+                    f"column '{'.'.join(resolved_path)}' of table {table} is assigned twice; leave "
+                    "one assignment out"
                 )
         value_by_path[resolved_path] = value
     return value_by_path

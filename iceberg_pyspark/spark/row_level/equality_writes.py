@@ -144,8 +144,8 @@ def _keys(
     ]
     if unknown or not columns:
         raise InvalidRequestError(
-            f"equality deletes of table {table} need one or more columns of a simple type; "
-            f"{', '.join(unknown) or 'none'} given"
+            f"equality deletes of table {table} need one or more top-level columns of primitive "
+            f"types, not {', '.join(unknown) or 'none'}; name such columns"
         )
     ids = {fields[c].field_id for c in columns}
     names = metadata.current_schema.name_by_id

@@ -98,8 +98,8 @@ def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges
 def _check_schema(request: Request, loaded_table: LoadedTable) -> None:
     if request.schema_id not in (None, loaded_table.metadata.current_schema_id):
         raise ConcurrentChangeError(
-            f"the schema of table {request.identifier} was changed while the statement was "
-            "analysed; run it again"
+            f"the schema of table {request.identifier} was changed while Spark analysed the "
+            "statement; run it again"
         )
 
 

@@ -232,7 +232,8 @@ def _project_struct(
 def _check_nulls(allowed: bool, expected: bool, path: str) -> None:
     if allowed and not expected:
         raise InvalidRequestError(
-            f"the schema asks for column '{path}' NOT NULL, the table allows nulls"
+            f"the schema asks for column '{path}' NOT NULL, the table allows nulls; leave NOT NULL "
+            "out"
         )
 
 

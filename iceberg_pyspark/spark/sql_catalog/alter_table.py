@@ -144,7 +144,7 @@ def _primitive(c: UpdateType, column: str) -> PrimitiveType:
     type_ = _iceberg_type(c.type)
     if not isinstance(type_, PrimitiveType):
         raise UnsupportedFeatureError(
-            f"column '{column}': a column cannot become {type_}; change the fields in it one by one"
+            f"column '{column}' cannot become {type_}; change the fields of the struct one by one"
         )
     return type_
 

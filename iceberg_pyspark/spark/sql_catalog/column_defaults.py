@@ -34,8 +34,8 @@ def default_value(column: str, type_: object, default: ColumnDefault | None) -> 
         return None
     if default.value is None:
         raise UnsupportedFeatureError(
-            f"column '{column}': DEFAULT {default.sql} is not a literal; Iceberg stores a value, "
-            "not an expression"
+            f"column '{column}': DEFAULT {default.sql} is not a literal; write a literal, because "
+            "Iceberg stores a value, not an expression"
         )
     if not isinstance(type_, PrimitiveType):
         if isinstance(default.value, LiteralValue) and default.value.value is None:

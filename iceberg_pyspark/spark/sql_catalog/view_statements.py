@@ -63,7 +63,9 @@ def change_view(
         case "rename":
             views.rename_view(identifier, _new_name(catalog, identifier, statement.to))
         case _:
-            raise InvalidRequestError(f"view {identifier}: {statement.kind} without a query")
+            raise InvalidRequestError(
+                f"view {identifier}: {statement.kind} needs a query; write AS SELECT ... at its end"
+            )
 
 
 def _define(

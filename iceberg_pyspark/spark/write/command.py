@@ -149,8 +149,8 @@ def _with_schema_of(
         return (), metadata
     if not ACCEPT_ANY_SCHEMA.of(metadata.properties):
         raise InvalidRequestError(
-            f"option merge-schema: Spark lets other columns through only where table {table} says "
-            f"so; set its property {ACCEPT_ANY_SCHEMA.name} to true"
+            f"option merge-schema: Spark accepts other columns only if table {table} has the "
+            f"property {ACCEPT_ANY_SCHEMA.name}=true; set the property"
         )
     changes = SchemaChanges(metadata)
     changes.union_by_name(_as_the_table_has(command.frame.schema, metadata.current_schema))

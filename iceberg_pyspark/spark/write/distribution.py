@@ -24,7 +24,12 @@ from iceberg_pyspark.spec.properties import (
     PARQUET_COMPRESSION,
 )
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.sorting import UNSORTED, SortField, SortOrder
+from iceberg_pyspark.spec.sorting import (
+    UNSORTED,
+    SortField,
+    SortOrder,
+    partition_sort_fields,
+)
 from iceberg_pyspark.spec.transforms import (
     DayTransform,
     HourTransform,
@@ -160,15 +165,9 @@ def _mode(
 def _partition_ordering(spec: PartitionSpec, order: SortOrder) -> Sequence[SortField]:
     """Return the partition fields by which rows in that order are not already grouped."""
     return [
-        SortField(
-            source_ids=f.source_ids,
-            transform=f.transform,
-            direction="asc",
-            null_order="nulls-first",
-        )
-        for f in spec.fields
-        if not isinstance(f.transform, VoidTransform)
-        and not any(
+        f
+        for f in partition_sort_fields(spec)
+        if not any(
             s.source_ids == f.source_ids and _keeps_order_of(s.transform, f.transform)
             for s in order.fields
         )

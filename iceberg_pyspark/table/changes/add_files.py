@@ -161,8 +161,9 @@ class FileImport:
                 )
         if unknown := set(self.partition_filter) - names:
             raise InvalidRequestError(
-                f"{self.source}: no folders of partition column {', '.join(sorted(unknown))}, "
-                f"which partition_filter names; there are {', '.join(sorted(names)) or 'none'}"
+                f"{self.source} has no folders of partition column {', '.join(sorted(unknown))}, "
+                "which partition_filter names; the partition columns are "
+                f"{', '.join(sorted(names)) or 'none'}"
             )
         specs = [metadata.default_spec, *metadata.partition_specs]
         spec = spec_of_folders(names, specs, schema, self.source)

@@ -20,7 +20,6 @@ from iceberg_pyspark.commits.root_entries import (
     finished_root,
     plan_root,
 )
-from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.content_entries import ContentStatus, ManifestVectorEntry
 from iceberg_pyspark.spec.manifests import ManifestEntry, ManifestFile
 from iceberg_pyspark.spec.properties import (
@@ -52,7 +51,7 @@ from iceberg_pyspark.storage.locations import (
 from iceberg_pyspark.storage.manifest_lists import with_known_counts
 from iceberg_pyspark.storage.root_manifests import read_base_root
 from iceberg_pyspark.storage.written_roots import WrittenRoot, remember_root, written_root
-from iceberg_pyspark.table.changes.partition_types import common_partition_type
+from iceberg_pyspark.table.changes.partition_types import ambiguous_types, common_partition_type
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,11 +256,7 @@ class _PartitionTypes:
         """Return the partition type of the spec; raise `InvalidRequestError` if it is ambiguous."""
         type_ = self.common(spec_id)
         if type_ is None:
-            raise InvalidRequestError(
-                f"table {self._base.metadata.location}: manifests of partition spec {spec_id} "
-                "store the values of one field as different types, so the right type is unknown; "
-                "files of that spec cannot be added"
-            )
+            raise ambiguous_types(self._base.metadata.location, spec_id)
         return type_
 
     def _fitting_specs(self) -> Collection[int]:

@@ -58,7 +58,11 @@ from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.commit_root import RootWriter
 from iceberg_pyspark.table.changes.leaf_removals import removed_from_leaves
-from iceberg_pyspark.table.changes.partition_types import common_partition_type, partition_type_of
+from iceberg_pyspark.table.changes.partition_types import (
+    ambiguous_types,
+    common_partition_type,
+    partition_type_of,
+)
 from iceberg_pyspark.table.changes.written_files import WrittenFiles, remove_files
 
 _log = logging.getLogger(__name__)
@@ -246,11 +250,7 @@ class SnapshotStep:
         spec = metadata.spec_by_id[new_manifest.spec_id]
         type_ = common_partition_type(self._io, like, metadata, new_manifest.spec_id)
         if type_ is None:
-            raise InvalidRequestError(
-                f"table {metadata.location}: manifests of partition spec {new_manifest.spec_id} "
-                "store the values of one field as different types, so the right type is unknown; "
-                "files of that spec cannot be added"
-            )
+            raise ambiguous_types(metadata.location, new_manifest.spec_id)
         provider = location_provider(metadata.location, metadata.properties)
         location = provider.new_metadata_location(
             manifest_file_name(self._commit_uuid, self._manifest_count)

@@ -140,7 +140,8 @@ def create_table_with(
             written_files.remove(outcome)
         if isinstance(outcome.error, CommitConflictError):
             raise TableAlreadyExistsError(
-                f"table {identifier} was created by another writer in the meantime"
+                f"table {identifier} was created by another writer in the meantime; load that "
+                "table, or choose another name"
             ) from outcome.error
     return outcome.result()
 

@@ -198,7 +198,8 @@ def check_may_delete(table: LoadedTable, metadata: TableMetadata, operation: str
     if not GC_ENABLED.of(metadata.properties):
         raise InvalidRequestError(
             f"table {table.identifier}: cannot {operation}, because its property {GC_ENABLED.name} "
-            "is false, because its files may belong to other tables too"
+            "is false: its files may belong to other tables; set the property to true only if "
+            "they do not"
         )
 
 

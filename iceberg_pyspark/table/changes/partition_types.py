@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.partitioning import partition_type, untyped_fields, with_types_of
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -27,6 +27,15 @@ def common_partition_type(
         return type_
     types = [read_partition_types(io, m.manifest_path) for m in manifests]
     return with_types_of(types, untyped, type_)
+
+
+def ambiguous_types(table: object, spec_id: int) -> InvalidRequestError:
+    """Return the error for manifests of a spec that disagree about the partition type."""
+    return InvalidRequestError(
+        f"table {table}: manifests of partition spec {spec_id} store the values of one field as "
+        "different types, so the right type is unknown; files of this spec can be read, but not "
+        "added, and its manifests cannot be rewritten"
+    )
 
 
 def partition_type_of(metadata: TableMetadata, manifest: ManifestFile) -> StructType:

@@ -86,8 +86,9 @@ def _check_files_are_its_own(loaded_table: LoadedTable) -> None:
     check_may_change(loaded_table.metadata)
     if not GC_ENABLED.of(loaded_table.metadata.properties):
         raise InvalidRequestError(
-            f"table {loaded_table.identifier} cannot be purged: its property {GC_ENABLED.name} is "
-            "false, because its files may belong to other tables too; drop it without purging"
+            f"table {loaded_table.identifier} cannot be purged, because its property "
+            f"{GC_ENABLED.name} is false: its files may belong to other tables; drop it without "
+            "purging"
         )
 
 

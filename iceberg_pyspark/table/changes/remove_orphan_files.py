@@ -106,9 +106,9 @@ class OrphanRemoval:
             return self.now_ms - DEFAULT_AGE_MS
         if self.now_ms - self.older_than_ms < _LEAST_AGE_MS and not self.is_forced:
             raise InvalidRequestError(
-                f"table {self.table.identifier}: files of the last 24 hours may be those of a "
-                "writer that has not committed yet, which would lose its rows; give an earlier "
-                "older_than, or set force if nobody writes to the table"
+                f"table {self.table.identifier}: files of the last 24 hours may belong to a writer "
+                "that has not committed yet, and deleting them would lose its rows; give an "
+                "earlier older_than, or set force if nobody writes to the table"
             )
         return self.older_than_ms
 
@@ -165,8 +165,8 @@ class OrphanRemoval:
                 for listed_prefix, referenced_prefix in pairs
             )
             raise InvalidRequestError(
-                f"table {self.table.identifier}: files that were found have the path of files that "
-                f"it needs in another store ({examples}), and may be the same; say so by "
-                "equal_schemes or equal_authorities, or set prefix_mismatch_mode to ignore (they "
-                "stay) or delete (they go)"
+                f"table {self.table.identifier}: the table needs files with the paths of listed "
+                f"files, but in another store ({examples}); if the stores are the same, declare "
+                "them in equal_schemes or equal_authorities; otherwise set prefix_mismatch_mode "
+                "to ignore (keeps the listed files) or delete"
             )

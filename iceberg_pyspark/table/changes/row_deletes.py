@@ -68,7 +68,8 @@ def write_row_deletes(
         return RowDeletes()
     if metadata.format_version < 2:
         raise InvalidRequestError(
-            f"table {table} is of version 1, which has no delete files; its files are rewritten"
+            f"table {table} has format version 1, which has no delete files; rewrite its files "
+            "instead, or upgrade the table"
         )
     verify = VERIFY_CHECKSUMS.of(metadata.properties)
     per_file = metadata.format_version >= 3 or DELETE_GRANULARITY.of(metadata.properties) == "file"

@@ -36,7 +36,7 @@ def check_upgrade(io: FileIO, metadata: TableMetadata, version: int) -> None:
                 read_entries(io, manifest, StructType(()))
             except UnsupportedFeatureError as e:
                 raise InvalidRequestError(
-                    f"table {metadata.location} cannot become one of format version {version} "
-                    f"yet: {e}; before the upgrade that is rewrite_position_delete_files in "
-                    "version 3, with the option rewrite-all, and rewrite_data_files in version 2"
+                    f"table {metadata.location} cannot be upgraded to format version {version}: "
+                    f"{e}; before the upgrade, run rewrite_position_delete_files with the option "
+                    "rewrite-all in version 3, or rewrite_data_files in version 2"
                 ) from e

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.maintenance.file_groups import RewriteOptions, has_many_deletes
 from iceberg_pyspark.maintenance.partition_numbers import (
@@ -28,11 +27,12 @@ from iceberg_pyspark.planning.scan_plan import PlannedFiles, ScanPlan
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
 from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
-from iceberg_pyspark.spec.partitioning import partition_type, source_type
+from iceberg_pyspark.spec.partitioning import source_type
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import human_value
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.table.changes.partition_types import partition_type_of
 from iceberg_pyspark.table.health.delete_file_counts import DeleteFileCounts
 from iceberg_pyspark.table.health.figures import (
     Bucket,
@@ -195,14 +195,7 @@ class Examination:
             yield manifest.partition_spec_id, table
 
     def _read(self, manifest: ManifestFile) -> pa.Table:
-        metadata = self._metadata
-        spec = metadata.spec_by_id.get(manifest.partition_spec_id)
-        if spec is None:
-            raise InvalidMetadataError(
-                f"{manifest.manifest_path} has partition spec {manifest.partition_spec_id}, which "
-                f"table {metadata.location} does not have; the file may be damaged"
-            )
-        return read_entries(self._io, manifest, partition_type(spec, metadata.schemas_newest_first))
+        return read_entries(self._io, manifest, partition_type_of(self._metadata, manifest))
 
     def _numbers_of(self, entries: pa.Table, spec_id: int) -> Numbers:
         return self._numbers.of(spec_id, entries["partition"].combine_chunks())

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.entry_columns import METRIC_MAPS, MetricMap
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
-from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type, unified_partition_type
+from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type
 from iceberg_pyspark.spec.schema import Schema, is_primitive
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -162,12 +162,11 @@ def entries_schema(metadata: TableMetadata) -> Schema:
 
 
 def _file_fields(metadata: TableMetadata) -> tuple[types.NestedField, ...]:
-    of_all_specs = unified_partition_type(metadata.partition_specs, metadata.schemas_newest_first)
     return tuple(
-        replace(f, type=of_all_specs) if f.field_id == _PARTITION_ID else f
+        replace(f, type=metadata.unified_partition_type) if f.field_id == _PARTITION_ID else f
         for f in _FILE_COLUMNS
         # some engines do not support a struct without fields
-        if f.field_id != _PARTITION_ID or of_all_specs.fields
+        if f.field_id != _PARTITION_ID or metadata.unified_partition_type.fields
     )
 
 

@@ -15,7 +15,6 @@ from iceberg_pyspark.spec.partitioning import (
     PartitionSpec,
     partition_key,
     partition_type,
-    unified_partition_type,
 )
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
@@ -53,9 +52,10 @@ def partitions_schema(metadata: TableMetadata) -> Schema:
     def column(field_id: int, name: str, type_: Type, doc: str) -> NestedField:
         return NestedField(field_id=field_id, name=name, type=type_, required=True, doc=doc)
 
-    of_all_specs = unified_partition_type(metadata.partition_specs, metadata.schemas_newest_first)
     where = (
-        NestedField(field_id=1, name="partition", type=of_all_specs, required=True),
+        NestedField(
+            field_id=1, name="partition", type=metadata.unified_partition_type, required=True
+        ),
         NestedField(field_id=4, name="spec_id", type=IntegerType(), required=True),
     )
     updated_at = column(
@@ -72,7 +72,7 @@ def partitions_schema(metadata: TableMetadata) -> Schema:
     )
     return Schema(
         fields=(
-            *(where if of_all_specs.fields else ()),
+            *(where if metadata.unified_partition_type.fields else ()),
             column(2, "record_count", LongType(), "Count of records in data files"),
             column(3, "file_count", IntegerType(), "Count of data files"),
             column(

@@ -28,7 +28,7 @@ from iceberg_pyspark.spec.metadata_columns import (
     SPEC_ID,
 )
 from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping
-from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type, unified_partition_type
+from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -68,7 +68,6 @@ _ENTRY_COLUMNS = (
 
 def position_deletes_schema(metadata: TableMetadata) -> Schema:
     """Return the columns of `position_deletes`; from v3 they include a vector's offset and size."""
-    of_all_specs = unified_partition_type(metadata.partition_specs, metadata.schemas_newest_first)
     where_of_vectors = (
         NestedField(
             field_id=_CONTENT_OFFSET_ID,
@@ -86,7 +85,7 @@ def position_deletes_schema(metadata: TableMetadata) -> Schema:
     partition = NestedField(
         field_id=PARTITION_ID,
         name="partition",
-        type=of_all_specs,
+        type=metadata.unified_partition_type,
         required=True,
         doc="Partition that position delete row belongs to",
     )
@@ -99,7 +98,7 @@ def position_deletes_schema(metadata: TableMetadata) -> Schema:
             type=shown_type(metadata.current_schema.as_struct),
             doc="Deleted row values",
         ),
-        *((partition,) if of_all_specs.fields else ()),
+        *((partition,) if metadata.unified_partition_type.fields else ()),
         replace(SPEC_ID, name="spec_id", doc="Spec ID used to track the file containing a row"),
         replace(FILE, name="delete_file_path", doc="Path of the file in which a row is stored"),
         *(where_of_vectors if metadata.format_version >= 3 else ()),

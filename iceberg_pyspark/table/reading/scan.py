@@ -37,7 +37,6 @@ from iceberg_pyspark.spec.metadata_columns import (
     partition_column,
 )
 from iceberg_pyspark.spec.name_mapping import name_mapping_from_text
-from iceberg_pyspark.spec.partitioning import unified_partition_type
 from iceberg_pyspark.spec.properties import NAME_MAPPING, VERIFY_CHECKSUMS
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
@@ -392,15 +391,11 @@ def projection_of(
 
 def _metadata_column(name: str, metadata: TableMetadata) -> NestedField | None:
     if name == PARTITION_NAME:
-        return partition_column(_partition_type(metadata))
+        return partition_column(metadata.unified_partition_type)
     return PLAIN_METADATA_COLUMNS.get(name)
 
 
 def partition_of(metadata: TableMetadata) -> NestedField | None:
     """Return the column `_partition` of a table, or None if all its specs are unpartitioned."""
-    type_ = _partition_type(metadata)
+    type_ = metadata.unified_partition_type
     return partition_column(type_) if type_.fields else None
-
-
-def _partition_type(metadata: TableMetadata) -> StructType:
-    return unified_partition_type(metadata.partition_specs, metadata.schemas_newest_first)

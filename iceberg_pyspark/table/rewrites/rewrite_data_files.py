@@ -391,8 +391,8 @@ class DataFileRewrite:
         """Refuse a table that was upgraded meanwhile: new files lack the row ids of their rows."""
         if metadata.format_version != self._metadata.format_version:
             raise ConcurrentChangeError(
-                f"table {self._table.identifier} became one of version {metadata.format_version} "
-                "while its files were written anew; run the operation again"
+                f"table {self._table.identifier} was upgraded to format version "
+                f"{metadata.format_version} while its files were rewritten; run the operation again"
             )
         return Changes()
 

@@ -37,7 +37,7 @@ from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_snapshot import ROOT_MANIFESTS_VERSION
-from iceberg_pyspark.table.changes.partition_types import common_partition_type
+from iceberg_pyspark.table.changes.partition_types import ambiguous_types, common_partition_type
 
 _MEASURED_ENTRIES = 4096
 
@@ -197,11 +197,7 @@ class ManifestRewrite:
             return 0
         type_ = common_partition_type(self._io, group, metadata, spec.spec_id)
         if type_ is None:
-            raise InvalidRequestError(
-                f"table {self._table.identifier}: manifests of partition spec {spec.spec_id} store "
-                "the values of one field as different types, so the right type is unknown; they "
-                "cannot be rewritten"
-            )
+            raise ambiguous_types(self._table.identifier, spec.spec_id)
 
         def size_of(count: int) -> int:
             return write_manifest(

@@ -19,7 +19,6 @@ from iceberg_pyspark.spec.partitioning import (
     PartitionKey,
     partition_key,
     partition_type,
-    unified_partition_type,
 )
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -30,7 +29,6 @@ from iceberg_pyspark.spec.types import (
     NestedField,
     PrimitiveType,
     StringType,
-    StructType,
 )
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
@@ -80,7 +78,7 @@ def partition_statistics_schema(metadata: TableMetadata, *, for_reading: bool = 
     return Schema(
         fields=(
             NestedField(
-                field_id=1, name="partition", type=_partition_type(metadata), required=True
+                field_id=1, name="partition", type=metadata.unified_partition_type, required=True
             ),
             NestedField(field_id=2, name="spec_id", type=IntegerType(), required=True),
             *counts,
@@ -90,10 +88,6 @@ def partition_statistics_schema(metadata: TableMetadata, *, for_reading: bool = 
             *([vectors] if version >= 3 or for_reading else []),
         )
     )
-
-
-def _partition_type(metadata: TableMetadata) -> StructType:
-    return unified_partition_type(metadata.partition_specs, metadata.schemas_newest_first)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -120,7 +114,7 @@ class PartitionCounts:
 
     def __init__(self, metadata: TableMetadata) -> None:
         self._metadata = metadata
-        self._type = _partition_type(metadata)
+        self._type = metadata.unified_partition_type
         self._partitions: dict[tuple[int, PartitionKey], _Partition] = {}
         self._committed: Mapping[int, int] = {
             s.snapshot_id: s.timestamp_ms for s in metadata.snapshots

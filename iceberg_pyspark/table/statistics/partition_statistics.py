@@ -22,12 +22,11 @@ from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_ta
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.spec.manifests import FileFormat
-from iceberg_pyspark.spec.partitioning import PartitionSpec, unified_partition_type
+from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.properties import TARGET_FILE_SIZE
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import location_provider, partition_statistics_file_name
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
@@ -83,9 +82,10 @@ class PartitionStatisticsComputation:
         snapshot = self._snapshot
         if snapshot is None:
             return self._table, ComputedPartitionStatistics()
-        if not _partition_type(self._metadata).fields:
+        if not self._metadata.unified_partition_type.fields:
             raise InvalidRequestError(
-                f"table {self._name} is not partitioned, and has no partition statistics"
+                f"table {self._name} is not partitioned, so it has no partition statistics; "
+                "partition it first"
             )
         counts, is_there = self._counts(snapshot)
         result = ComputedPartitionStatistics(partition_count=len(counts))
@@ -242,7 +242,7 @@ def _add_rows(
     metadata: TableMetadata,
     file: PartitionStatisticsFile,
 ) -> None:
-    type_ = _partition_type(metadata)
+    type_ = metadata.unified_partition_type
     rows = _read(io, table, metadata, file)
     partitions = rows["partition"]
     for partition, row in zip(partitions, rows.drop(["partition"]).to_pylist(), strict=True):
@@ -255,7 +255,3 @@ def _add_rows(
 
 def _physical(value: Any) -> Any:
     return value.bytes if isinstance(value, uuid.UUID) else value
-
-
-def _partition_type(metadata: TableMetadata) -> StructType:
-    return unified_partition_type(metadata.partition_specs, metadata.schemas_newest_first)

@@ -17,7 +17,6 @@ from iceberg_pyspark.spec.manifests import FileContent, ManifestFile
 
 Numbers = npt.NDArray[np.int64]
 _NONE = -1
-_COMPARED = ("content", "snapshot_id", "sequence_number", "file_sequence_number", "record_count")
 
 
 @dataclass(frozen=True, slots=True)

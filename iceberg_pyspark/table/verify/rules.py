@@ -8,82 +8,94 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 RULES_OF_TABLES: Mapping[str, str] = {
-    "known-snapshot": "branches, tags, the snapshot log and the current snapshot name snapshots "
-    "of the metadata",
-    "unique-snapshot-id": "no two snapshots have one id",
-    "known-schema": "the schema that a snapshot names is one of the metadata's",
-    "known-partition-spec": "the partition spec of a manifest is one of the metadata's",
-    "snapshot-sequence-number": "sequence numbers of snapshots are above their parents' and at "
-    "most the table's last one",
-    "snapshot-row-ids": "snapshots have first row ids of ranges that do not overlap, below the "
-    "table's next-row-id",
-    "file-exists": "files that the metadata needs are there",
+    "known-snapshot": "branches, tags, the snapshot log and the current snapshot id refer to "
+    "snapshots in the table metadata",
+    "unique-snapshot-id": "no two snapshots have the same id",
+    "known-schema": "the schema that a snapshot names is in the table metadata",
+    "known-partition-spec": "the partition spec of a manifest is in the table metadata",
+    "snapshot-sequence-number": "the sequence number of a snapshot is greater than that of its "
+    "parent, and at most the table's last sequence number",
+    "snapshot-row-ids": "the row id ranges of snapshots do not overlap, and are below the table's "
+    "next-row-id",
+    "file-exists": "files to which the metadata refers exist",
     "file-length": "files are as long as the metadata says",
     "readable": "manifest lists, root manifests, manifests and deletion vectors can be read",
-    "manifest-counts": "the counts of a manifest in its list are those of its entries",
-    "sequence-number-range": "sequence numbers of entries are at most those of their manifest, "
-    "and those at most the snapshot's; the least one of a manifest is at most its live entries'",
-    "one-entry-per-file": "a file or deletion vector is live once in a snapshot",
+    "manifest-counts": "the counts of a manifest in the manifest list equal those of its entries",
+    "sequence-number-range": "the sequence number of an entry is at most that of its manifest, "
+    "which is at most that of the snapshot; the minimum sequence number of a manifest is at most "
+    "those of its live entries",
+    "one-entry-per-file": "a file or deletion vector is live at most once in a snapshot",
     "one-vector-per-data-file": "a data file has at most one live deletion vector",
     "vector-applies": "a deletion vector is not older than its data file",
-    "row-ids": "live data files have row ids of ranges that do not overlap, below next-row-id",
+    "row-ids": "the row id ranges of live data files do not overlap, and are below next-row-id",
 }
 RULES_OF_ROOT_MANIFESTS: Mapping[str, str] = {
-    "root-manifest-xor-manifest-list": "a snapshot has a root manifest, since version 4, or a "
-    "manifest list",
+    "root-manifest-xor-manifest-list": "a snapshot has either a manifest list or, from version 4 "
+    "on, a root manifest",
     "timestamp-after-parent": "a snapshot with a root manifest is later than its parent",
-    "file-content": "a manifest says in its key-value metadata what it is: root, data or delete",
-    "types-in-root": "entries of manifests and of their deletion vectors are in the root alone",
-    "leaf-content": "a leaf of data has data files alone, one of deletes has deletes alone",
-    "known-status": "an entry has a status of its profile",
-    "vector-iff-type": "an entry says where a vector is if and only if it stands for one",
-    "vector-place": "a deletion vector of a data file is at a place in a Puffin file, one of a "
-    "manifest is there or inline",
-    "manifest-stats-iff-manifest": "an entry has all of manifest_stats if and only if it stands "
-    "for a manifest",
-    "equality-ids-iff-equality-deletes": "equality_ids are with equality deletes alone",
-    "sort-order-of-data": "sort_order_id is of data files alone",
-    "first-row-id-of-data": "first_row_id is of data files and data manifests alone",
-    "referenced-file": "vectors say which file they are of; other files say none",
-    "location": "an entry has a location, but for an inline vector, which has none",
+    "file-content": "the key-value metadata of a manifest states its content correctly: root, data "
+    "or delete",
+    "types-in-root": "only a root contains entries of manifests and of manifest deletion vectors",
+    "leaf-content": "a data leaf contains only data files, and a delete leaf only deletes",
+    "known-status": "an entry has a status that its form of root manifest defines",
+    "vector-iff-type": "an entry contains the place of a deletion vector if and only if it is the "
+    "entry of a vector",
+    "vector-place": "the deletion vector of a data file is in a Puffin file; the deletion vector "
+    "of a manifest is in a Puffin file or inline",
+    "manifest-stats-iff-manifest": "an entry has all fields of manifest_stats if it is the entry "
+    "of a manifest, and none otherwise",
+    "equality-ids-iff-equality-deletes": "an entry has equality_ids if and only if its file "
+    "contains equality deletes",
+    "sort-order-of-data": "only entries of data files have sort_order_id",
+    "first-row-id-of-data": "only entries of data files and data manifests have first_row_id",
+    "referenced-file": "the entry of a vector names the file to which the vector applies; entries "
+    "of other files, except delete manifests, name no file",
+    "location": "an entry has a location, unless its vector is inline",
     "file-size-iff-location": "an entry has a file size if and only if it has a location",
-    "file-format": "the format of the file is one that its content type may have",
-    "partition-spec-id": "an entry has the partition spec of its file: in a leaf that of the "
-    "leaf's own entry, of a manifest's vector that of the manifest",
-    "explicit-in-root": "entries of a root inherit nothing",
-    "inherit-in-leaf": "ADDED entries of a leaf inherit their numbers from the leaf's own entry",
-    "explicit-in-leaf": "entries of a leaf that are not ADDED inherit nothing",
-    "manifest-sequence-numbers": "a manifest's two sequence numbers are that of the commit that "
-    "wrote it",
-    "added-by-this-snapshot": "an ADDED entry has this snapshot's id and sequence number",
-    "existing-is-older": "an EXISTING entry of a file is of a snapshot before",
+    "file-format": "the content type of the file allows its format",
+    "partition-spec-id": "an entry has a partition spec: entries of a leaf have the spec of the "
+    "leaf, and the vector of a manifest has the spec of the manifest",
+    "explicit-in-root": "entries of a root inherit no values",
+    "inherit-in-leaf": "ADDED entries of a leaf inherit their numbers from the leaf's entry in the "
+    "root",
+    "explicit-in-leaf": "entries of a leaf that are not ADDED inherit no values",
+    "manifest-sequence-numbers": "both sequence numbers of a manifest equal that of the commit "
+    "that wrote the manifest",
+    "added-by-this-snapshot": "an ADDED entry has the id and the sequence number of the snapshot",
+    "existing-is-older": "an EXISTING entry of a file was added by an earlier snapshot",
     "deleted-by-this-snapshot": "a DELETED entry has the id of the snapshot that removes it",
     "vector-sequence-number": "an ADDED vector has the sequence number of the commit",
-    "record-count": "record_count of a manifest is how many entries it has, of a vector how many "
-    "positions",
-    "manifest-stats": "manifest_stats are those of the leaf's entries",
-    "content-stats": "what a leaf's own entry says of columns holds for every entry of the leaf",
-    "tight-bounds": "tight_bounds come with both bounds; a leaf's are those of its entries, and no "
-    "vector of the manifest applies",
-    "no-mixed-leaf": "a leaf has only ADDED entries if it was added, only EXISTING ones else",
-    "no-deleted-leaf": "a manifest is never DELETED: its files are, by a vector of the manifest",
+    "record-count": "record_count is the number of entries of a manifest, or the number of "
+    "positions of a vector",
+    "manifest-stats": "manifest_stats equal the counts of the leaf's entries",
+    "content-stats": "the column statistics in the root's entry for a leaf hold for every entry of "
+    "the leaf",
+    "tight-bounds": "an entry with tight_bounds has both bounds of the column, if it has values; "
+    "the tight bounds of a leaf are the least and greatest of its entries' tight bounds, and no "
+    "deletion vector of the manifest applies",
+    "no-mixed-leaf": "a leaf whose entry is ADDED contains only ADDED entries; any other new leaf "
+    "contains only EXISTING entries",
+    "no-deleted-leaf": "a manifest is never DELETED: its deletion vector marks its removed files",
     "one-live-manifest-vector": "a manifest has at most one live deletion vector",
-    "vector-of-live-manifest": "a live vector of a manifest has its live manifest beside it",
+    "vector-of-live-manifest": "the manifest of a live manifest deletion vector is live in the "
+    "same root",
     "vector-positions": "the positions of a vector are within its manifest or data file",
-    "cumulative-manifest-vector": "a manifest's vector has all positions of the one before",
-    "manifest-vector-replacement": "a manifest's vector that is not carried over is DELETED in "
-    "the root that replaces it",
-    "affinity": "a delete manifest for a data manifest has vectors of that one's files alone, and "
-    "the data manifest is live beside it",
-    "parent-removals-recorded": "a file that was among the parent root's own entries and is gone "
-    "has a DELETED entry",
-    "leaf-contents-kept": "a file that was in a leaf of the parent goes by a vector of the leaf",
-    "additions-recorded": "a file that the parent did not have is in an ADDED entry",
-    "added-is-new": "a file in an ADDED entry is none that the parent had",
-    "deleted-was-live": "a DELETED entry is of what the parent had and this snapshot has not",
-    "existing-unchanged": "what is carried over keeps its numbers",
-    "vector-removed-with-data-file": "a data file that is removed takes its deletion vector along",
-    "first-row-id-walk": "row ids are given out in the order of the root's entries, from the "
-    "snapshot's first-row-id on",
+    "cumulative-manifest-vector": "the deletion vector of a manifest contains all positions of the "
+    "manifest's previous vector",
+    "manifest-vector-replacement": "the deletion vector of a manifest is either carried over, or "
+    "DELETED in the root that replaces it",
+    "affinity": "a delete manifest that names a data manifest contains only vectors of files of "
+    "that data manifest, and the data manifest is live in the same root",
+    "parent-removals-recorded": "a removed file that had its entry in the parent's root has a "
+    "DELETED entry",
+    "leaf-contents-kept": "a file that was in a leaf of the parent is removed only by the deletion "
+    "vector of the leaf",
+    "additions-recorded": "a file that the parent did not have has an ADDED entry",
+    "added-is-new": "the parent did not have the file of an ADDED entry",
+    "deleted-was-live": "the file or vector of a DELETED entry was live in the parent, and the "
+    "file is not live in this snapshot",
+    "existing-unchanged": "carried-over entries keep their ids and sequence numbers",
+    "vector-removed-with-data-file": "the deletion vector of a removed data file is removed too",
+    "first-row-id-walk": "row ids are assigned in the order of the root's entries, beginning with "
+    "the snapshot's first-row-id",
 }
-RULES: Mapping[str, str] = {**RULES_OF_TABLES, **RULES_OF_ROOT_MANIFESTS}

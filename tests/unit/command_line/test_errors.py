@@ -83,5 +83,7 @@ def test_every_code_is_documented() -> None:
 
 
 def test_what_stands_behind_two_dashes_stays() -> None:
-    assert options_first(["a", "--uri=x", "--", "--json"]) == ["--uri=x", "a", "--", "--json"]
-    assert options_first(["a", "--catalog"]) == ["--catalog", "a"]
+    options = ({"--uri"}, {"--json"})
+    arguments = ["a", "--uri=x", "--", "--json"]
+    assert options_first(arguments, *options) == ["--uri=x", "a", "--", "--json"]
+    assert options_first(["a", "--uri"], *options) == ["--uri", "a"]

@@ -398,7 +398,7 @@ def test_the_key_of_a_map_never_changes_73(change: Change) -> None:
     ("change", "message"),
     [
         (lambda c: c.add_column("d", "int"), "already exists"),
-        (lambda c: c.add_column("z", "int", parent="id"), "no struct"),
+        (lambda c: c.add_column("z", "int", parent="id"), "not a struct"),
         (lambda c: c.drop_column("nope"), "no column 'nope'"),
         (lambda c: c.drop_column("l.element"), "list or map"),
         (lambda c: c.rename_column("m.value", "x"), "no own name"),

@@ -293,7 +293,7 @@ def test_an_upgrade_meanwhile_keeps_row_ids(tmp_path: Path) -> None:
         other.update_properties().set({"format-version": "3"}).commit()
         append_rows(other, [{"id": 99, "p": 0}])
 
-    with pytest.raises(ConcurrentChangeError, match="became one of version 3"):
+    with pytest.raises(ConcurrentChangeError, match="upgraded to format version 3"):
         racing(table, upgrade).maintenance().rewrite_data_files()
     table.refresh()
     before = rows(table)
@@ -487,7 +487,7 @@ def test_sorted_within_each_partition(tmp_path: Path) -> None:
         ({"sort_order": "zorder(a DESC)"}, "takes columns, not 'a DESC'"),
         ({"sort_order": "zorder(bucket(2, a))"}, "takes columns, not 'bucket"),
         ({"sort_order": "hilbert(c)"}, "needs 1 to 16 columns that are not identity"),
-        ({"sort_order": "zorder(a) DESC"}, "behind zorder"),
+        ({"sort_order": "zorder(a) DESC"}, "after zorder"),
         ({"options": {"compression-factor": 2}}, "has no option 'compression-factor'"),
         ({"sort_order": "a", "options": {"max-output-size": 2}}, "has no option 'max-output-size'"),
     ],

@@ -278,7 +278,7 @@ def test_an_unknown_key_with_a_path_is_refused(catalog: TableCatalog, tmp_path: 
     assert json.loads(Path(staged[latest]).read_bytes())["more"] == {"kept": "as it is"}
     content["more"] = {"index": [f"{table.location}/metadata/index"]}
     file.write_text(json.dumps(content))
-    with pytest.raises(UnsupportedFeatureError, match=r"more .*path of unknown meaning"):
+    with pytest.raises(UnsupportedFeatureError, match=r"more .*path whose meaning is unknown"):
         rewrite(table, tmp_path / "copy")
 
 

@@ -147,6 +147,6 @@ def answer_text(answer: Answer) -> str:
 
 def _refusal(operation: str, why: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"a question of the JVM's, {operation}, is none that this iceberg_pyspark knows: {why}; "
-        "the JVM has classes of another version: restart it"
+        f"the JVM sent the operation {operation}, which this iceberg_pyspark does not know "
+        f"({why}); the JVM has classes of another version: restart it"
     )
