@@ -3,7 +3,9 @@
 `python -m tests.bench.catalog_bench [--only load]`. A load of a table with a long history is
 measured in new processes, in time and memory. For appends, each contestant has its own table of the
 same shape and codec; at the end the other side reads all rows back. Our code syncs local files to
-disk when it writes them; PyIceberg does not.
+disk when it writes them; PyIceberg does not. A REST server first commits to tables of its own,
+until its JVM has compiled the code of a commit, as in production; the time that each client waits
+for the server is printed too, because no client can save it.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.local import LocalFileIO
 from iceberg_pyspark.storage.metadata_files import write_table_metadata
 from tests.bench.races import Line, race, text_table
+from tests.bench.rest_requests import RequestTimes
 from tests.services.databases import PASSWORD, USER, new_database
 from tests.services.postgres import postgres
 from tests.services.rest_fixture import rest_server
@@ -48,6 +51,8 @@ MOST_OF_JVM = 1.0
 _JVM = {"spark.driver.extraJavaOptions": "", "spark.driver.memory": "2g"}
 _CODEC = {"write.parquet.compression-codec": "zstd", "format-version": "2"}
 _WARM_UPS = 10
+_SERVER_WARM_UPS = 4, 150
+"""Tables, and one-row appends to each, before a REST server is measured."""
 _BEHIND_REST = "behind_rest"
 _SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
 _LOAD = """
@@ -182,13 +187,30 @@ def _row(n: int) -> pa.Table:
 
 def appends(runs: int = APPENDS) -> TextTable:
     """Compare one-row appends by us and by PyIceberg in three kinds of catalog."""
-    lines = []
+    lines, waits = [], []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="iceberg-bench-")))
         for name, ours, theirs in _catalogs(stack, folder):
-            lines.append(_append_line(name, ours, theirs, runs))
+            times = {"ours": RequestTimes(), "theirs": RequestTimes()}
+            lines.append(_append_line(name, ours, theirs, runs, times))
+            if ours["type"] == "rest":
+                waits.append(_waits(lines[-1], times, runs))
     title = f"one-row appends without Spark, medians of {runs}"
-    return text_table(title, lines, {"theirs": "PyIceberg"}, digits=3)
+    text = text_table(title, lines, {"theirs": "PyIceberg"}, digits=3)
+    text.caption = "\n".join(waits)
+    return text
+
+
+def _waits(line: Line, times: Mapping[str, RequestTimes], runs: int) -> str:
+    """Return how long the clients waited for the server, and what ratio that leaves at best."""
+    waits = {c: statistics.median(t.seconds[-runs:]) for c, t in times.items()}
+    numbers = {c: statistics.median(t.numbers[-runs:]) for c, t in times.items()}
+    at_best = waits["theirs"] / line.median("theirs")
+    return (
+        f"{line.name}: waiting for the server, ours {waits['ours']:.3f} s in {numbers['ours']:g} "
+        f"requests, PyIceberg {waits['theirs']:.3f} s in {numbers['theirs']:g}; ratio of "
+        f"a client that only waits: {at_best:.2f}"
+    )
 
 
 def _catalogs(
@@ -211,7 +233,18 @@ def _catalogs(
         own.mkdir()
         served = stack.enter_context(rest_server(own, database, options=()))
         rest = {"type": "rest", "uri": served.endpoint}
+        _warm_up(rest)
         yield name, rest, rest
+
+
+def _warm_up(rest: Mapping[str, str]) -> None:
+    catalog = load_catalog("lake", **rest)
+    catalog.create_namespace("warm")
+    tables, commits = _SERVER_WARM_UPS
+    for number in range(tables):
+        table = catalog.create_table(f"warm.t{number}", schema=_SCHEMA, properties=_CODEC)
+        for n in range(commits):
+            table.append(_row(n))
 
 
 def _sql(folder: Path, ours: str, theirs: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -221,7 +254,13 @@ def _sql(folder: Path, ours: str, theirs: str) -> tuple[Mapping[str, str], Mappi
     )
 
 
-def _append_line(name: str, ours: Mapping[str, str], theirs: Mapping[str, str], runs: int) -> Line:
+def _append_line(
+    name: str,
+    ours: Mapping[str, str],
+    theirs: Mapping[str, str],
+    runs: int,
+    times: Mapping[str, RequestTimes],
+) -> Line:
     our_catalog, their_catalog = (
         load_catalog("lake", **ours),
         load_pyiceberg_catalog("lake", **theirs),
@@ -233,8 +272,8 @@ def _append_line(name: str, ours: Mapping[str, str], theirs: Mapping[str, str], 
     line = race(
         name,
         {
-            "ours": _numbered(lambda n: our_table.append(_row(n))),
-            "theirs": _numbered(lambda n: their_table.append(_row(n))),
+            "ours": times["ours"].measured(_numbered(lambda n: our_table.append(_row(n)))),
+            "theirs": times["theirs"].measured(_numbered(lambda n: their_table.append(_row(n)))),
         },
         runs=runs,
         warm_ups=_WARM_UPS,

@@ -17,6 +17,7 @@ from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.hive.client import HiveClient
+from iceberg_pyspark.catalogs.hive.compared_changes import alter_table
 from iceberg_pyspark.catalogs.hive.locks import LockSettings, TableLock
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import (
@@ -33,15 +34,9 @@ from iceberg_pyspark.errors import (
 from tests.services.server import Server
 from tests.services.toxiproxy import Proxy, Toxiproxy, toxiproxy
 from tests.support.catalog_contract import create, new_name, set_property
+from tests.support.hive_catalogs import ALTER, calling, locks_of, metadata_files, open_catalog
 
 WITHOUT_LOCKS = {"engine.hive.lock-enabled": "false"}
-ALTER = "alter_table_with_environment_context"
-
-
-def open_catalog(uri: str, folder: Path, **properties: str) -> HiveCatalog:
-    catalog = load_catalog("lake", uri=uri, warehouse=str(folder), **properties)
-    assert isinstance(catalog, HiveCatalog)
-    return catalog
 
 
 @pytest.fixture
@@ -67,40 +62,25 @@ def proxy(proxies: Toxiproxy, hive_server: Server) -> Proxy:
     return proxies.proxy(new_name("hive"), hive_server.endpoint)
 
 
-def calling(
-    monkeypatch: pytest.MonkeyPatch, operation: str, instead: Callable[[Callable[[], Any]], Any]
+CUT = {"limit_data": {"bytes": 1}, "timeout": {"timeout": 0}}
+"""Toxics that break the connection, or let nothing pass until the client's time is over."""
+
+
+def cut(
+    monkeypatch: pytest.MonkeyPatch,
+    proxy: Proxy,
+    operation: str,
+    moment: str,
+    toxic: str = "limit_data",
 ) -> None:
-    """Replace the next call of an operation by `instead`, which may make the call."""
-    call = HiveClient.call
-
-    def hooked(self: HiveClient, name: str, /, **arguments: Any) -> Any:
-        if name != operation:
-            return call(self, name, **arguments)
-        monkeypatch.setattr(HiveClient, "call", call)
-        return instead(lambda: call(self, name, **arguments))
-
-    monkeypatch.setattr(HiveClient, "call", hooked)
-
-
-def cut(monkeypatch: pytest.MonkeyPatch, proxy: Proxy, operation: str, moment: str) -> None:
     """Break the connection at the next call, before the request or before the answer arrives."""
 
     def broken(make: Callable[[], Any]) -> Any:
         stream: Any = "upstream" if moment == "request" else "downstream"
-        with proxy.toxic("limit_data", stream, bytes=1):
+        with proxy.toxic(toxic, stream, **CUT[toxic]):
             return make()
 
     calling(monkeypatch, operation, broken)
-
-
-def locks_of(catalog: HiveCatalog, table: TableIdentifier) -> list[Any]:
-    request = {"dbname": table.namespace[0], "tablename": table.name}
-    answer = catalog._hive.call("show_locks", rqst=request)
-    return list(answer.get("locks") or ())
-
-
-def metadata_files(folder: Path) -> int:
-    return len(list(folder.rglob("*.metadata.json")))
 
 
 # Entries in the metastore.
@@ -154,7 +134,7 @@ def test_what_other_tools_put_there_stays(catalog: HiveCatalog, events: TableIde
     changed["parameters"] = {**table["parameters"], "classification": "events"}
     # The bucket columns, a field that the catalog does not know.
     changed["sd"] = {**table["sd"], 8: (15, (11, ["id"]))}
-    catalog._alter(events, changed, None)
+    alter_table(catalog._hive, events, changed, None)
     set_property(catalog, events, "a", "1")
     after = catalog._table(events)
     assert after is not None
@@ -202,7 +182,9 @@ def test_a_new_name_may_start_with_the_catalogs(
 # Lost answers.
 
 
-@pytest.mark.parametrize("locks", ["true", "false"])
+@pytest.mark.parametrize(
+    ("locks", "toxic"), [("true", "limit_data"), ("false", "limit_data"), ("true", "timeout")]
+)
 def test_a_commit_whose_answer_is_lost_is_looked_up(
     catalog: HiveCatalog,
     events: TableIdentifier,
@@ -210,18 +192,21 @@ def test_a_commit_whose_answer_is_lost_is_looked_up(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     locks: str,
+    toxic: str,
 ) -> None:
     uri = f"thrift://127.0.0.1:{proxy.port}"
-    far = open_catalog(uri, tmp_path, **{"iceberg.engine.hive.lock-enabled": locks})
-    cut(monkeypatch, proxy, "create_table", "answer")
+    short = {"hive.metastore.client.socket.timeout": "2s"} if toxic == "timeout" else {}
+    settings = {"iceberg.engine.hive.lock-enabled": locks, **short}
+    far = open_catalog(uri, tmp_path, **settings)
+    cut(monkeypatch, proxy, "create_table", "answer", toxic)
     created = create(far, events)
     assert catalog.load_table(events) == created
     # Without locks, the first commit asks the metastore which checks it supports.
     set_property(far, events, "first", "1")
-    cut(monkeypatch, proxy, ALTER, "answer")
+    cut(monkeypatch, proxy, ALTER, "answer", toxic)
     done = set_property(far, events, "a", "1")
     assert catalog.load_table(events) == done
-    cut(monkeypatch, proxy, ALTER, "request")
+    cut(monkeypatch, proxy, ALTER, "request", toxic)
     with pytest.raises(CommitStateUnknownError, match="delete no file"):
         set_property(far, events, "b", "1")
     assert catalog.load_table(events) == done

@@ -14,6 +14,7 @@ from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog
+from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.commits.new_table import NewTable
@@ -55,13 +56,24 @@ PROPERTIES = {
 }
 
 
+HIVE = ("hive", "hive-without-locks")
+"""Kinds of catalogs in a Hive metastore, of whose calls only those to the metastore fail: the calls
+of storage are those of the SQL catalog, because both share the code that makes them.
+"""
+
+
 @dataclass
 class Lake:
-    """A catalog of one kind whose state can be saved and restored."""
+    """A catalog of one kind whose state can be saved and restored.
+
+    A catalog in a Hive metastore needs its `uri` and a database of its own.
+    """
 
     kind: str
     folder: Path
     faults: FaultPoint
+    uri: str = ""
+    database: str = "db"
     _memory: MemoryCatalog | None = None
     _store: MemoryFileIO | None = None
     _saved: Any = field(default=None)
@@ -75,7 +87,7 @@ class Lake:
         """Return the identifier of the table with this name."""
         if self.kind == "path":
             return TableIdentifier(namespace=(), name=f"{self.folder}/lake/{name}")
-        return TableIdentifier(namespace=("db",), name=name)
+        return TableIdentifier(namespace=(self.database,), name=name)
 
     def open(self) -> tuple[Catalog, FileIO]:
         """Return the catalog as a new process opens it, and the store of its tables' files."""
@@ -93,10 +105,18 @@ class Lake:
                 return FilesystemCatalog("lake", warehouse, io=io), io
             case "path":
                 return PathCatalog(io=io), io
+            case "hive" | "hive-without-locks":
+                return self._open_hive(io), io
             case _:
                 if self._memory is None:
                     self._memory = MemoryCatalog("lake", {"warehouse": "mem://lake/wh"}, io=io)
                 return self._memory, io
+
+    def _open_hive(self, io: FileIO | None = None) -> HiveCatalog:
+        properties = {"uri": self.uri, "warehouse": f"{self.folder}/lake"}
+        if self.kind == "hive-without-locks":
+            properties["engine.hive.lock-enabled"] = "false"
+        return HiveCatalog("lake", properties, io=io)
 
     def table(self, name: str = "t") -> Table:
         """Load the current state of the table."""
@@ -111,6 +131,10 @@ class Lake:
             return
         shutil.rmtree(self.folder / "saved", ignore_errors=True)
         shutil.copytree(self.folder / "lake", self.folder / "saved")
+        if self.kind in HIVE:
+            catalog = self._open_hive()
+            names = catalog._hive.call("get_all_tables", db_name=self.database)
+            self._saved = [catalog._table(self.identifier_of(name)) for name in names]
 
     def restore(self) -> None:
         """Restore the state of the last `save`."""
@@ -122,6 +146,34 @@ class Lake:
             return
         shutil.rmtree(self.folder / "lake")
         shutil.copytree(self.folder / "saved", self.folder / "lake")
+        if self.kind in HIVE:
+            hive = self._open_hive()._hive
+            for name in hive.call("get_all_tables", db_name=self.database):
+                hive.call("drop_table", dbname=self.database, name=name, deleteData=False)
+            for table in self._saved:
+                hive.call("create_table", tbl=table)
+
+    def expire_locks(self) -> int:
+        """End the locks of a Hive metastore, as it does itself after minutes; return their number.
+
+        The local lock of a thread that a fault stopped must be free, or the next writer waits.
+        """
+        if self.kind not in HIVE:
+            return 0
+        hive = self._open_hive()._hive
+        locks = hive.call("show_locks", rqst={"dbname": self.database}).get("locks") or ()
+        for lock in locks:
+            hive.call("unlock", rqst={"lockid": lock["lockid"]})
+        return len(locks)
+
+    def other_entries(self) -> list[str]:
+        """Return the names of entries of a Hive metastore that are no tables of the catalog."""
+        if self.kind not in HIVE:
+            return []
+        catalog = self._open_hive()
+        names = catalog._hive.call("get_all_tables", db_name=self.database)
+        tables = [t.name for t in catalog.list_tables((self.database,))]
+        return sorted(set(names) - set(tables))
 
 
 Operation = Callable[[Lake], Callable[[], object]]
@@ -219,6 +271,11 @@ def _try_point(
         except (Exception, KeyboardInterrupt) as e:  # noqa: BLE001 - what it is, is judged below
             error = e
     where = f"{lake.faults.fired}, ended in {error!r}"
+    # A lock that cannot be given back ends by itself.
+    if lake.expire_locks() and "metastore.unlock" not in str(lake.faults.fired):
+        raise AssertionError(f"{where}: the table stays locked")
+    if "metastore.drop_table" not in str(lake.faults.fired):
+        assert lake.other_entries() == [], where
     state = state_of(lake, case.name, log_may_be_cut=not case.is_commit)
     assert state in (old, new), f"{where}: neither the old nor the new state: {state}"
     if error is None:

@@ -34,9 +34,10 @@ from iceberg_pyspark.table.changes.create_table import create_table, create_tabl
 from iceberg_pyspark.table.changes.new_data import write_rows
 from iceberg_pyspark.table.changes.purge_table import purge_table
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
-from tests.faults.matrix import PROPERTIES, Case, Lake, create, try_all_points
+from tests.faults.matrix import HIVE, PROPERTIES, Case, Lake, create, try_all_points
+from tests.support.catalog_contract import new_name
 from tests.support.deleted_rows import delete_keys, list_positions
-from tests.support.fault_points import FaultPoint, fail_databases_and_clocks
+from tests.support.fault_points import FaultPoint, fail_databases_and_clocks, fail_metastores
 from tests.support.row_commits import COLUMNS, SMALL_ROOTS, RowCommitter
 
 ROWS = pa.table(
@@ -46,6 +47,7 @@ ROWS = pa.table(
         "v": ["v7", "v8", "v9"],
     }
 )
+ALL_KINDS = ("sql", "hadoop", "path", "memory", *HIVE)
 WITH_ROOTS = ("sql", "memory")
 """Catalogs for the version 4 cases: one on disk, one in memory."""
 FAR = 4_000_000_000_000
@@ -230,19 +232,19 @@ def registered(lake: Lake) -> Callable[[], object]:
 
 
 CASES = {
-    "create": Case(new_table, name="new"),
-    "create-as-select": Case(table_as_select, name="new"),
-    "append": Case(change(lambda t: t.append(ROWS))),
+    "create": Case(new_table, name="new", kinds=ALL_KINDS),
+    "create-as-select": Case(table_as_select, name="new", kinds=ALL_KINDS),
+    "append": Case(change(lambda t: t.append(ROWS)), kinds=ALL_KINDS),
     "append-to-branch": Case(change(lambda t: t.append(ROWS, branch="audit"))),
     "overwrite": Case(change(lambda t: t.overwrite(ROWS))),
     "overwrite-partitions": Case(change(lambda t: t.overwrite(ROWS, dynamic=True))),
     "delete-files": Case(change(lambda t: t.delete("p = 1"))),
-    "delete-rows": Case(rows("delete")),
+    "delete-rows": Case(rows("delete"), kinds=ALL_KINDS),
     "update-rows": Case(rows("update")),
     "rewrite-rows": Case(rows("replace_files")),
     "compact": Case(rows("compact")),
-    "transaction": Case(change(transaction)),
-    "replace": Case(replaced),
+    "transaction": Case(change(transaction), kinds=ALL_KINDS),
+    "replace": Case(replaced, kinds=ALL_KINDS),
     "add-files": Case(
         change(lambda t: t.add_files(f"{t.location}/added")), prepare=base_and_a_file
     ),
@@ -257,12 +259,15 @@ CASES = {
         change(lambda t: t.manage_snapshots().cherry_pick(audit_snapshot(t)).commit()),
         prepare=base_and_another,
     ),
-    "properties": Case(change(lambda t: t.update_properties().set({"k": "v"}).commit())),
+    "properties": Case(
+        change(lambda t: t.update_properties().set({"k": "v"}).commit()), kinds=ALL_KINDS
+    ),
     "schema": Case(change(lambda t: t.update_schema().add_column("extra", "int").commit())),
     "partitioning": Case(change(lambda t: t.update_spec().add_field("v").commit())),
     "expire": Case(
         change(lambda t: t.maintenance().expire_snapshots(older_than=FAR)),
         prepare=base_and_another,
+        kinds=ALL_KINDS,
     ),
     "rewrite-manifests": Case(
         change(lambda t: t.maintenance().rewrite_manifests()), prepare=many_manifests
@@ -302,10 +307,10 @@ CASES = {
         kinds=WITH_ROOTS,
     ),
     "roots-purge": Case(purged, prepare=with_roots, kinds=WITH_ROOTS, is_commit=False),
-    "drop": Case(dropped, kinds=("sql", "hadoop", "path"), is_commit=False),
-    "purge": Case(purged, is_commit=False),
-    "rename": Case(renamed, name="new", kinds=("sql",), is_commit=False),
-    "register": Case(registered, name="new", kinds=("sql", "memory"), is_commit=False),
+    "drop": Case(dropped, kinds=("sql", "hadoop", "path", *HIVE), is_commit=False),
+    "purge": Case(purged, kinds=ALL_KINDS, is_commit=False),
+    "rename": Case(renamed, name="new", kinds=("sql", *HIVE), is_commit=False),
+    "register": Case(registered, name="new", kinds=("sql", "memory", *HIVE), is_commit=False),
 }
 
 
@@ -313,6 +318,7 @@ CASES = {
 def faults(monkeypatch: pytest.MonkeyPatch) -> FaultPoint:
     point = FaultPoint()
     fail_databases_and_clocks(monkeypatch, point)
+    fail_metastores(monkeypatch, point)
     return point
 
 
@@ -320,14 +326,17 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> FaultPoint:
     ("kind", "name"), [(kind, name) for name, case in CASES.items() for kind in case.kinds]
 )
 def test_an_operation_stopped_anywhere(
-    kind: str, name: str, tmp_path: Path, faults: FaultPoint
+    kind: str, name: str, tmp_path: Path, faults: FaultPoint, request: pytest.FixtureRequest
 ) -> None:
     lake = Lake(kind, tmp_path, faults)
+    if kind in HIVE:
+        faults.layers = ["metastore"]
+        lake.uri, lake.database = request.getfixturevalue("hive_uri"), new_name("db")
     if kind != "memory":
         (tmp_path / "lake").mkdir()
     catalog, _ = lake.open()
     if kind != "path":
-        catalog.create_namespace(("db",))
+        catalog.create_namespace((lake.database,))
     case = CASES[name]
     if case.prepare is None:
         base(lake)

@@ -1,7 +1,7 @@
-"""Inject a fault at call number N of a storage, a database or a clock.
+"""Inject a fault at call number N of a storage, a database, a Hive metastore or a clock.
 
 A fault comes before or after the call takes effect, and is any kind of error: the layer's own error
-or an unexpected one. Calls of all three layers are counted together, so that a loop over N stops an
+or an unexpected one. Calls of all layers are counted together, so that a loop over N stops an
 operation at every place where it can stop.
 """
 
@@ -11,27 +11,30 @@ import contextlib
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, BinaryIO, Literal
 
 import pytest
 import sqlalchemy as sa
 
 from iceberg_pyspark.catalogs import pointer_swap
+from iceberg_pyspark.catalogs.hive import client as hive_client
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.file_io import FileInfo, FileIO
 from iceberg_pyspark.table.changes import commit
 
 Moment = Literal["before", "after"]
-Layer = Literal["storage", "database", "clock"]
+Layer = Literal["storage", "database", "metastore", "clock"]
+LAYERS: tuple[Layer, ...] = ("storage", "database", "metastore", "clock")
 ErrorKind = Literal["own", "runtime", "memory", "interrupt"]
 ERROR_KINDS: tuple[ErrorKind, ...] = ("own", "runtime", "memory", "interrupt")
 
 
 class FaultPoint:
-    """A counter of calls that, while it is armed, makes one of the calls fail, once."""
+    """A counter of calls of some layers that, while it is armed, makes one call fail, once."""
 
-    def __init__(self) -> None:
+    def __init__(self, layers: Collection[Layer] = LAYERS) -> None:
+        self.layers = layers
         self._lock = threading.Lock()
         self._armed = False
         self.calls = 0
@@ -53,7 +56,7 @@ class FaultPoint:
     def call(self, layer: Layer, name: str) -> Iterator[None]:
         """Count one call, and fail before or after it if it is the chosen call."""
         mine = False
-        if self._armed:
+        if self._armed and layer in self.layers:
             with self._lock:
                 self.calls += 1
                 self.names.append(f"{layer}.{name}")
@@ -82,6 +85,8 @@ def _error(layer: Layer, kind: ErrorKind, text: str) -> BaseException:
             return StorageError(text)
         case "database":
             return sa.exc.OperationalError("?", {}, sqlite3.OperationalError("disk I/O error"))
+        case "metastore":
+            return ConnectionResetError(text)
         case "clock":
             return OSError(text)
 
@@ -178,6 +183,21 @@ def fail_databases_and_clocks(patch: pytest.MonkeyPatch, faults: FaultPoint) -> 
         patch.setattr(kind, name, faulty("database", getattr(kind, name), name, faults))
     for module in (commit, pointer_swap):
         patch.setattr(module, "time", _FaultyTime(faults))
+
+
+def fail_metastores(patch: pytest.MonkeyPatch, faults: FaultPoint) -> None:
+    """Count every exchange with a Hive metastore as a call that may fail.
+
+    A fault before the call is a broken connection before the request was sent; a fault after it is
+    a lost answer.
+    """
+    exchange = hive_client._exchange
+
+    def faulty_exchange(protocol: Any, operation: str, arguments: Any) -> Any:
+        with faults.call("metastore", operation):
+            return exchange(protocol, operation, arguments)
+
+    patch.setattr(hive_client, "_exchange", faulty_exchange)
 
 
 def faulty(

@@ -10,9 +10,8 @@ and translates their errors.
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.hive.client import (
@@ -21,6 +20,11 @@ from iceberg_pyspark.catalogs.hive.client import (
     HiveClient,
     hive_property,
     user_name,
+)
+from iceberg_pyspark.catalogs.hive.compared_changes import (
+    MODIFIED,
+    alter_table,
+    compares_locations,
 )
 from iceberg_pyspark.catalogs.hive.locks import LockSettings, TableLock
 from iceberg_pyspark.catalogs.hive.namespaces import HiveNamespaces
@@ -65,7 +69,6 @@ _TABLES_AT_ONCE = 200
 _MISSING, _EXISTS = "NoSuchObjectException", "AlreadyExistsException"
 _CERTAIN = ("InvalidOperationException", "InvalidObjectException", _MISSING)
 """Error codes that a metastore raises while it validates a request, before any change."""
-_MODIFIED = "The table has been modified"
 
 
 class _Guard(Protocol):
@@ -331,7 +334,9 @@ class HiveCatalog(MetastoreViewCatalog):
         except IcebergError as e:
             return Refused(e)
         try:
-            self._alter(identifier, changed, expected if isinstance(guard, _NoLock) else None)
+            alter_table(
+                self._hive, identifier, changed, expected if isinstance(guard, _NoLock) else None
+            )
             guard.check()
         except HiveAnswerError as e:
             return self._after_answer(e, identifier, expected, look(e), conflict)
@@ -356,37 +361,24 @@ class HiveCatalog(MetastoreViewCatalog):
         if e.code == UNKNOWN_CALL:
             return Refused(e)
         if not isinstance(observed_outcome, Unknown) or not (
-            e.code in _CERTAIN or _MODIFIED in str(e)
+            e.code in _CERTAIN or MODIFIED in str(e)
         ):
             return observed_outcome
         try:
             table = self._table(identifier)
         except IcebergError:
             return observed_outcome
-        if table is None or (_MODIFIED in str(e) and pointer_of(table) == expected):
+        if table is None or (MODIFIED in str(e) and pointer_of(table) == expected):
             return Refused(caused_by(conflict, e))
         if pointer_of(table) == expected:
             return Refused(caused_by(CatalogError(f"table or view {identifier}: {e}"), e))
         return observed_outcome
 
-    def _alter(self, identifier: TableIdentifier, changed: Struct, expected: str | None) -> None:
-        settings = {"DO_NOT_UPDATE_STATS": "true"}
-        if expected is not None:
-            settings["expected_parameter_key"] = METADATA_LOCATION
-            settings["expected_parameter_value"] = expected
-        self._hive.call(
-            "alter_table_with_environment_context",
-            dbname=identifier.namespace[0],
-            tbl_name=identifier.name,
-            new_tbl=changed,
-            environment_context={"properties": settings},
-        )
-
     def _guard(self, identifier: TableIdentifier, properties: Mapping[str, str]) -> _Guard:
         if self._is_enabled(_LOCK_ENABLED, properties, True):
             return TableLock(self._hive, self._properties, self._locks, identifier)
         if self._compares is None:
-            self._compares = self._probe(identifier.namespace[0])
+            self._compares = compares_locations(self._hive, identifier.namespace[0], self._user)
         if not self._compares:
             raise UnsupportedFeatureError(
                 f"table or view {identifier}: the Hive metastore at {self._hive.address} does not "
@@ -395,31 +387,6 @@ class HiveCatalog(MetastoreViewCatalog):
                 f"{_LOCK_ENABLED}=false"
             )
         return _NoLock()
-
-    def _probe(self, database: str) -> bool:
-        """Test with a temporary view whether the metastore checks `expected_parameter_value`."""
-        name = TableIdentifier(namespace=(database,), name=f"iceberg_probe_{uuid.uuid4().hex}")
-        table: dict[str | int, Any] = {
-            "tableName": name.name,
-            "dbName": database,
-            "owner": self._user,
-            "sd": {"cols": [], "serdeInfo": {"parameters": {}}},
-            "partitionKeys": [],
-            "parameters": {METADATA_LOCATION: "here"},
-            "viewOriginalText": "SELECT 1",
-            "viewExpandedText": "SELECT 1",
-            "tableType": "VIRTUAL_VIEW",
-        }
-        self._hive.call("create_table", tbl=table)
-        try:
-            self._alter(name, table, "elsewhere")
-        except HiveAnswerError as e:
-            if _MODIFIED not in str(e):
-                raise
-            return True
-        finally:
-            self._hive.call("drop_table", dbname=database, name=name.name, deleteData=False)
-        return False
 
     def _is_enabled(self, name: str, properties: Mapping[str, str], default: bool) -> bool:
         """Return a boolean setting of the table, or else of the catalog."""
@@ -487,7 +454,7 @@ class HiveCatalog(MetastoreViewCatalog):
             guard.check()
             # this write of the old entry would undo a commit that came in between
             expected = pointer_of(table) if isinstance(guard, _NoLock) else None
-            self._alter(source, renamed(table, target), expected)
+            alter_table(self._hive, source, renamed(table, target), expected)
         except HiveAnswerError as e:
             if self._table(target) is not None:
                 raise self._already_exists(target) from e

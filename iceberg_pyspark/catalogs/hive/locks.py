@@ -1,8 +1,9 @@
 """Locks of the Hive metastore: one writer of a table at a time, including Java's and PyIceberg's.
 
-A lock without heartbeats expires, so a thread sends heartbeats while the lock is held. A release is
-always tried; a failed release is only logged. Threads of one process first wait for each other, and
-only one of them asks the metastore.
+A lock without heartbeats expires, so a thread sends heartbeats while the lock is held. If a
+heartbeat is overdue, because the process was stopped for a while, the next check sends one: the
+lock may have expired. A release is always tried; a failed release is only logged. Threads of one
+process first wait for each other, and only one of them asks the metastore.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,
     CommitConflictError,
-    IcebergError,
     InvalidRequestError,
 )
 from iceberg_pyspark.spec.property_types import LONG_MAX, whole_number
@@ -80,8 +80,11 @@ class TableLock:
         self._agent = f"Iceberg-{uuid.uuid4()}"
         self._local = _local_lock(client.address, str(identifier))
         self._id: int | None = None
+        # whether the metastore may hold a lock whose id is not known here
+        self._is_unanswered = False
         self._ended = threading.Event()
-        self._loss: IcebergError | None = None
+        self._loss: Exception | None = None
+        self._confirmed_at = _now()
 
     def acquire(self, while_waiting: Callable[[], None]) -> None:
         """Wait for the lock.
@@ -96,13 +99,17 @@ class TableLock:
         try:
             while_waiting()
             self._take(end, while_waiting)
+            name = f"lock of {self._name}"
+            threading.Thread(target=self._send_heartbeats, name=name, daemon=True).start()
         except BaseException:
             self.release()
             raise
-        threading.Thread(target=self._heartbeat, name=f"lock of {self._name}", daemon=True).start()
 
     def check(self) -> None:
         """Raise a `CatalogError` if the lock was lost since it was acquired."""
+        if self._loss is None and _now() - self._confirmed_at > self._settings.heartbeat_interval:
+            # the process was stopped, or the thread waits for an answer
+            self._heartbeat()
         if self._loss is not None:
             raise CatalogError(
                 f"the lock of {self._name} in the Hive metastore was lost: {self._loss}; try again"
@@ -113,12 +120,14 @@ class TableLock:
         """Release the lock; an error is only logged, because the lock expires by itself."""
         self._ended.set()
         try:
+            if self._is_unanswered:
+                self._id = self._find_id()
             if self._id is not None:
                 self._client.call("unlock", rqst={"lockid": self._id})
         except Exception as e:  # noqa: BLE001 - what was done under the lock is done
             _log.warning("lock %s of %s was not given back: %s", self._id, self._name, e)
         finally:
-            self._id = None
+            self._id, self._is_unanswered = None, False
             self._local.release()
 
     def _take(self, end: float, while_waiting: Callable[[], None]) -> None:
@@ -130,8 +139,9 @@ class TableLock:
             time.sleep(wait)
             wait = min(wait * _BACK_OFF, self._settings.max_wait)
             while_waiting()
+            asked_at = _now()
             answer = self._client.call("check_lock", rqst={"lockid": self._id})
-            state = answer.get("state")
+            self._confirmed_at, state = asked_at, answer.get("state")
         if state != _ACQUIRED:
             raise CommitConflictError(
                 f"the Hive metastore granted no lock of {self._name} (state {state}); try again"
@@ -151,41 +161,64 @@ class TableLock:
             "hostname": socket.gethostname(),
             "agentInfo": self._agent,
         }
+        self._is_unanswered, self._confirmed_at = True, _now()
         try:
             answer = self._client.call("lock", rqst=request)
         except CatalogUnavailableError as e:
             # the answer was lost, but the metastore may have granted the lock
-            answer = self._find(e)
+            answer = self._find_after(e)
         except HiveAnswerError as e:
+            self._is_unanswered = False
             raise CatalogError(
                 f"{e}; where the metastore has no locks, set engine.hive.lock-enabled to false"
             ) from e
-        self._id = answer["lockid"]
+        self._id, self._is_unanswered = answer["lockid"], False
         state: int | None = answer.get("state")
         return state
 
-    def _find(self, cause: CatalogUnavailableError) -> dict[str, Any]:
-        request = {"dbname": self._name.namespace[0], "tablename": self._name.name}
+    def _find_after(self, cause: CatalogUnavailableError) -> dict[str, Any]:
         try:
-            answer = self._client.call("show_locks", rqst=request)
+            lock = self._find()
         except CatalogError as e:
+            # the release of the lock must not search once more, which can take minutes again
+            self._is_unanswered = False
             raise cause from e
+        self._is_unanswered = False
+        if lock is None:
+            raise cause
+        return lock
+
+    def _find(self) -> dict[str, Any] | None:
+        """Return the lock that the metastore holds for this object, or None."""
+        request = {"dbname": self._name.namespace[0], "tablename": self._name.name}
+        answer = self._client.call("show_locks", rqst=request)
         for lock in answer.get("locks") or ():
             if lock.get("agentInfo") == self._agent:
                 own_lock: dict[str, Any] = lock
                 return own_lock
-        raise cause
+        return None
 
-    def _heartbeat(self) -> None:
+    def _find_id(self) -> int | None:
+        lock = self._find()
+        return None if lock is None else lock["lockid"]
+
+    def _send_heartbeats(self) -> None:
         wait = self._settings.heartbeat_interval / 2
         while not self._ended.wait(wait):
-            try:
-                self._client.call("heartbeat", ids={"lockid": self._id})
-            except IcebergError as e:
-                if not self._ended.is_set():
-                    self._loss = e
+            self._heartbeat()
+            if self._loss is not None:
                 return
             wait = self._settings.heartbeat_interval
+
+    def _heartbeat(self) -> None:
+        sent_at = _now()
+        try:
+            self._client.call("heartbeat", ids={"lockid": self._id})
+        except Exception as e:  # noqa: BLE001 - whatever it is, the lock may expire now
+            if not self._ended.is_set():
+                self._loss = e
+        else:
+            self._confirmed_at = sent_at
 
     def _too_late(self) -> CommitConflictError:
         return CommitConflictError(
@@ -193,6 +226,15 @@ class TableLock:
             f"{self._settings.timeout:g} s (iceberg.hive.lock-timeout-ms); try again, or list the "
             "locks with Hive's SHOW LOCKS"
         )
+
+
+def _now() -> float:
+    """Return a time in seconds that also passes while the computer sleeps, if it has such a clock.
+
+    A metastore's lock expires in that time too.
+    """
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime(clock)
 
 
 class _LocalLock:

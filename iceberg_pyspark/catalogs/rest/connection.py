@@ -103,11 +103,14 @@ class Connection:
     @cached_property
     def properties(self) -> CatalogProperties:
         """The catalog's properties merged with the server's."""
+        own, offered = self._own_properties, self._configuration
+        # a default that the user replaces is used nowhere
+        unset = {k: v for k, v in offered.defaults.items() if k not in own}
         defaults, overrides = (
-            taken_properties(self._catalog, self._settings.uri, offered)
-            for offered in (self._configuration.defaults, self._configuration.overrides)
+            taken_properties(self._catalog, self._settings.uri, properties, own)
+            for properties in (unset, offered.overrides)
         )
-        return CatalogProperties({**defaults, **self._own_properties, **overrides})
+        return CatalogProperties({**defaults, **own, **overrides})
 
     @cached_property
     def paths(self) -> Paths:

@@ -22,26 +22,31 @@ def table_storage_properties(
     answer: JsonObject, *, catalog: str, uri: str, properties: Mapping[str, str]
 ) -> CatalogProperties:
     """Return the storage properties of the table in an answer; `properties` are the catalog's."""
-    table_properties = taken_properties(catalog, uri, answer.string_map("config"))
+    table_properties = taken_properties(catalog, uri, answer.string_map("config"), properties)
     merged = {**storage_properties(properties), **storage_properties(table_properties)}
     # the server's `config` must not set these: credentials have a list of their own, and this
     # client decides how to renew and to sign
     merged.pop(VENDED_CREDENTIALS, None)
     merged.pop(RENEWAL, None)
     merged.pop(SIGNING, None)
-    vended = vended_credentials(answer, catalog=catalog, uri=uri)
+    vended = vended_credentials(answer, catalog=catalog, uri=uri, properties=properties)
     return CatalogProperties(merged if vended is None else {**merged, VENDED_CREDENTIALS: vended})
 
 
-def vended_credentials(answer: JsonObject, *, catalog: str, uri: str) -> str | None:
-    """Return the credentials in an answer as one storage property, or None if there are none."""
+def vended_credentials(
+    answer: JsonObject, *, catalog: str, uri: str, properties: Mapping[str, str]
+) -> str | None:
+    """Return the credentials in an answer as one storage property, or None if there are none.
+
+    `properties` are the catalog's.
+    """
+
+    def config_of(credential: JsonObject) -> dict[str, str]:
+        config = credential.string_map("config")
+        return dict(storage_properties(taken_properties(catalog, uri, config, properties)))
+
     credentials = [
-        {
-            "prefix": o.string("prefix"),
-            "config": dict(
-                storage_properties(taken_properties(catalog, uri, o.string_map("config")))
-            ),
-        }
+        {"prefix": o.string("prefix"), "config": config_of(o)}
         for o in answer.objects("storage-credentials")
     ]
     return json.dumps(credentials, separators=(",", ":")) if credentials else None

@@ -126,7 +126,9 @@ class _TableCredentials:
             # some servers name the endpoint, but send credentials only with the table
             return None
         vended = c.checked(answer).read(
-            lambda content: vended_credentials(content, catalog=self._catalog, uri=uri)
+            lambda content: vended_credentials(
+                content, catalog=self._catalog, uri=uri, properties=c.properties
+            )
         )
         if vended is None:
             return None

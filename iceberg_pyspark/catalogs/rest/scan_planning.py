@@ -189,8 +189,10 @@ class ScanPlanning:
         return self._ask("POST", c.paths.scan_tasks(self._identifier), {"plan-task": plan_task})
 
     def _credentials(self, content: JsonObject) -> str | None:
-        uri = self._connection.session.uri
-        return vended_credentials(content, catalog=self._catalog, uri=uri)
+        c = self._connection
+        return vended_credentials(
+            content, catalog=self._catalog, uri=c.session.uri, properties=c.properties
+        )
 
     def _cancel(self, plan_id: str) -> None:
         """Tell the server that the plan is no longer needed."""

@@ -2,8 +2,10 @@
 
 A server may set how the storage of a table is reached. A server may not choose code (a class named
 in properties is never loaded), the locations that a table may read, or how the client reaches and
-trusts the server. Addresses of this machine or of its cloud's metadata service are refused, unless
-the catalog itself is on this machine.
+trusts the server. Addresses of this machine or of its cloud's metadata service are refused, also
+by a host name that resolves to one, unless the catalog itself is on this machine or the user's own
+configuration has the same value. A name is resolved when the property arrives; the libraries that
+connect to the name later resolve it themselves, so a name that changes in between is not noticed.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+import time
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from urllib.parse import unquote, urljoin, urlsplit
 
 from iceberg_pyspark.errors import CatalogError
@@ -26,22 +30,29 @@ _OWN_NAMES = (
     *LOCATION_OPTIONS,
 )
 _ADDRESSES = ("endpoint", "uri", "url", "host")
-_AUTHORITY = re.compile(r"(?:^|[:=])//+([^/?#;,]*)")
+_AUTHORITY = re.compile(r"(?:^|=|([a-z][a-z0-9+.-]*)?:)//+([^/?#;,]*)", re.IGNORECASE)
+_RESOLVED_SCHEMES = ("", "http", "https")
+"""Schemes of addresses whose host is a name of the network; a bucket's name is no such name."""
 _WITHOUT_SLASHES = re.compile(r"^https?:", re.IGNORECASE)
 _SUFFIX = re.compile(r"(?:^|;)endpointsuffix=\.?([^/?#;,]*)", re.IGNORECASE)
 _METADATA_SERVICE = ipaddress.IPv6Address("fd00:ec2::254")
 """The address of AWS's metadata service over IPv6; its IPv4 address is link-local."""
+_RESOLUTION_S = 60
+"""How long a resolved name is remembered: every load of a table repeats its store's address."""
 
 
-def taken_properties(catalog: str, catalog_uri: str, offered: Mapping[str, str]) -> dict[str, str]:
+def taken_properties(
+    catalog: str, catalog_uri: str, offered: Mapping[str, str], own: Mapping[str, str]
+) -> dict[str, str]:
     """Return the server's properties that a catalog accepts.
 
-    Raise `CatalogError` for an address of this machine or its network, or of another catalog
-    server.
+    `own` contains the properties that the catalog has already, which need no check. Raise
+    `CatalogError` for an address of this machine or its network, or of another catalog server.
     """
     accepted = {k: v for k, v in offered.items() if not _is_left_out(k)}
     for key, value in accepted.items():
-        _check_address(catalog, catalog_uri, key, value)
+        if own.get(key) != value:
+            _check_address(catalog, catalog_uri, key, value)
     return accepted
 
 
@@ -60,27 +71,36 @@ def _check_address(catalog: str, catalog_uri: str, key: str, value: str) -> None
                 "yourself if you trust that server"
             )
         return
-    if _is_inner(own.hostname or "") or not any(map(_is_inner, _hosts(key, value))):
+    if _is_inner(own.hostname or ""):
         return
-    raise CatalogError(
-        f"catalog '{catalog}': its server sets '{key}' to {redact_uri(value)}, an address of this "
-        "machine or its network's own; set the property yourself if the address is correct"
-    )
+    for host, is_resolved in _hosts(key, value):
+        address = host if _is_inner(host) else (_inner_address(host) if is_resolved else None)
+        if address is None:
+            continue
+        what = "" if address == host else f"{address} by name, "
+        raise CatalogError(
+            f"catalog '{catalog}': its server sets '{key}' to {redact_uri(value)}, {what}an "
+            "address of this machine or its network's own; if the address is correct, set the "
+            "property of the catalog to the same value yourself"
+        )
 
 
-def _hosts(key: str, value: str) -> list[str]:
-    """Return all hosts that a client could find in a property's value.
+def _hosts(key: str, value: str) -> Iterator[tuple[str, bool]]:
+    """Yield all hosts that a client could find in a property's value.
 
-    Some properties contain a host without a scheme. A connection string may contain several hosts,
-    and the suffix of a host. Clients treat a backslash as a slash, ignore white space, decode
-    percent escapes, and accept `http:` without slashes.
+    With each host, yield whether a client would ask the network for the host's address. Some
+    properties contain a host without a scheme. A connection string may contain several hosts, and
+    the suffix of a host. Clients treat a backslash as a slash, ignore white space, decode percent
+    escapes, and accept `http:` without slashes.
     """
     text = "".join(unquote(value).replace("\\", "/").split())
     authorities = _AUTHORITY.findall(text)
     if key.endswith(_ADDRESSES) and not authorities:
-        authorities.append(_WITHOUT_SLASHES.sub("", text).partition("/")[0])
-    authorities += _SUFFIX.findall(text)
-    return [_host(authority) for authority in authorities]
+        authorities.append(("", _WITHOUT_SLASHES.sub("", text).partition("/")[0]))
+    authorities += [("", suffix) for suffix in _SUFFIX.findall(text)]
+    for scheme, authority in authorities:
+        is_resolved = key.endswith(_ADDRESSES) or scheme.lower() in _RESOLVED_SCHEMES
+        yield _host(authority), is_resolved
 
 
 def _host(authority: str) -> str:
@@ -94,8 +114,31 @@ def _is_inner(host: str) -> bool:
     if host == "localhost" or host.endswith(".localhost") or host.startswith("metadata."):
         return True
     address = _numeric(host)
-    if address is None:
-        return False
+    return address is not None and _is_inner_address(address)
+
+
+def _inner_address(host: str) -> str | None:
+    """Return an inner address to which a name resolves, or None, also if it does not resolve."""
+    if not host or _numeric(host) is not None:
+        return None
+    return _resolved_inner_address(host, int(time.monotonic() // _RESOLUTION_S))
+
+
+@lru_cache(maxsize=256)
+def _resolved_inner_address(host: str, _period: int) -> str | None:
+    try:
+        answers = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, ValueError):
+        # the store's client will say that there is no such host
+        return None
+    for *_, place in answers:
+        address = _numeric(str(place[0]).partition("%")[0])
+        if address is not None and _is_inner_address(address):
+            return str(address)
+    return None
+
+
+def _is_inner_address(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     return (
         address.is_loopback
         or address.is_link_local

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from dataclasses import asdict
 from typing import Any
 
 import pytest
 
+from iceberg_pyspark.catalogs.rest import server_properties
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.catalogs.rest.credentials import table_storage_properties
 from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
@@ -23,6 +26,44 @@ from tests.support.http_server import Reply, Request, http_server
 from tests.support.rest_answers import EVENTS, configured, table_reply
 
 PUBLIC = "https://catalog.example.com/api"
+ADDRESSES = {
+    "inner.example.com": ["192.0.2.1", "127.0.0.1"],
+    "inner6.example.com": ["::1"],
+    "mapped.example.com": ["::ffff:169.254.169.254"],
+    "link.example.com": ["fe80::1%eth0"],
+    "all.example.com": ["0.0.0.0"],
+    "service.example.com": ["fd00:ec2::254"],
+    "bucket": ["127.0.0.1"],
+    "s3.example.com": ["192.0.2.1", "2001:db8::1"],
+    "private.example.com": ["10.0.0.1"],
+}
+
+
+@pytest.fixture(autouse=True)
+def asked_names(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Replace the resolver; return the list of names that it is asked for."""
+    names: list[str] = []
+
+    def getaddrinfo(host: str, *_: Any, **__: Any) -> list[Any]:
+        names.append(host)
+        if host not in ADDRESSES:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return [(None, None, 6, "", (address, 0)) for address in ADDRESSES[host]]
+
+    server_properties._resolved_inner_address.cache_clear()
+    real = socket.getaddrinfo
+    monkeypatch.setattr(
+        socket,
+        "getaddrinfo",
+        lambda host, *a, **k: (real if host == "127.0.0.1" else getaddrinfo)(host, *a, **k),
+    )
+    return names
+
+
+def taken(
+    offered: dict[str, str], *, uri: str = PUBLIC, own: dict[str, str] | None = None
+) -> dict[str, str]:
+    return taken_properties("rest", uri, offered, own or {})
 
 
 def test_defaults_give_way_and_overrides_do_not() -> None:
@@ -69,7 +110,7 @@ def test_namespaces_are_joined_as_the_server_says(separator: str | None) -> None
     ],
 )
 def test_what_is_no_business_of_the_server_is_left_out(key: str) -> None:
-    assert taken_properties("rest", PUBLIC, {key: "x", "s3.region": "eu"}) == {"s3.region": "eu"}
+    assert taken({key: "x", "s3.region": "eu"}) == {"s3.region": "eu"}
 
 
 @pytest.mark.parametrize(
@@ -102,9 +143,9 @@ def test_what_is_no_business_of_the_server_is_left_out(key: str) -> None:
 )
 def test_addresses_of_this_machine_and_its_network_are_refused(address: str) -> None:
     with pytest.raises(CatalogError, match=r"s3\.endpoint"):
-        taken_properties("rest", PUBLIC, {"s3.endpoint": address})
+        taken({"s3.endpoint": address})
     # A server on this machine may name another address on this machine.
-    assert taken_properties("rest", "http://localhost:8181", {"s3.endpoint": address})
+    assert taken({"s3.endpoint": address}, uri="http://localhost:8181")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +158,7 @@ def test_addresses_of_this_machine_and_its_network_are_refused(address: str) -> 
 )
 def test_addresses_in_a_connection_string_are_refused(connection: str) -> None:
     with pytest.raises(CatalogError, match=r"adls\.connection-string"):
-        taken_properties("rest", PUBLIC, {"adls.connection-string": connection})
+        taken({"adls.connection-string": connection})
 
 
 def test_a_connection_string_to_elsewhere_is_taken() -> None:
@@ -126,20 +167,112 @@ def test_a_connection_string_to_elsewhere_is_taken() -> None:
         "adls.connection-string": f"{account};EndpointSuffix=core.windows.net",
         "s3.sse.key": "arn:aws:kms:eu-west-1:123:key/127.0.0.1",
     }
-    assert taken_properties("rest", PUBLIC, offered) == offered
+    assert taken(offered) == offered
 
 
 def test_other_addresses_are_taken() -> None:
     offered = {"s3.endpoint": "https://s3.example.com:9000", "gcs.service.host": "http://10.0.0.1"}
-    assert taken_properties("rest", PUBLIC, offered) == offered
+    assert taken(offered) == offered
+    by_name = {"gcs.service.host": "http://private.example.com"}
+    assert taken(by_name) == by_name
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("s3.endpoint", "https://inner.example.com:9000/x"),
+        ("s3.endpoint", "inner.example.com:9000"),
+        ("s3.endpoint", "HTTP://a@INNER.example.com./"),
+        ("gcs.service.host", "http://inner6.example.com"),
+        ("s3.signer.uri", "http://mapped.example.com"),
+        ("s3.endpoint", "http://link.example.com"),
+        ("s3.endpoint", "http://all.example.com"),
+        ("s3.endpoint", "http://service.example.com"),
+        ("adls.connection-string", "AccountName=x;BlobEndpoint=http://inner.example.com/x"),
+        ("adls.connection-string", "AccountName=x;EndpointSuffix=inner.example.com"),
+    ],
+)
+def test_names_that_resolve_to_addresses_of_this_machine_and_its_network_are_refused(
+    key: str, value: str
+) -> None:
+    with pytest.raises(CatalogError, match=rf"{key}.* by name, an address of this machine"):
+        taken({key: value})
+    assert taken({key: value}, uri="http://localhost:8181")
+
+
+def test_a_name_that_does_not_resolve_is_left_to_the_store(asked_names: list[str]) -> None:
+    offered = {"s3.endpoint": "https://nowhere.example.com", "gcs.service.host": "a" * 64}
+    assert taken(offered) == offered
+    assert asked_names == ["nowhere.example.com", "a" * 64]
+
+
+def test_names_of_buckets_are_not_resolved(asked_names: list[str]) -> None:
+    offered = {"warehouse": "s3://bucket/wh", "s3.region": "inner.example.com", "s3.endpoint": ""}
+    assert taken(offered) == offered
+    assert asked_names == []
+
+
+def test_a_name_is_resolved_once_in_a_while(
+    asked_names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setitem(ADDRESSES, "s3.example.com", ["192.0.2.1"])
+    offered = {"s3.endpoint": "https://s3.example.com"}
+    assert taken(offered) == taken(offered) == offered
+    assert asked_names == ["s3.example.com"]
+    # The name's owner may give the name another address later.
+    monkeypatch.setitem(ADDRESSES, "s3.example.com", ["127.0.0.1"])
+    now = 60.0
+    with pytest.raises(CatalogError, match=r"127\.0\.0\.1 by name"):
+        taken(offered)
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9000", "http://inner.example.com"])
+def test_what_the_user_has_configured_is_accepted(address: str) -> None:
+    offered = {"s3.endpoint": address}
+    assert taken(offered, own=offered) == offered
+    with pytest.raises(CatalogError, match="to the same value yourself"):
+        taken(offered, own={"s3.endpoint": "http://127.0.0.1:9001"})
+
+
+@pytest.mark.parametrize("kind", ["defaults", "overrides", "table", "credentials"])
+def test_the_users_value_counts_wherever_the_server_sends_it(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner, public = "http://169.254.1.1", "https://s3.example.com"
+
+    def load(value: str, own: str) -> str:
+        sent = {"s3.endpoint": value}
+        more: dict[str, Any] = {}
+        if kind == "table":
+            more = {"config": sent}
+        elif kind == "credentials":
+            more = {"storage-credentials": [{"prefix": "s3://b", "config": sent}]}
+        config = {kind: sent} if kind in ("defaults", "overrides") else {}
+        with http_server(configured(lambda _: table_reply(more=more), config)) as server:
+            catalog = RestCatalog("rest", {"uri": server.uri, "s3.endpoint": own})
+            return properties_at("s3://b/t", catalog.load_table(EVENTS).config)["s3.endpoint"]
+
+    is_inner = server_properties._is_inner
+    # The server of this test is on this machine; judge it as a server elsewhere.
+    monkeypatch.setattr(
+        server_properties, "_is_inner", lambda host: host != "127.0.0.1" and is_inner(host)
+    )
+    assert load(inner, own=inner) == inner
+    if kind == "defaults":
+        assert load(inner, own=public) == public
+        return
+    with pytest.raises(CatalogError, match=r"s3\.endpoint"):
+        load(inner, own=public)
 
 
 def test_a_server_may_not_send_its_clients_to_another() -> None:
     for uri in ("https://other.example.com/api", "http://catalog.example.com/api"):
         with pytest.raises(CatalogError, match="another server"):
-            taken_properties("rest", PUBLIC, {"uri": uri})
+            taken({"uri": uri})
     same = {"uri": "https://catalog.example.com/other"}
-    assert taken_properties("rest", PUBLIC, same) == same
+    assert taken(same) == same
 
 
 def test_a_feature_that_the_server_does_not_list_is_refused_by_name() -> None:

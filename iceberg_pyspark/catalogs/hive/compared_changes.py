@@ -1,0 +1,74 @@
+"""Changes of a table's entry in a Hive metastore, with the metadata location that they replace.
+
+Hive compares the location since 2.3.10 and 4.0; older metastores ignore it, and are found out by a
+change of a temporary view.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from typing import Any
+
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.hive.client import HiveAnswerError, HiveClient
+from iceberg_pyspark.catalogs.hive.tables import METADATA_LOCATION
+from iceberg_pyspark.catalogs.hive.thrift import Struct
+from iceberg_pyspark.errors import CatalogError
+
+_log = logging.getLogger(__name__)
+
+MODIFIED = "The table has been modified"
+"""The text by which a metastore says that it compared the locations and they differ."""
+
+
+def alter_table(
+    hive: HiveClient, identifier: TableIdentifier, changed: Struct, expected: str | None
+) -> None:
+    """Replace a table's entry, if its metadata location is `expected`; None replaces any."""
+    settings = {"DO_NOT_UPDATE_STATS": "true"}
+    if expected is not None:
+        settings["expected_parameter_key"] = METADATA_LOCATION
+        settings["expected_parameter_value"] = expected
+    hive.call(
+        "alter_table_with_environment_context",
+        dbname=identifier.namespace[0],
+        tbl_name=identifier.name,
+        new_tbl=changed,
+        environment_context={"properties": settings},
+    )
+
+
+def compares_locations(hive: HiveClient, database: str, user: str) -> bool:
+    """Test with a temporary view whether the metastore compares the location; drop the view."""
+    name = TableIdentifier(namespace=(database,), name=f"iceberg_probe_{uuid.uuid4().hex}")
+    view: dict[str | int, Any] = {
+        "tableName": name.name,
+        "dbName": database,
+        "owner": user,
+        "sd": {"cols": [], "serdeInfo": {"parameters": {}}},
+        "partitionKeys": [],
+        "parameters": {METADATA_LOCATION: "here"},
+        "viewOriginalText": "SELECT 1",
+        "viewExpandedText": "SELECT 1",
+        "tableType": "VIRTUAL_VIEW",
+    }
+    try:
+        hive.call("create_table", tbl=view)
+        alter_table(hive, name, view, "elsewhere")
+    except HiveAnswerError as e:
+        if MODIFIED not in str(e):
+            raise
+        return True
+    finally:
+        # after a lost answer or an interrupt, the view may exist too
+        _drop(hive, name)
+    return False
+
+
+def _drop(hive: HiveClient, view: TableIdentifier) -> None:
+    try:
+        hive.call("drop_table", dbname=view.namespace[0], name=view.name, deleteData=False)
+    except CatalogError as e:
+        # the view is in nobody's way, so that its commit goes on
+        _log.warning("the temporary view %s was not dropped: %s", view, e)

@@ -1,0 +1,47 @@
+"""Helpers for tests of the Hive catalog: catalogs, calls to replace, locks and files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
+from iceberg_pyspark.catalogs.hive.client import HiveClient
+from iceberg_pyspark.catalogs.registry import load_catalog
+
+ALTER = "alter_table_with_environment_context"
+
+
+def open_catalog(uri: str, folder: Path, **properties: str) -> HiveCatalog:
+    catalog = load_catalog("lake", uri=uri, warehouse=str(folder), **properties)
+    assert isinstance(catalog, HiveCatalog)
+    return catalog
+
+
+def calling(
+    monkeypatch: pytest.MonkeyPatch, operation: str, instead: Callable[[Callable[[], Any]], Any]
+) -> None:
+    """Replace the next call of an operation by `instead`, which may make the call."""
+    call = HiveClient.call
+
+    def hooked(self: HiveClient, name: str, /, **arguments: Any) -> Any:
+        if name != operation:
+            return call(self, name, **arguments)
+        monkeypatch.setattr(HiveClient, "call", call)
+        return instead(lambda: call(self, name, **arguments))
+
+    monkeypatch.setattr(HiveClient, "call", hooked)
+
+
+def locks_of(catalog: HiveCatalog, table: TableIdentifier) -> list[Any]:
+    request = {"dbname": table.namespace[0], "tablename": table.name}
+    answer = catalog._hive.call("show_locks", rqst=request)
+    return list(answer.get("locks") or ())
+
+
+def metadata_files(folder: Path) -> int:
+    return len(list(folder.rglob("*.metadata.json")))
