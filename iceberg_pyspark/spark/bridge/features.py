@@ -16,6 +16,7 @@ from iceberg_pyspark.spark.bridge.lots import (
     EXTENSIONS,
     FORMAT_NAME,
     ICEBERG_NAME,
+    KNOWN_SIZES,
     LAYOUT,
     PARQUET_SCAN,
     PARQUET_WRITE,
@@ -38,7 +39,7 @@ class Feature:
 
 NATIVE_SCAN = Feature(
     name="native scans",
-    lots=(PARQUET_SCAN,),
+    lots=(KNOWN_SIZES, PARQUET_SCAN),
     internals=("parquet_scan",),
     otherwise="Python reads the files of tables",
 )

@@ -18,6 +18,9 @@ from iceberg_pyspark.spark.bridge import parser_source
 CORE = "core"
 """The catalog, the callback to Python, the optimizer rule and commands; all other lots need it."""
 
+KNOWN_SIZES = "known_sizes"
+"""Opens files of object stores without asking for their sizes; executors get this jar."""
+
 PARQUET_SCAN = "parquet_scan"
 """Reads data files by Spark's own Parquet and ORC readers."""
 
@@ -50,9 +53,10 @@ ICEBERG_NAME = "iceberg_name"
 
 BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     CORE: (),
-    PARQUET_SCAN: (CORE,),
-    DELETION_VECTORS: (CORE, PARQUET_SCAN),
-    POSITION_DELETES: (CORE, PARQUET_SCAN, DELETION_VECTORS),
+    KNOWN_SIZES: (CORE,),
+    PARQUET_SCAN: (CORE, KNOWN_SIZES),
+    DELETION_VECTORS: (CORE, KNOWN_SIZES, PARQUET_SCAN),
+    POSITION_DELETES: (CORE, KNOWN_SIZES, PARQUET_SCAN, DELETION_VECTORS),
     LAYOUT: (CORE,),
     PARQUET_WRITE: (CORE,),
     DIRECT_WRITE: (CORE,),
@@ -63,7 +67,7 @@ BUILDS_ON: Mapping[str, tuple[str, ...]] = {
 }
 """Each lot with the lots whose classes its sources use; those stand before the lot."""
 
-FILES_THAT_LAST = frozenset((DIRECT_WRITE, FORMAT_NAME, ICEBERG_NAME))
+FILES_THAT_LAST = frozenset((KNOWN_SIZES, DIRECT_WRITE, FORMAT_NAME, ICEBERG_NAME))
 """Lots whose jar is opened again while Spark runs, by the driver or for executors."""
 
 FORMATS: Mapping[str, tuple[str, str]] = {

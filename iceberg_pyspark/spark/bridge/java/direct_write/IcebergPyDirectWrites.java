@@ -3,11 +3,10 @@ import java.util.Map;
 
 /** Writes whose files stay where tasks put them. */
 public class IcebergPyDirectWrites {
-  private static String knowing;
-
   /** Return the commit protocol of one write; `described` is a `DirectFiles` of calls.py. */
   public Object commit(Object session, String described) throws java.io.IOException {
-    ship((org.apache.spark.sql.classic.SparkSession) session);
+    IcebergPyExecutorJars.send(
+        (org.apache.spark.sql.classic.SparkSession) session, IcebergPyDirectCommit.class);
     Map files = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
     IcebergPyDirectNames names = new IcebergPyDirectNames(texts(files.get("fields")),
         texts(files.get("kinds")), Boolean.TRUE.equals(files.get("hashed")),
@@ -20,14 +19,6 @@ public class IcebergPyDirectWrites {
     return IcebergPyBridge.JSON.writeValueAsString(((IcebergPyDirectCommit) commit).files());
   }
 
-  /** Send the classes to executors, once for an application. */
-  private static synchronized void ship(org.apache.spark.sql.classic.SparkSession session) {
-    String application = session.sparkContext().applicationId();
-    if (application.equals(knowing)) return;
-    session.sparkContext().addJar(
-        IcebergPyDirectCommit.class.getProtectionDomain().getCodeSource().getLocation().toString());
-    knowing = application;
-  }
   private static String[] texts(Object list) {
     return (String[]) ((List) list).toArray(new String[0]);
   }

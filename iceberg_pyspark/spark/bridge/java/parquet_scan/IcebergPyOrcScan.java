@@ -21,7 +21,7 @@ public class IcebergPyOrcScan extends IcebergPyParquetScan {
     SQLConf conf = table.session.sessionState().conf().clone();
     conf.setConfString("spark.sql.caseSensitive", "true");
     Broadcast broadcast = new JavaSparkContext(table.session.sparkContext())
-                              .broadcast(new SerializableConfiguration(hadoop()));
+                              .broadcast(new SerializableConfiguration(settingsOfTasks()));
     return (PartitionReaderFactory) IcebergPyInternals.orcReaders(
         conf, broadcast, table.columns, table.files.constantSchema, filters);
   }

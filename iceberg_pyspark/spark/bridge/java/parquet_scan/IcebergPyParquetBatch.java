@@ -23,8 +23,8 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * Planned files as Spark's own tasks: only Spark's classes are sent to executors, which do not have
- * ours.
+ * Planned files as Spark's own tasks: only Spark's classes are sent to executors, which have none
+ * of ours but `IcebergPySizedFiles`.
  */
 class IcebergPyParquetBatch implements Batch {
   private static final int MOST_THREADS = 16;
@@ -159,8 +159,7 @@ class IcebergPyParquetBatch implements Batch {
   }
 
   private void addPieces(int file, long size, long most, BlockLocation[] blocks, List pieces) {
-    // Hadoop's path knows which characters of a location must be escaped
-    SparkPath path = SparkPath.fromPath(new Path(files.paths[file]));
+    SparkPath path = SparkPath.fromPath(IcebergPyKnownSizes.path(files.paths[file], size));
     for (long start = 0; start < size; start += most) {
       long length = Math.min(most, size - start);
       pieces.add(new PartitionedFile(files.constants[file], path, start, length,

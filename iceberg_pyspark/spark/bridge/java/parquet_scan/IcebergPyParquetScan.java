@@ -65,8 +65,8 @@ public class IcebergPyParquetScan
   /** Create the readers of Spark's own Parquet scan, which itself is not in the plan. */
   PartitionReaderFactory newReaders() {
     scala.collection.immutable.Seq none = IcebergPyBridge.seq(new ArrayList());
-    Batch sparks = (Batch) IcebergPyInternals.parquetScan(new Object[] {table.session, hadoop(),
-        null, table.columns, table.columns, table.files.constantSchema, filters,
+    Batch sparks = (Batch) IcebergPyInternals.parquetScan(new Object[] {table.session,
+        settingsOfTasks(), null, table.columns, table.columns, table.files.constantSchema, filters,
         CaseInsensitiveStringMap.empty(), scala.Option.empty(), none, none});
     return sparks.createReaderFactory();
   }
@@ -74,6 +74,12 @@ public class IcebergPyParquetScan
   long[] lengths(IcebergPyPlannedFiles files) { return files.sizes; }
   /** Return the session's Hadoop configuration with the options of these files. */
   Configuration hadoop() { return IcebergPyConfiguration.of(table.session, table.options); }
+  /** Return the configuration by which tasks open these files. */
+  Configuration settingsOfTasks() {
+    Configuration conf = hadoop();
+    IcebergPyKnownSizes.prepare(table.session, conf, table.files.paths);
+    return conf;
+  }
   public Statistics estimateStatistics() {
     return new IcebergPyStatistics(
         IcebergPySizes.estimate(table.rows, table.schema()), table.rows, statistics);

@@ -1,0 +1,110 @@
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.net.URI;
+import java.util.concurrent.CompletableFuture;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.FutureDataInputStreamBuilder;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hadoop.util.Progressable;
+import org.apache.hadoop.util.functional.FutureIO;
+
+/**
+ * Files of an object store whose sizes are in their paths, so that a reader need not ask the store
+ * for the size of each file that it opens. `s3a-sized://bucket/size=9/folder/file` is the file
+ * `s3a://bucket/folder/file` of 9 bytes. Files can only be read. Executors have this class alone,
+ * and no other class of ours.
+ */
+public class IcebergPySizedFiles extends FileSystem {
+  private static final String SCHEME_END = "-sized";
+  private static final String SIZE = "/size=";
+  private URI uri;
+  private FileSystem store;
+
+  /** Return whether files with this scheme may have their size in their path. */
+  static boolean accepts(String scheme) {
+    return "s3a".equals(scheme) || (scheme != null && scheme.startsWith("s3a-"));
+  }
+  /** Return the name of Hadoop's option that has this class as its value. */
+  static String option(String scheme) { return "fs." + scheme + SCHEME_END + ".impl"; }
+  /** Return the path of a file with its size. */
+  static Path sized(Path file, long size) {
+    URI plain = file.toUri();
+    return new Path(
+        plain.getScheme() + SCHEME_END, plain.getAuthority(), SIZE + size + plain.getPath());
+  }
+
+  public void initialize(URI name, Configuration conf) throws IOException {
+    super.initialize(name, conf);
+    uri = URI.create(name.getScheme() + "://" + name.getAuthority());
+  }
+  public URI getUri() { return uri; }
+  /**
+   * Return the file system of the files; Hadoop caches it. It is opened late, because Hadoop limits
+   * how many file systems are being initialized.
+   */
+  private synchronized FileSystem store() throws IOException {
+    if (store == null)
+      store = new Path(plainScheme(), uri.getAuthority(), "/").getFileSystem(getConf());
+    return store;
+  }
+  private String plainScheme() {
+    return uri.getScheme().substring(0, uri.getScheme().length() - SCHEME_END.length());
+  }
+
+  private static int endOfSize(Path sized) throws IOException {
+    String path = sized.toUri().getPath();
+    int end = path.startsWith(SIZE) ? path.indexOf('/', SIZE.length()) : -1;
+    if (end < 0) throw new FileNotFoundException(sized + " has no size");
+    return end;
+  }
+  private Path plain(Path sized) throws IOException {
+    return new Path(
+        plainScheme(), uri.getAuthority(), sized.toUri().getPath().substring(endOfSize(sized)));
+  }
+
+  /** Return the file without its size, and its size, without a request. */
+  public FileStatus getFileStatus(Path sized) throws IOException {
+    Path file = plain(sized);
+    String settings = store().getConf().get("fs.s3a.encryption.algorithm", "");
+    // Objects that clients encrypt are larger than their files.
+    if (settings.startsWith("CSE")) return store().getFileStatus(file);
+    long size = Long.parseLong(sized.toUri().getPath().substring(SIZE.length(), endOfSize(sized)));
+    return new FileStatus(size, false, 1, store().getDefaultBlockSize(file), 0L, file);
+  }
+  /** Open a file by its path here, or by the path that its status has. */
+  public FutureDataInputStreamBuilder openFile(Path file) throws IOException {
+    return store().openFile(isSized(file) ? plain(file) : file);
+  }
+  private boolean isSized(Path file) { return uri.getScheme().equals(file.toUri().getScheme()); }
+  public FSDataInputStream open(Path file, int bufferSize) throws IOException {
+    if (!isSized(file)) return store().open(file, bufferSize);
+    Object stream = openFile(file).withFileStatus(getFileStatus(file)).build();
+    return (FSDataInputStream) FutureIO.awaitFuture((CompletableFuture) stream);
+  }
+  public FileStatus[] listStatus(Path sized) throws IOException {
+    return new FileStatus[] {getFileStatus(sized)};
+  }
+
+  public Path getWorkingDirectory() { return new Path(uri.toString() + "/"); }
+  public void setWorkingDirectory(Path folder) {
+    // every path is absolute
+  }
+  public FSDataOutputStream create(Path file, FsPermission permission, boolean overwrite,
+      int bufferSize, short replication, long blockSize, Progressable progress) {
+    throw readOnly();
+  }
+  public FSDataOutputStream append(Path file, int bufferSize, Progressable progress) {
+    throw readOnly();
+  }
+  public boolean rename(Path from, Path to) { throw readOnly(); }
+  public boolean delete(Path file, boolean recursive) { throw readOnly(); }
+  public boolean mkdirs(Path folder, FsPermission permission) { throw readOnly(); }
+  private static UnsupportedOperationException readOnly() {
+    return new UnsupportedOperationException("files whose sizes are in their paths are only read");
+  }
+}
