@@ -32,6 +32,7 @@ from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.new_data import write_context_of
 from iceberg_pyspark.table.changes.row_deletes import write_row_deletes
+from tests.support.deleted_rows import list_positions
 from tests.support.frames import append_rows, create_path_table, path_table
 from tests.support.hooked_storage import HookedFileIO, once
 from tests.support.table_histories import ID, a_history
@@ -192,6 +193,73 @@ def test_partial_progress_commits_group_by_group(tmp_path: Path) -> None:
     table.maintenance().rewrite_data_files(options=options)
     assert len(table.snapshots) == snapshots + 2
     assert rows(table) == before
+
+
+@pytest.mark.parametrize(("max_commits", "expected"), [(1, 1), (2, 2), (3, 2), (9, 4)])
+def test_partial_progress_makes_at_most_so_many_commits(
+    tmp_path: Path, max_commits: int, expected: int
+) -> None:
+    table = create_path_table(tmp_path / "t", "id BIGINT, p INT", partitioned_by=["p"])
+    for number in range(2):
+        append_rows(table, [{"id": 4 * number + p, "p": p} for p in range(4)])
+    before, snapshots = rows(table.refresh()), len(table.snapshots)
+    options = {
+        "min-input-files": 2,
+        "partial-progress.enabled": True,
+        "partial-progress.max-commits": max_commits,
+        "max-concurrent-file-group-rewrites": 2,
+    }
+    done = table.maintenance().rewrite_data_files(options=options)
+    assert (done.file_group_count, done.rewritten_data_files_count) == (4, 8)
+    assert len(table.refresh().snapshots) == snapshots + expected
+    assert rows(table) == before
+
+
+def test_too_many_failed_commits_end_a_rewrite(tmp_path: Path) -> None:
+    options = {"partial-progress.enabled": True, "partial-progress.max-failed-commits": 0}
+    table = a_table(tmp_path / "t", partitioned_by=["p"])
+    both = racing(table, lambda other: delete_ids(other, [2, 3]))
+    with pytest.raises(ConcurrentChangeError):
+        both.maintenance().rewrite_data_files(options=options)
+    assert [row["id"] for row in rows(table.refresh())] == [i for i in range(12) if i not in (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("none", [0, 1, 2]),
+        ("bytes-asc", [2, 0, 1]),
+        ("bytes-desc", [1, 0, 2]),
+        ("files-asc", [1, 0, 2]),
+        ("files-desc", [2, 0, 1]),
+    ],
+)
+def test_groups_are_in_the_order_of_the_job(order: str, expected: list[int]) -> None:
+    sizes = [[200] * 6, [700, 700], [100] * 7]
+    tasks = [
+        task(10 * p + i, size, partition=p)
+        for p, of_one in enumerate(sizes)
+        for i, size in enumerate(of_one)
+    ]
+    groups = plan_groups(tasks, options(rewrite_job_order=order), 0)
+    assert [g.partition for g in groups] == [(p,) for p in expected]
+
+
+@pytest.mark.parametrize(("threshold", "expected"), [(2, 1), (3, 0)])
+def test_files_with_many_delete_files_are_chosen(
+    tmp_path: Path, threshold: int, expected: int
+) -> None:
+    table = create_path_table(tmp_path / "t", "id BIGINT", properties={"format-version": "2"})
+    append_rows(table, [{"id": n} for n in range(100)])
+    [path] = [t.file_path for t in files(table.refresh())]
+    for position in range(2):
+        columns = {"file_path": [path], "pos": pa.array([position], pa.int64())}
+        list_positions(table, pa.table(columns), {})
+    table.refresh()
+    arguments = {"delete-file-threshold": threshold, "min-file-size-bytes": 1}
+    done = table.maintenance().rewrite_data_files(options=arguments)
+    assert done.rewritten_data_files_count == expected
+    assert table.refresh().scan().to_arrow()["id"].to_pylist() == list(range(2, 100))
 
 
 # concurrent commits
