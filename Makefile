@@ -113,7 +113,7 @@ test:
 test-more: env oracle-env
 	@$(MAKE) --no-print-directory faults
 	@$(MAKE) --no-print-directory fuzz
-	@ICEBERG_MORE=1 $(MAKE) --no-print-directory unit
+	@ICEBERG_MORE=1 ICEBERG_COMMITS=200 $(MAKE) --no-print-directory unit
 	@ICEBERG_MORE=1 $(MAKE) --no-print-directory spark
 	@ICEBERG_MORE=1 $(MAKE) --no-print-directory interop
 	@ICEBERG_MORE=1 $(MAKE) --no-print-directory spark-oldest OF_RELEASES=

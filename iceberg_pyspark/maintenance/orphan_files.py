@@ -3,7 +3,7 @@
 A file without references may belong to a writer that is about to commit, so only old files are
 candidates, and references are read after the listing. Hidden files and folders, whose names begin
 with `_` or `.`, belong to other programs, except the remains of a killed write of this package.
-Links are not followed.
+Links are not followed, and the files behind them are not candidates.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class FolderListing:
 
     A subfolder may belong to another table: it has metadata files in `metadata`, or anywhere but in
     this table's own metadata folders. When all files were iterated, `foreign_folders` has these
-    folders, whose files do not belong to this table.
+    folders, whose files do not belong to this table, and `link_targets` the files behind links: the
+    table may need a file by the name of a link to it.
     """
 
     io: FileIO
@@ -54,6 +55,7 @@ class FolderListing:
     table: LoadedTable
     inventory: Inventory | None = None
     foreign_folders: set[str] = field(default_factory=set)
+    link_targets: set[str] = field(default_factory=set)
 
     def files(self) -> Iterator[str]:
         """Yield the locations of the files, spelled like the folder."""
@@ -67,6 +69,9 @@ class FolderListing:
         own = {_parent(self.table.metadata_location), f"{folder}/{_METADATA}", folder}
         own |= {_parent(e.metadata_file) for e in self.table.metadata.metadata_log}
         for location, modified_ms, is_link in self._listed_files(f"{folder}/"):
+            if _is_link(location) if is_link is None else is_link:
+                self.link_targets.add(os.path.realpath(local_path(location)))
+                continue
             below = location[len(folder) + 1 :]
             if any(
                 name.startswith(_HIDDEN) and not (examples and name.startswith(examples))
@@ -78,9 +83,7 @@ class FolderListing:
                 above, _, name = parent.rpartition("/")
                 self.foreign_folders.add(above if name == _METADATA else parent)
             # if a store does not tell a file's age, the file may be new
-            if modified_ms is None or modified_ms >= self.older_than_ms:
-                continue
-            if not (_is_link(location) if is_link is None else is_link):
+            if modified_ms is not None and modified_ms < self.older_than_ms:
                 yield location
 
     def _listed_files(self, prefix: str) -> Iterator[tuple[str, int | None, bool | None]]:

@@ -184,8 +184,9 @@ class TableMaintenance:
         The table needs its metadata files and those of its log, the version hint, statistics files,
         manifest lists, manifests, and the data and delete files of all its snapshots. All other
         files that were last changed before `older_than` (as in `expire_snapshots`; three days ago
-        if it is None) are orphan files, except hidden files (`_x`, `.x`), links and folders of
-        other tables. A time within the last 24 hours is refused without `force`.
+        if it is None) are orphan files, except hidden files (`_x`, `.x`), links, the files behind
+        links, and folders of other tables. A time within the last 24 hours is refused without
+        `force`.
 
         A file in the folder may have the path of a needed file, but in another store:
         `equal_schemes` and `equal_authorities` (`{"s3a,s3n": "s3"}`) declare stores as equal, and

@@ -1,6 +1,6 @@
 """Many processes change the rows of one table: no row is lost, doubled, or restored after deletion.
 
-Eight processes make `ICEBERG_COMMITS` commits in total, 48 by default.
+Eight processes make `ICEBERG_COMMITS` commits in total, 48 by default, 200 in `make test-more`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 from iceberg_pyspark import Table, TableCatalog
 from tests.support.catalog_processes import (
     EVENTS,
+    KEYS,
     MAINTENANCE,
     MIX,
     commit_rows,
@@ -37,6 +38,8 @@ FOLDER_OF_VERSION_4 = pytest.mark.more("version 4 on SQLite, and folders with ve
         # Four of ten operations are maintenance, as a user might run it concurrently.
         ("sql", 3, (*MIX, *MAINTENANCE)),
         ("hadoop", 2, (*MIX, *MAINTENANCE)),
+        ("sql", 2, (*MIX, *MAINTENANCE, *KEYS)),
+        ("sql", 3, (*MIX, *MAINTENANCE, *KEYS)),
         ("sql", 4, (*MIX, *MAINTENANCE)),
         pytest.param("hadoop", 4, MIX, marks=FOLDER_OF_VERSION_4),
     ],

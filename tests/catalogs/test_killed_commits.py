@@ -20,6 +20,7 @@ from tests.support.table_integrity import table_problems, unreferenced_files
 Rows = set[tuple[int, str]]
 MORE = pytest.mark.more("the same on the other kind of catalog")
 ROOTS = pytest.mark.more("the same with root manifests, whose other commits are here")
+STATISTICS = ("compute_table_stats", "compute_partition_stats")
 CASES = [
     *[("sql", op, 3) for op in ("append", "delete", "update", "replace_files", "compact")],
     *[("hadoop", op, 3) for op in ("append", "delete", "replace_files")],
@@ -31,6 +32,9 @@ CASES = [
     pytest.param("hadoop", "rewrite_data_files", 3, marks=MORE),
     pytest.param("hadoop", "rewrite_deletes", 2, marks=MORE),
     pytest.param("sql", "rewrite_manifests", 3, marks=MORE),
+    *[("sql", "rewrite_equality_deletes", version) for version in (2, 3)],
+    *[("sql", op, 3) for op in ("compute_table_stats", "compute_partition_stats")],
+    ("sql", "remove_orphan_files", 3),
     ("sql", "replace_files", 4),
     *[pytest.param("sql", op, 4, marks=ROOTS) for op in ("append", "delete", "compact")],
     *[
@@ -65,8 +69,14 @@ def test_a_killed_commit_is_done_or_has_not_begun(
         client.run("append")
     bystander.run("compact")
     bystander.run("delete")
+    deletes = {"rewrite_deletes": "delete", "rewrite_equality_deletes": "delete_keys"}
+    if operation == "rewrite_equality_deletes":
+        bystander.run("delete_keys")
     outcomes = set()
     for step in range(1, 200):
+        if operation == "remove_orphan_files":
+            for number in range(4):
+                Path(tmp_path, f"warehouse/db/events/data/orphan-{number}").touch()
         before, rows = catalog.load_table(EVENTS), rows_of(catalog)
         code = die_at(kind, str(tmp_path), step, operation)
         after = catalog.load_table(EVENTS)
@@ -81,21 +91,22 @@ def test_a_killed_commit_is_done_or_has_not_begun(
                 assert new_snapshots < 0
             else:
                 # A rewrite with partial progress makes a commit for each partition.
-                assert 1 <= new_snapshots <= (2 if operation == "rewrite_data_files" else 1)
+                most = 2 if operation == "rewrite_data_files" else 1
+                assert (0 if operation in STATISTICS else 1) <= new_snapshots <= most
             assert is_changed_by(operation, rows, rows_of(catalog))
         # The clients continue on the state that the killed process left.
         for client in (bystander, victim):
             client.adopt()
         (victim if len(victim.rows) < 4 else bystander).run("append")
-        if operation == "rewrite_deletes":
-            bystander.run("delete")
+        if operation in deletes:
+            bystander.run(deletes[operation])
         if code == 0:
             break
         assert code == -signal.SIGKILL
     else:
         pytest.fail("the commit did not come to its end in 200 steps")
     assert step > 5
-    assert outcomes == {"old", "new"}
+    assert outcomes == ({"old"} if operation == "remove_orphan_files" else {"old", "new"})
     rows = rows_of(catalog)
     table = Table(catalog, catalog.load_table(EVENTS))
     # No process writes any more, so unreferenced files come from killed processes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from iceberg_pyspark import load_catalog
 from iceberg_pyspark.arrow.write.range_sort import SortMemory
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.write.executors import Executors
-from iceberg_pyspark.table.rewrites import group_writer
+from iceberg_pyspark.table.rewrites import group_writer, rewrite_data_files
+from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
+from tests.support.frames import append_empty_file
 from tests.support.native_lake import sqlite_lake
 
 ORDERS = [None, "c DESC, a", "zorder(a, b)"]
@@ -100,9 +103,8 @@ def test_in_little_memory(
 ) -> None:
     table = make(spark, folder, "little")
     before = rows(spark, table)
-    monkeypatch.setattr(
-        group_writer, "SortMemory", lambda: SortMemory(in_memory=9000, buffered=500)
-    )
+    writer = partial(GroupWriter, memory=SortMemory(in_memory=9000, buffered=500))
+    monkeypatch.setattr(rewrite_data_files, "GroupWriter", writer)
     catalog = load_catalog(
         "executors", type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder)
     )
@@ -120,6 +122,29 @@ def test_in_little_memory(
     places = spark.sql(f"SELECT a FROM {table} ORDER BY _file, _pos").collect()
     falls = sum(one.a > other.a for one, other in pairwise(places))
     assert falls == 1
+
+
+def test_sampled_files_without_rows(
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark trusts the sort order id of a file, so a file that has one is sorted."""
+    spark.sql("CREATE TABLE executors.db.sparse (a BIGINT)")
+    spark.sql("ALTER TABLE executors.db.sparse WRITE ORDERED BY a")
+    catalog = load_catalog(
+        "executors", type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder)
+    )
+    table = catalog.load_table("db.sparse")
+    table.append(pa.table({"a": [3, 1, 2]}))
+    append_empty_file(table.refresh())
+    assert [t.record_count for t in table.scan().plan_files()] == [0, 3]
+    # only the first file of the group is sampled
+    monkeypatch.setattr(group_writer, "_MOST_SAMPLED_FILES", 1)
+    table.maintenance().rewrite_data_files(
+        strategy="sort", options={"rewrite-all": True}, runner=Executors(spark.sparkContext)
+    )
+    [file] = table.refresh().metadata_table("files").to_arrow().to_pylist()
+    assert file["sort_order_id"] == table.metadata.default_sort_order_id
+    assert table.scan().to_arrow()["a"].to_pylist() == [1, 2, 3]
 
 
 def test_a_job_that_fails_removes_the_files_of_its_tasks(spark: SparkSession, folder: Path) -> None:

@@ -83,6 +83,8 @@ MIX = ("append", "append", "delete", "update", "replace_files", "compact")
 
 MAINTENANCE = ("rewrite_data_files", "rewrite_deletes", "rewrite_manifests", "expire_snapshots")
 
+KEYS = ("delete_keys", "delete_keys", "rewrite_equality_deletes")
+
 
 def commit_rows(
     kind: str, folder: str, worker: int, commits: int, operations: Sequence[str] = MIX

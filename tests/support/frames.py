@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.commits.snapshot_changes import AppendFiles
 from iceberg_pyspark.spark.error_text import iceberg_error_in
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.table.changes.commit_files import commit_action
 from tests.support.rows import PlainRow, spark_rows
 
 Options = Mapping[str, str | int]
@@ -41,6 +45,17 @@ def append_rows(table: Table, rows: Sequence[Mapping[str, Any]], **options: Any)
     """Append rows given as dicts, without Spark."""
     schema = to_arrow_schema(table.schema)
     table.append(pa.Table.from_pylist([dict(row) for row in rows], schema=schema), **options)
+
+
+def append_empty_file(table: Table) -> None:
+    """Append a data file without rows, as Spark writes them for empty partitions of a frame."""
+    file = next(iter(table.scan().plan_files()))
+    location = f"{table.location}/data/empty.parquet"
+    with table.io.open_output(location) as stream:
+        pq.write_table(pq.read_table(file.file_path.removeprefix("file:")).slice(0, 0), stream)
+    empty = DataFile(file_path=location, record_count=0, file_size_in_bytes=table.io.size(location))
+    commit_action(table.catalog, table.loaded, table.io, AppendFiles(data_files=(empty,)))
+    table.refresh()
 
 
 def path_table(path: Path) -> Table:

@@ -36,7 +36,7 @@ from iceberg_pyspark.commits.summary import WRITE_ID
 from iceberg_pyspark.errors import CommitConflictError, ConcurrentChangeError, StorageError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.planning.scan_tasks import ScanTask
-from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.storage.file_io import FileIO
@@ -147,6 +147,36 @@ class RowCommitter:
             for id_ in ids:
                 del self.rows[id_]
 
+    def delete_keys(self) -> None:
+        """Delete some rows by equality deletes, one for each partition of their ids."""
+        ids = self._some()
+        if not ids:
+            return
+        keys = pa.table(
+            {
+                "id": pa.array(ids, pa.int64()),
+                "p": pa.array([i % PARTITIONS for i in ids], pa.int32()),
+                "v": pa.nulls(len(ids), pa.string()),
+            }
+        )
+        written_files, write_id = self._write(keys)
+        schema = self.table.metadata.current_schema
+        key_ids = tuple(f.field_id for f in schema.fields if f.name == "id")
+        files = tuple(
+            replace(
+                f,
+                content=FileContent.EQUALITY_DELETES,
+                equality_ids=key_ids,
+                sort_order_id=None,
+                split_offsets=None,
+            )
+            for f in written_files
+        )
+        checks = ConflictChecks(base_snapshot_id=self.table.metadata.current_snapshot_id)
+        self._commit(RowDelta(delete_files=files, checks=checks), write_id, files)
+        for id_ in ids:
+            del self.rows[id_]
+
     def update(self) -> None:
         """Give some rows another value by merge-on-read."""
         ids = self._some()
@@ -217,6 +247,24 @@ class RowCommitter:
     def rewrite_deletes(self) -> None:
         """Rewrite all position delete files into fewer files."""
         self.table.maintenance().rewrite_position_delete_files(options={"rewrite-all": True})
+
+    def rewrite_equality_deletes(self) -> None:
+        """Replace all equality deletes by deletes of positions."""
+        self.table.maintenance().rewrite_equality_deletes()
+
+    def compute_table_stats(self) -> None:
+        """Count the distinct values of all columns."""
+        self.table.maintenance().compute_table_stats()
+
+    def compute_partition_stats(self) -> None:
+        """Count the rows and files of each partition."""
+        self.table.maintenance().compute_partition_stats()
+
+    def remove_orphan_files(self) -> None:
+        """Delete all unreferenced files, so no other client may be writing."""
+        self.table.maintenance().remove_orphan_files(
+            older_than=time.time_ns() // 10**6 + 1000, force=True
+        )
 
     def rewrite_manifests(self) -> None:
         """Rewrite manifests into fewer manifests."""

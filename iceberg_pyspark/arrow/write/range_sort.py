@@ -9,7 +9,7 @@ the keys that differ within it, until it fits or all of its keys are equal.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -47,10 +47,21 @@ class SortMemory:
 
         A range is an eighth of `in_memory`, because several threads sort ranges at a time.
 
-        >>> SortMemory().ranges(64 * 1024 * 1024)
-        16
+        >>> SortMemory().ranges(64 * 1024 * 1024), SortMemory().ranges(1)
+        (16, 1)
         """
-        return min(8 * file_bytes * _MEMORY_PER_FILE_BYTE // self.in_memory, _MOST_RANGES)
+        wanted = 8 * file_bytes * _MEMORY_PER_FILE_BYTE // self.in_memory
+        return min(max(wanted, 1), _MOST_RANGES)
+
+    def ranges_per_file(self, file_bytes: int, file_count: int) -> int:
+        """Return the number of ranges of each of some new files that are sorted together.
+
+        Every new file has as many ranges as the others, so the files have about equal sizes.
+
+        >>> SortMemory().ranges_per_file(64 * 1024 * 1024, 3)
+        5
+        """
+        return max(self.ranges(file_bytes) // file_count, 1)
 
 
 class RangeSort:
@@ -105,20 +116,30 @@ class RangeSort:
 
     def parts(self, count: int) -> list[Source]:
         """Return at most `count` parts of about equal size, in order."""
-        sizes = self._spill.sizes()
-        numbers = sorted(sizes)
-        total, so_far = sum(sizes.values()), 0
         parts: list[list[int]] = [[] for _ in range(count)]
-        for number in numbers:
-            # a range belongs to the part that contains its middle
-            middle = so_far + sizes[number] / 2
-            parts[min(int(middle * count / max(total, 1)), count - 1)].append(number)
-            so_far += sizes[number]
+        for number, part in parts_of_ranges(self._spill.sizes(), count).items():
+            parts[part].append(number)
         return [partial(self._sorted, part) for part in parts if part]
 
     def _sorted(self, numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
         for number in numbers:
             yield from self._spill.sorted(number, self._order, self._memory)
+
+
+def parts_of_ranges(sizes: Mapping[int, int], count: int) -> dict[int, int]:
+    """Return the part of each range, for `count` consecutive parts of about equal size.
+
+    >>> parts_of_ranges({0: 5, 1: 0, 2: 5, 3: 10}, 2)
+    {0: 0, 1: 0, 2: 0, 3: 1}
+    """
+    total, so_far = sum(sizes.values()), 0
+    parts = {}
+    for number in sorted(sizes):
+        # a range belongs to the part that contains its middle
+        middle = so_far + sizes[number] / 2
+        parts[number] = min(int(middle * count / max(total, 1)), count - 1)
+        so_far += sizes[number]
+    return parts
 
 
 def sorted_rows(

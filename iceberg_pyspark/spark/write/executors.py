@@ -1,8 +1,8 @@
 """Rewrites data files on Spark's executors: the groups of a rewrite as Spark jobs.
 
 For files whose rows keep their order, one task writes each new file. Sorted rows go through a
-shuffle of Arrow data by range; the driver determines the bounds of ranges from a sample, and each
-task of the second stage sorts the ranges of one new file.
+shuffle of Arrow data by new file; the driver determines the bounds of the files from a sample. Each
+task of the second stage sorts the rows of one new file, in ranges that fit into memory.
 """
 
 from __future__ import annotations
@@ -10,19 +10,29 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from py4j.protocol import Py4JError
 from pyspark import RDD, Accumulator, SparkContext, TaskContext
 from pyspark.errors import PySparkException
 
 from iceberg_pyspark import errors
 from iceberg_pyspark.arrow.read.read_task import read_task
-from iceberg_pyspark.arrow.write.range_sort import SHORT_TEXTS, Spill, pieces_by_range, sampled
+from iceberg_pyspark.arrow.write.range_sort import (
+    SHORT_TEXTS,
+    SortMemory,
+    Spill,
+    parts_of_ranges,
+    pieces_by_range,
+    sampled,
+)
 from iceberg_pyspark.arrow.write.row_order import Ranges, RowOrder
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
@@ -39,9 +49,34 @@ from iceberg_pyspark.table.changes.written_files import remove_files
 from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
 
 Piece: TypeAlias = tuple[int, bytes]
-"""The rows of one range: the range number, and an Arrow stream."""
+"""Some rows of one new file: the file's number, and an Arrow stream."""
 
 _COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+@dataclass(frozen=True)
+class FileRanges:
+    """The new file of each row, and the ranges into which the task of a file divides its rows."""
+
+    ranges: Ranges
+    file_numbers: NDArray[np.intp]
+
+    @staticmethod
+    def of_group(
+        group: FileGroup, order: RowOrder, sample: pa.RecordBatch, memory: SortMemory
+    ) -> FileRanges:
+        """Return the files and ranges of a group's rows, of which `sample` is a part."""
+        files = group.output_file_count
+        count = files * memory.ranges(group.size // files)
+        ranges = order.ranges(sample, count, SHORT_TEXTS)
+        # Each bound may be a range of its own, and there is at least one bound.
+        rows = np.bincount(ranges.of(sample), minlength=2 * max(count, 2) - 1)
+        numbers = parts_of_ranges(dict(enumerate(rows.tolist())), files)
+        return FileRanges(ranges, np.array([*numbers.values()], np.intp))
+
+    def of(self, batch: pa.RecordBatch) -> NDArray[np.intp]:
+        """Return the number of the new file of each row."""
+        return self.file_numbers[self.ranges.of(batch)]
 
 
 def has_executors(context: SparkContext) -> bool:
@@ -79,11 +114,12 @@ class Executors:
                 job = self._context.parallelize(parts, len(parts)).mapPartitions(write)
             else:
                 order = order.fitted(sample)
-                count = group.output_file_count
-                ranges = order.ranges(sample, count, SHORT_TEXTS)
-                write = partial(_write_sorted, writer, order, context, io, number, paths)
-                pieces = self._pieces(writer, ranges, group, io)
-                job = pieces.partitionBy(count, _part_of).mapPartitions(write)
+                files = FileRanges.of_group(group, order, sample, writer.memory)
+                write = partial(
+                    _write_sorted, writer, order, files.ranges, context, io, number, paths
+                )
+                pieces = self._pieces(writer, files, group, io)
+                job = pieces.partitionBy(group.output_file_count, int).mapPartitions(write)
             return [file for files in job.collect() for file in pickle.loads(files)]
         except BaseException as e:
             remove_files(io, paths.value, NeverSent())
@@ -96,11 +132,11 @@ class Executors:
             self._context.setJobDescription(None)  # type: ignore[arg-type]
 
     def _pieces(
-        self, writer: GroupWriter, ranges: Ranges, group: FileGroup, io: FileIO
+        self, writer: GroupWriter, files: FileRanges, group: FileGroup, io: FileIO
     ) -> RDD[Piece]:
-        """Return the rows of a group's files by range."""
+        """Return the rows of a group by new file."""
         tasks = self._context.parallelize(group.tasks, min(len(group.tasks), 4 * self.most_at_once))
-        return tasks.mapPartitions(partial(_split, writer, ranges, io))
+        return tasks.mapPartitions(partial(_split, writer, files, io))
 
 
 def _error_of(failure: Exception, table: str) -> IcebergError:
@@ -111,15 +147,6 @@ def _error_of(failure: Exception, table: str) -> IcebergError:
     )
     error: IcebergError = getattr(errors, name)(message)
     return error
-
-
-def _part_of(number: int) -> int:
-    """Return the new file of a range: each bound begins a file, and may be a range of its own.
-
-    >>> [_part_of(n) for n in range(5)]
-    [0, 1, 1, 2, 2]
-    """
-    return (number + 1) // 2
 
 
 def _write_parts(
@@ -136,15 +163,15 @@ def _write_parts(
 
 
 def _split(
-    writer: GroupWriter, ranges: Ranges, io: FileIO, tasks: Iterable[ScanTask]
+    writer: GroupWriter, files: FileRanges, io: FileIO, tasks: Iterable[ScanTask]
 ) -> Iterator[Piece]:
-    """Yield the rows of some files by range, in pieces as large as memory allows."""
+    """Yield the rows of some files by new file, in pieces as large as memory allows."""
     waiting: dict[int, list[pa.RecordBatch]] = {}
     size = 0
     with worker_step():
         for task in tasks:
             for batch in read_task(writer.scan, task, io):
-                for number, rows in pieces_by_range(ranges, batch):
+                for number, rows in pieces_by_range(files, batch):
                     waiting.setdefault(number, []).append(rows)
                 size += batch.nbytes
                 if size > writer.memory.buffered:
@@ -165,6 +192,7 @@ def _serialized(piece: tuple[int, list[pa.RecordBatch]]) -> Piece:
 def _write_sorted(
     writer: GroupWriter,
     order: RowOrder,
+    ranges: Ranges,
     context: WriteContext,
     io: FileIO,
     number: int,
@@ -174,9 +202,10 @@ def _write_sorted(
     with worker_step(), tempfile.TemporaryDirectory(prefix="iceberg-sort-") as folder:
         spill = Spill(Path(folder), writer.memory.buffered)
         try:
-            for range_number, stream in pieces:
+            for _, stream in pieces:
                 with pa.ipc.open_stream(stream) as reader:
-                    spill.add((range_number, batch) for batch in reader)
+                    for batch in reader:
+                        spill.add(pieces_by_range(ranges, batch))
         finally:
             spill.close()
         rows = chain.from_iterable(

@@ -136,6 +136,7 @@ class OrphanRemoval:
 
     def _find(self, files: CandidateFiles, listing: FolderListing) -> None:
         files.add(with_progress(self.progress, "files listed", listing.files(), None))
+        files.need(listing.link_targets)
         for folder in listing.foreign_folders:
             _log.warning("%s belongs to another table, and is kept", folder)
             files.drop_below(folder)

@@ -77,7 +77,7 @@ def write_row_deletes(
     def with_earlier(path: str) -> DeletedRowsOfFile:
         task, rows = files[path], removed[path]
         whole = _united(table, io, task, rows, verify)
-        if len(whole) == task.record_count:
+        if 0 < task.record_count == _count_below(whole, task.record_count):
             return DeletedRowsOfFile(task, whole, _replaced(io, task, verify), goes=True)
         replaced = _replaced(io, task, verify) if per_file else ()
         if metadata.format_version < 3:
@@ -120,7 +120,12 @@ def deleted_before(
         return 0
     if task.record_count < 0:
         return len(rows.bitmap())
-    return int(rows.bitmap().rank(task.record_count - 1))
+    return _count_below(rows.bitmap(), task.record_count)
+
+
+def _count_below(rows: BitMap64, count: int) -> int:
+    """Return how many of the first `count` rows are deleted; a delete may name rows behind them."""
+    return int(rows.rank(count - 1)) if count > 0 else 0
 
 
 def _replaced(io: FileIO, task: ScanTask, verify: bool) -> tuple[DeleteFileRef, ...]:

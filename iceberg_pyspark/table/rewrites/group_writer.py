@@ -66,14 +66,15 @@ class GroupWriter:
         if group.output_file_count == 1 and group.size <= _SMALL_GROUP:
             rows = partial(sorted_rows, partial(self._rows, group.tasks, io), order, self.memory)
             return self._write_parts([rows], context, io, number, 1)
+        count = group.output_file_count
         with RangeSort(
             order,
             sample=partial(self.sample, group, order, io),
-            count=max(group.output_file_count, self.memory.ranges(group.size)),
+            count=count * self.memory.ranges_per_file(group.size, count),
             memory=self.memory,
         ) as sort:
             sort.read([partial(read_task, self.scan, t, io) for t in group.tasks], threads)
-            parts = sort.parts(group.output_file_count)
+            parts = sort.parts(count)
             return self._write_parts(parts, context, io, number, threads)
 
     def context(self, group: FileGroup) -> WriteContext:
@@ -121,14 +122,22 @@ class GroupWriter:
             yield from read_task(self.scan, task, io)
 
     def sample(self, group: FileGroup, order: RowOrder, io: FileIO) -> Iterator[pa.RecordBatch]:
-        """Yield the sort columns of some of the group's files; deleted rows do no harm."""
+        """Yield the sort columns of some of the group's files; deleted rows do no harm.
+
+        If these files have no rows, the other files follow: there is a sample of any rows.
+        """
         names = self._columns_of(order.source_ids)
         projection = Schema(fields=tuple(f for f in self.scan.projection.fields if f.name in names))
+        context = replace(self.scan, projection=projection)
         step = -(-len(group.tasks) // _MOST_SAMPLED_FILES)
-        for task in group.tasks[::step]:
-            yield from read_task(
-                replace(self.scan, projection=projection), replace(task, deletes=()), io
-            )
+        for first in range(step):
+            has_rows = False
+            for task in group.tasks[first::step]:
+                for batch in read_task(context, replace(task, deletes=()), io):
+                    has_rows = has_rows or batch.num_rows > 0
+                    yield batch
+            if has_rows:
+                return
 
     def _columns_of(self, source_ids: Sequence[int]) -> set[str]:
         """Return the names of the top-level columns that contain the fields."""

@@ -334,3 +334,39 @@ def test_one_path_in_two_stores() -> None:
     names = StoreNames({"x,y": "z"})
     assert names.is_same("x://b/f", "y://b/g")
     assert not names.is_same("x://b/f", "s3://b/g")
+
+
+@pytest.mark.parametrize("mode", ["error", "ignore", "delete"])
+def test_a_file_with_the_path_of_a_needed_file_of_another_store(tmp_path: Path, mode: Any) -> None:
+    table = a_table(tmp_path)
+    here = stray(table, "data/part=a/both.parquet")
+    needed = DataFile(
+        file_path=f"s3://bucket{here}", partition=("a",), record_count=1, file_size_in_bytes=8
+    )
+    action = AppendFiles(data_files=(needed,))
+    commit_action(table.catalog, table.loaded, table.io, action, CommitOptions())
+    if mode == "error":
+        with pytest.raises(InvalidRequestError, match=r"another store .*s3://bucket"):
+            remove(table)
+        assert Path(here).exists()
+        # declared to be one store
+        assert remove(table, equal_schemes={"s3": "file"}, equal_authorities={"bucket": ""}) == (
+            OrphanFiles()
+        )
+    else:
+        orphans = (here,) if mode == "delete" else ()
+        assert remove(table, prefix_mismatch_mode=mode).orphan_file_locations == orphans
+    assert Path(here).exists() == (mode != "delete")
+
+
+def test_the_target_of_a_link_stays(tmp_path: Path) -> None:
+    """The table may need a file by the name of a link to it."""
+    table = a_table(tmp_path)
+    target = stray(table, "data/part=a/target.parquet")
+    link = Path(table.location.removeprefix("file:")) / "data/part=a/link.parquet"
+    link.symlink_to(target)
+    linked = DataFile(file_path=str(link), partition=("a",), record_count=1, file_size_in_bytes=8)
+    action = AppendFiles(data_files=(linked,))
+    commit_action(table.catalog, table.loaded, table.io, action, CommitOptions())
+    assert remove(table) == OrphanFiles()
+    assert Path(target).exists()

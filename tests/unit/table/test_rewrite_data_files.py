@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -16,14 +15,12 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from iceberg_pyspark import Table, TableCatalog, load_catalog
-from iceberg_pyspark.arrow.write.range_sort import SortMemory
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import (
     ConcurrentChangeError,
     InvalidRequestError,
-    StorageError,
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.maintenance.file_groups import RewriteOptions, plan_groups
@@ -31,13 +28,11 @@ from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import PrimitiveType, UnknownType, VariantType
-from iceberg_pyspark.sql_text.extensions import parse_clause
 from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.new_data import write_context_of
 from iceberg_pyspark.table.changes.row_deletes import write_row_deletes
-from iceberg_pyspark.table.rewrites import group_writer
-from iceberg_pyspark.table.run_sql_extensions import run_clause
+from tests.support.deleted_rows import list_positions
 from tests.support.frames import append_rows, create_path_table, path_table
 from tests.support.hooked_storage import HookedFileIO, once
 from tests.support.table_histories import ID, a_history
@@ -200,6 +195,73 @@ def test_partial_progress_commits_group_by_group(tmp_path: Path) -> None:
     assert rows(table) == before
 
 
+@pytest.mark.parametrize(("max_commits", "expected"), [(1, 1), (2, 2), (3, 2), (9, 4)])
+def test_partial_progress_makes_at_most_so_many_commits(
+    tmp_path: Path, max_commits: int, expected: int
+) -> None:
+    table = create_path_table(tmp_path / "t", "id BIGINT, p INT", partitioned_by=["p"])
+    for number in range(2):
+        append_rows(table, [{"id": 4 * number + p, "p": p} for p in range(4)])
+    before, snapshots = rows(table.refresh()), len(table.snapshots)
+    options = {
+        "min-input-files": 2,
+        "partial-progress.enabled": True,
+        "partial-progress.max-commits": max_commits,
+        "max-concurrent-file-group-rewrites": 2,
+    }
+    done = table.maintenance().rewrite_data_files(options=options)
+    assert (done.file_group_count, done.rewritten_data_files_count) == (4, 8)
+    assert len(table.refresh().snapshots) == snapshots + expected
+    assert rows(table) == before
+
+
+def test_too_many_failed_commits_end_a_rewrite(tmp_path: Path) -> None:
+    options = {"partial-progress.enabled": True, "partial-progress.max-failed-commits": 0}
+    table = a_table(tmp_path / "t", partitioned_by=["p"])
+    both = racing(table, lambda other: delete_ids(other, [2, 3]))
+    with pytest.raises(ConcurrentChangeError):
+        both.maintenance().rewrite_data_files(options=options)
+    assert [row["id"] for row in rows(table.refresh())] == [i for i in range(12) if i not in (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("none", [0, 1, 2]),
+        ("bytes-asc", [2, 0, 1]),
+        ("bytes-desc", [1, 0, 2]),
+        ("files-asc", [1, 0, 2]),
+        ("files-desc", [2, 0, 1]),
+    ],
+)
+def test_groups_are_in_the_order_of_the_job(order: str, expected: list[int]) -> None:
+    sizes = [[200] * 6, [700, 700], [100] * 7]
+    tasks = [
+        task(10 * p + i, size, partition=p)
+        for p, of_one in enumerate(sizes)
+        for i, size in enumerate(of_one)
+    ]
+    groups = plan_groups(tasks, options(rewrite_job_order=order), 0)
+    assert [g.partition for g in groups] == [(p,) for p in expected]
+
+
+@pytest.mark.parametrize(("threshold", "expected"), [(2, 1), (3, 0)])
+def test_files_with_many_delete_files_are_chosen(
+    tmp_path: Path, threshold: int, expected: int
+) -> None:
+    table = create_path_table(tmp_path / "t", "id BIGINT", properties={"format-version": "2"})
+    append_rows(table, [{"id": n} for n in range(100)])
+    [path] = [t.file_path for t in files(table.refresh())]
+    for position in range(2):
+        columns = {"file_path": [path], "pos": pa.array([position], pa.int64())}
+        list_positions(table, pa.table(columns), {})
+    table.refresh()
+    arguments = {"delete-file-threshold": threshold, "min-file-size-bytes": 1}
+    done = table.maintenance().rewrite_data_files(options=arguments)
+    assert done.rewritten_data_files_count == expected
+    assert table.refresh().scan().to_arrow()["id"].to_pylist() == list(range(2, 100))
+
+
 # concurrent commits
 
 
@@ -325,7 +387,6 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
     return load_catalog("rewritten", type="hadoop", warehouse=str(folder))
 
 
-@settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))
 def a_sort_order(schema: Schema) -> Iterator[str]:
     """Yield sort orders over columns whose values can be ordered."""
     names = [
@@ -338,6 +399,7 @@ def a_sort_order(schema: Schema) -> Iterator[str]:
         yield f"hilbert({one}, {other})"
 
 
+@settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_tables_have_the_same_rows_after_it(
     catalog: TableCatalog, data: st.DataObject
@@ -376,147 +438,6 @@ def test_random_tables_have_the_same_rows_after_it(
         left_over = [d for t in table.scan().plan_files() for d in t.deletes]
         assert {d.content for d in left_over} <= {FileContent.POSITION_DELETES}
         assert not any(d.is_of_one_file for d in left_over)
-
-
-# row order
-
-
-def sorted_table(folder: Path, count: int = 400, **options: Any) -> Table:
-    """Create a table of ten files, each with numbers from the whole range."""
-    table = create_path_table(folder, "a BIGINT, b BIGINT, c STRING", **options)
-    for start in range(10):
-        append_rows(
-            table,
-            [
-                {"a": n, "b": n * 7919 % count, "c": None if n % 7 == 0 else f"c{n % 3}"}
-                for n in range(start, count, 10)
-            ],
-        )
-    return table.refresh()
-
-
-def in_files(table: Table, column: str) -> list[list[Any]]:
-    """Return the values of a column in each file, in row order."""
-    result: dict[str, list[Any]] = {}
-    for row in table.scan(columns=[column, "_file", "_pos"]).to_arrow().to_pylist():
-        result.setdefault(row["_file"], []).append((row["_pos"], row[column]))
-    return [[v for _, v in sorted(values, key=lambda v: v[0])] for values in result.values()]
-
-
-SMALL = SortMemory(in_memory=3000, buffered=1000)
-
-
-@pytest.mark.parametrize("memory", [SortMemory(), SMALL])
-def test_rows_are_sorted_across_files(
-    tmp_path: Path, memory: SortMemory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = sorted_table(tmp_path / "t")
-    before = table.scan(columns=["a", "b", "c"]).to_arrow().sort_by("a")
-    if memory is SMALL:
-        monkeypatch.setattr(group_writer, "_SMALL_GROUP", 0)
-        monkeypatch.setattr(group_writer, "SortMemory", lambda: memory)
-    done = table.maintenance().rewrite_data_files(
-        strategy="sort",
-        sort_order="c DESC NULLS LAST, b",
-        options={"rewrite-all": True, "target-file-size-bytes": 4000},
-    )
-    assert done.added_data_files_count > 1
-    assert table.refresh().scan().to_arrow().sort_by("a").equals(before)
-    files = in_files(table, "c")
-    files.sort(key=lambda values: [v or "" for v in values], reverse=True)
-    texts = [v for values in files for v in values]
-    assert texts == sorted(texts, key=lambda v: v or "", reverse=True)
-    assert {f["sort_order_id"] for f in table.metadata_table("files").to_arrow().to_pylist()} == {0}
-    again = table.maintenance().rewrite_data_files(sort_order="c DESC NULLS LAST, b")
-    assert again.rewritten_data_files_count in (0, len(files))
-
-
-def test_the_table_s_own_order_is_that_of_the_files(tmp_path: Path) -> None:
-    table = sorted_table(tmp_path / "t")
-    run_clause(table, parse_clause("WRITE ORDERED BY b DESC"))
-    table.maintenance().rewrite_data_files(strategy="sort")
-    [values] = in_files(table.refresh(), "b")
-    assert values == sorted(values, reverse=True)
-    [file] = table.metadata_table("files").to_arrow().to_pylist()
-    assert file["sort_order_id"] == table.metadata.default_sort_order_id != 0
-    # the same order, given as text
-    table.maintenance().rewrite_data_files(
-        sort_order="b DESC NULLS LAST", options={"rewrite-all": True}
-    )
-    [file] = table.metadata_table("files").to_arrow().to_pylist()
-    assert file["sort_order_id"] == table.metadata.default_sort_order_id
-
-
-@pytest.mark.parametrize("curve", ["zorder", "Hilbert"])
-def test_files_along_a_curve_are_narrow_in_both_columns(tmp_path: Path, curve: str) -> None:
-    table = sorted_table(tmp_path / "t", 4000)
-    options = {"rewrite-all": True, "target-file-size-bytes": 4000}
-    table.maintenance().rewrite_data_files(sort_order=f"{curve}(a, b)", options=options)
-    table.refresh()
-    parts = in_files(table, "a")
-    assert len(parts) >= 4
-    for column in ("a", "b"):
-        widths = [max(v) - min(v) for v in in_files(table, column)]
-        assert sum(widths) / len(widths) < 3200
-    assert sorted(v for part in parts for v in part) == list(range(4000))
-
-
-def test_sorted_within_each_partition(tmp_path: Path) -> None:
-    table = sorted_table(tmp_path / "t", partitioned_by=["c"])
-    table.maintenance().rewrite_data_files(sort_order="b")
-    values = in_files(table.refresh(), "b")
-    assert len(values) == 4
-    assert all(v == sorted(v) for v in values)
-    # Rows of files of another spec are written partition by partition.
-    with table.update_spec() as spec:
-        spec.add_field("a", "bucket[2]")
-    table.maintenance().rewrite_data_files(sort_order="b", options={"rewrite-all": True})
-    values = in_files(table.refresh(), "b")
-    assert len(values) == 8
-    assert all(v == sorted(v) for v in values)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"strategy": "shuffle"}, "no strategy 'shuffle'"),
-        ({"strategy": "sort"}, "has no sort order; give one with sort_order"),
-        ({"strategy": "binpack", "sort_order": "a"}, "sort_order requires strategy sort"),
-        ({"sort_order": "nothing"}, "nothing"),
-        ({"sort_order": "zorder(a), b"}, "a curve must be the only term"),
-        ({"sort_order": "zorder(a DESC)"}, "takes columns, not 'a DESC'"),
-        ({"sort_order": "zorder(bucket(2, a))"}, "takes columns, not 'bucket"),
-        ({"sort_order": "hilbert(c)"}, "needs 1 to 16 columns that are not identity"),
-        ({"sort_order": "zorder(a) DESC"}, "after zorder"),
-        ({"options": {"compression-factor": 2}}, "has no option 'compression-factor'"),
-        ({"sort_order": "a", "options": {"max-output-size": 2}}, "has no option 'max-output-size'"),
-    ],
-)
-def test_wrong_orders_are_refused(tmp_path: Path, arguments: dict[str, Any], message: str) -> None:
-    table = sorted_table(tmp_path / "t", 10, partitioned_by=["c"])
-    with pytest.raises(InvalidRequestError, match=re.escape(message)):
-        table.maintenance().rewrite_data_files(**arguments)
-
-
-def test_a_group_that_cannot_be_read_is_left_with_partial_progress(tmp_path: Path) -> None:
-    table = sorted_table(tmp_path / "t", partitioned_by=["c"])
-    lost = next(t for t in files(table) if t.partition == ("c1",))
-    Path(lost.file_path.removeprefix("file:")).unlink()
-    before = set(Path(tmp_path / "t" / "data").rglob("*.parquet"))
-    with pytest.raises(StorageError):
-        table.maintenance().rewrite_data_files()
-    assert set(Path(tmp_path / "t" / "data").rglob("*.parquet")) == before
-    done = table.maintenance().rewrite_data_files(options={"partial-progress.enabled": True})
-    assert (done.failed_data_files_count, done.added_data_files_count) == (10, 3)
-    assert sum(t.partition == ("c1",) for t in files(table.refresh())) == 10
-    assert len(files(table)) == 13
-
-
-def test_at_most_so_many_files_are_rewritten(tmp_path: Path) -> None:
-    table = sorted_table(tmp_path / "t")
-    done = table.maintenance().rewrite_data_files(options={"max-files-to-rewrite": 6})
-    assert done.rewritten_data_files_count == 6
-    assert len(files(table.refresh())) == 5
 
 
 # choice of files

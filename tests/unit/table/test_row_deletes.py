@@ -114,6 +114,20 @@ def test_a_file_without_rows_is_dropped(version: int) -> None:
     assert [f.referenced_data_file for f in live_deletes(table)] == [second]
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_positions_behind_the_last_row_do_not_count_as_rows(version: int) -> None:
+    """Three of the four rows are deleted, and a position that no row has."""
+    table = a_table(version)
+    first, *_ = (t.file_path for t in files(table))
+    delete(table, {first: {0, 1, 400}}, "one")
+    written = delete(table, {first: {2}}, "two")
+    assert written.removed_data_paths == frozenset()
+    assert ids(table) == list(range(3, 12))
+    written = delete(table, {first: {3}}, "three")
+    assert written.removed_data_paths == frozenset({first})
+    assert ids(table) == list(range(4, 12))
+
+
 def test_position_deletes_of_one_file_each_are_merged() -> None:
     table = a_table(2)
     first, second, third = (t.file_path for t in files(table))
