@@ -16,8 +16,8 @@ import org.apache.hadoop.util.functional.FutureIO;
 /**
  * Files of an object store whose sizes are in their paths, so that a reader need not ask the store
  * for the size of each file that it opens. `s3a-sized://bucket/size=9/folder/file` is the file
- * `s3a://bucket/folder/file` of 9 bytes. Files can only be read. Executors have this class alone,
- * and no other class of ours.
+ * `s3a://bucket/folder/file` of 9 bytes. Files can only be read. Executors have the
+ * classes of this folder, and no other class of ours.
  */
 public class IcebergPySizedFiles extends FileSystem {
   private static final String SCHEME_END = "-sized";

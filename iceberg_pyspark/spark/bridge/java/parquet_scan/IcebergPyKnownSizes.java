@@ -2,10 +2,11 @@ import java.util.HashSet;
 import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
 
-/**
- * The paths by which tasks open files, with the sizes of manifests where a store would be asked.
- */
+/** Splits of files, with the sizes of manifests where a store would be asked for them. */
 class IcebergPyKnownSizes {
   /** Make Hadoop's settings of tasks, and the executors, know the paths that `path` returns. */
   static void prepare(
@@ -23,12 +24,13 @@ class IcebergPyKnownSizes {
     IcebergPyExecutorJars.send(session, IcebergPySizedFiles.class);
   }
 
-  /** Return the path by which a task opens a file. */
-  static Path path(String location, long size) {
-    // Hadoop's path knows which characters of a location must be escaped
-    Path file = new Path(location);
-    return IcebergPySizedFiles.accepts(file.toUri().getScheme())
-        ? IcebergPySizedFiles.sized(file, size)
-        : file;
+  /** Return a split of a file of `size` bytes. */
+  static PartitionedFile split(
+      InternalRow constants, Path file, long start, long length, String[] hosts, long size) {
+    scala.collection.immutable.Map none = scala.collection.immutable.Map$.MODULE$.empty();
+    if (IcebergPySizedFiles.accepts(file.toUri().getScheme()))
+      return new IcebergPySizedFile(constants, file, size, start, length, hosts, none);
+    return new PartitionedFile(
+        constants, SparkPath.fromPath(file), start, length, hosts, 0L, size, none);
   }
 }

@@ -13,7 +13,6 @@ import java.util.concurrent.Future;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.BlockLocation;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -24,7 +23,7 @@ import org.apache.spark.sql.internal.SQLConf;
 
 /**
  * Planned files as Spark's own tasks: only Spark's classes are sent to executors, which have none
- * of ours but `IcebergPySizedFiles`.
+ * of ours but those that know the sizes of files in object stores.
  */
 class IcebergPyParquetBatch implements Batch {
   private static final int MOST_THREADS = 16;
@@ -159,12 +158,12 @@ class IcebergPyParquetBatch implements Batch {
   }
 
   private void addPieces(int file, long size, long most, BlockLocation[] blocks, List pieces) {
-    SparkPath path = SparkPath.fromPath(IcebergPyKnownSizes.path(files.paths[file], size));
+    // Hadoop's path knows which characters of a location must be escaped
+    Path path = new Path(files.paths[file]);
     for (long start = 0; start < size; start += most) {
       long length = Math.min(most, size - start);
-      pieces.add(new PartitionedFile(files.constants[file], path, start, length,
-          IcebergPyHosts.of(blocks, start, length), 0L, size,
-          scala.collection.immutable.Map$.MODULE$.empty()));
+      pieces.add(IcebergPyKnownSizes.split(files.constants[file], path, start, length,
+          IcebergPyHosts.of(blocks, start, length), size));
     }
   }
 

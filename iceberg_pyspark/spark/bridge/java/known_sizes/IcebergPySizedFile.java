@@ -1,0 +1,23 @@
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+
+/**
+ * A split of a file whose size is in the path by which a task opens it. Errors and
+ * `input_file_name()` show the file's path in S3, without the size and without the part of the
+ * scheme that stands for a catalog's credentials.
+ */
+public class IcebergPySizedFile extends PartitionedFile {
+  private final String shown;
+
+  IcebergPySizedFile(InternalRow constants, Path file, long size, long start, long length,
+      String[] hosts, scala.collection.immutable.Map metadata) {
+    super(constants, SparkPath.fromPath(IcebergPySizedFiles.sized(file, size)), start, length,
+        hosts, 0L, size, metadata);
+    shown = SparkPath.fromPath(new Path("s3a", file.toUri().getAuthority(), file.toUri().getPath()))
+                .urlEncoded();
+  }
+
+  public String urlEncodedPath() { return shown; }
+}
