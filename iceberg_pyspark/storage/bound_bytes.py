@@ -14,20 +14,22 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.expressions.value_ranges import decode_bound
 from iceberg_pyspark.spec import types
-from iceberg_pyspark.storage.physical_types import logical_array
+from iceberg_pyspark.storage.physical_types import logical_array, logical_type
 
-_NUMBERS: Mapping[type[types.Type], str] = {
-    types.IntegerType: "<i4",
-    types.DateType: "<i4",
-    types.LongType: "<i8",
-    types.TimeType: "<i8",
-    types.TimestampType: "<i8",
-    types.TimestamptzType: "<i8",
-    types.TimestampNsType: "<i8",
-    types.TimestamptzNsType: "<i8",
-    types.FloatType: "<f4",
-    types.DoubleType: "<f8",
+_NUMBERS: Mapping[type[types.Type], tuple[np.dtype[Any], pa.DataType]] = {
+    class_: (np.dtype(format_), logical_type(class_()))
+    for format_, classes in {
+        "<i4": (types.IntegerType, types.DateType),
+        "<i8": (
+            *(types.LongType, types.TimeType, types.TimestampType, types.TimestamptzType),
+            *(types.TimestampNsType, types.TimestamptzNsType),
+        ),
+        "<f4": (types.FloatType,),
+        "<f8": (types.DoubleType,),
+    }.items()
+    for class_ in classes
 }
+"""The types whose binary single values are numbers, the numbers' format and their Arrow type."""
 _DECIMAL_BYTES = 16
 _MAX_PRECISION = 38
 
@@ -74,6 +76,10 @@ def typed_bounds(bounds: Sequence[bytes | None], type_: types.Type) -> pa.Array:
     cannot be read as the type or is NaN, which is not a valid bound. Raises `TypeError` for a type
     whose bounds are not values of the type.
     """
+    if type(type_) in _NUMBERS:
+        numbers = _numbers(bounds, type_)
+        if numbers is not None:
+            return numbers
     match type_:
         case types.VariantType() | types.GeometryType() | types.GeographyType():
             raise TypeError(f"bounds of type {type_} are no values of it")
@@ -83,28 +89,32 @@ def typed_bounds(bounds: Sequence[bytes | None], type_: types.Type) -> pa.Array:
             return pa.array(bounds, pa.binary())
         case types.StringType():
             try:
-                return pa.array(bounds, pa.binary()).cast(pa.string())
-            except pa.ArrowInvalid:
+                return pa.array(bounds, pa.string())
+            except pa.ArrowInvalid:  # not UTF-8
                 pass
         case types.FixedType(length=length) if length:
             return logical_array([_padded(b, length) for b in bounds], type_)
-        case _ if (format_ := _NUMBERS.get(type(type_))) is not None:
-            numbers = _numbers(pa.array(bounds, pa.binary()), np.dtype(format_))
-            if numbers is not None:
-                return logical_array(numbers, type_)
     return logical_array([decode_bound(type_, b) for b in bounds], type_)
 
 
-def _numbers(bounds: pa.Array, format_: np.dtype[Any]) -> pa.Array | None:
+def _numbers(bounds: Sequence[bytes | None], type_: types.Type) -> pa.Array | None:
     """Convert all bounds at once; return None if some have another width than the type."""
-    _, offsets, data = bounds.buffers()
-    widths = np.diff(np.frombuffer(offsets, np.int32, len(bounds) + 1))
-    is_known = np.asarray(bounds.is_valid())
-    if (widths[is_known] != format_.itemsize).any():
+    format_, logical = _NUMBERS[type(type_)]
+    known = [b for b in bounds if b is not None]
+    if not {format_.itemsize}.issuperset(map(len, known)):
         return None
+    data = b"".join(known)
+    values = np.frombuffer(data, format_)
+    may_be_nan = format_.kind == "f"
+    if len(known) == len(bounds) and not (may_be_nan and np.isnan(values).any()):
+        # both Arrow's numbers and binary single values are little-endian
+        return pa.Array.from_buffers(logical, len(bounds), [None, pa.py_buffer(data)])
+    is_known = np.array([b is not None for b in bounds], np.bool_)
     numbers = np.zeros(len(bounds), format_)
-    numbers[is_known] = np.frombuffer(data or b"", format_, np.count_nonzero(is_known))
-    return pa.array(numbers, mask=~is_known | np.isnan(numbers))
+    numbers[is_known] = values
+    if may_be_nan:
+        is_known[is_known] = ~np.isnan(values)
+    return logical_array(pa.array(numbers, mask=~is_known), type_)
 
 
 def _decimals(bounds: Sequence[bytes | None], precision: int, scale: int) -> pa.Array:

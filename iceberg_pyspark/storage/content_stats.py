@@ -81,7 +81,7 @@ def content_stats(sources: Sequence[StatsSource], schema: Schema) -> Column | No
 
 
 def _metric(source: StatsSource, name: str) -> Mapping[int, Any]:
-    if source is None:
+    if not source:
         return _NOTHING
     if isinstance(source, DataFile):
         return getattr(source, name) or _NOTHING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,16 @@ Column: TypeAlias = tuple[pa.Field, pa.Array]
 
 def parquet_field(field_id: int, name: str, type_: pa.DataType, *, required: bool = False) -> Any:
     """Return an Arrow field whose field id is written to Parquet files."""
+    # nested types are equal even if the field ids in them differ, so they are no keys of a cache
+    make = _field if type_.num_fields else _flat_field
+    return make(field_id, name, type_, required)
+
+
+def _field(field_id: int, name: str, type_: pa.DataType, required: bool) -> Any:
     return pa.field(name, type_, not required, {"PARQUET:field_id": str(field_id)})
+
+
+_flat_field = lru_cache(maxsize=4096)(_field)
 
 
 def struct_column(

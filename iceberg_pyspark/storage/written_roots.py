@@ -135,6 +135,8 @@ def _masked(leaf: ManifestFile, vectors: Sequence[ManifestVectorEntry]) -> Manif
         return with_dead_positions(leaf, _united(vectors))
     for one in vectors:
         return replace(leaf, dead_positions=one.inline, dead_count=one.cardinality)
+    if leaf.dead_positions is None:
+        return leaf
     return replace(leaf, dead_positions=None, dead_count=0)
 
 

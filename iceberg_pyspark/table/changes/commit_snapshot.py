@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import replace
 
 from iceberg_pyspark.commits.changes import Changes
@@ -199,23 +199,31 @@ class SnapshotStep:
     def _read_entries(
         self, metadata: TableMetadata, manifest: ManifestFile
     ) -> Iterable[ManifestEntry]:
+        entries = self._own_entries(manifest)
+        if entries is not None:
+            return entries
+        return read_manifest_entries(self._io, manifest, partition_type_of(metadata, manifest))
+
+    def _read_paths(self, metadata: TableMetadata, manifest: ManifestFile) -> Set[str]:
+        entries = self._own_entries(manifest)
+        if entries is None:
+            live = read_entries(self._io, manifest, partition_type_of(metadata, manifest))
+            paths = live["file_path"].to_pylist() + live["referenced_data_file"].to_pylist()
+        else:
+            files = [e.data_file for e in entries if e.is_live]
+            paths = [p for f in files for p in (f.file_path, f.referenced_data_file)]
+        return {p for p in paths if p is not None}
+
+    def _own_entries(self, manifest: ManifestFile) -> Collection[ManifestEntry] | None:
+        """Return the entries of a manifest that this process wrote, or None if it may be another's.
+
+        No file is read for them.
+        """
         new_manifest = self._planned.get(manifest.manifest_path)
         if new_manifest is not None:
             return new_manifest.entries
         root = written_root(self._io, manifest.manifest_path) if manifest.is_root else None
-        if root is not None:
-            return root.files(manifest.content, manifest.partition_spec_id)
-        return read_manifest_entries(self._io, manifest, partition_type_of(metadata, manifest))
-
-    def _read_paths(self, metadata: TableMetadata, manifest: ManifestFile) -> Set[str]:
-        new_manifest = self._planned.get(manifest.manifest_path)
-        if new_manifest is None:
-            live = read_entries(self._io, manifest, partition_type_of(metadata, manifest))
-            paths = live["file_path"].to_pylist() + live["referenced_data_file"].to_pylist()
-        else:
-            files = [e.data_file for e in new_manifest.entries if e.is_live]
-            paths = [p for f in files for p in (f.file_path, f.referenced_data_file)]
-        return {p for p in paths if p is not None}
+        return None if root is None else root.files(manifest.content, manifest.partition_spec_id)
 
     def _write_manifests(self, plan: SnapshotPlan, base: SnapshotBase) -> tuple[ManifestFile, ...]:
         """Return the snapshot's manifests, new ones first, merged if the properties say so."""

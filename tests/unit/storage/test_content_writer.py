@@ -889,6 +889,39 @@ def test_entries_that_break_the_rules_are_refused(
     assert not io.exists(ROOT)
 
 
+def test_a_root_without_entries_has_the_required_columns() -> None:
+    io = MemoryFileIO()
+    write(io, [])
+    assert read(io) == []
+    names = {name for _, name in parquet_fields(io.read_bytes(ROOT))}
+    assert names >= {"content_type", "file_format", "partition_spec_id", "record_count"}
+
+
+def test_columns_of_equal_names_in_two_tables_keep_their_own_field_ids() -> None:
+    """Arrow's nested types are equal even if the field ids in them differ."""
+    for field_id in (1, 2):
+        io = MemoryFileIO()
+        schema = Schema(fields=(NestedField(field_id=field_id, name="c", type=LongType()),))
+        file = replace(a_file(f"{TABLE}/a"), value_counts={field_id: 5})
+        write(io, [added(file, **NUMBERS)], schema=schema)
+        stats_id = 10_000 + 200 * field_id
+        ids = {i for i, _ in parquet_fields(io.read_bytes(ROOT)) if i is not None and i > 10_000}
+        assert ids == {stats_id, stats_id + 4}
+
+
+def test_only_locations_and_long_columns_of_text_are_compressed_by_zstd() -> None:
+    def codecs(count: int) -> dict[str, str]:
+        io = MemoryFileIO()
+        write(io, [added(a_file(f"{TABLE}/{i}"), **NUMBERS) for i in range(count)])
+        group = pq.read_metadata(pa.BufferReader(io.read_bytes(ROOT))).row_group(0)
+        chunks = map(group.column, range(group.num_columns))
+        return {c.path_in_schema: c.compression for c in chunks}
+
+    short, long = codecs(2), codecs(1000)
+    assert {path for path, codec in short.items() if codec == "ZSTD"} == {"location"}
+    assert {path for path, codec in long.items() if codec == "ZSTD"} == {"location", "file_format"}
+
+
 def test_a_leaf_has_files_of_one_spec() -> None:
     files = [a_file(f"{TABLE}/{i}", spec_id=i) for i in (0, 1)]
     with pytest.raises(InvalidRequestError, match="of one partition spec, not of 0, 1"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.manifest_changes import RemoveFiles
 from iceberg_pyspark.commits.snapshot_changes import (
@@ -13,11 +15,13 @@ from iceberg_pyspark.commits.snapshot_changes import (
     RowDelta,
     SnapshotAction,
 )
+from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.spec.content_entries import PROFILES, ContentStatus, ContentType, Role
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.storage.content_entries import ContentEntries
 from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector
+from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.storage.open_manifest import open_manifest
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.rewrites.rewrite_manifests import ManifestRewrite
@@ -85,6 +89,27 @@ def metadata_files(t: CommitTable) -> set[str]:
         for f in t.io.list_files("mem://t/metadata")
         if not f.location.endswith(".metadata.json")
     }
+
+
+def test_a_deletion_vector_is_added_without_reading_the_root_that_this_process_wrote(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    t = commit_table(format_version=4)
+    file = data_file("a")
+    first = commit(t, AppendFiles(data_files=(file,)))
+    locations: list[str] = []
+
+    def read_bytes(io: MemoryFileIO, location: str) -> bytes:
+        locations.append(location)
+        return original(io, location)
+
+    original = MemoryFileIO.read_bytes
+    monkeypatch.setattr(MemoryFileIO, "read_bytes", read_bytes)
+    second = commit(t, RowDelta(delete_files=(vector("v", file, 1),), checks=since(first)))
+    # the root's paths show whether the file has a vector already
+    with pytest.raises(ConcurrentChangeError, match="already has a deletion vector"):
+        commit(t, RowDelta(delete_files=(vector("w", file, 1),), checks=since(second)))
+    assert {first.root_manifest, second.root_manifest}.isdisjoint(locations)
 
 
 def test_the_worked_example_of_the_proposal_row_for_row() -> None:
