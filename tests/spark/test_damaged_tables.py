@@ -267,7 +267,7 @@ def test_a_table_keeps_working_after_a_read_failed(
     assert two.exists()
 
 
-@pytest.mark.parametrize("size", [-1, 10, 2**62])
+@pytest.mark.parametrize("size", [-1, 10, 20, 2**62])
 def test_a_size_that_is_not_true_hides_no_row(
     spark: SparkSession, read_path: ReadPath, tmp_path: Path, size: int
 ) -> None:

@@ -3,9 +3,10 @@
 Spark finds columns of Parquet files by field id, and fails for a file without ids. Iceberg's
 writers record split offsets. Files of other writers, added by `add_files`, have no split offsets,
 so their footers are read. For ORC files see `spark/native_read/misread_orc.py`. Spark splits a file
-by the size in its manifest entry and ignores data beyond that size: if the size is too large, the
-driver runs out of memory; if it is too small, rows of Parquet files are lost. For ORC files Spark
-gets the size from the file system.
+by the size in its manifest entry: if the size is too large, the driver runs out of memory. If the
+size is too small, the last split reads the rest of the file (`IcebergPyKnownSizes`), but a file
+whose row groups begin beyond the size is read by Python. For ORC files Spark gets the size from the
+file system.
 """
 
 from __future__ import annotations

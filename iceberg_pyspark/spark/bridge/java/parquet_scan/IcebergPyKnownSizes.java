@@ -8,6 +8,8 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile;
 
 /** Splits of files, with the sizes of manifests where a store would be asked for them. */
 class IcebergPyKnownSizes {
+  private static final long BEYOND = 1L << 42;
+
   /** Make Hadoop's settings of tasks, and the executors, know the paths that `path` returns. */
   static void prepare(
       org.apache.spark.sql.classic.SparkSession session, Configuration conf, String[] locations) {
@@ -22,6 +24,25 @@ class IcebergPyKnownSizes {
     // Tasks in the driver's JVM may get this configuration itself.
     conf.setClassLoader(IcebergPySizedFiles.class.getClassLoader());
     IcebergPyExecutorJars.send(session, IcebergPySizedFiles.class);
+  }
+
+  /**
+   * Return the splits of a task, where the last split of a file has no end. A task reads the row
+   * groups whose middle is in its split: if the size in a manifest were too small, nobody would
+   * read the last ones. For files whose size is in their paths, the read fails instead.
+   */
+  static PartitionedFile[] toTheEnd(PartitionedFile[] splits) {
+    PartitionedFile[] out = new PartitionedFile[splits.length];
+    for (int i = 0; i < out.length; i++) {
+      PartitionedFile split = splits[i];
+      boolean isLast = split.start() + split.length() == split.fileSize();
+      out[i] = isLast && !(split instanceof IcebergPySizedFile)
+          ? new PartitionedFile(split.partitionValues(), split.filePath(), split.start(),
+                split.length() + BEYOND, split.locations(), split.modificationTime(),
+                split.fileSize(), split.otherConstantMetadataColumnValues())
+          : split;
+    }
+    return out;
   }
 
   /** Return a split of a file of `size` bytes. */

@@ -64,7 +64,7 @@ class IcebergPyParquetBatch implements Batch {
       List pieces = (List) group.getValue();
       Iterator ofTasks = packDensely(spark, pieces, most).iterator();
       while (ofTasks.hasNext()) {
-        PartitionedFile[] one = (PartitionedFile[]) ofTasks.next();
+        PartitionedFile[] one = IcebergPyKnownSizes.toTheEnd((PartitionedFile[]) ofTasks.next());
         out.add(group.getKey() == null
                 ? (Object) new FilePartition(out.size(), one)
                 : new IcebergPyKeyedPartition(out.size(), one, (InternalRow) group.getKey()));
