@@ -239,6 +239,15 @@ class Catalog(Protocol):
 
 
 @runtime_checkable
+class ReportingCatalog(Protocol):
+    """A catalog whose server may want reports of scans."""
+
+    def report_scan(self, identifier: TableIdentifier, scan: ScanReport) -> None:
+        """Send a report, if the server wants reports; raise an `IcebergError` if that fails."""
+        ...
+
+
+@runtime_checkable
 class PurgingCatalog(Protocol):
     """A catalog whose server may delete the files of a dropped table."""
 

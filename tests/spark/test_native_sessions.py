@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark import Table, install
+from iceberg_pyspark.spark.native_read.runtime_filters import remaining_locations
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.native_lake import plan_of
@@ -209,6 +211,35 @@ def test_spark_prunes_other_tables_by_rows_of_ours(lake: Lake, tmp_path: Path) -
             joined = facts.join(ours, facts[key] == ours.id)
             assert ("dynamicpruning" if key == "p" else "bloom_filter") in plan_of(joined)
             assert joined.count() == expected
+
+
+def test_a_filter_at_run_time_knows_files_by_another_scheme(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scheme of a planned file depends on credentials, which may be renewed by then."""
+    table = create(lake.session, "lake.db.by_bucket", "partitioned by (bucket(8, id))")
+    table.append(arrow(range(30)))
+    answered: list[str] = []
+
+    def renewed(*arguments: Any) -> tuple[str, ...]:
+        answered.extend(remaining_locations(*arguments))
+        return tuple(f"s3a-0123456789ab://{location}" for location in answered)
+
+    monkeypatch.setattr("iceberg_pyspark.spark.answers.scans.remaining_locations", renewed)
+    keys = lake.spark.range(7, 8).filter("id % 2 = 1").withColumnRenamed("id", "x")
+    keys.write.mode("overwrite").saveAsTable("late_keys")
+    try:
+        query = (
+            "SELECT /*+ BROADCAST(late_keys) */ id FROM lake.db.by_bucket JOIN late_keys ON id = x "
+            "WHERE x > 0"
+        )
+        with configured(lake.spark, PRUNED_BY):
+            frame = lake.spark.sql(query)
+            assert "dynamicpruning" in plan_of(frame)
+            assert [row.id for row in frame.collect()] == [7]
+    finally:
+        lake.spark.sql("DROP TABLE late_keys")
+    assert 0 < len(answered) < 8
 
 
 def test_what_is_left_after_pruning_is_broadcast(lake: Lake) -> None:

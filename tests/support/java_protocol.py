@@ -20,6 +20,7 @@ import msgspec
 from iceberg_pyspark.spark import bridge
 from iceberg_pyspark.spark.bridge.protocol import (
     catalogs,
+    credentials,
     messages,
     procedures,
     scans,
@@ -54,6 +55,7 @@ _MODULES = (
     scans,
     writes,
     sources,
+    credentials,
 )
 
 

@@ -27,7 +27,7 @@ class S3Double:
             case "PUT":
                 if request.path in self.objects and "if-none-match" in request.headers:
                     return Reply(412, b"<Error><Code>PreconditionFailed</Code></Error>")
-                self.objects[request.path] = request.body
+                self.objects[request.path] = content(request)
                 return Reply(200, b"", {"ETag": '"x"'})
             case "DELETE":
                 self.objects.pop(request.path, None)
@@ -49,6 +49,21 @@ class S3Double:
             start, end = max(size - int(span[2]), 0), size - 1
         where = {"Content-Range": f"bytes {start}-{end}/{size}"}
         return Reply(206, data[start : end + 1], {**headers, **where})
+
+
+def content(request: Request) -> bytes:
+    """Return the body of a request, without the signatures between the parts of a signed stream."""
+    if not request.headers.get("x-amz-content-sha256", "").startswith("STREAMING-"):
+        return request.body
+    parts, rest = [], request.body
+    while rest:
+        head, _, rest = rest.partition(b"\r\n")
+        size = int(head.partition(b";")[0], 16)
+        if size == 0:
+            break
+        parts.append(rest[:size])
+        rest = rest[size + 2 :]
+    return b"".join(parts)
 
 
 def access_key(request: Request) -> str:

@@ -16,6 +16,7 @@ from iceberg_pyspark.catalogs.catalog import (
     LoadedTable,
     Namespace,
     NewTablePlace,
+    ScanReport,
     TableIdentifier,
 )
 from iceberg_pyspark.catalogs.identifiers import check_identifier, check_namespace
@@ -38,6 +39,7 @@ from iceberg_pyspark.catalogs.rest.metrics_reports import (
     MetricsReports,
     ScanReports,
     commit_report,
+    scan_report,
 )
 from iceberg_pyspark.catalogs.rest.renewal import CredentialRenewals
 from iceberg_pyspark.catalogs.rest.scan_planning import (
@@ -319,6 +321,11 @@ class RestCatalog(RestViews):
             with after_commit(f"loading table {identifier} to know its storage properties"):
                 return Done(self.load_table(identifier))
         return outcome
+
+    def report_scan(self, identifier: TableIdentifier, scan: ScanReport) -> None:
+        """Send a report of a scan now, if the server wants reports."""
+        if self._reports is not None:
+            self._send_report(identifier, scan_report(f"{self._name}.{identifier}", scan))
 
     def _send_report(self, identifier: TableIdentifier, report: Mapping[str, Any]) -> None:
         path = self._connection.paths.metrics(identifier)

@@ -41,6 +41,7 @@ from iceberg_pyspark.spark.bridge.protocol.sources import ReadStatement, Stateme
 from iceberg_pyspark.spark.bridge.protocol.tables import TableFacts, TableRename, TableSelect
 from iceberg_pyspark.spark.bridge.protocol.views import ViewChange
 from iceberg_pyspark.spark.error_text import iceberg_error_in
+from iceberg_pyspark.spark.native_read.renewed_stores import renew_credentials
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 from iceberg_pyspark.spark.sql_catalog.statements import statement_read
 
@@ -173,6 +174,7 @@ HANDLERS: Mapping[str, Handler] = dict(
         _row(Operations.source_options, source_options),
         _row(Operations.source_table, source_table),
         _row(Operations.source_hidden, source_hidden),
+        _row(Operations.credentials_renew, renew_credentials),
         _row(Operations.statement_read, _statement_read),
     )
 )

@@ -46,7 +46,6 @@ from iceberg_pyspark.spark.native_read.location_settings import with_location_se
 from iceberg_pyspark.spark.native_read.runtime_filters import remaining_locations
 from iceberg_pyspark.spark.native_read.scan import NativeScan, Part
 from iceberg_pyspark.spark.native_read.scan_request import ScanCondition, ScanRequest
-from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS
@@ -104,15 +103,13 @@ def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> Remai
             job = _read_job(q.scan.table)
             if job is None:
                 return _ALL
-            scan, loaded_table = job.scan_of(nothing), job.loaded_table
+            scan = job.scan_of(nothing)
         else:
             state = sessions.state(q.scan.table.handle)
             if state.metadata_table is not None:
                 return _ALL
             scan = _whole_scan(session, state, nothing, q.scan.table.locations)
-            loaded_table = state.loaded_table
-        location = NativeStorage(session.bridge.has_file_system, loaded_table.config).location
-        return RemainingFiles(locations=remaining_locations(_prune(scan, all_conditions), location))
+        return RemainingFiles(locations=remaining_locations(_prune(scan, all_conditions)))
     except IcebergError as e:
         _log.info("run-time filters skip no files: %s", e)
         return _ALL

@@ -29,6 +29,7 @@ from iceberg_pyspark.spark.bridge.lots import (
     CORE,
     FILES_THAT_LAST,
     FORMATS,
+    NEEDED_CLASSES,
     classes_of,
     source_of,
     writer_of,
@@ -66,7 +67,9 @@ def load_lots(gateway: Any) -> Lots:
     failures = _failures.setdefault(gateway, {})
     compiler = _Compiler(gateway, loader)
     for lot in BUILDS_ON:
-        if lot not in failures and not compiler.knows(lot) and not compiler.is_taken(lot):
+        if lot in failures or compiler.knows(lot):
+            continue
+        if compiler.is_possible(lot) and not compiler.is_taken(lot):
             failure = compiler.add(lot)
             if failure is None:
                 continue
@@ -88,9 +91,17 @@ class _Compiler:
 
     def knows(self, lot: str) -> bool:
         """Return whether the loader has the lot's classes."""
+        return self._has(_marker(lot))
+
+    def _has(self, name: str) -> bool:
         # Looked up as a resource: a missing class would raise an exception, which is slow through
         # py4j.
-        return self._loader.getResource(f"{_marker(lot)}.class") is not None
+        return self._loader.getResource(f"{name}.class") is not None
+
+    def is_possible(self, lot: str) -> bool:
+        """Return whether the loader has the class of another library that the lot needs."""
+        needed = NEEDED_CLASSES.get(lot)
+        return needed is None or self._has(needed.replace(".", "/"))
 
     def is_taken(self, lot: str) -> bool:
         """Return whether another library already provides the format name that the lot would

@@ -21,6 +21,7 @@ from iceberg_pyspark.spark.bridge.lots import (
     PARQUET_SCAN,
     PARQUET_WRITE,
     POSITION_DELETES,
+    RENEWED_S3A,
     ROW_LEVEL,
 )
 
@@ -92,6 +93,11 @@ STORE_WRITE = Feature(
     internals=("parquet_writer",),
     otherwise="pyarrow writes the files there",
 )
+RENEWED_KEYS = Feature(
+    name="vended credentials renewed in tasks of the JVM",
+    lots=(RENEWED_S3A,),
+    otherwise="they must stay valid until the tasks end",
+)
 ROW_CHANGES = Feature(
     name="DELETE, UPDATE and MERGE",
     lots=(ROW_LEVEL, LAYOUT),
@@ -157,6 +163,7 @@ FEATURES = (
     WRITE_LAYOUT,
     NATIVE_WRITE,
     STORE_WRITE,
+    RENEWED_KEYS,
     ROW_CHANGES,
     COLUMN_DEFAULTS,
     SCHEMA_EVOLUTION,

@@ -21,6 +21,7 @@ from iceberg_pyspark.spark.bridge.features import (
     CLOSED_CATALOGS,
     NATIVE_SCAN,
     NEW_SESSIONS,
+    RENEWED_KEYS,
     SQL_EXTENSIONS,
     Feature,
     missing_features,
@@ -182,6 +183,13 @@ class Bridge:
     def has_file_system(self, scheme: str) -> bool:
         """Return whether the JVM can open locations of a URI scheme."""
         return bool(self._plans.hasFileSystem(self._java.session, scheme))
+
+    def renew_in_tasks(self) -> str | None:
+        """Let tasks renew credentials for S3A; return None, or the reason why they cannot."""
+        if not self.has(RENEWED_KEYS):
+            return self.missing_features[RENEWED_KEYS]
+        reason = self._java.instance("IcebergPyRenewals").start(self._java.session)
+        return None if reason is None else str(reason)
 
     def select(self, frame: DataFrame, expressions: Sequence[str]) -> DataFrame:
         """Run `selectExpr` in one call of the JVM."""

@@ -39,6 +39,9 @@ PARQUET_WRITE = "parquet_write"
 DIRECT_WRITE = "direct_write"
 """The Parquet writer for object stores: tasks write final files, and executors get this jar."""
 
+RENEWED_S3A = "renewed_s3a"
+"""S3A with credentials that tasks renew; executors get this jar."""
+
 ROW_LEVEL = "row_level"
 """DELETE, UPDATE and MERGE: analysis of the statements, and joins."""
 
@@ -60,6 +63,7 @@ BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     LAYOUT: (CORE,),
     PARQUET_WRITE: (CORE,),
     DIRECT_WRITE: (CORE,),
+    RENEWED_S3A: (CORE,),
     ROW_LEVEL: (CORE,),
     EXTENSIONS: (CORE,),
     FORMAT_NAME: (CORE,),
@@ -67,7 +71,12 @@ BUILDS_ON: Mapping[str, tuple[str, ...]] = {
 }
 """Each lot with the lots whose classes its sources use; those stand before the lot."""
 
-FILES_THAT_LAST = frozenset((KNOWN_SIZES, DIRECT_WRITE, FORMAT_NAME, ICEBERG_NAME))
+NEEDED_CLASSES: Mapping[str, str] = {
+    RENEWED_S3A: "org.apache.hadoop.fs.s3a.S3AFileSystem",
+}
+"""By lot: a class that Spark's own jars lack; the lot is left out where the class is missing."""
+
+FILES_THAT_LAST = frozenset((KNOWN_SIZES, DIRECT_WRITE, RENEWED_S3A, FORMAT_NAME, ICEBERG_NAME))
 """Lots whose jar is opened again while Spark runs, by the driver or for executors."""
 
 FORMATS: Mapping[str, tuple[str, str]] = {

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 class PinnedTable:
     """The metadata file that a DataFrame saw when it was loaded; later steps need no catalog.
 
-    The exception is a scan that only the catalog's server may plan. Metadata that is not a file in
-    the table's store, which only the catalog could read again, is itself part of the state, as
-    JSON.
+    The exceptions are a scan that only the catalog's server may plan, and reports of scans.
+    Metadata that is not a file in the table's store, which only the catalog could read again, is
+    itself part of the state, as JSON.
     """
 
     namespace: tuple[str, ...]
@@ -31,6 +31,8 @@ class PinnedTable:
     """Whether each step that plans must ask the catalog's server to plan."""
     metadata: str | None = field(default=None, repr=False)
     store_location: str | None = None
+    reports_scans: bool = False
+    """Whether the catalog's server wants a report of each scan."""
 
     @classmethod
     def of(cls, loaded_table: LoadedTable, metadata_table: str | None = None) -> PinnedTable:
@@ -46,6 +48,7 @@ class PinnedTable:
             if loaded_table.store_location is None
             else metadata_to_bytes(loaded_table.metadata).decode(),
             loaded_table.store_location,
+            loaded_table.report_scan is not None and metadata_table is None,
         )
 
     @classmethod

@@ -10,6 +10,7 @@ from pyspark.sql.types import StructField, StructType
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier, check_same_table
 from iceberg_pyspark.errors import NoSuchNamespaceError, NoSuchTableError
+from iceberg_pyspark.spark.data_source.later_reports import LaterReports
 from iceberg_pyspark.spark.data_source.options import (
     ReadOptions,
     TableOptions,
@@ -144,6 +145,7 @@ def _load_pinned(pinned_table: PinnedTable, table: TableOptions) -> LoadedTable:
         metadata_location=location,
         config=pinned_table.config,
         store_location=pinned_table.store_location,
+        report_scan=LaterReports(table) if pinned_table.reports_scans else None,
     )
     if not pinned_table.planned_by_server:
         return loaded_table

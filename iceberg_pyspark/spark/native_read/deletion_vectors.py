@@ -13,7 +13,7 @@ from iceberg_pyspark.arrow.read.position_deletes import DeletionVector, deletion
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.calls import VectorPlaces
-from iceberg_pyspark.spark.native_read.storage import store_digest
+from iceberg_pyspark.spark.native_read.hadoop_options import store_digest
 from iceberg_pyspark.storage.cache import is_written_once
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.restricted import check_read

@@ -8,11 +8,18 @@ options (`storage.py`), and scans by another file system disable the cache.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 
 _S3A = "org.apache.hadoop.fs.s3a"
 S3A_FILE_SYSTEM = "${fs.s3a.impl}"
 """The session's class for S3A, which is Hadoop's own class by default."""
+
+_RENEWED_S3A = "IcebergPyRenewedS3A"
+"""This package's class for S3A, which renews credentials in tasks; executors get its jar."""
+
+_S3A_KEYS = ("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.session.token")
 
 # These properties decide where bytes come from or whose access is used, and no option sets them.
 _UNTOLD = {
@@ -84,14 +91,14 @@ def hadoop_options(
 
 def _s3(properties: Mapping[str, str]) -> dict[str, str]:
     endpoint = properties.get("s3.endpoint")
-    token = _first(properties, "s3.session-token", "client.session-token")
+    key, secret, token = s3_keys(properties)
     options = _present(
         {
             "endpoint": endpoint,
             "endpoint.region": _first(properties, "s3.region", "client.region"),
             "path.style.access": _path_style(properties),
-            "access.key": _first(properties, "s3.access-key-id", "client.access-key-id"),
-            "secret.key": _first(properties, "s3.secret-access-key", "client.secret-access-key"),
+            "access.key": key,
+            "secret.key": secret,
             "session.token": token,
         }
     )
@@ -104,6 +111,43 @@ def _s3(properties: Mapping[str, str]) -> dict[str, str]:
         kind = "Simple" if token is None else "Temporary"
         options["aws.credentials.provider"] = f"{_S3A}.{kind}AWSCredentialsProvider"
     return {f"fs.s3a.{name}": value for name, value in options.items()}
+
+
+def s3a_scheme_options(
+    options: Mapping[str, str], renewal: tuple[str, float] | None
+) -> tuple[str, dict[str, str]]:
+    """Return a scheme for S3A with these options, and the options that define the scheme.
+
+    `renewal` is a handle for the renewal of the credentials and the epoch second of their end, or
+    None. With it the scheme stays the same when the credentials are renewed.
+    """
+    identity = dict(options)
+    if renewal is not None:
+        identity = {k: v for k, v in options.items() if k not in _S3A_KEYS}
+        identity["renewal"] = renewal[0]
+    scheme = f"s3a-{store_digest(identity)[:12]}"
+    if renewal is None:
+        return scheme, {f"fs.{scheme}.impl": S3A_FILE_SYSTEM}
+    handle, end_s = renewal
+    return scheme, {
+        f"fs.{scheme}.impl": _RENEWED_S3A,
+        f"fs.{scheme}.credentials-renewal": handle,
+        f"fs.{scheme}.credentials-end-ms": str(int(end_s * 1000)),
+    }
+
+
+def store_digest(options: Mapping[str, str]) -> str:
+    """Return a digest that is equal for stores with equal Hadoop options."""
+    return hashlib.sha256(json.dumps(dict(options), sort_keys=True).encode()).hexdigest()
+
+
+def s3_keys(properties: Mapping[str, str]) -> tuple[str | None, str | None, str | None]:
+    """Return the access key, the secret key and the session token for S3."""
+    return (
+        _first(properties, "s3.access-key-id", "client.access-key-id"),
+        _first(properties, "s3.secret-access-key", "client.secret-access-key"),
+        _first(properties, "s3.session-token", "client.session-token"),
+    )
 
 
 def _s3_encryption(properties: Mapping[str, str]) -> dict[str, str] | None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from iceberg_pyspark.arrow.read.position_deletes import deletion_vector_of
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanContext, ScanTask
 from iceberg_pyspark.spark.bridge.calls import PositionPlaces
-from iceberg_pyspark.spark.native_read.storage import store_digest
+from iceberg_pyspark.spark.native_read.hadoop_options import store_digest
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.storage.cache import is_written_once
 from iceberg_pyspark.storage.file_io import FileIO

@@ -7,7 +7,7 @@ only affects speed, because the join still compares the rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from iceberg_pyspark.spark.bridge.compared_types import COMPARED_TYPES
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -34,14 +34,10 @@ def columns_for_skipping(metadata: TableMetadata) -> Iterator[NestedField]:
             yield f
 
 
-def remaining_locations(scan: TableScan, location: Callable[[str], str | None]) -> tuple[str, ...]:
-    """Return the locations of the data files of a pruned scan.
-
-    `location` returns the JVM's location of a file, or None if the JVM uses the file's own path.
-    """
-    paths = (
-        p
+def remaining_locations(scan: TableScan) -> tuple[str, ...]:
+    """Return the locations of the data files of a pruned scan, as its table has them."""
+    return tuple(
+        path
         for planned_files in scan.plan().files()
-        for p in planned_files.entries["file_path"].to_pylist()
+        for path in planned_files.entries["file_path"].to_pylist()
     )
-    return tuple(location(path) or path for path in paths)

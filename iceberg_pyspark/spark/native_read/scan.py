@@ -124,7 +124,9 @@ class NativeScan:
         """The positions of the conditions that all rows fulfil and that need no evaluation."""
 
         self._ordinals = PartitionOrdinals()
-        self._storage = NativeStorage(bridge.has_file_system, storage or {})
+        self._storage = NativeStorage(
+            bridge.has_file_system, storage or {}, renew_in_tasks=bridge.renew_in_tasks
+        )
         files = list(self._files_for_limit(plan))
         never_null_ids = self._prove_conditions([planned_files for planned_files, _ in files])
         self._columns = ReadColumns(bridge, self._scan, row_filter, dates)

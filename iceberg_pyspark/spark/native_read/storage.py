@@ -6,17 +6,16 @@ property has no Hadoop option, Python reads and writes the files.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from collections.abc import Callable, Mapping
 
 from iceberg_pyspark.spark.native_read.hadoop_options import (
-    S3A_FILE_SYSTEM,
     hadoop_options,
     jvm_schemes,
+    s3a_scheme_options,
 )
-from iceberg_pyspark.storage.credential_renewal import lasting_properties
+from iceberg_pyspark.spark.native_read.renewed_stores import register_store
+from iceberg_pyspark.storage.credential_renewal import end_of, lasting_properties
 from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.places import REMOTE_SCHEMES
 from iceberg_pyspark.storage.remote_signing import REMOTE_SIGNING_ENABLED, is_signed_remotely
@@ -45,15 +44,18 @@ class NativeStorage:
         properties: Mapping[str, str],
         *,
         writes: bool = False,
+        renew_in_tasks: Callable[[], str | None] = lambda: "this session does not let them",
     ):
         """`has_file_system` says whether the JVM knows a scheme; `properties` are Iceberg's
         properties.
 
-        With `writes` the options are for written files and include encryption.
+        With `writes` the options are for written files and include encryption. `renew_in_tasks`
+        lets tasks renew credentials for S3A, and returns None, or the reason why they cannot.
         """
         self._has_file_system = has_file_system
-        # The JVM cannot renew credentials.
+        # Not all file systems of the JVM can renew credentials.
         self._properties = lasting_properties(properties)
+        self._renew_in_tasks = renew_in_tasks
         self._writes = writes
         self._roots: dict[str, tuple[str | None, Mapping[str, str]]] = {}
         self._options: dict[str, str] = {}
@@ -72,7 +74,7 @@ class NativeStorage:
         root = f"{scheme}{separator}{host}"
         properties = properties_at(location, self._properties)
         if root not in self._roots:
-            self._roots[root] = self._jvm_scheme(scheme, root, properties), properties
+            self._roots[root] = self._jvm_scheme(scheme, location, root, properties), properties
         jvm_scheme, properties_before = self._roots[root]
         if jvm_scheme is None:
             return None
@@ -81,7 +83,9 @@ class NativeStorage:
             return None
         return f"{jvm_scheme}://{rest}"
 
-    def _jvm_scheme(self, scheme: str, root: str, properties: Mapping[str, str]) -> str | None:
+    def _jvm_scheme(
+        self, scheme: str, location: str, root: str, properties: Mapping[str, str]
+    ) -> str | None:
         # Hadoop opens some schemes, such as `ftp`, that no table may name; Python refuses them.
         may_be = jvm_schemes(scheme) if scheme.lower() in REMOTE_SCHEMES else ()
         jvm_scheme = next((s for s in may_be if self._has_file_system(s)), None)
@@ -108,10 +112,27 @@ class NativeStorage:
             # Hadoop caches an open file system for each scheme and bucket. To open a file system
             # for each file took longer than to read a small file, so each set of options gets a
             # scheme of its own.
-            jvm_scheme = f"s3a-{store_digest(options)[:12]}"
-            options = {**options, f"fs.{jvm_scheme}.impl": S3A_FILE_SYSTEM}
+            renewal = self._renewal(location, properties)
+            jvm_scheme, of_scheme = s3a_scheme_options(options, renewal)
+            options |= of_scheme
+        elif end_of(properties) is not None:
+            _warn_of_end(scheme, "Hadoop's file system has no way to")
         self._options |= options
         return jvm_scheme
+
+    def _renewal(self, location: str, properties: Mapping[str, str]) -> tuple[str, float] | None:
+        """Return the handle and the end of credentials that tasks of the JVM renew, or None."""
+        end_s = end_of(properties)
+        if end_s is None:
+            return None
+        handle = register_store(location, self._properties)
+        reason: str | None = "their catalog offers no renewal in this process"
+        if handle is not None:
+            reason = self._renew_in_tasks()
+            if reason is None:
+                return handle, end_s
+        _warn_of_end(location.partition("://")[0], reason)
+        return None
 
 
 def _remedy(scheme: str) -> str:
@@ -119,9 +140,13 @@ def _remedy(scheme: str) -> str:
     return "" if package is None else f" (start Spark with --packages {package})"
 
 
-def store_digest(options: Mapping[str, str]) -> str:
-    """Return a digest that is equal for stores with equal Hadoop options."""
-    return hashlib.sha256(json.dumps(dict(options), sort_keys=True).encode()).hexdigest()
+def _warn_of_end(scheme: str, reason: str | None) -> None:
+    _warn_once(
+        f"the catalog's credentials for {scheme}:// expire, and tasks of the JVM cannot renew them "
+        f"({reason}): a job that takes longer fails; to read by Python, whose tasks renew them "
+        "where their catalog offers it, use format('iceberg-py') with the option native=false; to "
+        "write by Python, use the option native-writer-enabled=false"
+    )
 
 
 def _warn_once(line: str) -> None:

@@ -13,37 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import iceberg_pyspark as ice
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.commits.outcomes import Done
 from iceberg_pyspark.commits.updates import AddSnapshot, SetProperties
-from iceberg_pyspark.spec.table_metadata import metadata_to_json
 from iceberg_pyspark.table.table_catalog import TableCatalog
 from tests.services.server import Server
-from tests.support.http_server import BreakConnection, Reply, Request, TestServer, http_server
-from tests.support.rest_answers import EVENTS, TABLE, configured, error
-
-METRICS = f"{TABLE}/metrics"
-
-
-class Reported:
-    """A server of one table with two data files; `answer` returns the reply to a report."""
-
-    def __init__(self, folder: Path) -> None:
-        lake = ice.load_catalog("own", type="memory", warehouse=str(folder))
-        lake.create_namespace("db")
-        table = lake.create_table("db.events", schema="id BIGINT, name STRING")
-        for n in range(2):
-            table.append(pa.table({"id": [n], "name": ["a"]}))
-        self.loaded = lake.catalog.load_table(EVENTS)
-        self.answer: Callable[[], Reply] = lambda: Reply(204)
-
-    def __call__(self, request: Request) -> Reply:
-        if request.path == METRICS:
-            return self.answer()
-        metadata = metadata_to_json(self.loaded.metadata)
-        location = self.loaded.metadata_location
-        return Reply(200, {"metadata-location": location, "metadata": metadata})
+from tests.support.http_server import BreakConnection, Reply, TestServer, http_server
+from tests.support.reporting_server import Reported, reports
+from tests.support.rest_answers import EVENTS, configured, error
 
 
 @pytest.fixture
@@ -51,16 +28,6 @@ def reported(tmp_path: Path) -> Iterator[tuple[Reported, TestServer]]:
     answer = Reported(tmp_path)
     with http_server(configured(answer)) as server:
         yield answer, server
-
-
-def reports(server: TestServer, count: int) -> list[Any]:
-    """Return the reports once `count` of them have arrived, or after five seconds."""
-    end = time.monotonic() + 5
-    while True:
-        sent = [r.json() for r in server.requests if r.path == METRICS]
-        if len(sent) >= count or time.monotonic() > end:
-            return sent
-        time.sleep(0.01)
 
 
 def test_a_scan_and_a_commit_are_reported(reported: tuple[Reported, TestServer]) -> None:

@@ -18,6 +18,7 @@ import msgspec
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.protocol import (
     catalogs,
+    credentials,
     procedures,
     scans,
     sources,
@@ -106,6 +107,9 @@ class Operations:
     )
     source_table = BridgeOperation("source.table", sources.SourceTable, sources.ExistingTable)
     source_hidden = BridgeOperation("source.hidden", sources.SourceHidden, sources.HiddenColumns)
+    credentials_renew = BridgeOperation(
+        "credentials.renew", credentials.CredentialsRenew, credentials.RenewedCredentials
+    )
     statement_read = BridgeOperation("statement.read", sources.StatementRead, sources.ReadStatement)
 
 

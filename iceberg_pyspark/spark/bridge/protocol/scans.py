@@ -71,7 +71,7 @@ class ScanRuntimeFilter(Question, frozen=True, kw_only=True):
 
 
 class RemainingFiles(Answer, frozen=True, kw_only=True):
-    """The locations of the remaining files, as the JVM opens them; None: all files remain."""
+    """The locations of the remaining files, as the table has them; None: all files remain."""
 
     locations: tuple[str, ...] | None
 

@@ -179,6 +179,10 @@ class IcebergPyQuestions {
     return new IcebergPyHiddenColumns(IcebergPyBridge.ask("source.hidden",
         IcebergPyBridge.arguments(new Object[] {"session", session, "options", options})));
   }
+  static IcebergPyRenewedCredentials credentialsRenew(String renewal) {
+    return new IcebergPyRenewedCredentials(IcebergPyBridge.ask(
+        "credentials.renew", IcebergPyBridge.arguments(new Object[] {"renewal", renewal})));
+  }
   static IcebergPyReadStatement statementRead(String text) {
     return new IcebergPyReadStatement(IcebergPyBridge.ask(
         "statement.read", IcebergPyBridge.arguments(new Object[] {"text", text})));

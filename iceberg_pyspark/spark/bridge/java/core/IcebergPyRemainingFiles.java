@@ -2,7 +2,7 @@
 import java.util.List;
 import java.util.Map;
 
-/** The locations of the remaining files, as the JVM opens them; None: all files remain. */
+/** The locations of the remaining files, as the table has them; None: all files remain. */
 class IcebergPyRemainingFiles {
   private final Map fields;
   IcebergPyRemainingFiles(Map fields) { this.fields = fields; }

@@ -210,8 +210,16 @@ public class IcebergPyParquetScan
   private void keepByQuestion(IcebergPyPlannedFiles files, List conditions, boolean[] keeps) {
     List locations = IcebergPyQuestions.scanRuntimeFilter(question, conditions).locations();
     if (locations == null) return;
-    Set remaining = new HashSet(locations);
-    for (int i = 0; i < keeps.length; i++) keeps[i] &= remaining.contains(files.paths[i]);
+    Set remaining = new HashSet();
+    for (int i = 0; i < locations.size(); i++) remaining.add(withoutScheme(locations.get(i)));
+    for (int i = 0; i < keeps.length; i++)
+      keeps[i] &= remaining.contains(withoutScheme(files.paths[i]));
+  }
+  /** The scheme of a planned file depends on its store's credentials, which may have changed. */
+  private static String withoutScheme(Object location) {
+    String text = (String) location;
+    int separator = text.indexOf("://");
+    return separator < 0 ? text : text.substring(separator + 3);
   }
 
   public boolean equals(Object other) {

@@ -1,0 +1,136 @@
+"""A REST catalog that vends keys for a few seconds: Iceberg's fixture behind a proxy, and a store.
+
+The store holds back one request for a data file until all keys have expired, and refuses these keys
+from then on. So a job lives longer than its keys, however fast the machine is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+
+from tests.services import rest_fixture
+from tests.services.iceberg_aws import s3_file_io_jars
+from tests.support.http_server import Reply, Request, http_server
+from tests.support.rest_answers import error
+from tests.support.s3_double import S3Double, access_key
+
+LOGIN_TOKEN = "Zq3-of-the-catalog"
+LIFETIME_S = 5.0
+_OWNER = {"s3.access-key-id": "owner", "s3.secret-access-key": "s", "s3.path-style-access": "true"}
+
+
+@dataclass
+class VendingCatalog:
+    """The catalog and the store; a program selects a phase by a request to `/phase/<name>`.
+
+    In the phases `GET` and `PUT`, keys expire during the first such request for a data file. In the
+    phase `refuse` they expire during the first GET, and the catalog vends no others.
+    """
+
+    store: S3Double
+    uri: str = ""
+    behind: str = ""
+    phase: str = ""
+    vends: bool = True
+    ends: dict[str, float] = field(default_factory=dict)
+    keys_by_phase: dict[str, list[str]] = field(default_factory=dict)
+    """The keys of the requests in a phase that the phase waits for."""
+
+    asked_by: set[str] = field(default_factory=set)
+    """The `Authorization` headers of requests to the catalog."""
+
+    client: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=60))
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Properties of a catalog that logs in with a token; they contain no key of the store."""
+        return {"type": "rest", "uri": self.uri, "token": LOGIN_TOKEN}
+
+    def __call__(self, request: Request) -> Reply:
+        if request.path.startswith("/phase/"):
+            self.phase = request.path.removeprefix("/phase/")
+            return Reply(200)
+        if request.path.startswith("/v1/"):
+            return self._answer(request)
+        reply = self.store(request)
+        if request.path.endswith(".parquet") and request.method in ("GET", "PUT"):
+            self._expire_keys(request)
+        return reply
+
+    def _expire_keys(self, request: Request) -> None:
+        awaited = "GET" if self.phase == "refuse" else self.phase
+        if request.method != awaited:
+            return
+        with self.lock:
+            keys = self.keys_by_phase.setdefault(self.phase, [])
+            keys.append(access_key(request))
+            if len(keys) > 1:
+                return
+            issued = dict(self.ends)
+            self.vends = self.phase != "refuse"
+        time.sleep(max(max(issued.values()) - time.time(), 0))
+        self.store.keys -= set(issued)
+
+    def _answer(self, request: Request) -> Reply:
+        self.asked_by.add(request.headers.get("authorization", ""))
+        query = f"?{urlencode(request.query, doseq=True)}" if request.query else ""
+        names = ("content-type", "accept")
+        answer = self.client.request(
+            request.method,
+            f"{self.behind}{request.path}{query}",
+            content=request.body or None,
+            headers={n: v for n, v in request.headers.items() if n in names},
+        )
+        body = answer.content
+        if answer.status_code == 200 and b'"metadata"' in body:
+            if not self.vends:
+                return error(403, "ForbiddenException", "no more keys for you")
+            content = json.loads(body)
+            content["config"] = {"s3.endpoint": self.uri, "s3.region": "us-east-1"}
+            content["storage-credentials"] = [
+                {"prefix": "s3://bucket/lake", "config": self._keys()}
+            ]
+            body = json.dumps(content).encode()
+        return Reply(answer.status_code, body or None, {"Content-Type": "application/json"})
+
+    def _keys(self) -> dict[str, Any]:
+        with self.lock:
+            key, end_s = f"key-{len(self.ends) + 1}", time.time() + LIFETIME_S
+            self.ends[key] = end_s
+            self.store.keys.add(key)
+        return {
+            "s3.access-key-id": key,
+            "s3.secret-access-key": f"Zq4-secret-of-{key}",
+            "s3.session-token": f"Zq5-session-of-{key}",
+            "s3.session-token-expires-at-ms": str(int(end_s * 1000)),
+        }
+
+
+@contextlib.contextmanager
+def vending_catalog(folder: Path) -> Iterator[VendingCatalog]:
+    """Yield a running catalog, whose tables are in its own store."""
+    catalog = VendingCatalog(S3Double({"owner"}))
+    with http_server(catalog) as front:
+        catalog.uri = front.uri
+        own = {
+            "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+            "warehouse": "s3://bucket/lake",
+            **_OWNER,
+            "s3.endpoint": front.uri,
+            "client.region": "us-east-1",
+        }
+        jars = s3_file_io_jars(rest_fixture.VERSION)
+        with rest_fixture.rest_server(folder, own, jars) as server:
+            catalog.behind = server.endpoint
+            yield catalog
