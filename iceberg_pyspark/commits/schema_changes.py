@@ -68,12 +68,15 @@ class SchemaChanges:
     ) -> Self:
         """Add an optional column at the end of the table, or of the struct `parent`.
 
-        Without `parent`, a dotted name includes the parent. `default` (v3) is the value for
+        Without `parent`, a dotted name includes the parent; with an empty `parent`, the column is
+        one of the table itself, and dots are part of its name. `default` (v3) is the value for
         existing and for future rows, given as in a filter; a required column needs a default.
         """
         if parent is None and "." in name:
             parent, name = name.rsplit(".", 1)
-        return self._add(parent, name, _type(type_), required=required, doc=doc, default=default)
+        return self._add(
+            parent or None, name, _type(type_), required=required, doc=doc, default=default
+        )
 
     def _add(
         self: Self,

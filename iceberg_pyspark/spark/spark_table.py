@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.spark.cached_rows import read_cached_anew
 from iceberg_pyspark.spark.changelog.reading import (
     FORMAT,
     ReadChanges,
@@ -51,16 +52,18 @@ class SparkTable(Table):
         read: Callable[[], DataFrame],
         read_changes: ReadChanges,
         session: RowLevelSession | None,
+        levels: tuple[str, ...] | None = None,
     ) -> None:
         """`read` returns the DataFrame of `to_df`, `read_changes` the DataFrame of the changes.
 
-        Without a `session` rows cannot be changed.
+        Without a `session` rows cannot be changed. `levels` are those of the full name in Spark.
         """
         super().__init__(catalog, catalog.load_table(identifier))
         self._name = name
         self._read = read
         self._read_changes = read_changes
         self._session = session
+        self._levels = levels
 
     @property
     def name(self) -> str:
@@ -173,6 +176,7 @@ class SparkTable(Table):
         """
         request = self._request(branch, snapshot_properties)
         self._loaded = write_equality_deletes(request, df, columns)
+        self._read_cached_anew(branch)
 
     def _add_columns_of(self, source: DataFrame) -> None:
         columns = from_spark_schema(source.schema, all_optional=True)
@@ -185,7 +189,12 @@ class SparkTable(Table):
         snapshot_properties: Mapping[str, str] | None,
     ) -> RowChanges:
         self._loaded, changes = run(self._request(branch, snapshot_properties), operation)
+        self._read_cached_anew(branch)
         return changes
+
+    def _read_cached_anew(self, branch: str | None) -> None:
+        if self._levels is not None and self._session is not None:
+            read_cached_anew(self._session.spark, self._levels, branch)
 
     def _request(
         self, branch: str | None, snapshot_properties: Mapping[str, str] | None
@@ -256,6 +265,7 @@ def spark_table(
         read=lambda: spark.table(text),
         read_changes=changes_of_catalog(spark, (catalog_name, *levels)),
         session=session,
+        levels=(catalog_name, *levels),
     )
 
 

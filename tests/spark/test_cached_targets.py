@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -58,3 +59,80 @@ def test_a_cached_table_is_changed(session: IcebergSession, place: str, mode: st
         assert sorted(map(tuple, rows)) == remaining_rows
     assert session.spark.table(table if place else f"{table}.branch_b").count() == 3
     frame.unpersist()
+
+
+@pytest.mark.parametrize(
+    ("call", "ids"),
+    [
+        ("rollback_to_snapshot('db.moved', {first})", [1]),
+        ("rollback_to_timestamp('db.moved', timestamp_millis({after_first}))", [1]),
+        ("set_current_snapshot('db.moved', {first})", [1]),
+        ("set_current_snapshot('db.moved', ref => 'ahead')", [1, 2, 3]),
+        ("fast_forward('db.moved', 'main', 'ahead')", [1, 2, 3]),
+        ("cherrypick_snapshot('db.moved', {ahead})", [1, 2, 3]),
+        ("add_files('db.moved', '`parquet`.`{folder}`')", [1, 2, 4]),
+    ],
+)
+def test_procedures_that_change_rows(
+    session: IcebergSession, tmp_path: Path, call: str, ids: list[int]
+) -> None:
+    sql = session.spark.sql
+    sql("create or replace table cached.db.moved (id bigint) using iceberg")
+    sql("insert into cached.db.moved values (1)")
+    first = session.table("cached.db.moved").current_snapshot
+    sql("insert into cached.db.moved values (2)")
+    sql("alter table cached.db.moved create or replace branch ahead")
+    sql("insert into cached.db.moved.branch_ahead values (3)")
+    ahead = session.table("cached.db.moved").metadata.ref_snapshot("ahead")
+    session.spark.range(4, 5).write.parquet(str(tmp_path / "files"))
+    sql("cache table cached.db.moved")
+    assert first is not None
+    places = {"first": first.snapshot_id, "after_first": first.timestamp_ms + 1}
+    try:
+        arguments = {**places, "ahead": ahead.snapshot_id, "folder": tmp_path / "files"}
+        sql(f"call cached.system.{call.format(**arguments)}")
+        rows = session.spark.table("cached.db.moved").collect()
+        assert sorted(r.id for r in rows) == ids
+    finally:
+        sql("uncache table cached.db.moved")
+
+
+def test_a_branch_that_is_fast_forwarded(session: IcebergSession) -> None:
+    sql = session.spark.sql
+    sql("create table cached.db.forward (id bigint) using iceberg")
+    sql("insert into cached.db.forward values (1)")
+    sql("alter table cached.db.forward create branch behind")
+    sql("insert into cached.db.forward values (2)")
+    sql("cache table cached.db.forward.branch_behind")
+    assert session.spark.table("cached.db.forward.branch_behind").count() == 1
+    sql("call cached.system.fast_forward('db.forward', 'behind', 'main')")
+    assert session.spark.table("cached.db.forward.branch_behind").count() == 2
+    sql("uncache table cached.db.forward.branch_behind")
+
+
+def test_changes_from_python(session: IcebergSession) -> None:
+    spark = session.spark
+    spark.sql("create table cached.db.python (id bigint, v int) using iceberg")
+    spark.sql("insert into cached.db.python values (1, 1), (2, 2), (3, 3)")
+    spark.sql("alter table cached.db.python create branch b")
+    table = session.table("cached.db.python")
+    cached = [spark.table(name).cache() for name in (table.name, f"{table.name}.branch_b")]
+    assert [frame.count() for frame in cached] == [3, 3]
+
+    def ids(name: str = "cached.db.python") -> list[int]:
+        return sorted(r.id for r in spark.table(name).collect())
+
+    table.delete("id = 1")
+    assert ids() == [2, 3]
+    source = spark.sql("select 5L as id, 5 as v")
+    table.merge_into(source, "t.id = s.id").whenNotMatched().insertAll().merge()
+    assert ids() == [2, 3, 5]
+    table.write_equality_deletes(spark.sql("select 2L as id"), ["id"])
+    assert ids() == [3, 5]
+    source.write.format("iceberg-py").mode("append").save("cached.db.python")
+    assert ids() == [3, 5, 5]
+    assert ids("cached.db.python.branch_b") == [1, 2, 3]
+    table.refresh().delete("id = 1", branch="b")
+    assert ids("cached.db.python.branch_b") == [2, 3]
+    for frame in cached:
+        frame.unpersist()

@@ -17,10 +17,13 @@ from pyspark.sql.datasource import (
     CaseInsensitiveDict,
     DataSource,
     DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
     DataSourceWriter,
 )
 from pyspark.sql.types import StructType
 
+from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 
@@ -98,3 +101,20 @@ class IcebergDataSource(DataSource):
             from iceberg_pyspark.spark.data_source.writer import IcebergWriter  # noqa: PLC0415
 
             return IcebergWriter(prepare_write(self.options, schema, overwrite=overwrite))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Raise `UnsupportedFeatureError`: tables are not read as streams yet."""
+        # This is no `worker_step`: Spark's runner fails once more afterwards, and without the
+        # traceback its message would hide this one.
+        raise UnsupportedFeatureError(
+            "streaming reads of Iceberg tables are not supported yet; read what was appended "
+            "since a snapshot with spark.read and the option start-snapshot-id"
+        )
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Raise `UnsupportedFeatureError`: streams are not written to tables yet."""
+        with worker_step():
+            raise UnsupportedFeatureError(
+                "streaming writes to Iceberg tables are not supported yet; append each "
+                "micro-batch with foreachBatch, and the options txn-app-id and txn-version"
+            )

@@ -16,6 +16,7 @@ from iceberg_pyspark.spark.bridge.protocol.procedures import (
     ProcedureDefinition,
     ProcedureRows,
 )
+from iceberg_pyspark.spark.cached_rows import read_cached_anew
 from iceberg_pyspark.spark.procedures import (
     changelog,
     clean_up,
@@ -111,7 +112,13 @@ def call_procedure(
         if types[parameter] == "timestamp" and value is not None:
             values[parameter] = value // 1000
     run = ProcedureRun(name, spark, catalog, values, current_namespace, open_catalog)
-    return ProcedureRows(rows=procedure.run(run))
+    rows = procedure.run(run)
+    if procedure.changes_rows:
+        identifier = run.identifier
+        full_name = (catalog.name, *identifier.namespace, identifier.name)
+        # only fast_forward has this argument
+        read_cached_anew(spark, full_name, values.get("branch"))
+    return ProcedureRows(rows=rows)
 
 
 def _is_system(namespace: Namespace) -> bool:

@@ -96,3 +96,5 @@ class Procedure:
     optional: Mapping[str, str]
     columns: Mapping[str, Column]
     run: Callable[[ProcedureRun], tuple[Row, ...]]
+    changes_rows: bool = False
+    """Whether the table may have other rows afterwards, so that cached rows are read anew."""

@@ -48,6 +48,7 @@ ADD_FILES = Procedure(
         "changed_partition_count": _COUNT,
     },
     run=_add_files,
+    changes_rows=True,
 )
 
 REGISTER_TABLE = Procedure(

@@ -81,6 +81,7 @@ ROLLBACK_TO_SNAPSHOT = Procedure(
     optional={},
     columns=_FROM_AND_TO,
     run=_rollback_to_snapshot,
+    changes_rows=True,
 )
 
 ROLLBACK_TO_TIMESTAMP = Procedure(
@@ -90,6 +91,7 @@ ROLLBACK_TO_TIMESTAMP = Procedure(
     optional={},
     columns=_FROM_AND_TO,
     run=_rollback_to_timestamp,
+    changes_rows=True,
 )
 
 SET_CURRENT_SNAPSHOT = Procedure(
@@ -102,6 +104,7 @@ SET_CURRENT_SNAPSHOT = Procedure(
         "current_snapshot_id": _ID,
     },
     run=_set_current_snapshot,
+    changes_rows=True,
 )
 
 CHERRYPICK_SNAPSHOT = Procedure(
@@ -111,6 +114,7 @@ CHERRYPICK_SNAPSHOT = Procedure(
     optional={},
     columns=_PICKED,
     run=_cherry_pick_snapshot,
+    changes_rows=True,
 )
 
 PUBLISH_CHANGES = Procedure(
@@ -120,6 +124,7 @@ PUBLISH_CHANGES = Procedure(
     optional={},
     columns=_PICKED,
     run=_publish_changes,
+    changes_rows=True,
 )
 
 FAST_FORWARD = Procedure(
@@ -133,6 +138,7 @@ FAST_FORWARD = Procedure(
         "updated_ref": _ID,
     },
     run=_fast_forward,
+    changes_rows=True,
 )
 
 ANCESTORS_OF = Procedure(

@@ -110,7 +110,7 @@ def _change_column(schema: UpdateSchema, c: ColumnChange, table: str) -> None:
         case UpdateComment():
             schema.update_doc(column, c.comment)
         case UpdatePosition():
-            _move(schema, column, c.position)
+            _move(schema, c.path, c.position)
         case UpdateDefault():
             type_ = schema.schema.find(column).type
             schema.update_default(column, default_value(column, type_, c.column_default))
@@ -118,26 +118,26 @@ def _change_column(schema: UpdateSchema, c: ColumnChange, table: str) -> None:
 
 def _add_column(schema: UpdateSchema, c: AddColumn, column: str) -> None:
     type_ = _iceberg_type(c.type)
-    parent, _, name = column.rpartition(".")
+    *above, name = c.path
     schema.add_column(
         name,
         type_,
-        parent=parent or None,
+        # The name of one column may contain dots: no dots above it mean the table itself.
+        parent=".".join(above),
         required=not c.nullable,
         doc=c.comment,
         default=default_value(column, type_, c.column_default),
     )
     if c.position is not None:
-        _move(schema, column, c.position)
+        _move(schema, c.path, c.position)
 
 
-def _move(schema: UpdateSchema, column: str, position: str) -> None:
+def _move(schema: UpdateSchema, path: Sequence[str], position: str) -> None:
     """Move a column after the named column, or to the first place if `position` is empty."""
     if not position:
-        schema.move_first(column)
+        schema.move_first(".".join(path))
         return
-    parent = column.rpartition(".")[0]
-    schema.move_after(column, f"{parent}.{position}" if parent else position)
+    schema.move_after(".".join(path), ".".join((*path[:-1], position)))
 
 
 def _primitive(c: UpdateType, column: str) -> PrimitiveType:

@@ -53,12 +53,15 @@ class _Task:
 
     write: WritingTask[Any]
     written_paths: Accumulator[list[str]]
+    columns: list[str]
+    """The names of the columns, whatever names the batches have."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = TaskContext.get()
         assert task is not None, "Spark runs this in a task"
         with worker_step():
-            files, result = self.write(batches, task.partitionId(), task.taskAttemptId())
+            rows = (batch.rename_columns(self.columns) for batch in batches)
+            files, result = self.write(rows, task.partitionId(), task.taskAttemptId())
         self.written_paths.add([f.file_path for f in files])
         yield pa.RecordBatch.from_pydict({"files": pa.array([pickle.dumps(result)], pa.binary())})
 
@@ -89,7 +92,8 @@ def run_writing_job(frame: DataFrame, write: WritingTask[Result], io: FileIO) ->
     """Return the results of all tasks, after all have written; remove the files of a failed job."""
     written_paths = frame.sparkSession.sparkContext.accumulator([], WrittenPaths())
     try:
-        results = frame.mapInArrow(_Task(write, written_paths), "files binary").collect()
+        task = _Task(write, written_paths, frame.columns)
+        results = _plainly_named(frame).mapInArrow(task, "files binary").collect()
     except BaseException:
         remove_files(io, written_paths.value, NeverSent())
         raise
@@ -97,3 +101,10 @@ def run_writing_job(frame: DataFrame, write: WritingTask[Result], io: FileIO) ->
         # Spark keeps the accumulator until the process ends, so its list is emptied.
         written_paths.value = []
     return (pickle.loads(r.files) for r in results)
+
+
+def _plainly_named(frame: DataFrame) -> DataFrame:
+    """Return a frame for `mapInArrow`, which reads dots and backticks in names as syntax."""
+    if not set(".`").intersection("".join(frame.columns)):
+        return frame
+    return frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))

@@ -125,6 +125,13 @@ def test_structs_take_columns_also_inside_lists_and_maps(parent: str, name: str)
     assert SchemaChanges(table()).add_column(f"{parent}.z", "int").schema == changes.schema
 
 
+def test_a_name_with_a_dot_beside_a_struct() -> None:
+    changes = SchemaChanges(table()).add_column("p.z", "int", parent="")
+    assert [f.name for f in changes.schema.fields][-1] == "p.z"
+    with pytest.raises(InvalidRequestError, match=r"p\.z"):
+        changes.add_column("z", "int", parent="p")
+
+
 def test_drop_and_add_again_is_another_column_68() -> None:
     metadata = table()
     after = apply_changes(

@@ -25,6 +25,7 @@ class Frame:
 
     def __init__(self, tasks: list[list[int] | None]) -> None:
         self._tasks = tasks
+        self.columns = ["id"]
         self.accumulated: list[str] = []
         self.sparkSession = SimpleNamespace(sparkContext=self)
 
