@@ -198,6 +198,6 @@ def test_java_reads_a_copy_with_rewritten_paths(
     expected = java.sql(f"SELECT {columns} FROM java_sql.version_4.t{number}")
     actual = java.sql(f"SELECT {columns} FROM java_sql.{copy}")
     assert spark_rows(actual.collect()) == spark_rows(expected.collect())
-    for path in java.sql(f"SELECT file_path FROM java_sql.{copy}.all_files").collect():
-        assert path[0].startswith(f"file:{tmp_path}/copy/")
+    for row in java.sql(f"SELECT file_path FROM java_sql.{copy}.all_files").collect():
+        assert row[0].startswith(f"file:{tmp_path}/copy/")
     assert_read_alike(java, f"java_sql.{copy}", through_spark=False)
