@@ -292,6 +292,7 @@ class TableMaintenance:
             staging_location=staging_location,
             staging_id=str(uuid.uuid4()),
             dry_run=dry_run,
+            progress=self._progress,
         ).run(create_file_list=create_file_list)
 
     def rewrite_position_delete_files(

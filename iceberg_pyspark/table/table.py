@@ -321,6 +321,7 @@ class Table(EditableTable):
         nested_folders: bool = True,
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
+        progress: Progress = no_progress,
     ) -> AddedFiles:
         """Add existing files to the table; their rows are not copied.
 
@@ -328,7 +329,8 @@ class Table(EditableTable):
         in folders that name no partition are skipped. Folders such as `day=2026-01-01` name the
         partition, and the table needs a partition spec with exactly these fields;
         `partition_filter` selects partitions by some values; `partitions` lists the partitions to
-        add, and may match no file. Columns without field ids are found by name. Raises
+        add, and may match no file. Columns without field ids are found by name. `progress` is
+        called for each file, as in `maintenance`. Raises
         `InvalidRequestError` for a file that does not fit or that the table has already, and then
         adds nothing. The table owns the added files from then on: expiry may delete the files in
         the table's own folder.
@@ -345,6 +347,7 @@ class Table(EditableTable):
             partitions=partitions,
             may_be_empty=partitions is not None,
             nested_folders=nested_folders,
+            progress=progress,
         ).run()
         return added
 

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
+from iceberg_pyspark.maintenance.progress import Progress
 from iceberg_pyspark.spark.bridge.session_table_entries import folder_exists
 from iceberg_pyspark.spark.bridge.session_tables import SessionTable
 from iceberg_pyspark.spark.procedures.source_tables import SourceFiles
@@ -56,7 +57,9 @@ def plan_of(
     )
 
 
-def import_of(catalog: Catalog, planned: LoadedTable, files: SourceFiles) -> FileImport:
+def import_of(
+    catalog: Catalog, planned: LoadedTable, files: SourceFiles, progress: Progress
+) -> FileImport:
     """Return the import that creates the planned table with the files."""
     return FileImport(
         catalog=catalog,
@@ -70,6 +73,7 @@ def import_of(catalog: Catalog, planned: LoadedTable, files: SourceFiles) -> Fil
         partitions=files.partitions,
         may_be_empty=True,
         nested_folders=False,
+        progress=progress,
     )
 
 

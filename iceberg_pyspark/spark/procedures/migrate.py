@@ -23,6 +23,7 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.maintenance.progress import Progress
 from iceberg_pyspark.spark.bridge.session_table_entries import (
     EXTERNAL,
     check_can_be_forgotten,
@@ -85,9 +86,8 @@ def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
     )
     _check_place(planned.metadata.location, location)
     with _set_aside(spark, source, backup_name) as backup:
-        added = _take_over(
-            spark, catalog, planned, backup, arguments.get("ignore_missing_files", False)
-        )
+        ignores_missing = arguments.get("ignore_missing_files", False)
+        added = _take_over(spark, catalog, planned, backup, ignores_missing, run.progress)
     if arguments.get("drop_backup", False):
         _forget(spark, backup)
     return ((added.added_files_count,),)
@@ -221,6 +221,7 @@ def _take_over(
     planned: LoadedTable,
     backup: SessionTable,
     ignores_missing: bool,
+    progress: Progress,
 ) -> AddedFiles:
     """Create the table with the source's current files; after the rename nobody writes to the
     source.
@@ -230,7 +231,7 @@ def _take_over(
         raise InvalidRequestError(
             f"{backup}: its columns have changed in the meantime; migrate it again"
         )
-    creation = import_of(catalog, planned, files)
+    creation = import_of(catalog, planned, files, progress)
     if not ignores_missing:
         check_folders(spark, source, creation.partitions_without_files)
     folder = f"{planned.metadata.location}/{_METADATA}"

@@ -30,6 +30,7 @@ def _add_files(run: ProcedureRun) -> tuple[Row, ...]:
         partition_filter=run.given_arguments.get("partition_filter"),
         partitions=source.partitions,
         nested_folders=not source.is_table,
+        progress=run.progress,
     )
     return ((added.added_files_count, added.changed_partition_count),)
 

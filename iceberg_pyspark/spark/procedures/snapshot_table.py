@@ -45,7 +45,7 @@ def _snapshot(run: ProcedureRun) -> tuple[Row, ...]:
             f"snapshot: the new table would be at {location}, in the same folders as {source} at "
             f"{source.location}; give a location outside of them"
         )
-    creation = import_of(run.catalog, planned, files)
+    creation = import_of(run.catalog, planned, files, run.progress)
     if not run.given_arguments.get("ignore_missing_files", False):
         check_folders(spark, source, creation.partitions_without_files)
     _, added = creation.create()

@@ -25,6 +25,7 @@ from iceberg_pyspark.maintenance.partition_folders import (
     spec_of_folders,
     spelled_as,
 )
+from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
 from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec.manifests import DataFile, DataFileFormat
 from iceberg_pyspark.spec.name_mapping import (
@@ -73,6 +74,7 @@ class FileImport:
     partitions: Collection[Mapping[str, str | None]] | None = None
     may_be_empty: bool = False
     nested_folders: bool = True
+    progress: Progress = no_progress
 
     def run(self) -> tuple[LoadedTable, AddedFiles]:
         """Add the files to the table; raise `InvalidRequestError` if a file does not fit."""
@@ -187,7 +189,8 @@ class FileImport:
                 for file, texts in selection
                 if frozenset(texts.items()) in partition_values
             ]
-        return list(threaded_map(entry, selection))
+        entries = threaded_map(entry, selection)
+        return list(with_progress(self.progress, "files examined", entries, len(selection)))
 
     @property
     def _default_mapping(self) -> NameMapping:

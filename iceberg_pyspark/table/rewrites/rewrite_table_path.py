@@ -32,6 +32,7 @@ from iceberg_pyspark.maintenance.moved_manifests import (
     vector_file,
 )
 from iceberg_pyspark.maintenance.moved_paths import MovedPaths, move_metadata
+from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
 from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile, ManifestPart
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, scheme_of
@@ -83,6 +84,7 @@ class TablePathRewrite:
         staging_location: str | None,
         staging_id: str,
         dry_run: bool = False,
+        progress: Progress = no_progress,
     ) -> None:
         """Find the versions; with `dry_run`, `run` writes nothing.
 
@@ -90,6 +92,7 @@ class TablePathRewrite:
         """
         self._io = io
         self._dry_run = dry_run
+        self._progress = progress
         self._name = table.identifier
         self._end, self._start, self._versions = self._history(table, start_version, end_version)
         self._paths = paths = self._paths_of_version(paths)
@@ -219,7 +222,10 @@ class TablePathRewrite:
         def files_of(manifest: ManifestFile) -> tuple[ManifestFile, list[LiveFile]]:
             return manifest, list(live_files(self._io, manifest, self._known_ids))
 
-        for manifest, files in threaded_map(files_of, manifests):
+        read = threaded_map(files_of, manifests)
+        for manifest, files in with_progress(
+            self._progress, "manifests read", read, len(manifests)
+        ):
             for file in files:
                 if file.kind != "as it is":
                     earlier = with_paths.get(file.path)
@@ -236,7 +242,10 @@ class TablePathRewrite:
         for file in (*self._manifest_vectors(snapshots), *self._removed_deletes(manifests)):
             with_paths.setdefault(file.path, file)
         deletes = {}
-        for file, moved in threaded_map(self._moved_deletes, list(with_paths.values())):
+        written = threaded_map(self._moved_deletes, list(with_paths.values()))
+        for file, moved in with_progress(
+            self._progress, "delete files written", written, len(with_paths)
+        ):
             deletes[file.path] = moved
             if file.is_new:
                 copies.add([(self._staged(file.path), self._paths.moved(file.path))])
@@ -335,7 +344,10 @@ class TablePathRewrite:
 
         lengths = {}
         count = 0
-        for path, length, copy, is_rewritten in threaded_map(write, manifests):
+        written = threaded_map(write, manifests)
+        for path, length, copy, is_rewritten in with_progress(
+            self._progress, "manifests written", written, len(manifests)
+        ):
             lengths[path] = length
             count += is_rewritten
             if copy is not None:
@@ -378,7 +390,9 @@ class TablePathRewrite:
             move_metadata(content, self._paths, location)
             return self._write(location, metadata_json_bytes(content, location))
 
-        copies.add(threaded_map(write, self._versions))
+        written = threaded_map(write, self._versions)
+        total = len(self._versions)
+        copies.add(with_progress(self._progress, "metadata files written", written, total))
 
     def _write_file_list(self, copies: CopyList) -> str:
         location = self._staging + FILE_LIST
