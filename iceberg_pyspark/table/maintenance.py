@@ -352,7 +352,8 @@ class TableMaintenance:
 
         Specification, "Table Statistics". The statistics are of the current snapshot, or of
         `snapshot_id`, and of all columns that are not structs, lists or maps, or of `columns`,
-        which may name fields of structs (`s.a`). They replace older statistics of the snapshot.
+        which may name fields of structs (`s.a`). They replace other statistics of the snapshot; a
+        file that this package wrote of the same columns is kept, and no row is read.
         Counts of more than 4,096 values are estimates, with a standard deviation of 1.6 %. As in
         Java, empty strings are not counted. Rows are read a batch at a time; deleted rows are not
         counted.
