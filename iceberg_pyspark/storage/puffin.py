@@ -29,6 +29,7 @@ _TRAILER_BYTES = 12  # payload size, flags, magic
 _SMALLEST_FILE = 4 + 4 + _TRAILER_BYTES
 _FOOTER_COMPRESSED = 1
 _PIECE_BYTES = 1 << 20
+_CREATOR = "created-by"
 _CREATED_BY = "iceberg-pyspark"
 
 
@@ -54,6 +55,11 @@ class PuffinFooter:
     properties: Mapping[str, str]
     file_size: int
     footer_size: int
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this package wrote the file."""
+        return self.properties.get(_CREATOR) == _CREATED_BY
 
 
 def read_puffin_footer(
@@ -143,7 +149,7 @@ class PuffinWriter:
 
     def __init__(self, stream: BinaryIO, properties: Mapping[str, str] | None = None) -> None:
         self._stream = stream
-        self._properties = {"created-by": _CREATED_BY, **(properties or {})}
+        self._properties = {_CREATOR: _CREATED_BY, **(properties or {})}
         self._blobs: list[PuffinBlob] = []
         self._position = 0
         self.footer_size = 0

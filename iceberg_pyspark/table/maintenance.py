@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import get_args
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
@@ -348,13 +349,14 @@ class TableMaintenance:
         snapshot_id: int | None = None,
         columns: Sequence[str] | None = None,
         dry_run: bool = False,
-        sketch_scan: SketchScan = sketches_of_scan,
+        sketch_scan: SketchScan | None = None,
     ) -> ComputedTableStatistics:
         """Count the distinct values of columns, for join planning, in a new statistics file.
 
         Specification, "Table Statistics". The statistics are of the current snapshot, or of
         `snapshot_id`, and of all columns that are not structs, lists or maps, or of `columns`,
-        which may name fields of structs (`s.a`). They replace older statistics of the snapshot.
+        which may name fields of structs (`s.a`). They replace other statistics of the snapshot; a
+        file that this package wrote of the same columns is kept, and no row is read.
         Counts of more than 4,096 values are estimates, with a standard deviation of 1.6 %. As in
         Java, empty strings are not counted. Rows are read a batch at a time; deleted rows are not
         counted.
@@ -371,7 +373,7 @@ class TableMaintenance:
             snapshot_id=snapshot_id,
             columns=columns,
             clock=self._clock,
-            sketch_scan=sketch_scan,
+            sketch_scan=sketch_scan or partial(sketches_of_scan, progress=self._progress),
         ).run(dry_run=dry_run)
         self._committed(table)
         return result
@@ -395,6 +397,7 @@ class TableMaintenance:
             self._io,
             snapshot_id=snapshot_id,
             clock=self._clock,
+            progress=self._progress,
         ).run(dry_run=dry_run)
         self._committed(table)
         return result

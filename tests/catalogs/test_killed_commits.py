@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import shutil
 import signal
 import time
 from collections import Counter
@@ -11,10 +13,19 @@ from unittest.mock import ANY
 import pytest
 
 from iceberg_pyspark import Table, TableCatalog
-from iceberg_pyspark.catalogs.catalog import Catalog
+from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.table.rewrites.rewrite_data_files import RewrittenDataFiles
 from tests.support.catalog_processes import EVENTS, KILLED, die_at, open_catalog
-from tests.support.row_commits import BY_PARTITION, COLUMNS, SMALL_ROOTS, RowCommitter
+from tests.support.row_commits import (
+    BY_PARTITION,
+    COLUMNS,
+    SMALL_ROOTS,
+    RowCommitter,
+    copy_location,
+    incoming_folder,
+    staging_folder,
+)
 from tests.support.table_integrity import table_problems, unreferenced_files
 
 Rows = set[tuple[int, str]]
@@ -29,6 +40,9 @@ CASES = [
     ("sql", "rewrite_deletes", 2),
     ("hadoop", "rewrite_manifests", 3),
     ("hadoop", "expire_snapshots", 3),
+    ("sql", "add_files", 3),
+    pytest.param("hadoop", "add_files", 2, marks=MORE),
+    pytest.param("sql", "add_files", 4, marks=ROOTS),
     pytest.param("hadoop", "rewrite_data_files", 3, marks=MORE),
     pytest.param("hadoop", "rewrite_deletes", 2, marks=MORE),
     pytest.param("sql", "rewrite_manifests", 3, marks=MORE),
@@ -73,11 +87,13 @@ def test_a_killed_commit_is_done_or_has_not_begun(
     if operation == "rewrite_equality_deletes":
         bystander.run("delete_keys")
     outcomes = set()
+    incoming = Path(incoming_folder(victim.table.location))
     for step in range(1, 200):
         if operation == "remove_orphan_files":
             for number in range(4):
                 Path(tmp_path, f"warehouse/db/events/data/orphan-{number}").touch()
         before, rows = catalog.load_table(EVENTS), rows_of(catalog)
+        sources = content_of(incoming)
         code = die_at(kind, str(tmp_path), step, operation)
         after = catalog.load_table(EVENTS)
         assert table_problems(Table(catalog, after)) == []
@@ -94,6 +110,11 @@ def test_a_killed_commit_is_done_or_has_not_begun(
                 most = 2 if operation == "rewrite_data_files" else 1
                 assert (0 if operation in STATISTICS else 1) <= new_snapshots <= most
             assert is_changed_by(operation, rows, rows_of(catalog))
+        if operation == "add_files":
+            assert content_of(incoming).items() > sources.items()
+            [folder] = {f.parents[1] for f in content_of(incoming).keys() - sources.keys()}
+            add_again(catalog, folder, is_added=after.metadata != before.metadata)
+            assert is_changed_by(operation, rows, rows_of(catalog))
         # The clients continue on the state that the killed process left.
         for client in (bystander, victim):
             client.adopt()
@@ -107,13 +128,61 @@ def test_a_killed_commit_is_done_or_has_not_begun(
         pytest.fail("the commit did not come to its end in 200 steps")
     assert step > 5
     assert outcomes == ({"old"} if operation == "remove_orphan_files" else {"old", "new"})
-    rows = rows_of(catalog)
+    rows, sources = rows_of(catalog), content_of(incoming)
     table = Table(catalog, catalog.load_table(EVENTS))
     # No process writes any more, so unreferenced files come from killed processes.
     table.maintenance().remove_orphan_files(older_than=time.time_ns() // 10**6 + 1000, force=True)
     assert unreferenced_files(table) == set()
     assert table_problems(table) == []
     assert rows_of(catalog) == rows
+    assert content_of(incoming) == sources
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        3,
+        pytest.param(2, marks=pytest.mark.more("the same with position delete files")),
+        pytest.param(4, marks=ROOTS),
+    ],
+)
+def test_a_killed_copy_leaves_the_table_and_no_list(version: int, tmp_path: Path) -> None:
+    catalog = open_catalog("sql", str(tmp_path))
+    catalog.create_namespace(EVENTS.namespace)
+    TableCatalog(catalog).create_table(
+        str(EVENTS),
+        COLUMNS,
+        partitioned_by=["p"],
+        properties={"format-version": str(version), **(SMALL_ROOTS if version == 4 else {})},
+    )
+    client = RowCommitter(catalog, EVENTS, KILLED)
+    for operation in ("append", "append", "delete"):
+        client.run(operation)
+    loaded, rows = catalog.load_table(EVENTS), rows_of(catalog)
+    location = loaded.metadata.location.removeprefix("file:")
+    before = content_of(Path(location))
+    stagings = set[Path]()
+    for step in range(1, 200):
+        code = die_at("sql", str(tmp_path), step, "rewrite_table_path")
+        assert content_of(Path(location)) == before
+        assert catalog.load_table(EVENTS).metadata == loaded.metadata
+        new = set(Path(staging_folder(location)).glob("*")) - stagings
+        stagings |= new
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        # The list is written last, so nobody copies a part of the table.
+        assert not any((staging / "file-list").exists() for staging in new)
+    else:
+        pytest.fail("the rewrite did not come to its end in 200 steps")
+    assert step > 5
+    for source, target in copies_of(new.pop() / "file-list"):
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, target)
+    newest = Path(copy_location(location), "metadata", Path(loaded.metadata_location).name)
+    copy = TableCatalog(catalog).register_table("db.copied", str(newest))
+    assert table_problems(copy) == []
+    assert rows_of(catalog, TableIdentifier(namespace=("db",), name="copied")) == rows
 
 
 def test_a_killed_rewrite_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -154,8 +223,27 @@ def files_by_partition(catalog: Catalog) -> dict[tuple[object, ...], int]:
     return dict(Counter(task.partition for task in tasks))
 
 
-def rows_of(catalog: Catalog) -> Rows:
+def content_of(folder: Path) -> dict[Path, bytes]:
+    return {f: f.read_bytes() for f in folder.rglob("*") if f.is_file()}
+
+
+def copies_of(file_list: Path) -> list[list[str]]:
+    with file_list.open(newline="") as lines:
+        return [[p.removeprefix("file:") for p in line] for line in csv.reader(lines)]
+
+
+def add_again(catalog: Catalog, folder: Path, *, is_added: bool) -> None:
+    """Run an import again whose process was killed, as its user does; refused if it was done."""
     table = Table(catalog, catalog.load_table(EVENTS))
+    if is_added:
+        with pytest.raises(InvalidRequestError, match="already"):
+            table.add_files(folder.as_uri())
+    else:
+        assert table.add_files(folder.as_uri()).added_files_count == len(content_of(folder))
+
+
+def rows_of(catalog: Catalog, identifier: TableIdentifier = EVENTS) -> Rows:
+    table = Table(catalog, catalog.load_table(identifier))
     scanned_rows = table.scan(columns=["id", "v"]).to_arrow().to_pylist()
     rows = {(r["id"], r["v"]) for r in scanned_rows}
     assert len({id_ for id_, _ in rows}) == len(scanned_rows), "a row occurs twice"
@@ -168,6 +256,7 @@ def is_changed_by(operation: str, before: Rows, after: Rows) -> bool:
     removed, new = {i for i, _ in before - after}, {i for i, _ in after - before}
     expected = {
         "append": not removed and len(new) == 3,
+        "add_files": not removed and len(new) == 3,
         "delete": bool(removed) and not new,
         "update": bool(removed) and removed == new,
         "replace_files": bool(removed) and len(removed - new) == 1 and not new - removed,

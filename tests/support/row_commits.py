@@ -13,10 +13,12 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
 from iceberg_pyspark import Table
@@ -62,6 +64,21 @@ BY_PARTITION = {
     "partial-progress.enabled": True,
     "partial-progress.max-commits": 100,
 }
+
+
+def incoming_folder(location: str) -> str:
+    """Return the local folder of the files that `add_files` adds to the table at a location."""
+    return f"{location.removeprefix('file:')}-incoming"
+
+
+def staging_folder(location: str) -> str:
+    """Return the folder in which each `rewrite_table_path` writes into a new folder."""
+    return f"{location}-staged"
+
+
+def copy_location(location: str) -> str:
+    """Return the location of the copy for which `rewrite_table_path` writes."""
+    return f"{location}-copy"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,19 +141,33 @@ class RowCommitter:
 
     def append(self) -> None:
         """Add three rows."""
-        ids = [self.number * 10**6 + self._next + i for i in range(3)]
-        self._next += 3
-        rows = pa.table(
-            {
-                "id": pa.array(ids, pa.int64()),
-                "p": pa.array([i % PARTITIONS for i in ids], pa.int32()),
-                "v": [f"v{i}" for i in ids],
-            }
-        )
+        rows = self._new_rows()
         files, write_id = self._write(rows)
-        number = self._commit(AppendFiles(data_files=files), write_id, files)
-        for id_ in ids:
-            self.rows[id_] = Row(v=f"v{id_}", sequence_number=number)
+        self._keep(rows, self._commit(AppendFiles(data_files=files), write_id, files))
+
+    def add_files(self) -> None:
+        """Add three rows in files that another program wrote into a folder for each partition."""
+        rows = self._new_rows()
+        table = self.table
+        folder = Path(incoming_folder(table.location), uuid.uuid4().hex)
+        for partition in range(PARTITIONS):
+            place = folder / f"p={partition}"
+            place.mkdir(parents=True)
+            of_partition = rows.filter(pc.equal(rows["p"], partition)).drop_columns(["p"])
+            pq.write_table(of_partition, place / "part.parquet")
+        table.add_files(folder.as_uri())
+        snapshot = table.current_snapshot
+        assert snapshot is not None
+        self._keep(rows, snapshot.sequence_number)
+
+    def rewrite_table_path(self) -> None:
+        """Write the files of a copy of the table into a new folder beside the table."""
+        location = self.table.location
+        self.table.maintenance().rewrite_table_path(
+            source_prefix=location,
+            target_prefix=copy_location(location),
+            staging_location=f"{staging_folder(location)}/{uuid.uuid4().hex}",
+        )
 
     def delete(self) -> None:
         """Delete some rows by merge-on-read."""
@@ -273,6 +304,21 @@ class RowCommitter:
     def expire_snapshots(self) -> None:
         """Expire all but a few snapshots and delete the files that nothing else needs."""
         self.table.maintenance().expire_snapshots(older_than=time.time_ns() // 10**6, retain_last=5)
+
+    def _new_rows(self) -> pa.Table:
+        ids = [self.number * 10**6 + self._next + i for i in range(3)]
+        self._next += 3
+        return pa.table(
+            {
+                "id": pa.array(ids, pa.int64()),
+                "p": pa.array([i % PARTITIONS for i in ids], pa.int32()),
+                "v": [f"v{i}" for i in ids],
+            }
+        )
+
+    def _keep(self, rows: pa.Table, sequence_number: int) -> None:
+        for id_, v in zip(rows["id"].to_pylist(), rows["v"].to_pylist(), strict=True):
+            self.rows[id_] = Row(v=v, sequence_number=sequence_number)
 
     def _some(self) -> list[int]:
         """Return up to three ids of the client's own rows."""

@@ -14,7 +14,7 @@ _NO_LIST = "N/A"
 
 
 def _rewrite_table_path(run: ProcedureRun) -> tuple[Row, ...]:
-    result = run.table.maintenance().rewrite_table_path(**run.given_arguments)
+    result = run.maintenance.rewrite_table_path(**run.given_arguments)
     return (
         (
             result.latest_version,

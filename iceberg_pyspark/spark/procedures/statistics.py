@@ -9,18 +9,17 @@ from pyspark import SparkContext
 from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
 from iceberg_pyspark.spark.procedures.executor_sketches import sketches_by_executors
 from iceberg_pyspark.spark.write.executors import has_executors
-from iceberg_pyspark.table.statistics.table_statistics import sketches_of_scan
 
 
 def _compute_table_stats(run: ProcedureRun) -> tuple[Row, ...]:
     context = SparkContext.getOrCreate()
-    sketch = partial(sketches_by_executors, context) if has_executors(context) else sketches_of_scan
-    result = run.table.maintenance().compute_table_stats(**run.given_arguments, sketch_scan=sketch)
+    sketch = partial(sketches_by_executors, context) if has_executors(context) else None
+    result = run.maintenance.compute_table_stats(**run.given_arguments, sketch_scan=sketch)
     return () if result.statistics_file is None else ((result.statistics_file,),)
 
 
 def _compute_partition_stats(run: ProcedureRun) -> tuple[Row, ...]:
-    result = run.table.maintenance().compute_partition_stats(**run.given_arguments)
+    result = run.maintenance.compute_partition_stats(**run.given_arguments)
     file = result.partition_statistics_file
     return () if file is None else ((file,),)
 

@@ -20,7 +20,7 @@ from functools import partial
 
 from iceberg_pyspark.arrow.write.position_delete_files import copy_position_deletes
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.errors import InvalidRequestError, StorageError
+from iceberg_pyspark.errors import FileAlreadyExistsError, InvalidRequestError, StorageError
 from iceberg_pyspark.maintenance.copy_list import CopyList
 from iceberg_pyspark.maintenance.moved_entries import moved_root
 from iceberg_pyspark.maintenance.moved_manifests import (
@@ -132,6 +132,16 @@ class TablePathRewrite:
 
     def run(self, *, create_file_list: bool) -> RewrittenTablePath:
         """Write the files; raises `InvalidRequestError` for a path outside the source prefix."""
+        try:
+            return self._run(create_file_list=create_file_list)
+        except FileAlreadyExistsError as e:
+            # A killed run leaves its files, and half a file looks like a whole one in some stores.
+            raise FileAlreadyExistsError(
+                f"table {self._name}: {e}; the staging location {self._staging} has files of an "
+                "earlier run: delete them, or give another staging_location"
+            ) from e
+
+    def _run(self, *, create_file_list: bool) -> RewrittenTablePath:
         snapshots = [s for s in self._end.snapshots if s.snapshot_id not in self._known_ids]
         manifests = self._manifests(snapshots)
         leaves = list({m.manifest_path: m for m in manifests if not m.is_root}.values())

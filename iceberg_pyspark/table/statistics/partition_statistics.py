@@ -20,6 +20,7 @@ from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.scalars import value_of
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, InvalidRequestError
+from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
@@ -66,10 +67,12 @@ class PartitionStatisticsComputation:
         *,
         snapshot_id: int | None,
         clock: Clock,
+        progress: Progress = no_progress,
     ) -> None:
         self._catalog = catalog
         self._io = io
         self._clock = clock
+        self._progress = progress
         self._table = check_same_table(table, catalog.load_table(table.identifier))
         metadata = self._metadata = self._table.metadata
         self._snapshot = (
@@ -117,7 +120,8 @@ class PartitionStatisticsComputation:
             else:
                 return counts, None if since else file.statistics_path
         counts = PartitionCounts(self._metadata)
-        for manifest in read_snapshot_manifests(self._io, snapshot):
+        manifests = read_snapshot_manifests(self._io, snapshot)
+        for manifest in with_progress(self._progress, "manifests read", manifests, len(manifests)):
             counts.add_manifest(self._io, manifest, only_changes=False)
         return counts, None
 
@@ -126,7 +130,8 @@ class PartitionStatisticsComputation:
     ) -> PartitionCounts:
         counts = PartitionCounts(self._metadata)
         _add_rows(counts, self._io, self._name, self._metadata, file)
-        for snapshot in since:
+        later = with_progress(self._progress, "later snapshots read", since, len(since))
+        for snapshot in later:
             for manifest in read_snapshot_manifests(self._io, snapshot):
                 if manifest.added_snapshot_id is None:
                     raise InvalidMetadataError(

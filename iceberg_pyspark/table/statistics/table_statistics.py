@@ -2,14 +2,16 @@
 
 Specification, "Table Statistics"; Puffin specification, `apache-datasketches-theta-v1`. The live
 rows of one snapshot are read, with one file per thread and a batch at a time; a sketch has a
-bounded size.
+bounded size. A snapshot never changes, so a file that this package wrote of the same columns is
+kept and no row is read.
 """
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -19,7 +21,8 @@ import pyarrow.compute as pc
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.value_hashes import is_hashable, value_hashes
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec import types
@@ -30,12 +33,14 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import location_provider, statistics_file_name
-from iceberg_pyspark.storage.puffin import PuffinWriter
+from iceberg_pyspark.storage.puffin import PuffinWriter, read_puffin_footer
 from iceberg_pyspark.storage.theta_sketches import DISTINCT_COUNT, THETA_SKETCH, ThetaSketch
 from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.statistics.commit_statistics import commit_statistics, remove_unfinished
+
+_log = logging.getLogger(__name__)
 
 Sketches: TypeAlias = dict[int, ThetaSketch]
 """Sketches by column id."""
@@ -45,7 +50,8 @@ Sketches: TypeAlias = dict[int, ThetaSketch]
 class ComputedTableStatistics:
     """The location of the statistics file, and the distinct counts by column name.
 
-    `statistics_file` is None with `dry_run`, and if the table has no snapshot.
+    `statistics_file` is None with `dry_run`, and if the table has no snapshot. It is the snapshot's
+    existing file if that has the same columns and was written by this package.
     """
 
     statistics_file: str | None = None
@@ -88,12 +94,16 @@ def sketches_of_task(
     return sketches
 
 
-def sketches_of_scan(scan: TableScan, columns: Sequence[SketchedColumn]) -> Sketches:
+def sketches_of_scan(
+    scan: TableScan, columns: Sequence[SketchedColumn], progress: Progress = no_progress
+) -> Sketches:
     """Return the sketches of all rows, which this process reads."""
     scan, plan = scan.planned()
     read = partial(sketches_of_task, scan.context, columns, scan.io)
     total = {c.field.field_id: ThetaSketch() for c in columns}
-    for sketches in threaded_map(read, list(plan.tasks(scan.split))):
+    tasks = list(plan.tasks(scan.split))
+    read_sketches = threaded_map(read, tasks)
+    for sketches in with_progress(progress, "data files read", read_sketches, len(tasks)):
         unite_sketches(total, sketches)
     return total
 
@@ -135,6 +145,9 @@ class TableStatisticsComputation:
         if snapshot is None:
             return self._table, ComputedTableStatistics(distinct_counts={})
         columns, scan = self._columns_and_scan(snapshot)
+        existing = self._existing(snapshot, columns)
+        if existing is not None:
+            return self._table, replace(existing, statistics_file=None) if dry_run else existing
         sketches = self._sketch_scan(scan, columns)
         counts = {c.name: sketches[c.field.field_id].distinct_count for c in columns}
         if dry_run:
@@ -143,6 +156,40 @@ class TableStatisticsComputation:
         table = commit_statistics(self._catalog, self._table, self._io, file, clock=self._clock)
         return table, ComputedTableStatistics(
             statistics_file=file.statistics_path, distinct_counts=counts
+        )
+
+    def _existing(
+        self, snapshot: Snapshot, columns: Sequence[SketchedColumn]
+    ) -> ComputedTableStatistics | None:
+        """Return the snapshot's statistics if this package computed them of exactly the columns."""
+        file = next(
+            (f for f in self._table.metadata.statistics if f.snapshot_id == snapshot.snapshot_id),
+            None,
+        )
+        if file is None:
+            return None
+        try:
+            footer = read_puffin_footer(self._io, file.statistics_path)
+        except IcebergError as e:
+            # Statistics are informational: a damaged or missing file is replaced.
+            _log.warning(
+                "table %s: the statistics %s cannot be reused (%s); they are computed again",
+                self._table.identifier,
+                file.statistics_path,
+                e,
+            )
+            return None
+        counts = {
+            b.fields: b.properties[DISTINCT_COUNT]
+            for b in footer.blobs
+            if b.type == THETA_SKETCH and DISTINCT_COUNT in b.properties
+        }
+        fields = {c.name: (c.field.field_id,) for c in columns}
+        if not footer.is_ours or set(counts) != set(fields.values()):
+            return None
+        return ComputedTableStatistics(
+            statistics_file=file.statistics_path,
+            distinct_counts={name: int(counts[ids]) for name, ids in fields.items()},
         )
 
     def _columns_and_scan(self, snapshot: Snapshot) -> tuple[Sequence[SketchedColumn], TableScan]:

@@ -50,9 +50,8 @@ PROCEDURES: Mapping[str, tuple[Callable[[Table, Progress], object], Sequence[str
 @pytest.mark.parametrize("name", PROCEDURES)
 def test_each_step_is_reported_up_to_the_last(name: str, tmp_path: Path) -> None:
     run, phases = PROCEDURES[name]
-    is_partitioned = name == "compute_partition_stats"
-    partitioning = {"partition_by": ["id"]} if is_partitioned else {}
-    table = create_path_table(tmp_path / "t", "id BIGINT", **partitioning)
+    partitioning = ["id"] if name == "compute_partition_stats" else []
+    table = create_path_table(tmp_path / "t", "id BIGINT", partitioned_by=partitioning)
     for number in range(FILES):
         append_rows(table, [{"id": number}])
     steps: list[tuple[str, int, int | None]] = []

@@ -14,7 +14,11 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import Table, TableCatalog, load_catalog
-from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.errors import (
+    FileAlreadyExistsError,
+    InvalidRequestError,
+    UnsupportedFeatureError,
+)
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.puffin import read_puffin_footer
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
@@ -180,7 +184,7 @@ def test_an_older_version(catalog: TableCatalog, tmp_path: Path) -> None:
     carry_out(done)
     assert [r["id"] for r in rows(registered(catalog, "db.c", target, done), 2)] == [1, 2, 3]
     # Staged files are never overwritten.
-    with pytest.raises(Exception, match="already"):
+    with pytest.raises(FileAlreadyExistsError, match=r"already; .*give another staging_location"):
         rewrite(table, target, staging_location=f"{tmp_path}/stage")
     assert rewrite(table, target, create_file_list=False).file_list_location is None
 

@@ -75,6 +75,56 @@ def test_the_file_is_what_metadata_say(tmp_path: Path) -> None:
     assert distinct_counts(table.metadata, snapshot) == {1: 3}
 
 
+def not_read(*_: object) -> dict[int, ThetaSketch]:
+    raise AssertionError("rows were read")
+
+
+def test_again_on_the_same_snapshot_nothing_is_done() -> None:
+    t, table = memory_table()
+    first = table.maintenance().compute_table_stats()
+    assert first.distinct_counts == {"id": 2, "part": 2}
+    metadata = t.metadata
+    again = table.maintenance().compute_table_stats(sketch_scan=not_read)
+    assert again == first
+    columns = table.maintenance().compute_table_stats(columns=["part", "id"], sketch_scan=not_read)
+    assert columns == first
+    plan = table.maintenance().compute_table_stats(dry_run=True, sketch_scan=not_read)
+    assert (plan.statistics_file, plan.distinct_counts) == (None, first.distinct_counts)
+    assert t.metadata == metadata
+    assert statistics_files(t) == {first.statistics_file}
+    # Other columns, and another snapshot, have other statistics.
+    fewer = table.maintenance().compute_table_stats(columns=["id"])
+    assert (fewer.distinct_counts, fewer.statistics_file in statistics_files(t)) == (
+        {"id": 2},
+        True,
+    )
+    assert fewer.statistics_file != first.statistics_file
+    table.append(ROWS)
+    new = table.maintenance().compute_table_stats(columns=["id"])
+    assert new.statistics_file not in (None, fewer.statistics_file)
+    assert len(t.metadata.statistics) == 2
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "of another library"])
+def test_a_file_that_cannot_be_kept_is_replaced(damage: str) -> None:
+    t, table = memory_table()
+    first = table.maintenance().compute_table_stats()
+    path = first.statistics_file
+    assert path is not None
+    data = t.io.read_bytes(path)
+    t.io.delete(path)
+    if damage == "truncated":
+        t.io.write_bytes(path, data[:-1])
+    elif damage == "of another library":
+        other = data.replace(b'"created-by":"iceberg-pyspark"', b'"created-by":"trino-version-1"')
+        assert other != data
+        t.io.write_bytes(path, other)
+    again = table.maintenance().compute_table_stats()
+    assert again.distinct_counts == first.distinct_counts
+    assert again.statistics_file != path
+    assert [s.statistics_path for s in t.metadata.statistics] == [again.statistics_file]
+
+
 def test_deleted_rows_and_other_snapshots_are_not_counted(tmp_path: Path) -> None:
     table = create_path_table(
         tmp_path / "t",
@@ -170,10 +220,10 @@ def test_expiry_keeps_what_is_live() -> None:
 
 
 def test_replaced_statistics_are_orphan_files(tmp_path: Path) -> None:
-    table = create_path_table(tmp_path / "t", "id BIGINT")
+    table = create_path_table(tmp_path / "t", "id BIGINT, v STRING")
     for number in range(2):
-        append_rows(table, [{"id": number}])
-    old = table.maintenance().compute_table_stats().statistics_file
+        append_rows(table, [{"id": number, "v": "a"}])
+    old = table.maintenance().compute_table_stats(columns=["id"]).statistics_file
     live = {
         table.maintenance().compute_table_stats(snapshot_id=s.snapshot_id).statistics_file
         for s in table.snapshots
