@@ -13,6 +13,7 @@ from iceberg_pyspark.errors import (
     ViewAlreadyExistsError,
 )
 from iceberg_pyspark.spark.answers.asking import AskingSessions
+from iceberg_pyspark.spark.answers.credentials import renew_credentials
 from iceberg_pyspark.spark.answers.scans import (
     scan_aggregate,
     scan_plan,
@@ -41,7 +42,6 @@ from iceberg_pyspark.spark.bridge.protocol.sources import ReadStatement, Stateme
 from iceberg_pyspark.spark.bridge.protocol.tables import TableFacts, TableRename, TableSelect
 from iceberg_pyspark.spark.bridge.protocol.views import ViewChange
 from iceberg_pyspark.spark.error_text import iceberg_error_in
-from iceberg_pyspark.spark.native_read.renewed_stores import renew_credentials
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 from iceberg_pyspark.spark.sql_catalog.statements import statement_read
 

@@ -12,14 +12,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.spark.bridge.protocol.credentials import CredentialsRenew, RenewedCredentials
-from iceberg_pyspark.spark.native_read.hadoop_options import s3_keys
-from iceberg_pyspark.storage.credential_renewal import (
-    RENEWAL,
-    CredentialSource,
-    end_of,
-    source_of,
-)
+from iceberg_pyspark.storage.credential_renewal import RENEWAL, CredentialSource, source_of
 from iceberg_pyspark.storage.vended_credentials import properties_at
 
 _MOST = 1000
@@ -46,21 +39,11 @@ def register_store(location: str, properties: Mapping[str, str]) -> str | None:
     return handle
 
 
-def renew_credentials(_sessions: object, q: CredentialsRenew) -> RenewedCredentials:
-    """Return the current credentials of a store; raise an `IcebergError` if there are none."""
+def renewed_properties(handle: str) -> Mapping[str, str]:
+    """Return the store's properties with current credentials; raise an `IcebergError` if none."""
     with _lock:
-        store = _stores.get(q.renewal)
+        store = _stores.get(handle)
     if store is None:
         raise StorageError("the driver has no source of new credentials for this store")
     location, properties, source = store
-    current = properties_at(location, source.renewed(properties))
-    key, secret, token = s3_keys(current)
-    if key is None or secret is None:
-        raise StorageError("the catalog's server sent no credentials for this location")
-    end_s = end_of(current)
-    return RenewedCredentials(
-        access_key_id=key,
-        secret_access_key=secret,
-        session_token=token,
-        expires_at_ms=None if end_s is None else int(end_s * 1000),
-    )
+    return properties_at(location, source.renewed(properties))

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 import pytest
 
 from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.spark.answers.credentials import renew_credentials
 from iceberg_pyspark.spark.bridge.protocol.credentials import CredentialsRenew, RenewedCredentials
 from iceberg_pyspark.spark.native_read import storage as native_storage
-from iceberg_pyspark.spark.native_read.renewed_stores import renew_credentials
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.storage.credential_renewal import (
     RENEWAL,
