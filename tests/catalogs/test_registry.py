@@ -100,6 +100,12 @@ def test_a_class_named_in_properties_is_not_loaded(tmp_path: Path) -> None:
     assert not (tmp_path / "work" / "loaded").exists()
 
 
+def test_properties_that_name_no_catalog_are_shown_without_their_values() -> None:
+    with pytest.raises(InvalidRequestError, match="it has warehous, x: check") as raised:
+        load_catalog("lake", warehous="hunter2", x="y")
+    assert "hunter2" not in str(raised.value)
+
+
 def test_an_unknown_uri_is_refused_without_its_password() -> None:
     with pytest.raises(InvalidRequestError) as raised:
         load_catalog("lake", uri="oracle://me:hunter2@host/db")
