@@ -70,17 +70,12 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
         raise InvalidRequestError("the catalog's name is empty; give a name")
     merged = {**configured_properties(catalog_name, environment), **_as_text(properties)}
     if catalog_name != DEFAULT_NAME and not any(map(merged.get, _LOCATING_PROPERTIES)):
-        if merged:
-            raise InvalidRequestError(
-                f"catalog '{catalog_name}' has none of the properties "
-                f"{', '.join(_LOCATING_PROPERTIES)}, of which it needs one; it has "
-                f"{', '.join(sorted(merged))}: check their spelling"
-            )
         names = ", ".join(configured_names(environment)) or "none"
         raise InvalidRequestError(
             f"catalog '{catalog_name}' is not configured (configured are: {names}); give its "
             "type, uri and warehouse, "
             f"or set PYICEBERG_CATALOG__{catalog_name.upper().replace('-', '_')}__URI"
+            + (f"; check the spelling of {', '.join(sorted(merged))}" if merged else "")
         )
     match _type_of(catalog_name, merged):
         case "sql":
