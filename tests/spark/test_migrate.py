@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from iceberg_pyspark.spark.bridge.session_table_entries import set_table_type
 from iceberg_pyspark.spark.procedures import adoption, migrate
 from iceberg_pyspark.spark.procedures.source_tables import table_source
 from iceberg_pyspark.table.changes.add_files import FileImport
+from tests.support.killed_migration import die_at
 
 pytestmark = pytest.mark.release("Spark's own catalog renames and drops its tables")
 
@@ -315,6 +317,45 @@ def test_a_commit_of_which_nobody_knows_is_not_undone(
         call(session, f"'{db}.t'")
     assert tables(session, db) == ["t", "t_backup_"]
     assert rows(session, f"{db}.t") == rows(session, f"{db}.t_BACKUP_") == expected
+
+
+@pytest.mark.once("the steps are ours: 4.1 runs each of them in the tests before")
+@pytest.mark.more("a process is started for each step; the steps fail in the test before")
+def test_a_killed_migration_loses_no_file_and_can_be_run_again(
+    session: SparkSession, db: str, folder: Path
+) -> None:
+    """The table has its old name or that of its backup, or is an Iceberg table."""
+    states = set()
+    for step in range(1, 60):
+        name = f"t{step}"
+        table = f"{db}.{name}"
+        make(session, table)
+        expected, place = rows(session, table), place_of(session, table)
+        before = files(place)
+        code = die_at(session, str(folder), table, step)
+        after = files(place)
+        assert {f: after.get(f) for f in before} == before
+        existing = {name, f"{name}_backup_"} & set(tables(session, db))
+        assert existing, step
+        if name in existing:
+            session.sql(f"REFRESH TABLE {table}")
+        provider = described(session, table)["Provider"] if name in existing else None
+        states.add((provider, f"{name}_backup_" in existing))
+        for one in existing:
+            assert rows(session, f"{db}.{one}") == expected, (step, one)
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        if name not in existing:
+            session.sql(f"ALTER TABLE {db}.{name}_BACKUP_ RENAME TO {table}")
+        if provider != "iceberg":
+            assert call(session, f"'{table}'") == [(2,)]
+        assert described(session, table)["Provider"] == "iceberg"
+        assert rows(session, table) == expected
+    else:
+        pytest.fail("the migration did not come to its end in 60 steps")
+    assert step > 10
+    assert states == {("parquet", False), (None, True), ("iceberg", True), ("iceberg", False)}
 
 
 def test_what_is_refused(session: SparkSession, db: str, tmp_path: Path) -> None:

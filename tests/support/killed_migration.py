@@ -1,0 +1,93 @@
+"""Runs `migrate` in a process that is killed at a step, on the JVM of the process that starts it.
+
+The process has its own Python but uses the starter's JVM, so the tables of Spark's own in-memory
+catalog outlive it, as those of a Hive metastore do.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from iceberg_pyspark.catalogs.sql.database import Database
+from iceberg_pyspark.spark.procedures import migrate
+from iceberg_pyspark.spark.procedures.definition import ProcedureRun
+from iceberg_pyspark.storage.local import LocalFileIO
+from tests.support.hooked_storage import HookedFileIO, Moment
+
+_STEPS = ("set_table_type", "rename_table", "table_source", "check_folders", "drop_table")
+
+
+def die_at(spark: SparkSession, folder: str, table: str, step: int) -> int:
+    """Migrate a table in a process that is killed at a step; return its exit code.
+
+    `folder` has the database `catalog.db` of the Iceberg tables. A process that makes fewer steps
+    finishes, with the exit code 0.
+    """
+    parameters = spark.sparkContext._gateway.gateway_parameters  # type: ignore[union-attr]
+    environment = {
+        **os.environ,
+        "PYSPARK_GATEWAY_PORT": str(parameters.port),
+        "PYSPARK_GATEWAY_SECRET": parameters.auth_token,
+    }
+    command = [sys.executable, "-m", __name__, folder, table, str(step)]
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
+def _session() -> SparkSession:
+    gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway)
+    jvm: Any = gateway.jvm
+    java_context = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(
+        jvm.org.apache.spark.SparkContext.getOrCreate()
+    )
+    conf = SparkConf(_jconf=java_context.getConf())
+    context = SparkContext(gateway=gateway, jsc=java_context, conf=conf)
+    return SparkSession(context)
+
+
+def _migrate(folder: str, table: str, last_step: int) -> None:
+    passed = 0
+
+    def pass_step() -> None:
+        nonlocal passed
+        passed += 1
+        if passed == last_step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def stepping(call: Callable[..., Any]) -> Callable[..., Any]:
+        def with_steps(*arguments: Any, **keywords: Any) -> Any:
+            pass_step()
+            result = call(*arguments, **keywords)
+            pass_step()
+            return result
+
+        return with_steps
+
+    def hook(name: str, _location: str, _moment: Moment) -> None:
+        if name in ("open_output", "create_exclusive", "write_bytes", "delete"):
+            pass_step()
+
+    spark = _session()
+    for name in _STEPS:
+        setattr(migrate, name, stepping(getattr(migrate, name)))
+    Database._write_once = stepping(Database._write_once)  # type: ignore[method-assign]
+    properties = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"{folder}/ours"}
+    catalog = SqlCatalog("spark_catalog", properties, io=HookedFileIO(LocalFileIO(), hook))
+    arguments = {"table": table, "drop_backup": True}
+    migrate.MIGRATE.run(ProcedureRun("migrate", spark, catalog, arguments, ("default",)))
+
+
+if __name__ == "__main__":
+    _migrate(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    # The JVM belongs to the process that started this one.
+    os._exit(0)
