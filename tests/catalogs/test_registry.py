@@ -101,7 +101,7 @@ def test_a_class_named_in_properties_is_not_loaded(tmp_path: Path) -> None:
 
 
 def test_properties_that_name_no_catalog_are_shown_without_their_values() -> None:
-    with pytest.raises(InvalidRequestError, match="check the spelling of warehous, x$") as raised:
+    with pytest.raises(InvalidRequestError, match=r"check the spelling of warehous, x$") as raised:
         load_catalog("lake", warehous="hunter2", x="y")
     assert "hunter2" not in str(raised.value)
 
