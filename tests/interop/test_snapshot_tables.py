@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from tests.support import avro_sources
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.readings import our_table
@@ -98,6 +100,46 @@ def test_snapshots(lake: Oracle, file_format: str, partitioned: bool) -> None:
     lake.sql(f"INSERT INTO java_hadoop.snapped.{source}_ours TABLE plain.{source}")
     lake.sql(f"DELETE FROM java_hadoop.snapped.{source}_ours WHERE b = 1")
     assert sorted(map(str, lake.sql(f"TABLE plain.{source}").collect())) == rows
+
+
+@pytest.mark.parametrize("has_local_times", [False, True])
+def test_java_reads_avro_tables_that_it_does_not_take_over(
+    lake: Oracle, tmp_path: Path, has_local_times: bool
+) -> None:
+    """Java needs the package spark-avro for a table USING avro, and this Spark lacks it."""
+    name, without = f"records_{has_local_times}".lower(), "" if has_local_times else "local"
+    columns = avro_sources.COLUMNS
+    if without:
+        columns = columns.replace("local TIMESTAMP_NTZ, ", "")
+    lake.sql(
+        f"CREATE TABLE plain.{name} ({columns}, day DATE) USING parquet "
+        f"PARTITIONED BY (day) LOCATION '{tmp_path}/records'"
+    )
+    lake.sql(f"ALTER TABLE plain.{name} ADD PARTITION (day = DATE'2026-01-01')")
+    rows = [
+        {column: value for column, value in row.items() if column != without}
+        for row in (avro_sources.FULL, avro_sources.EMPTY)
+    ]
+    avro_sources.write(tmp_path / "records/day=2026-01-01", rows, without=without)
+    avro_sources.set_provider(lake.spark, "plain", name, "avro")
+    with pytest.raises(PySparkException, match="Failed to find data source: avro"):
+        lake.sql(f"CALL java_hadoop.system.snapshot('plain.{name}', 'java_hadoop.snapped.{name}')")
+    result = lake.sql(f"CALL lake.system.snapshot('plain.{name}', 'snapped.{name}')").collect()
+    assert result == [(1,)]
+    ours, javas = (
+        lake.spark.table(f"{catalog}.snapped.{name}").orderBy("id")
+        for catalog in ("lake", "java_hadoop")
+    )
+    actual = ours.collect()
+    assert [(r.id, r.price, r.day) for r in actual] == [
+        (r["id"], r["price"], date(2026, 1, 1)) for r in rows
+    ]
+    if has_local_times:
+        # Java has no reader of Avro's type local-timestamp-micros, which Spark's writer uses.
+        with pytest.raises(Py4JJavaError, match=r"Unknown logical type: .*LocalTimestampMicros"):
+            javas.collect()
+    else:
+        assert javas.collect() == actual
 
 
 def test_partitions_without_a_folder_are_refused_or_left_out(lake: Oracle, tmp_path: Path) -> None:

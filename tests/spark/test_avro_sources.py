@@ -1,7 +1,7 @@
 """snapshot and migrate of tables USING avro, in a Spark without the package spark-avro.
 
-Spark only creates such a table with that package, so the tests change the format of a Parquet
-table's entry in Spark's catalog. fastavro writes the files, with the schema of Spark's own writer.
+Spark only creates such a table with that package: `tests/support/avro_sources.py` makes the entry
+in Spark's catalog and the files.
 """
 
 from __future__ import annotations
@@ -9,87 +9,22 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
-from datetime import date, datetime, timezone
-from decimal import Decimal
+from datetime import date
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark import install
 from iceberg_pyspark.spark.bridge.session_tables import session_table
+from tests.support.avro_sources import COLUMNS, EMPTY, FULL, set_provider, write
 
 pytestmark = pytest.mark.release("Spark's own catalog renames and drops its tables")
 
 PREFIX = "spark.sql.catalog"
-_PROVIDER = 4
-"""The index of the format in the parameters of Spark's CatalogTable."""
 _numbers = itertools.count()
-
-COLUMNS = (
-    "id BIGINT, small TINYINT, name STRING, at TIMESTAMP, local TIMESTAMP_NTZ, "
-    "price DECIMAL(9, 2), born DATE, tags ARRAY<STRING>, pair STRUCT<x: INT, y: DOUBLE>, "
-    "counts MAP<STRING, BIGINT>"
-)
-
-
-def _optional(kind: Any) -> list[Any]:
-    return [kind, "null"]
-
-
-FILE_SCHEMA = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": "topLevelRecord",
-        "fields": [
-            {"name": name, "type": _optional(kind)}
-            for name, kind in {
-                "id": "long",
-                "small": "int",
-                "name": "string",
-                "at": {"type": "long", "logicalType": "timestamp-micros"},
-                "local": {"type": "long", "logicalType": "local-timestamp-micros"},
-                "price": {
-                    "type": "fixed",
-                    "name": "fixed",
-                    "namespace": "topLevelRecord.price",
-                    "size": 4,
-                    "logicalType": "decimal",
-                    "precision": 9,
-                    "scale": 2,
-                },
-                "born": {"type": "int", "logicalType": "date"},
-                "tags": {"type": "array", "items": _optional("string")},
-                "pair": {
-                    "type": "record",
-                    "name": "pair",
-                    "namespace": "topLevelRecord",
-                    "fields": [
-                        {"name": "x", "type": _optional("int")},
-                        {"name": "y", "type": _optional("double")},
-                    ],
-                },
-                "counts": {"type": "map", "values": _optional("long")},
-            }.items()
-        ],
-    }
-)
-FULL = {
-    "id": 1,
-    "small": -3,
-    "name": "é",
-    "at": datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone.utc),
-    "local": datetime(1969, 12, 31, 23, 59, 59, 999999),
-    "price": Decimal("-12.34"),
-    "born": date(1960, 2, 29),
-    "tags": ["a", None],
-    "pair": {"x": 1, "y": None},
-    "counts": {"k": 7, "l": None},
-}
-EMPTY: dict[str, Any] = {**dict.fromkeys(FULL), "id": 2}
 
 
 @pytest.fixture(scope="module")
@@ -130,37 +65,21 @@ def make(
     session: SparkSession,
     db: str,
     *,
-    columns: str = COLUMNS,
     partitioned: bool = False,
     tail: str = "",
-    provider: str = "avro",
 ) -> Path:
     """Create the table `db.t` with an entry like that of a table USING avro; return its folder."""
     more, by = (", Day DATE", "PARTITIONED BY (Day)") if partitioned else ("", "")
     session.sql(
-        f"CREATE TABLE {db}.t ({columns}{more}) USING parquet {by} {tail} TBLPROPERTIES ('a' = 'b')"
+        f"CREATE TABLE {db}.t ({COLUMNS}{more}) USING parquet {by} {tail} TBLPROPERTIES ('a' = 'b')"
     )
     if partitioned:
         for day in ("DATE'2026-01-01'", "NULL"):
             session.sql(f"ALTER TABLE {db}.t ADD PARTITION (Day = {day})")
-    catalog = session._jsparkSession.sessionState().catalog()
-    jvm: Any = session._jvm
-    option = jvm.scala.Option
-    name = jvm.org.apache.spark.sql.catalyst.TableIdentifier("t", option.apply(db))
-    entry = catalog.getTableMetadata(name)
-    parameters = [entry.productElement(i) for i in range(entry.productArity())]
-    assert parameters[_PROVIDER].get() == "parquet"
-    parameters[_PROVIDER] = option.apply(provider)
-    catalog.alterTable(entry.copy(*parameters))
+    set_provider(session, db, "t", "avro")
     table = session_table(session, (db, "t"))
-    assert table.provider == provider
+    assert table.provider == "avro"
     return Path(table.location.removeprefix("file:"))
-
-
-def write(place: Path, rows: list[dict[str, Any]], name: str = "part-0.avro") -> None:
-    place.mkdir(parents=True, exist_ok=True)
-    with (place / name).open("wb") as out:
-        fastavro.writer(out, FILE_SCHEMA, rows, codec="deflate")
 
 
 def files(place: Path) -> dict[Path, bytes]:
