@@ -109,6 +109,8 @@ class Snapshot:
     added_rows: int | None = None
     key_id: str | None = None
     table_location: str | None = None
+    _text: bytes | None = field(default=None, init=False, repr=False, compare=False)
+    """The result of `snapshot_to_bytes`, once it was called: each commit writes all snapshots."""
 
     def __repr__(self) -> str:
         parts = [str(self.snapshot_id), self.operation or "unknown operation"]
@@ -214,6 +216,12 @@ def _path_to_store(path: str, table_location: str | None) -> str:
 
 def snapshot_to_bytes(snapshot: Snapshot) -> bytes:
     """Return a snapshot as compact JSON; an unparsed summary is written unchanged."""
+    if snapshot._text is None:
+        object.__setattr__(snapshot, "_text", _encoded(snapshot))
+    return snapshot._text or b""
+
+
+def _encoded(snapshot: Snapshot) -> bytes:
     summary = snapshot.summary
     if not isinstance(summary, SummaryText):
         return compact_json(snapshot_to_json(snapshot)).encode()
