@@ -31,6 +31,8 @@ from iceberg_pyspark.spec.manifests import DataFile, ManifestContent
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from tests.bench.races import Line, race
 from tests.bench.version_tables import FORMS, one_more, table_of_form
+from tests.services.s3 import s3_server
+from tests.services.toxiproxy import toxiproxy
 from tests.support.deleted_rows import delete_positions
 
 COLUMNS = "id BIGINT, name STRING, x DOUBLE, at TIMESTAMP_NTZ"
@@ -44,6 +46,8 @@ ROW = pa.table(
 )
 COMMITS = 1_000
 APPENDS = 100
+DISTANT_APPENDS = 25
+LATENCY_MS = 20
 LEAVES = 1_000
 FILES = 100_000
 FILES_PER_MANIFEST = 10_000
@@ -129,7 +133,26 @@ def bytes_of_commits(lake: TableCatalog, commits: int) -> Iterator[Figure]:
         )
 
 
-def appends(lake: TableCatalog, count: int) -> Line:
+@contextmanager
+def distant_catalog() -> Iterator[TableCatalog]:
+    """Yield a new catalog of tables in an S3 server that takes `LATENCY_MS` for an answer."""
+    with tempfile.TemporaryDirectory(prefix="iceberg-bench-") as name:
+        folder = Path(name)
+        with s3_server(folder / "s3") as s3, toxiproxy(folder) as proxies:
+            distant = proxies.proxy("s3", s3.endpoint)
+            lake = load_catalog(
+                "distant",
+                type="sql",
+                uri=f"sqlite:///{folder}/catalog.db",
+                warehouse=f"s3://{s3.new_bucket()}/warehouse",
+                **s3.properties(distant.endpoint),
+            )
+            lake.create_namespace("db")
+            with distant.toxic("latency", "downstream", latency=LATENCY_MS):
+                yield lake
+
+
+def appends(lake: TableCatalog, count: int, where: str = "", runs: int = 5) -> Line:
     """Measure one-row appends, each run to a new table."""
 
     def append(version: int) -> Callable[[], None]:
@@ -141,7 +164,10 @@ def appends(lake: TableCatalog, count: int) -> Line:
         return run
 
     return race(
-        f"{count} appends of one row", {"ours": append(4), "3": append(3)}, runs=5, limit=0.8
+        f"{count} appends of one row{where}",
+        {"ours": append(4), "3": append(3)},
+        runs=runs,
+        limit=0.8,
     )
 
 
@@ -288,6 +314,9 @@ def compare(scale: float = 1) -> list[TextTable]:
         for figure in bytes_of_commits(lake, round(COMMITS * scale)):
             add(figure)
         add_line(appends(lake, APPENDS))
+        with distant_catalog() as distant:
+            where = f" to S3 that answers in {LATENCY_MS} ms"
+            add_line(appends(distant, DISTANT_APPENDS, where, runs=3))
         figure, line = deletes_of_one_row(lake, round(LEAVES * scale))
         add(figure)
         add_line(line)
