@@ -19,7 +19,7 @@ from tests.support.oracle import Oracle
 START, END = "start-snapshot-id", "end-snapshot-id"
 SINCE, UNTIL = "start-timestamp", "end-timestamp"
 CATALOGS = ("lake", "java_hadoop")
-NAME = "refused.t"
+NAME = "refused_changes.t"
 
 Moments = Mapping[str, int]
 """Snapshot ids and times of the table by the names that the cases use."""
@@ -28,7 +28,7 @@ Moments = Mapping[str, int]
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
     with native_lake(oracle) as lake:
-        lake.sql("create namespace java_hadoop.refused")
+        lake.sql("create namespace java_hadoop.refused_changes")
         lake.sql(
             f"create table java_hadoop.{NAME} (id bigint, v string) using iceberg "
             "tblproperties ('format-version'='2')"
