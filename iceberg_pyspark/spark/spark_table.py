@@ -194,7 +194,7 @@ class SparkTable(Table):
 
     def _read_cached_anew(self, branch: str | None) -> None:
         if self._levels is not None and self._session is not None:
-            read_cached_anew(self._session.spark, self._levels, branch)
+            read_cached_anew(self._session.bridge, self._levels, branch)
 
     def _request(
         self, branch: str | None, snapshot_properties: Mapping[str, str] | None

@@ -116,7 +116,9 @@ def _table_select(sessions: AskingSessions, q: TableSelect) -> TableFacts:
 
 def _procedure_call(sessions: AskingSessions, q: ProcedureCall) -> ProcedureRows:
     session = sessions.of_handle(q.session)
-    return sessions.of_catalog(q.catalog).procedure_call(session.spark, q, session.open_catalog)
+    return sessions.of_catalog(q.catalog).procedure_call(
+        session.spark, session.bridge, q, session.open_catalog
+    )
 
 
 def _statement_read(_sessions: AskingSessions, q: StatementRead) -> ReadStatement:

@@ -18,7 +18,6 @@ from iceberg_pyspark.spark.cached_rows import read_cached_anew
 from iceberg_pyspark.spark.data_source.write_job import commit_write, prepare_write
 from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
-from iceberg_pyspark.spark.spark_table import is_our_catalog
 from iceberg_pyspark.spark.sql_catalog.staged_tables import write_staged
 from iceberg_pyspark.spark.write.command import WriteCommand, run_truncate, run_write
 from iceberg_pyspark.spark.write.context import with_distribution
@@ -62,9 +61,9 @@ def source_write(sessions: AskingSessions, q: SourceWrite) -> Acknowledgement:
     files = write_files(session.bridge, frame, context, distribution, prepared_write.io)
     commit_write(prepared_write, files)
     table = prepared_write.table
-    if table.catalog is not None and is_our_catalog(session.spark, table.catalog):
+    if table.catalog is not None:
         full_name = (table.catalog, *parse_levels(table.table))
-        read_cached_anew(session.spark, full_name, prepared_write.options.branch)
+        read_cached_anew(session.bridge, full_name, prepared_write.options.branch)
     return _DONE
 
 

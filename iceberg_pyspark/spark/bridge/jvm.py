@@ -191,6 +191,14 @@ class Bridge:
         reason = self._java.instance("IcebergPyRenewals").start(self._java.session)
         return None if reason is None else str(reason)
 
+    def read_cached_anew(self, name: Sequence[str]) -> None:
+        """Let Spark read the rows anew that it has cached of a changed table, or of its branch.
+
+        `name` is the full name, which begins with the catalog. Releases that cannot read rows anew
+        drop them from the cache.
+        """
+        self._plans.readCachedAnew(self._java.session, json.dumps(list(name)))
+
     def select(self, frame: DataFrame, expressions: Sequence[str]) -> DataFrame:
         """Run `selectExpr` in one call of the JVM."""
         dataset = self._plans.select(frame._jdf, json.dumps(list(expressions)))

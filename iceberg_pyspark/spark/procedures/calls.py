@@ -10,6 +10,7 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.protocol.procedures import (
     Argument,
     ProcedureArgument,
@@ -98,6 +99,7 @@ def _parameters(types: Mapping[str, str], *, is_required: bool) -> tuple[Procedu
 
 def call_procedure(
     spark: SparkSession,
+    bridge: Bridge,
     catalog: Catalog,
     name: str,
     arguments: Mapping[str, Argument],
@@ -117,7 +119,7 @@ def call_procedure(
         identifier = run.identifier
         full_name = (catalog.name, *identifier.namespace, identifier.name)
         # only fast_forward has this argument
-        read_cached_anew(spark, full_name, values.get("branch"))
+        read_cached_anew(bridge, full_name, values.get("branch"))
     return ProcedureRows(rows=rows)
 
 

@@ -24,6 +24,7 @@ from iceberg_pyspark.errors import (
     NoSuchTableError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.protocol.catalogs import (
     CatalogOpen,
     Existence,
@@ -228,12 +229,16 @@ class CatalogCallbacks:
         return procedure_definition(q.namespace, q.name)
 
     def procedure_call(
-        self, spark: SparkSession, q: ProcedureCall, open_catalog: Callable[[str], Catalog]
+        self,
+        spark: SparkSession,
+        bridge: Bridge,
+        q: ProcedureCall,
+        open_catalog: Callable[[str], Catalog],
     ) -> ProcedureRows:
         """Run CALL in a session; `open_catalog` opens other catalogs of the session by name."""
         catalog = self.catalog(q.catalog)
         return call_procedure(
-            spark, catalog, q.name, q.arguments, q.current_namespace, open_catalog
+            spark, bridge, catalog, q.name, q.arguments, q.current_namespace, open_catalog
         )
 
     def views_list(self, q: ViewsList) -> ViewNames:

@@ -102,12 +102,8 @@ public class IcebergPyCommand extends V2CommandExec {
     List name = new ArrayList();
     name.add(((CatalogPlugin) relation.catalog().get()).name());
     name.addAll(Arrays.asList(identifier.namespace()));
-    org.apache.spark.sql.classic.SparkSession spark = IcebergPySessions.active();
-    // reads of a branch through an option are cached under the table's name
-    if (identifier.name().startsWith("branch_"))
-      IcebergPyInternals.readCachedAnew(spark, IcebergPyBridge.seq(new ArrayList(name)));
     name.add(identifier.name());
-    IcebergPyInternals.readCachedAnew(spark, IcebergPyBridge.seq(name));
+    IcebergPyCachedRows.readAnew(IcebergPySessions.active(), name);
   }
   /** Return the relation that a statement changes; the optimizer may have made it a scan. */
   static Object target(LogicalPlan plan) {

@@ -27,6 +27,12 @@ public class IcebergPyPlans {
         .selectExpr(IcebergPyBridge.seq(
             (List) IcebergPyBridge.JSON.readValue(expressionsJson, List.class)));
   }
+  /** Read rows anew that Spark has cached: see `IcebergPyCachedRows`. */
+  public void readCachedAnew(Object session, String nameJson)
+      throws com.fasterxml.jackson.core.JsonProcessingException {
+    IcebergPyCachedRows.readAnew((org.apache.spark.sql.classic.SparkSession) session,
+        (List) IcebergPyBridge.JSON.readValue(nameJson, List.class));
+  }
   public LogicalPlan analyse(Object frame) {
     return (LogicalPlan) (Object) ((org.apache.spark.sql.classic.Dataset) frame)
         .queryExecution()
