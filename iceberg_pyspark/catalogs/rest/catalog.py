@@ -315,7 +315,7 @@ class RestCatalog(RestViews):
         if isinstance(outcome, Done) and reports is not None:
             name, duration_ns = f"{self._name}.{identifier}", time.monotonic_ns() - started_ns
             for snapshot in (u.snapshot for u in updates if isinstance(u, AddSnapshot)):
-                reports.put(identifier, partial(commit_report, name, snapshot, duration_ns))
+                reports.report(identifier, partial(commit_report, name, snapshot, duration_ns))
         if isinstance(outcome, Done) and cached_table is None:
             # the answer to a commit contains no storage properties
             with after_commit(f"loading table {identifier} to know its storage properties"):

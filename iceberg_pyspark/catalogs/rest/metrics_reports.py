@@ -7,24 +7,16 @@ reports.
 
 from __future__ import annotations
 
-import atexit
-import logging
-import queue
-import threading
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
-from weakref import WeakSet
 
+from iceberg_pyspark.catalogs.background_calls import BackgroundCalls
 from iceberg_pyspark.catalogs.catalog import ScanReport, TableIdentifier
 from iceberg_pyspark.expressions.json import predicate_to_json
 from iceberg_pyspark.spec.snapshots import Snapshot
 
 _MOST_WAITING = 100
-_LAST_WAIT_S = 1.0
-_IDLE_S = 5.0
 _HIDDEN = "***"
-_log = logging.getLogger(__name__)
 
 _COUNTS = {
     "added-data-files": "added-data-files",
@@ -113,73 +105,19 @@ def _without_values(expression: Any) -> Any:
     return {k: hidden.get(k, _without_values(v)) for k, v in expression.items()}
 
 
-class MetricsReports:
-    """A queue of reports that a background thread sends; a full queue drops new reports.
+class MetricsReports(BackgroundCalls):
+    """Sends reports in the background; too many waiting reports are dropped.
 
     `send` is called with a table's identifier and a report, and may raise.
     """
 
     def __init__(self, send: Callable[[TableIdentifier, Mapping[str, Any]], None]) -> None:
+        super().__init__(_MOST_WAITING)
         self._send = send
-        self._waiting: queue.Queue[tuple[TableIdentifier, Callable[[], Mapping[str, Any]]]]
-        self._waiting = queue.Queue(_MOST_WAITING)
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
 
-    def put(self, identifier: TableIdentifier, build: Callable[[], Mapping[str, Any]]) -> None:
-        """Queue a report, which the background thread builds with `build` and sends."""
-        try:
-            self._waiting.put_nowait((identifier, build))
-            self._start()
-        except Exception as e:  # noqa: BLE001 - a report fails nothing
-            _log.debug("a report of %s is not sent: %s", identifier, type(e).__name__)
-
-    def wait(self, seconds: float) -> None:
-        """Wait until all queued reports are sent, but at most `seconds`."""
-        end = time.monotonic() + seconds
-        while self._waiting.unfinished_tasks and time.monotonic() < end:
-            time.sleep(0.01)
-
-    def _start(self) -> None:
-        with self._lock:
-            # after a fork, the child process has no thread
-            if self._thread is None or not self._thread.is_alive():
-                _busy.add(self)
-                self._thread = threading.Thread(
-                    target=self._run, name="iceberg-metrics-reports", daemon=True
-                )
-                self._thread.start()
-
-    def _run(self) -> None:
-        while True:
-            try:
-                identifier, build = self._waiting.get(timeout=_IDLE_S)
-            except queue.Empty:
-                with self._lock:
-                    if self._waiting.empty():
-                        # end the thread, so that an unused catalog can be garbage-collected
-                        self._thread = None
-                        return
-                continue
-            try:
-                self._send(identifier, build())
-            except Exception as e:  # noqa: BLE001 - a report fails nothing
-                # do not log the error's text, which may contain addresses; later reports fail the
-                # same way
-                _log.debug("a report of %s was not taken: %s", identifier, type(e).__name__)
-            finally:
-                self._waiting.task_done()
-
-
-_busy: WeakSet[MetricsReports] = WeakSet()
-
-
-@atexit.register
-def _wait_for_the_last() -> None:
-    """Wait up to a second at exit, so that a short program still sends its last reports."""
-    end = time.monotonic() + _LAST_WAIT_S
-    for reports in list(_busy):
-        reports.wait(max(end - time.monotonic(), 0))
+    def report(self, identifier: TableIdentifier, build: Callable[[], Mapping[str, Any]]) -> None:
+        """Send a report later, which the background thread builds with `build`."""
+        self.put(f"a report of {identifier}", lambda: self._send(identifier, build()))
 
 
 class ScanReports:
@@ -192,7 +130,7 @@ class ScanReports:
 
     def __call__(self, scan: ScanReport) -> None:
         """Report a planned scan."""
-        self._reports.put(self._identifier, lambda: scan_report(self._table, scan))
+        self._reports.report(self._identifier, lambda: scan_report(self._table, scan))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # tasks in other processes plan no scans and have no catalog, so they get None

@@ -7,23 +7,16 @@ read.
 
 from __future__ import annotations
 
-import atexit
-import logging
-import threading
-import time
 from typing import TYPE_CHECKING, Any
 
+from iceberg_pyspark.catalogs.background_calls import BackgroundCalls
 from iceberg_pyspark.catalogs.catalog import ReportingCatalog, ScanReport
 from iceberg_pyspark.spark.data_source.table_access import find_table
 
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.data_source.options import TableOptions
 
-_MOST_WAITING = 8
-_LAST_WAIT_S = 1.0
-_log = logging.getLogger(__name__)
-_threads: set[threading.Thread] = set()
-_lock = threading.Lock()
+_calls = BackgroundCalls(most_waiting=8)
 
 
 class LaterReports:
@@ -38,36 +31,13 @@ class LaterReports:
 
     def __call__(self, scan: ScanReport) -> None:
         """Report a planned scan."""
-        thread = threading.Thread(
-            target=self._send, args=(scan,), name="iceberg-metrics-report", daemon=True
-        )
-        try:
-            with _lock:
-                _threads.difference_update([t for t in _threads if not t.is_alive()])
-                if len(_threads) >= _MOST_WAITING:
-                    return
-                thread.start()
-                _threads.add(thread)
-        except Exception as e:  # noqa: BLE001 - a report fails nothing
-            _log.debug("a report of a scan is not sent: %s", type(e).__name__)
+        _calls.put("a report of a scan", lambda: self._send(scan))
 
     def _send(self, scan: ScanReport) -> None:
-        try:
-            catalog, identifier = find_table(self._table)
-            if isinstance(catalog, ReportingCatalog):
-                catalog.report_scan(identifier, scan)
-        except Exception as e:  # noqa: BLE001 - a report fails nothing
-            # the error's text may contain addresses
-            _log.debug("a report of a scan was not taken: %s", type(e).__name__)
+        catalog, identifier = find_table(self._table)
+        if isinstance(catalog, ReportingCatalog):
+            catalog.report_scan(identifier, scan)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # tasks plan no scans, and must not get the options of a catalog
         return type(None), ()
-
-
-@atexit.register
-def _wait_for_the_last() -> None:
-    """Wait up to a second at exit, so that a short program still sends its last reports."""
-    end = time.monotonic() + _LAST_WAIT_S
-    for thread in list(_threads):
-        thread.join(max(end - time.monotonic(), 0))

@@ -103,7 +103,7 @@ def test_nothing_waits_for_a_report_or_fails_by_it(reported: tuple[Reported, Tes
 def test_an_idle_thread_ends_and_another_begins(
     reported: tuple[Reported, TestServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iceberg_pyspark.catalogs.rest.metrics_reports._IDLE_S", 0.05)
+    monkeypatch.setattr("iceberg_pyspark.catalogs.background_calls._IDLE_S", 0.05)
     catalog = RestCatalog("lake", {"uri": reported[1].uri})
     table = TableCatalog(catalog).load_table("db.events")
     for count in (1, 2):
