@@ -104,7 +104,7 @@ def _form_of(profile: Profile) -> _Form:
         location=places["location"],
         other_paths=[places[r] for r in ("referenced_file", "vector_location") if r in places],
         size=places["file_size_in_bytes"],
-        known_ids={(): frozenset(place[0] for place in places.values())},
+        known_ids={(): profile.top_level_ids},
     )
 
 

@@ -90,6 +90,11 @@ class Profile:
     """The id and name of the top-level field that identifies the profile of a file."""
     paths: Mapping[Role, tuple[int, ...]]
 
+    @property
+    def top_level_ids(self) -> frozenset[int]:
+        """The field ids of the profile's columns at the top of the schema."""
+        return frozenset(path[0] for path in self.paths.values())
+
 
 _SHARED: Mapping[Role, tuple[int, ...]] = {
     "content_type": (134,),

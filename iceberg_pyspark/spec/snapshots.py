@@ -216,9 +216,11 @@ def _path_to_store(path: str, table_location: str | None) -> str:
 
 def snapshot_to_bytes(snapshot: Snapshot) -> bytes:
     """Return a snapshot as compact JSON; an unparsed summary is written unchanged."""
-    if snapshot._text is None:
-        object.__setattr__(snapshot, "_text", _encoded(snapshot))
-    return snapshot._text or b""
+    text = snapshot._text
+    if text is None:
+        text = _encoded(snapshot)
+        object.__setattr__(snapshot, "_text", text)
+    return text
 
 
 def _encoded(snapshot: Snapshot) -> bytes:

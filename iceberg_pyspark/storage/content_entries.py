@@ -162,10 +162,10 @@ class ContentEntries:
             raise self._damaged(f"{role}: {e}") from e
 
     def _check_columns(self, profile: Profile) -> None:
-        known = {f"_{path[0]}" for path in profile.paths.values()} | {ORDINAL}
+        known = {f"_{field_id}" for field_id in profile.top_level_ids} | {ORDINAL}
         for name in self._raw.keys() - known:
-            values = _numpy(self._raw[name].is_valid())
-            if (values & self.is_live).any():
+            has_value = _numpy(self._raw[name].is_valid())
+            if (has_value & self.is_live).any():
                 raise UnsupportedFeatureError(
                     f"{self._location}: entries with a value in column {name[1:]}, which this "
                     "package does not know, are not supported; read the table with the engine that "

@@ -19,8 +19,7 @@ public class IcebergPyRenewals {
     if (application.equals(started)) return null;
     RpcEnv env = new IcebergPySparkProcess().rpcEnv();
     env.setupEndpoint(IcebergPyRenewedKeys.ENDPOINT, new IcebergPyRenewalEndpoint(env));
-    session.sparkContext().addJar(
-        IcebergPyRenewals.class.getProtectionDomain().getCodeSource().getLocation().toString());
+    IcebergPyExecutorJars.send(session, IcebergPyRenewals.class);
     started = application;
     return null;
   }
