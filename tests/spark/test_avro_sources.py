@@ -17,13 +17,13 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark import install
 from iceberg_pyspark.spark.bridge.session_tables import session_table
 from tests.support.avro_sources import COLUMNS, EMPTY, FULL, set_provider, write
+from tests.support.native_lake import session_catalog
 
 pytestmark = pytest.mark.release("Spark's own catalog renames and drops its tables")
 
-PREFIX = "spark.sql.catalog"
+PREFIX = "spark.sql.catalog.lake"
 _numbers = itertools.count()
 
 
@@ -35,22 +35,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def session(spark: SparkSession, folder: Path) -> Iterator[SparkSession]:
     """Yield a session with Iceberg's `spark_catalog` on SQLite, and the Hadoop catalog `lake`."""
-    new_session = spark.newSession()
-    for key, value in {
-        "spark_catalog": "iceberg_pyspark",
-        "spark_catalog.type": "sql",
-        "spark_catalog.uri": f"sqlite:///{folder}/catalog.db",
-        "spark_catalog.warehouse": f"{folder}/ours",
-        "lake": "iceberg_pyspark",
-        "lake.type": "hadoop",
-        "lake.warehouse": f"{folder}/lake",
-    }.items():
-        new_session.conf.set(f"{PREFIX}.{key}", value)
-    new_session.conf.set("spark.sql.session.timeZone", "UTC")
-    installed = install(new_session)
-    new_session.sql("CREATE NAMESPACE lake.db")
-    yield new_session
-    installed.uninstall()
+    with session_catalog(spark, folder) as new_session:
+        for key, value in {
+            PREFIX: "iceberg_pyspark",
+            f"{PREFIX}.type": "hadoop",
+            f"{PREFIX}.warehouse": f"{folder}/lake",
+            "spark.sql.session.timeZone": "UTC",
+        }.items():
+            new_session.conf.set(key, value)
+        new_session.sql("CREATE NAMESPACE lake.db")
+        yield new_session
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from iceberg_pyspark.spark.procedures import adoption, migrate
 from iceberg_pyspark.spark.procedures.source_tables import table_source
 from iceberg_pyspark.table.changes.add_files import FileImport
 from tests.support.killed_migration import die_at
+from tests.support.native_lake import session_catalog
 
 pytestmark = pytest.mark.release("Spark's own catalog renames and drops its tables")
 
@@ -35,17 +36,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def session(spark: SparkSession, folder: Path) -> Iterator[SparkSession]:
     """Yield a session whose `spark_catalog` is an iceberg_pyspark catalog on SQLite."""
-    new_session = spark.newSession()
-    for key, value in {
-        PREFIX: "iceberg_pyspark",
-        f"{PREFIX}.type": "sql",
-        f"{PREFIX}.uri": f"sqlite:///{folder}/catalog.db",
-        f"{PREFIX}.warehouse": f"{folder}/ours",
-    }.items():
-        new_session.conf.set(key, value)
-    installed = install(new_session)
-    yield new_session
-    installed.uninstall()
+    with session_catalog(spark, folder) as new_session:
+        yield new_session
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark import install, load_catalog
+from tests.support.native_lake import session_catalog, with_session_catalog
 
 pytestmark = pytest.mark.release("Spark's session catalog asks its extension differently")
 
@@ -21,26 +22,13 @@ PREFIX = "spark.sql.catalog.spark_catalog"
 _numbers = itertools.count()
 
 
-def with_ours(session: SparkSession, folder: Path) -> SparkSession:
-    for key, value in {
-        PREFIX: "iceberg_pyspark",
-        f"{PREFIX}.type": "sql",
-        f"{PREFIX}.uri": f"sqlite:///{folder}/catalog.db",
-        f"{PREFIX}.warehouse": f"{folder}/ours",
-    }.items():
-        session.conf.set(key, value)
-    return session
-
-
 @pytest.fixture(scope="module")
 def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
     """Yield a new session whose catalog was configured before Iceberg was installed."""
-    new_session = with_ours(spark.newSession(), tmp_path_factory.mktemp("session-catalog"))
-    installed = install(new_session)
-    yield new_session
-    installed.uninstall()
+    with session_catalog(spark, tmp_path_factory.mktemp("session-catalog")) as new_session:
+        yield new_session
 
 
 @pytest.fixture
@@ -201,7 +189,7 @@ def test_what_is_not_about_tables_stays_sparks(session: SparkSession, db: str) -
 def test_before_install_and_after_uninstall_the_session_says_what_is_missing(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    new_session = with_ours(spark.newSession(), tmp_path)
+    new_session = with_session_catalog(spark.newSession(), tmp_path)
     assert new_session.range(3).count() == 3
     installed = install(new_session)
     new_session.sql("CREATE TABLE default.early (id INT) USING iceberg")

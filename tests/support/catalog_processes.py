@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
-import signal
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -22,7 +21,8 @@ from iceberg_pyspark.errors import CommitConflictError, TableAlreadyExistsError
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import LocalFileIO
 from tests.support.catalog_contract import create, set_property
-from tests.support.hooked_storage import HookedFileIO, Moment
+from tests.support.hooked_storage import HookedFileIO
+from tests.support.killed_process import PassStep, around_writes, killed_at
 from tests.support.row_commits import Row, RowCommitter
 
 T = TypeVar("T")
@@ -124,20 +124,8 @@ def die_at(kind: str, folder: str, step: int, operation: str = "set_property") -
 
 
 def _commit_and_die(kind: str, folder: str, step: int, operation: str) -> None:
-    passed = 0
-
-    def pass_step() -> None:
-        nonlocal passed
-        passed += 1
-        if passed == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def hook(name: str, _location: str, _moment: Moment) -> None:
-        # No need to die before a read: that is the same as dying after the previous write.
-        if name in ("open_output", "create_exclusive", "write_bytes", "delete"):
-            pass_step()
-
-    io = HookedFileIO(LocalFileIO(), hook)
+    pass_step = killed_at(step)
+    io = HookedFileIO(LocalFileIO(), around_writes(pass_step))
     catalog = open_catalog(kind, folder, io)
     write_once = Database._write_once
 
@@ -165,7 +153,7 @@ def _commit_and_die(kind: str, folder: str, step: int, operation: str) -> None:
     committer.run(operation)
 
 
-def _stepping(call: Callable[..., Any], pass_step: Callable[[], None]) -> Callable[..., Any]:
+def _stepping(call: Callable[..., Any], pass_step: PassStep) -> Callable[..., Any]:
     def stepping(*arguments: Any, **keywords: Any) -> Any:
         pass_step()
         return call(*arguments, **keywords)

@@ -7,7 +7,6 @@ catalog outlive it, as those of a Hive metastore do.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,7 +21,8 @@ from iceberg_pyspark.catalogs.sql.database import Database
 from iceberg_pyspark.spark.procedures import migrate
 from iceberg_pyspark.spark.procedures.definition import ProcedureRun
 from iceberg_pyspark.storage.local import LocalFileIO
-from tests.support.hooked_storage import HookedFileIO, Moment
+from tests.support.hooked_storage import HookedFileIO
+from tests.support.killed_process import around_writes, killed_at
 
 _STEPS = ("set_table_type", "rename_table", "table_source", "check_folders", "drop_table")
 
@@ -56,13 +56,7 @@ def _session() -> SparkSession:
 
 
 def _migrate(folder: str, table: str, last_step: int) -> None:
-    passed = 0
-
-    def pass_step() -> None:
-        nonlocal passed
-        passed += 1
-        if passed == last_step:
-            os.kill(os.getpid(), signal.SIGKILL)
+    pass_step = killed_at(last_step)
 
     def stepping(call: Callable[..., Any]) -> Callable[..., Any]:
         def with_steps(*arguments: Any, **keywords: Any) -> Any:
@@ -73,16 +67,13 @@ def _migrate(folder: str, table: str, last_step: int) -> None:
 
         return with_steps
 
-    def hook(name: str, _location: str, _moment: Moment) -> None:
-        if name in ("open_output", "create_exclusive", "write_bytes", "delete"):
-            pass_step()
-
     spark = _session()
     for name in _STEPS:
         setattr(migrate, name, stepping(getattr(migrate, name)))
     Database._write_once = stepping(Database._write_once)  # type: ignore[method-assign]
     properties = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"{folder}/ours"}
-    catalog = SqlCatalog("spark_catalog", properties, io=HookedFileIO(LocalFileIO(), hook))
+    io = HookedFileIO(LocalFileIO(), around_writes(pass_step))
+    catalog = SqlCatalog("spark_catalog", properties, io=io)
     arguments = {"table": table, "drop_backup": True}
     migrate.MIGRATE.run(ProcedureRun("migrate", spark, catalog, arguments, ("default",)))
 

@@ -52,6 +52,28 @@ def sqlite_lake(spark: SparkSession, folder: Path, name: str) -> Iterator[Iceber
         spark.conf.unset(key)
 
 
+def with_session_catalog(session: SparkSession, folder: Path) -> SparkSession:
+    """Configure `spark_catalog` of a session as a catalog on SQLite; return the session."""
+    prefix = "spark.sql.catalog.spark_catalog"
+    for key, value in {
+        prefix: "iceberg_pyspark",
+        f"{prefix}.type": "sql",
+        f"{prefix}.uri": f"sqlite:///{folder}/catalog.db",
+        f"{prefix}.warehouse": f"{folder}/ours",
+    }.items():
+        session.conf.set(key, value)
+    return session
+
+
+@contextmanager
+def session_catalog(spark: SparkSession, folder: Path) -> Iterator[SparkSession]:
+    """Yield a new session whose `spark_catalog` was configured before Iceberg was installed."""
+    session = with_session_catalog(spark.newSession(), folder)
+    installed = install(session)
+    yield session
+    installed.uninstall()
+
+
 def same_rows(lake: Oracle, query: str) -> str:
     """Assert that a query on {t} returns the same rows in both catalogs; return our plan."""
     ours = lake.spark.sql(query.format(t="lake"))

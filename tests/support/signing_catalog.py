@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlencode
+from typing import Any
 
 import httpx
 
@@ -15,6 +14,7 @@ from tests.services import rest_fixture
 from tests.services.iceberg_aws import s3_file_io_jars
 from tests.services.s3 import ACCESS_KEY, REGION, S3Server
 from tests.support.http_server import Reply, Request, http_server
+from tests.support.rest_front import forwarded
 from tests.support.signer_double import SignerDouble
 
 CATALOG_TOKEN = "Zq1-of-the-catalog"
@@ -40,26 +40,18 @@ class SigningCatalog:
     def __call__(self, request: Request) -> Reply:
         if request.path.endswith("/sign"):
             return self.signer(request)
-        query = f"?{urlencode(request.query, doseq=True)}" if request.query else ""
-        names = ("content-type", "x-iceberg-access-delegation", "accept")
-        answer = self.client.request(
-            request.method,
-            f"{self.behind}{request.path}{query}",
-            content=request.body or None,
-            headers={n: v for n, v in request.headers.items() if n in names},
-        )
-        body = answer.content
-        if answer.status_code == 200 and b'"metadata"' in body:
-            content = json.loads(body)
-            content["config"] = {
+
+        def let_it_sign(table: dict[str, Any]) -> None:
+            table["config"] = {
                 "s3.remote-signing-enabled": "true",
                 "s3.signer.endpoint": f"{request.path.rstrip('/')}/sign".lstrip("/"),
                 "s3.endpoint": self.s3.endpoint,
                 "s3.region": REGION,
                 **({} if self.token is None else {"token": self.token}),
             }
-            body = json.dumps(content).encode()
-        return Reply(answer.status_code, body or None, {"Content-Type": "application/json"})
+
+        names = ("content-type", "x-iceberg-access-delegation", "accept")
+        return forwarded(self.client, self.behind, request, names, let_it_sign)
 
 
 @contextlib.contextmanager

@@ -7,14 +7,12 @@ from then on. So a job lives longer than its keys, however fast the machine is.
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import httpx
 
@@ -22,6 +20,7 @@ from tests.services import rest_fixture
 from tests.services.iceberg_aws import s3_file_io_jars
 from tests.support.http_server import Reply, Request, http_server
 from tests.support.rest_answers import error
+from tests.support.rest_front import forwarded
 from tests.support.s3_double import S3Double, access_key
 
 LOGIN_TOKEN = "Zq3-of-the-catalog"
@@ -84,25 +83,18 @@ class VendingCatalog:
 
     def _answer(self, request: Request) -> Reply:
         self.asked_by.add(request.headers.get("authorization", ""))
-        query = f"?{urlencode(request.query, doseq=True)}" if request.query else ""
-        names = ("content-type", "accept")
-        answer = self.client.request(
-            request.method,
-            f"{self.behind}{request.path}{query}",
-            content=request.body or None,
-            headers={n: v for n, v in request.headers.items() if n in names},
-        )
-        body = answer.content
-        if answer.status_code == 200 and b'"metadata"' in body:
-            if not self.vends:
-                return error(403, "ForbiddenException", "no more keys for you")
-            content = json.loads(body)
-            content["config"] = {"s3.endpoint": self.uri, "s3.region": "us-east-1"}
-            content["storage-credentials"] = [
-                {"prefix": "s3://bucket/lake", "config": self._keys()}
-            ]
-            body = json.dumps(content).encode()
-        return Reply(answer.status_code, body or None, {"Content-Type": "application/json"})
+        try:
+            return forwarded(
+                self.client, self.behind, request, ("content-type", "accept"), self._vend
+            )
+        except PermissionError as e:
+            return error(403, "ForbiddenException", str(e))
+
+    def _vend(self, table: dict[str, Any]) -> None:
+        if not self.vends:
+            raise PermissionError("no more keys for you")
+        table["config"] = {"s3.endpoint": self.uri, "s3.region": "us-east-1"}
+        table["storage-credentials"] = [{"prefix": "s3://bucket/lake", "config": self._keys()}]
 
     def _keys(self) -> dict[str, Any]:
         with self.lock:
