@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iceberg_pyspark.commits.manifest_changes import plan_merge
-from iceberg_pyspark.commits.retry import RetryPolicy, commit_retry_policy
+from iceberg_pyspark.commits.retry import RetryPolicy, commit_retry_policy, status_check_policy
 from iceberg_pyspark.commits.summary import snapshot_summary
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent, ManifestFile
@@ -197,3 +197,13 @@ def test_merging_loses_no_manifest_and_keeps_to_the_target(
     )
     for group in planned:
         assert len(group) == 1 or sum(m.manifest_length for m in group) <= target
+
+
+def test_checks_of_an_unknown_commit_follow_the_table_and_end_after_their_total_timeout() -> None:
+    names = ("num-retries", "min-wait-ms", "max-wait-ms", "total-timeout-ms")
+    values = (50, 3, 9, 400)
+    properties = {f"commit.status-check.{n}": str(v) for n, v in zip(names, values, strict=True)}
+    policy = status_check_policy(properties)
+    assert policy == RetryPolicy(num_retries=50, min_wait_ms=3, max_wait_ms=9, total_timeout_ms=400)
+    assert policy.wait_ms(40, elapsed_ms=400, jitter=0) == 9
+    assert policy.wait_ms(40, elapsed_ms=401, jitter=0) is None
