@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
@@ -24,6 +25,7 @@ from tests.support.deleted_rows import delete_keys
 from tests.support.file_commits import commit_append
 from tests.support.frames import refusal
 from tests.support.native_lake import plan_of
+from tests.support.spark_settings import configured
 
 pytestmark = pytest.mark.release("what Spark and its Hadoop know of stores")
 
@@ -129,6 +131,42 @@ def test_s3_is_read_as_s3a_with_keys_for_its_own_files_alone(
         assert spark.conf.get("fs.s3a.secret.key", None) is None
     finally:
         spark.conf.unset("fs.s3a.impl")
+
+
+def test_s3_is_read_by_the_session_s_own_s3a_where_the_catalog_has_no_keys(
+    session: IcebergSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = session.spark
+    name = "IcebergPyTestOpenBuckets"
+    source = BUCKETS_OF_THE_JVM.replace("IcebergPyTestBuckets", name)
+    source = source.replace('"open sesame".equals(', '"of the session".equals(')
+    make_known(spark, name, source.replace("FOLDER", str(tmp_path)), tmp_path)
+    monkeypatch.setattr(
+        object_stores, "_store", lambda _kind, bucket, *_: LocalStore(tmp_path / bucket, mkdir=True)
+    )
+    settings = {
+        "fs.s3a.impl": name,
+        "fs.s3a.secret.key": "of the session",
+        "spark.sql.catalog.keyless": "iceberg_pyspark",
+        "spark.sql.catalog.keyless.type": "sql",
+        "spark.sql.catalog.keyless.uri": f"sqlite:///{tmp_path / 'catalog.db'}",
+        "spark.sql.catalog.keyless.warehouse": str(tmp_path),
+        "spark.sql.catalog.keyless.read.allow-outside-locations": "true",
+    }
+    with configured(spark, settings):
+        spark.sql("create namespace keyless.db")
+        spark.sql(
+            "create table keyless.db.t (id bigint) "
+            "tblproperties ('write.data.path' = 's3://open/gold é')"
+        )
+        session.table("keyless.db.t").append(ids(0, 4))
+        frame = spark.table("keyless.db.t").selectExpr("id", "_file", "input_file_name()")
+        assert "IcebergPyParquetScan" in plan_of(frame)
+        rows = sorted(tuple(row) for row in frame.collect())
+        assert [row[0] for row in rows] == [0, 1, 2, 3]
+        [(location, name_in_spark)] = {row[1:] for row in rows}
+        assert location.startswith("s3://open/gold é/")
+        assert unquote(name_in_spark) == location.replace("s3:", "s3a:")
 
 
 def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
