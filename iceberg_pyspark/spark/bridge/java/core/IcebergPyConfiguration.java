@@ -19,7 +19,24 @@ import scala.jdk.javaapi.CollectionConverters;
  */
 public class IcebergPyConfiguration extends Configuration {
   private static final boolean READABLE = isReadable();
-  private IcebergPyConfiguration(Configuration settings) { super(settings); }
+
+  /** Copy the settings of a reader: Spark copies them again for every file. */
+  private IcebergPyConfiguration(Configuration settings) {
+    super(false);
+    setClassLoader(settings.getClassLoader());
+    Iterator it = values(settings).entrySet().iterator();
+    while (it.hasNext()) {
+      Map.Entry entry = (Map.Entry) it.next();
+      String key = (String) entry.getKey();
+      if (!isDefaultOfJobs(settings, key)) set(key, (String) entry.getValue());
+    }
+  }
+  /** Return whether a setting is the default of a scheduler of jobs, which Spark does not use. */
+  private static boolean isDefaultOfJobs(Configuration settings, String key) {
+    if (!key.startsWith("mapreduce.") && !key.startsWith("yarn.")) return false;
+    String[] sources = settings.getPropertySources(key);
+    return sources != null && sources.length == 1 && sources[0].endsWith("-default.xml");
+  }
 
   /** Return the settings of a session and additional options, by Hadoop's names. */
   static Configuration of(org.apache.spark.sql.classic.SparkSession session, Map options) {
