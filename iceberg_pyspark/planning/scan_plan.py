@@ -23,7 +23,12 @@ from iceberg_pyspark.expressions.predicates import AlwaysFalse, AlwaysTrue, Boun
 from iceberg_pyspark.expressions.rewriting import columns_of
 from iceberg_pyspark.planning.bound_values import Numbers
 from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex, equality_field_ids
-from iceberg_pyspark.planning.entry_filter import Mask, matching_metrics, matching_partitions
+from iceberg_pyspark.planning.entry_filter import (
+    Mask,
+    matching_deletes,
+    matching_metrics,
+    matching_partitions,
+)
 from iceberg_pyspark.planning.manifest_pruning import (
     SpecFilter,
     SpecFilters,
@@ -256,15 +261,18 @@ class ScanPlan:
         def read(manifest: ManifestFile) -> tuple[pa.Table, int]:
             spec_filter = self._filters.of(manifest)
             table = self._read_entries(manifest, spec_filter.partition_type, metrics=metrics)
-            return self._matching(table, spec_filter), table.num_rows
+            return self._matching(table, spec_filter, manifest.content), table.num_rows
 
         return zip(manifests, threaded_map(read, manifests), strict=True)
 
-    def _matching(self, table: pa.Table, spec_filter: SpecFilter) -> pa.Table:
+    def _matching(
+        self, table: pa.Table, spec_filter: SpecFilter, content: ManifestContent
+    ) -> pa.Table:
         if not isinstance(spec_filter.inclusive, AlwaysTrue):
             table = table.filter(pa.array(matching_partitions(table, spec_filter.inclusive)))
         if not isinstance(self._predicate, AlwaysTrue):
-            table = table.filter(pa.array(matching_metrics(table, self._predicate)))
+            matching = matching_metrics if content is ManifestContent.DATA else matching_deletes
+            table = table.filter(pa.array(matching(table, self._predicate)))
         return table
 
     def _planned_files(
