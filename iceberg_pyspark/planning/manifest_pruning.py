@@ -22,7 +22,8 @@ from iceberg_pyspark.expressions.summaries import compile_manifest_filter
 from iceberg_pyspark.planning.entry_filter import matching_metrics
 from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, metric_column
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile, PartitionFieldSummary
-from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type
+from iceberg_pyspark.spec.partitioning import PartitionSpec, read_partition_type
+from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import StructType
 
@@ -45,8 +46,16 @@ class SpecFilter:
 class SpecFilters:
     """The filters of a table's specs, created on first use."""
 
-    def __init__(self, metadata: TableMetadata, predicate: Predicate) -> None:
+    def __init__(
+        self, metadata: TableMetadata, predicate: Predicate, schemas: Sequence[Schema] = ()
+    ) -> None:
+        """Filter by a predicate that is bound to the first of the schemas.
+
+        The order of the schemas also decides about the types of partition values; by default, the
+        table's newest schema is first.
+        """
         self._metadata = metadata
+        self._schemas = schemas or metadata.schemas_newest_first
         self.predicate = predicate
         self._filters: dict[int, SpecFilter] = {}
 
@@ -68,7 +77,7 @@ class SpecFilters:
         return self._filters[spec_id]
 
     def _project(self, spec: PartitionSpec) -> SpecFilter:
-        type_ = partition_type(spec, self._metadata.schemas_newest_first)
+        type_ = read_partition_type(spec, self._schemas)
         inclusive = project_inclusive(self.predicate, spec, type_)
         return SpecFilter(
             spec=spec,

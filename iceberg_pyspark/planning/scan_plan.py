@@ -46,6 +46,7 @@ from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.planning.without_collection import without_collection
 from iceberg_pyspark.spec.manifests import EntryStatus, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import DoubleType, FloatType, PrimitiveType, StructType, UUIDType
 
@@ -142,17 +143,20 @@ class ScanPlan:
         only_added_by: Collection[int] | None = None,
         metrics: Collection[int] = (),
         on_end: Callable[[PlanStatistics, int], None] | None = None,
+        schemas: Sequence[Schema] = (),
     ) -> None:
         """Create a plan; `predicate` is a row predicate bound to the scan's schema.
 
+        `schemas` are the scan's schema and then all other schemas; by default, the scan's schema is
+        the current one.
         `only_files` are the locations of the data files to plan; None for all. `only_added_by` are
         the snapshots whose added data files are planned; None for all. `metrics` are additional
         column ids whose metrics the entries of data files must have. `on_end` receives the
         statistics and the planning time in nanoseconds when planning is complete.
         """
         self._on_end = on_end
-        self._metadata = metadata
-        self._filters = SpecFilters(metadata, predicate)
+        self._schemas = schemas or metadata.schemas_newest_first
+        self._filters = SpecFilters(metadata, predicate, self._schemas)
         self._predicate = predicate
         self._read_entries = read_entries
         self._manifests = list(manifests)
@@ -240,7 +244,7 @@ class ScanPlan:
             field = next(
                 (
                     schema.field_by_id[field_id]
-                    for schema in self._metadata.schemas_newest_first
+                    for schema in self._schemas
                     if field_id in schema.field_by_id
                 ),
                 None,

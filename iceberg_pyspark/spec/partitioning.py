@@ -103,6 +103,24 @@ def partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> ice.Struct
     )
 
 
+def read_partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> ice.StructType:
+    """Return the `partition_type` for reading a snapshot with the first of the schemas.
+
+    A replaced table may have given a column another type, which does not apply to manifests from
+    before. A promotion applies: manifests may have been written before or after the promotion.
+    """
+    type_ = partition_type(spec, schemas)
+    for schema in schemas[1:]:
+        other = partition_type(spec, (schema,))
+        type_ = ice.StructType(
+            tuple(
+                replace(f, type=_wider(f.type, o.type) or f.type)
+                for f, o in zip(type_.fields, other.fields, strict=True)
+            )
+        )
+    return type_
+
+
 def untyped_fields(spec: PartitionSpec, type_: ice.StructType) -> frozenset[int]:
     """Return the ids of the fields whose type only a manifest can tell.
 
