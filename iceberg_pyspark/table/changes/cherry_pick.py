@@ -12,6 +12,7 @@ from dataclasses import replace
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.cherry_picks import (
     check_cherry_pick,
+    check_not_published,
     cherry_pick_action,
     cherry_pick_summary,
     is_fast_forward,
@@ -49,6 +50,7 @@ class CherryPickStep(LateSnapshotStep):
     def changes(self, metadata: TableMetadata) -> Changes:
         """See `CommitStep`."""
         source = self._find(metadata)
+        check_not_published(metadata, source)
         if is_fast_forward(metadata, source):
             return set_current_snapshot(metadata, source.snapshot_id)
         check_cherry_pick(metadata, source)
