@@ -121,6 +121,21 @@ def read_partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> ice.S
     return type_
 
 
+def declared_partition_type(
+    type_: ice.StructType, declared: Mapping[int, ice.Type]
+) -> ice.StructType:
+    """Return the type of one manifest's tuples; `declared` are its own types, by field id.
+
+    They replace types that are no promotion of them, which a column got when the table was
+    replaced.
+    """
+    fields = []
+    for f in type_.fields:
+        own = declared.get(f.field_id, f.type)
+        fields.append(replace(f, type=_wider(f.type, own) or own))
+    return ice.StructType(tuple(fields))
+
+
 def untyped_fields(spec: PartitionSpec, type_: ice.StructType) -> frozenset[int]:
     """Return the ids of the fields whose type only a manifest can tell.
 
