@@ -298,7 +298,8 @@ def unified_partition_type(
 
     The newest spec determines a field's name; a void field takes the type that the field had before
     it was dropped (docs/conformance.md 61). Values of unknown transforms become strings, as in
-    Java.
+    Java. If an older spec has another field of the same name, such as another number of buckets, the
+    name of the older field ends with its id.
     """
     field_by_id: dict[int, ice.NestedField] = {}
     void: set[int] = set()
@@ -317,4 +318,11 @@ def unified_partition_type(
             elif f.field_id in void and not is_void:
                 field_by_id[f.field_id] = replace(field_by_id[f.field_id], type=type_)
                 void.discard(f.field_id)
+    names: set[str] = set()
+    for field_id, field in field_by_id.items():
+        name = field.name
+        while name in names:
+            name = f"{name}_{field_id}"
+        names.add(name)
+        field_by_id[field_id] = replace(field, name=name)
     return ice.StructType(tuple(field_by_id[i] for i in sorted(field_by_id)))
