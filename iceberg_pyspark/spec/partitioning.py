@@ -298,8 +298,8 @@ def unified_partition_type(
 
     The newest spec determines a field's name; a void field takes the type that the field had before
     it was dropped (docs/conformance.md 61). Values of unknown transforms become strings, as in
-    Java. If an older spec has another field of the same name, such as another number of buckets, the
-    name of the older field ends with its id.
+    Java. If an older spec has another field of the same name, such as another number of buckets,
+    the name of the older field ends with its id.
     """
     field_by_id: dict[int, ice.NestedField] = {}
     void: set[int] = set()

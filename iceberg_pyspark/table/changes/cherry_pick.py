@@ -18,6 +18,7 @@ from iceberg_pyspark.commits.cherry_picks import (
     is_fast_forward,
 )
 from iceberg_pyspark.commits.ref_changes import set_current_snapshot
+from iceberg_pyspark.commits.snapshot_changes import check_columns_stay
 from iceberg_pyspark.spec.manifests import DataFile, EntryStatus, ManifestContent
 from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.snapshots import Snapshot
@@ -51,6 +52,8 @@ class CherryPickStep(LateSnapshotStep):
         """See `CommitStep`."""
         source = self._find(metadata)
         check_not_published(metadata, source)
+        if source.schema_id is not None and source.schema_id in metadata.schema_by_id:
+            check_columns_stay(metadata.schema_by_id[source.schema_id], metadata)
         if is_fast_forward(metadata, source):
             return set_current_snapshot(metadata, source.snapshot_id)
         check_cherry_pick(metadata, source)

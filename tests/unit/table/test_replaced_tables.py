@@ -1,7 +1,8 @@
-"""Snapshots from before a replacement are read with the types that the columns had then.
+"""What the replacement of a table by one with other column types means for others.
 
 A replaced table keeps its history, and a column of the same name keeps its field id, whatever its
-new type is.
+new type is. Older snapshots are read with the types that the columns had then. An operation that
+began before is refused.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pytest
 
 from iceberg_pyspark import SnapshotSelector, Table
 from iceberg_pyspark.commits.replaced_table import replace_table
+from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.transforms import IdentityTransform, Transform, TruncateTransform
@@ -30,8 +32,11 @@ from iceberg_pyspark.spec.types import (
 )
 from iceberg_pyspark.spec.values import value_to_bytes
 from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
+from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.new_data import write_rows
 from tests.support.deleted_rows import delete_keys
-from tests.support.frames import create_path_table
+from tests.support.file_commits import commit_append
+from tests.support.frames import append_rows, create_path_table, path_table
 
 
 def replace_column(table: Table, type_: Type, transform: Transform | None = None) -> None:
@@ -140,3 +145,42 @@ def test_equality_deletes_compare_bounds_of_the_type_of_their_time(tmp_path: Pat
     assert ids_before(table, before, "true") == [0, 2]
     replace_column(table, StringType())
     assert ids_before(table, before, "true") == [0, 2]
+
+
+@pytest.mark.parametrize("partitioned_by", [(), ("p",)])
+def test_an_operation_that_began_before_is_refused(
+    tmp_path: Path, partitioned_by: tuple[str, ...]
+) -> None:
+    """A file of the old type would make the table unreadable, and a filter removes wrong files."""
+    table = create_path_table(
+        tmp_path / "t", "id BIGINT, p INT", [{"id": 1, "p": 1}], partitioned_by=partitioned_by
+    )
+    stale, in_transaction, staged = (path_table(tmp_path / "t") for _ in range(3))
+    options = CommitOptions(stages_only=True)
+    _, files = write_rows(staged.identifier, staged.metadata, staged.io, staged.scan().to_arrow())
+    commit_append(staged.catalog, staged.loaded, staged.io, files, options)
+    [snapshot] = (s for s in staged.refresh().snapshots if s.parent_snapshot_id is not None)
+    transaction = in_transaction.refresh().transaction()
+    transaction.append(table.scan().to_arrow())
+    replace_column(table.refresh(), StringType(), IdentityTransform() if partitioned_by else None)
+    append_rows(table, [{"id": 2, "p": "aaaa"}])
+    refused = pytest.raises(ConcurrentChangeError, match=r"'p' was int .* is string since")
+    with refused:
+        append_rows(stale, [{"id": 3, "p": 3}])
+    with refused:
+        # as an int, the bounds of the new file are above zero
+        stale.delete("p > 0")
+    with refused:
+        transaction.commit()
+    with refused:
+        table.refresh().manage_snapshots().cherry_pick(snapshot.snapshot_id).commit()
+    rows = table.refresh().scan().to_arrow().to_pylist()
+    assert rows == [{"id": 2, "p": "aaaa"}]
+
+
+def test_an_operation_that_began_before_a_promotion_is_committed(tmp_path: Path) -> None:
+    table = create_path_table(tmp_path / "t", "id BIGINT, p INT", [{"id": 1, "p": 1}])
+    stale = path_table(tmp_path / "t")
+    table.update_schema().update_type("p", "long").drop_column("id").commit()
+    append_rows(stale, [{"id": 2, "p": 2}])
+    assert sorted(table.refresh().scan().to_arrow()["p"].to_pylist()) == [1, 2]
