@@ -40,30 +40,45 @@ def staged_snapshot(metadata: TableMetadata, wap_id: str) -> Snapshot:
     )
 
 
+def check_not_published(metadata: TableMetadata, source: Snapshot) -> None:
+    """Raise `InvalidRequestError` if the rows of the snapshot's `wap.id` are published already.
+
+    This applies to a child of the current snapshot too: a job that ran again may have staged its
+    rows on top of those that its first run published.
+    """
+    wap_id = source.summary.get(WAP_ID)
+    if not wap_id or (source.operation != "append" and not _replaces_partitions(source)):
+        return
+    for ancestor in ancestors_of(metadata, metadata.current_snapshot):
+        if ancestor.snapshot_id != source.snapshot_id and wap_id in (
+            ancestor.summary.get(WAP_ID),
+            ancestor.summary.get(PUBLISHED_WAP_ID),
+        ):
+            raise InvalidRequestError(
+                f"{_name(metadata, source)} has the {WAP_ID} '{wap_id}', which snapshot "
+                f"{ancestor.snapshot_id} published before"
+            )
+
+
+def _name(metadata: TableMetadata, source: Snapshot) -> str:
+    return f"table {metadata.location}: snapshot {source.snapshot_id}"
+
+
 def check_cherry_pick(metadata: TableMetadata, source: Snapshot) -> None:
     """Raise `InvalidRequestError` for a snapshot whose changes cannot be applied again."""
-    name = f"table {metadata.location}: snapshot {source.snapshot_id}"
+    name = _name(metadata, source)
     if source.operation != "append" and not _replaces_partitions(source):
         raise InvalidRequestError(
             f"{name} is neither an append nor a dynamic overwrite nor a child of the current "
             f"snapshot {metadata.current_snapshot_id}: it cannot be cherry-picked"
         )
     ancestors = list(ancestors_of(metadata, metadata.current_snapshot))
-    wap_id = source.summary.get(WAP_ID)
     for ancestor in ancestors:
         if ancestor.snapshot_id == source.snapshot_id:
             raise InvalidRequestError(f"{name} is already an ancestor of the current snapshot")
         if ancestor.summary.get(SOURCE_SNAPSHOT_ID) == str(source.snapshot_id):
             raise InvalidRequestError(
                 f"{name} was cherry-picked before, to snapshot {ancestor.snapshot_id}"
-            )
-        if wap_id and wap_id in (
-            ancestor.summary.get(WAP_ID),
-            ancestor.summary.get(PUBLISHED_WAP_ID),
-        ):
-            raise InvalidRequestError(
-                f"{name} has the {WAP_ID} '{wap_id}', which snapshot {ancestor.snapshot_id} "
-                "published before"
             )
     parent_id = source.parent_snapshot_id
     if (

@@ -8,7 +8,7 @@ list, use the name of the list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -35,6 +35,7 @@ from iceberg_pyspark.spec.transforms import (
     VoidTransform,
     YearTransform,
 )
+from iceberg_pyspark.spec.values import value_from_bytes, value_to_bytes
 
 Self = TypeVar("Self", bound="SchemaChanges")
 EditFields = Callable[[tuple[types.NestedField, ...]], tuple[types.NestedField, ...]]
@@ -153,15 +154,11 @@ class SchemaChanges:
                 f"promotion; add a column of type {new} and copy the values"
             )
         self._check_partition_values_stay(f, new)
-        return self._edit_field(
-            f.field_id,
-            lambda c: replace(
-                c,
-                type=new,
-                initial_default=_promote(c.initial_default, c.type, new),
-                write_default=_promote(c.write_default, c.type, new),
-            ),
-        )
+        old = self._schema.field_by_id
+        fields = _edit_field(self._schema.as_struct, f.field_id, lambda c: replace(c, type=new))
+        struct = types.with_children(fields, lambda c: _with_promoted_defaults(c, old))
+        assert isinstance(struct, types.StructType)
+        return self._set(replace(self._schema, fields=struct.fields))
 
     def update_doc(self: Self, name: str, doc: str | None) -> Self:
         """Set or remove a column's documentation."""
@@ -406,11 +403,45 @@ def can_promote(old: types.Type, new: types.Type, format_version: int) -> bool:
 _PER_DAY = {types.TimestampType: 86_400_000_000, types.TimestampNsType: 86_400_000_000_000}
 
 
+def _with_promoted_defaults(
+    f: types.NestedField, old: Mapping[int, types.NestedField]
+) -> types.NestedField:
+    """Return a field with its defaults, and those of all fields below it, in the new types.
+
+    Also the default of a list, map or struct contains values of the types below it.
+    """
+    before = old[f.field_id].type
+    return replace(
+        f,
+        type=types.with_children(f.type, lambda c: _with_promoted_defaults(c, old)),
+        initial_default=_promote(f.initial_default, before, f.type),
+        write_default=_promote(f.write_default, before, f.type),
+    )
+
+
 def _promote(value: Any, old: types.Type, new: types.Type) -> Any:
-    """Convert a default value to the promoted type."""
-    if value is None or not isinstance(old, types.DateType):
+    """Convert a default value to the promoted type; it stays the value that rows have."""
+    if value is None or old == new:
         return value
-    return value * _PER_DAY[type(new)]  # type: ignore[index]
+    match old, new:
+        case types.DateType(), _:
+            return value * _PER_DAY[type(new)]  # type: ignore[index]
+        case types.FloatType(), _:
+            # rows have the nearest float, and so must have the double
+            return value_from_bytes(old, value_to_bytes(old, value))
+        case types.ListType(), types.ListType():
+            return [_promote(v, old.element_type, new.element_type) for v in value]
+        case types.MapType(), types.MapType():
+            return [
+                (k, _promote(v, old.value_type, new.value_type))
+                for k, v in value  # a key never changes
+            ]
+        case types.StructType(), types.StructType():
+            pairs = zip(old.fields, new.fields, strict=True)
+            of_field = {o.field_id: (o.type, n.type) for o, n in pairs}
+            return {i: _promote(v, *of_field[i]) for i, v in value.items()}
+        case _:
+            return value
 
 
 def _type(type_: types.Type | str) -> types.Type:

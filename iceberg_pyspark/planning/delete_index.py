@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.expressions.predicates import BoundColumn
 from iceberg_pyspark.planning.delete_groups import Numbers, Pairs, group_deletes, join_pairs
-from iceberg_pyspark.planning.entry_filter import ColumnRanges, Mask, possible
+from iceberg_pyspark.planning.entry_filter import ColumnRanges, Mask, lists_with, possible
 from iceberg_pyspark.planning.partition_codes import PartitionCodes, concat_partitions
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
 from iceberg_pyspark.spec.entry_columns import metric_column
@@ -84,7 +84,7 @@ class DeleteIndex:
         unpartitioned = [i for i, spec in specs.items() if spec.is_unpartitioned]
         ids = self._table["equality_ids"].combine_chunks()
         self._compared = [
-            (c, _lists_with(ids, c.field_id), ColumnRanges(self._table, c)) for c in compared
+            (c, lists_with(ids, c.field_id), ColumnRanges(self._table, c)) for c in compared
         ]
         is_global = equality & np.isin(_numbers(self._table["spec_id"]), unpartitioned)
 
@@ -322,14 +322,6 @@ def _may_share_rows(
         may_share = nulls | values | ~is_compared[delete_rows]
         data_rows, delete_rows = data_rows[may_share], delete_rows[may_share]
     return data_rows, delete_rows
-
-
-def _lists_with(lists: pa.ListArray, value: int) -> Mask:
-    """Return for each list whether the list contains the value."""
-    has_id = np.zeros(len(lists), np.bool_)
-    holding = pc.list_parent_indices(lists).filter(pc.equal(lists.flatten(), value))
-    has_id[np.asarray(holding)] = True
-    return has_id
 
 
 def equality_field_ids(table: pa.Table) -> set[int]:

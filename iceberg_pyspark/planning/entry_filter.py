@@ -19,6 +19,7 @@ from iceberg_pyspark.expressions.rewriting import leaves_of, not_, not_bound, or
 from iceberg_pyspark.expressions.value_ranges import in_java_uuid_order
 from iceberg_pyspark.planning.bound_values import arrow_literal, decode_bounds, java_uuid_keys
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
+from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.types import BinaryType, DoubleType, FloatType, UUIDType
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
@@ -68,6 +69,16 @@ def matching_metrics(table: pa.Table, predicate: predicates.Predicate) -> Mask:
     The table must have been read with the metrics of the predicate's columns.
     """
     return MetricsFilter(table).matching(predicate)
+
+
+def matching_deletes(table: pa.Table, predicate: predicates.Predicate) -> Mask:
+    """Return for each delete file whether it may delete a row that makes the predicate true.
+
+    Only the metrics of the columns that an equality delete compares describe the rows that it
+    deletes: other columns of a delete file may differ from the rows (specification, "Equality
+    Delete Files"; docs/conformance.md 27).
+    """
+    return _DeletesFilter(table).matching(predicate)
 
 
 class MetricsFilter:
@@ -126,6 +137,28 @@ class MetricsFilter:
         if _has_nan(leaf.column) and evaluate_leaf(leaf, float("nan")) is True:
             may_match = may_match | ranges.may_be_nan
         return may_match
+
+
+class _DeletesFilter(MetricsFilter):
+    """A filter on the entries of delete files, which uses the metrics of compared columns only."""
+
+    def __init__(self, table: pa.Table) -> None:
+        super().__init__(table)
+        is_equality = pc.equal(table["content"], int(FileContent.EQUALITY_DELETES))
+        self._is_equality = _mask(is_equality)
+        self._equality_ids = table["equality_ids"].combine_chunks()
+
+    def _leaf(self, leaf: predicates.BoundLeaf) -> Mask:
+        is_compared = lists_with(self._equality_ids, leaf.column.field_id) & self._is_equality
+        return super()._leaf(leaf) | ~is_compared
+
+
+def lists_with(lists: pa.ListArray, value: int) -> Mask:
+    """Return for each list whether the list contains the value."""
+    has_value = np.zeros(len(lists), np.bool_)
+    holding = pc.list_parent_indices(lists).filter(pc.equal(lists.flatten(), value))
+    has_value[np.asarray(holding)] = True
+    return has_value
 
 
 class ColumnRanges:

@@ -1,8 +1,9 @@
 """Prunes manifests by their partition summaries.
 
 Specification, "Scan Planning": the row predicate is projected through the partition spec of each
-manifest, not through the current spec. Leaves of root manifests are also pruned by their column
-statistics, with the rules for files, and leaves of deletes by the data manifest that they are for.
+manifest, not through the current spec. Leaves of root manifests with data files are also pruned by
+their column statistics, with the rules for files, and leaves of deletes by the data manifest that
+they are for.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from iceberg_pyspark.expressions.rewriting import columns_of
 from iceberg_pyspark.expressions.summaries import compile_manifest_filter
 from iceberg_pyspark.planning.entry_filter import matching_metrics
 from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, metric_column
-from iceberg_pyspark.spec.manifests import ManifestFile, PartitionFieldSummary
-from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type
+from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile, PartitionFieldSummary
+from iceberg_pyspark.spec.partitioning import PartitionSpec, read_partition_type
+from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import StructType
 
@@ -44,8 +46,16 @@ class SpecFilter:
 class SpecFilters:
     """The filters of a table's specs, created on first use."""
 
-    def __init__(self, metadata: TableMetadata, predicate: Predicate) -> None:
+    def __init__(
+        self, metadata: TableMetadata, predicate: Predicate, schemas: Sequence[Schema] = ()
+    ) -> None:
+        """Filter by a predicate that is bound to the first of the schemas.
+
+        The order of the schemas also decides about the types of partition values; by default, the
+        table's newest schema is first.
+        """
         self._metadata = metadata
+        self._schemas = schemas or metadata.schemas_newest_first
         self.predicate = predicate
         self._filters: dict[int, SpecFilter] = {}
 
@@ -67,7 +77,7 @@ class SpecFilters:
         return self._filters[spec_id]
 
     def _project(self, spec: PartitionSpec) -> SpecFilter:
-        type_ = partition_type(spec, self._metadata.schemas_newest_first)
+        type_ = read_partition_type(spec, self._schemas)
         inclusive = project_inclusive(self.predicate, spec, type_)
         return SpecFilter(
             spec=spec,
@@ -83,7 +93,8 @@ def prune_manifests(manifests: list[ManifestFile], filters: SpecFilters) -> list
     candidates = [
         m for m in manifests if m.has_live_files and filters.of(m).may_match(m.partitions)
     ]
-    with_columns = [m for m in candidates if m.columns]
+    # The statistics of a leaf of deletes do not say which columns its equality deletes compare.
+    with_columns = [m for m in candidates if m.columns and m.content is ManifestContent.DATA]
     if not with_columns or isinstance(filters.predicate, AlwaysTrue):
         return candidates
     may_match = matching_metrics(_as_files(with_columns, filters.predicate), filters.predicate)

@@ -23,7 +23,12 @@ from iceberg_pyspark.expressions.predicates import AlwaysFalse, AlwaysTrue, Boun
 from iceberg_pyspark.expressions.rewriting import columns_of
 from iceberg_pyspark.planning.bound_values import Numbers
 from iceberg_pyspark.planning.delete_index import DELETE_METRICS, DeleteIndex, equality_field_ids
-from iceberg_pyspark.planning.entry_filter import Mask, matching_metrics, matching_partitions
+from iceberg_pyspark.planning.entry_filter import (
+    Mask,
+    matching_deletes,
+    matching_metrics,
+    matching_partitions,
+)
 from iceberg_pyspark.planning.manifest_pruning import (
     SpecFilter,
     SpecFilters,
@@ -41,6 +46,7 @@ from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.planning.without_collection import without_collection
 from iceberg_pyspark.spec.manifests import EntryStatus, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import DoubleType, FloatType, PrimitiveType, StructType, UUIDType
 
@@ -137,17 +143,20 @@ class ScanPlan:
         only_added_by: Collection[int] | None = None,
         metrics: Collection[int] = (),
         on_end: Callable[[PlanStatistics, int], None] | None = None,
+        schemas: Sequence[Schema] = (),
     ) -> None:
         """Create a plan; `predicate` is a row predicate bound to the scan's schema.
 
+        `schemas` are the scan's schema and then all other schemas; by default, the scan's schema is
+        the current one.
         `only_files` are the locations of the data files to plan; None for all. `only_added_by` are
         the snapshots whose added data files are planned; None for all. `metrics` are additional
         column ids whose metrics the entries of data files must have. `on_end` receives the
         statistics and the planning time in nanoseconds when planning is complete.
         """
         self._on_end = on_end
-        self._metadata = metadata
-        self._filters = SpecFilters(metadata, predicate)
+        self._schemas = schemas or metadata.schemas_newest_first
+        self._filters = SpecFilters(metadata, predicate, self._schemas)
         self._predicate = predicate
         self._read_entries = read_entries
         self._manifests = list(manifests)
@@ -235,7 +244,7 @@ class ScanPlan:
             field = next(
                 (
                     schema.field_by_id[field_id]
-                    for schema in self._metadata.schemas_newest_first
+                    for schema in self._schemas
                     if field_id in schema.field_by_id
                 ),
                 None,
@@ -256,15 +265,18 @@ class ScanPlan:
         def read(manifest: ManifestFile) -> tuple[pa.Table, int]:
             spec_filter = self._filters.of(manifest)
             table = self._read_entries(manifest, spec_filter.partition_type, metrics=metrics)
-            return self._matching(table, spec_filter), table.num_rows
+            return self._matching(table, spec_filter, manifest.content), table.num_rows
 
         return zip(manifests, threaded_map(read, manifests), strict=True)
 
-    def _matching(self, table: pa.Table, spec_filter: SpecFilter) -> pa.Table:
+    def _matching(
+        self, table: pa.Table, spec_filter: SpecFilter, content: ManifestContent
+    ) -> pa.Table:
         if not isinstance(spec_filter.inclusive, AlwaysTrue):
             table = table.filter(pa.array(matching_partitions(table, spec_filter.inclusive)))
         if not isinstance(self._predicate, AlwaysTrue):
-            table = table.filter(pa.array(matching_metrics(table, self._predicate)))
+            matching = matching_metrics if content is ManifestContent.DATA else matching_deletes
+            table = table.filter(pa.array(matching(table, self._predicate)))
         return table
 
     def _planned_files(

@@ -103,6 +103,39 @@ def partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> ice.Struct
     )
 
 
+def read_partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> ice.StructType:
+    """Return the `partition_type` for reading a snapshot with the first of the schemas.
+
+    A replaced table may have given a column another type, which does not apply to manifests from
+    before. A promotion applies: manifests may have been written before or after the promotion.
+    """
+    type_ = partition_type(spec, schemas)
+    for schema in schemas[1:]:
+        other = partition_type(spec, (schema,))
+        type_ = ice.StructType(
+            tuple(
+                replace(f, type=_wider(f.type, o.type) or f.type)
+                for f, o in zip(type_.fields, other.fields, strict=True)
+            )
+        )
+    return type_
+
+
+def declared_partition_type(
+    type_: ice.StructType, declared: Mapping[int, ice.Type]
+) -> ice.StructType:
+    """Return the type of one manifest's tuples; `declared` are its own types, by field id.
+
+    They replace types that are no promotion of them, which a column got when the table was
+    replaced.
+    """
+    fields = []
+    for f in type_.fields:
+        own = declared.get(f.field_id, f.type)
+        fields.append(replace(f, type=_wider(f.type, own) or own))
+    return ice.StructType(tuple(fields))
+
+
 def untyped_fields(spec: PartitionSpec, type_: ice.StructType) -> frozenset[int]:
     """Return the ids of the fields whose type only a manifest can tell.
 
@@ -265,7 +298,8 @@ def unified_partition_type(
 
     The newest spec determines a field's name; a void field takes the type that the field had before
     it was dropped (docs/conformance.md 61). Values of unknown transforms become strings, as in
-    Java.
+    Java. If an older spec has another field of the same name, such as another number of buckets,
+    the name of the older field ends with its id.
     """
     field_by_id: dict[int, ice.NestedField] = {}
     void: set[int] = set()
@@ -284,4 +318,11 @@ def unified_partition_type(
             elif f.field_id in void and not is_void:
                 field_by_id[f.field_id] = replace(field_by_id[f.field_id], type=type_)
                 void.discard(f.field_id)
+    names: set[str] = set()
+    for field_id, field in field_by_id.items():
+        name = field.name
+        while name in names:
+            name = f"{name}_{field_id}"
+        names.add(name)
+        field_by_id[field_id] = replace(field, name=name)
     return ice.StructType(tuple(field_by_id[i] for i in sorted(field_by_id)))

@@ -101,7 +101,8 @@ class PlannedFilesReader:
 
     def __init__(self, scan: ScanToPlan) -> None:
         self._scan = scan
-        self._filters = SpecFilters(scan.metadata, scan.predicate)
+        others = (s for s in scan.metadata.schemas_newest_first if s is not scan.schema)
+        self._filters = SpecFilters(scan.metadata, scan.predicate, (scan.schema, *others))
         self._leaves = frozenset(leaves_of(push_not(scan.predicate)))
         self._columns = {
             i: scan.schema.field_by_id[i]

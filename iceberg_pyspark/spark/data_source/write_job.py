@@ -111,6 +111,7 @@ def commit_write(prepared_write: PreparedWrite, files: Sequence[DataFile]) -> No
             action,
             prepared_write.options,
             written_files=written_files,
+            schema=prepared_write.context.schema,
         )
 
 

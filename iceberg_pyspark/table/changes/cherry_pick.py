@@ -12,11 +12,13 @@ from dataclasses import replace
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.cherry_picks import (
     check_cherry_pick,
+    check_not_published,
     cherry_pick_action,
     cherry_pick_summary,
     is_fast_forward,
 )
 from iceberg_pyspark.commits.ref_changes import set_current_snapshot
+from iceberg_pyspark.commits.snapshot_changes import check_columns_stay
 from iceberg_pyspark.spec.manifests import DataFile, EntryStatus, ManifestContent
 from iceberg_pyspark.spec.partitioning import partition_type
 from iceberg_pyspark.spec.snapshots import Snapshot
@@ -49,6 +51,9 @@ class CherryPickStep(LateSnapshotStep):
     def changes(self, metadata: TableMetadata) -> Changes:
         """See `CommitStep`."""
         source = self._find(metadata)
+        check_not_published(metadata, source)
+        if source.schema_id is not None and source.schema_id in metadata.schema_by_id:
+            check_columns_stay(metadata.schema_by_id[source.schema_id], metadata)
         if is_fast_forward(metadata, source):
             return set_current_snapshot(metadata, source.snapshot_id)
         check_cherry_pick(metadata, source)

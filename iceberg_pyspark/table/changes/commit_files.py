@@ -23,6 +23,7 @@ from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import partition_key
+from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.changes.commit import (
@@ -51,8 +52,11 @@ def commit_action(
     before: Sequence[CommitStep] = (),
     start: Start = "newest",
     clock: Clock = SYSTEM_CLOCK,
+    schema: Schema | None = None,
 ) -> LoadedTable:
     """Commit one action as one snapshot of `options.branch`, together with the steps `before`.
+
+    The operation began with `schema`, by default the schema of `table`.
 
     The default start is the newest table, since the table loaded at the start of the write is
     usually outdated. If the table already has a snapshot with the write id, an earlier try has
@@ -65,6 +69,7 @@ def commit_action(
         table_uuid=table.metadata.table_uuid,
         clock=clock,
         written_files=written_files,
+        schema=schema or table.metadata.current_schema,
     )
     return commit_steps(
         catalog, table, [*before, step], written_files=written_files, start=start, clock=clock

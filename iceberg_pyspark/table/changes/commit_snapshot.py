@@ -22,7 +22,11 @@ from iceberg_pyspark.commits.manifest_changes import (
 )
 from iceberg_pyspark.commits.outcomes import NeverSent, NotCommitted, Refused
 from iceberg_pyspark.commits.requirements import AssertRefSnapshotId, same_table
-from iceberg_pyspark.commits.snapshot_changes import SnapshotAction, plan_snapshot
+from iceberg_pyspark.commits.snapshot_changes import (
+    SnapshotAction,
+    check_columns_stay,
+    plan_snapshot,
+)
 from iceberg_pyspark.commits.summary import REPLACE_PARTITIONS, WRITE_ID, snapshot_summary
 from iceberg_pyspark.commits.updates import AddSnapshot, AssignUUID, SetSnapshotRef, TableUpdate
 from iceberg_pyspark.errors import InvalidRequestError
@@ -75,7 +79,8 @@ class SnapshotStep:
     """A `CommitStep` that turns one action into one snapshot of a branch.
 
     If the table already has a snapshot with the step's write id, the step does nothing.
-    `written_files` are certainly new; other added files are searched for in the branch.
+    `written_files` are certainly new; other added files are searched for in the branch. `schema` is
+    the schema with which the operation began, if a replacement of the table may have changed it.
     """
 
     def __init__(
@@ -87,8 +92,10 @@ class SnapshotStep:
         table_uuid: str | None,
         clock: Clock,
         written_files: WrittenFiles | None = None,
+        schema: Schema | None = None,
     ) -> None:
         self._action = action
+        self._schema = schema
         self._written_files = written_files
         self._io = io
         self._table_uuid = table_uuid
@@ -117,6 +124,8 @@ class SnapshotStep:
     def changes(self, metadata: TableMetadata) -> Changes:
         """Write manifests and a manifest list or root for a snapshot on top of this metadata."""
         options = self._options
+        if self._schema is not None:
+            check_columns_stay(self._schema, metadata)
         parent = snapshot_to_build_on(
             metadata, options.branch, creates_branch=options.creates_branch
         )

@@ -93,6 +93,7 @@ class Transaction(EditableTable):
                 table_uuid=self._loaded.metadata.table_uuid,
                 clock=self._clock,
                 written_files=self._written,
+                schema=self._metadata.current_schema,
             )
         )
 

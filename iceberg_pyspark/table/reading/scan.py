@@ -147,6 +147,7 @@ class TableScan:
             only_files=self.only_files,
             metrics=metrics,
             on_end=None if self.report is None else self._planned,
+            schemas=self.context.schemas,
         )
 
     def _manifests(self) -> list[ManifestFile]:

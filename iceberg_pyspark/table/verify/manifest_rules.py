@@ -11,10 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from iceberg_pyspark.spec.manifests import EntryStatus, ManifestFile
-from iceberg_pyspark.spec.partitioning import partition_type
+from iceberg_pyspark.spec.partitioning import declared_partition_type, partition_type
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
+from iceberg_pyspark.storage.manifest_reader import read_partition_types
 from iceberg_pyspark.table.verify.entry_rules import Problem
 
 Numbers = npt.NDArray[np.int64]
@@ -27,6 +28,9 @@ def entries_of_manifest(
     """Return the entries of a manifest with inherited values; removed positions are left out."""
     spec = metadata.spec_by_id[manifest.partition_spec_id]
     type_ = partition_type(spec, metadata.schemas_newest_first)
+    if not manifest.is_root:
+        # manifests from before the table was replaced may have columns of other types
+        type_ = declared_partition_type(type_, read_partition_types(io, manifest.manifest_path))
     return read_entries(io, manifest, type_, drop_deleted=drop_deleted)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from iceberg_pyspark.commits.file_filter import compile_file_match, compile_may_match
@@ -9,7 +11,7 @@ from iceberg_pyspark.commits.manifest_changes import Match
 from iceberg_pyspark.commits.new_table import new_table_metadata
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import And, LiteralPredicate, Predicate
-from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.types import LongType
 from iceberg_pyspark.spec.values import value_to_bytes
 from tests.support.commit_tables import BY_PART, SCHEMA
@@ -55,3 +57,14 @@ def test_a_file_of_a_spec_added_since_is_judged_by_metrics_alone() -> None:
     )
     match = compile_file_match(bind(IN_X, METADATA.current_schema), METADATA)
     assert match(newer) == "some"
+
+
+def test_a_delete_file_is_judged_by_the_metrics_of_the_columns_that_it_compares() -> None:
+    """docs/conformance.md 27: other columns of a delete file may differ from the deleted rows."""
+    below = compile_may_match(
+        bind(LiteralPredicate("lt", "id", 10), METADATA.current_schema), METADATA
+    )
+    of_id = replace(FILE, content=FileContent.EQUALITY_DELETES, equality_ids=(1,))
+    assert not below(of_id)
+    assert below(replace(of_id, equality_ids=(2,)))
+    assert below(replace(FILE, content=FileContent.POSITION_DELETES))

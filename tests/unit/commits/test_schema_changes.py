@@ -224,6 +224,49 @@ def test_defaults_of_a_promoted_date_are_promoted_too() -> None:
     assert promoted.initial_default == promoted.write_default == 2 * 86_400_000_000
 
 
+def test_the_default_of_a_promoted_float_stays_the_value_that_rows_have_71() -> None:
+    changes = SchemaChanges(table()).add_column("f", "float", default=0.1)
+    promoted = changes.update_type("f", "double").schema.find("f")
+    nearest = 0.10000000149011612
+    assert (promoted.initial_default, promoted.write_default) == (nearest, nearest)
+
+
+def test_values_inside_a_default_are_promoted_with_their_column_71() -> None:
+    type_ = StructType(
+        (
+            NestedField(
+                field_id=1,
+                name="l",
+                type=ListType(element_id=2, element_type=DateType()),
+            ),
+            NestedField(
+                field_id=3,
+                name="m",
+                type=MapType(
+                    key_id=4,
+                    key_type=StringType(),
+                    value_id=5,
+                    value_type=StructType((NestedField(field_id=6, name="d", type=DateType()),)),
+                ),
+            ),
+        )
+    )
+    list_type, map_type = (f.type for f in type_.fields)
+    changes = SchemaChanges(table())
+    changes.add_column("dates", list_type, default=[dt.date(1970, 1, 3), None])
+    changes.add_column("by_name", map_type, default={"a": {"d": dt.date(1970, 1, 2)}, "b": None})
+    changes.update_type("dates.element", "timestamp")
+    changes.update_type("by_name.value.d", "timestamp_ns")
+    d = changes.schema.find("by_name.value.d").field_id
+    day = 86_400_000_000
+    for name, expected in (
+        ("dates", [2 * day, None]),
+        ("by_name", [("a", {d: day * 1000}), ("b", None)]),
+    ):
+        f = changes.schema.find(name)
+        assert f.initial_default == f.write_default == expected
+
+
 @pytest.mark.parametrize(
     ("type_", "literal", "value"),
     [

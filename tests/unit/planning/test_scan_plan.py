@@ -433,3 +433,51 @@ def test_a_promoted_partition_column_plans_with_its_new_type() -> None:
     predicate = bind(LiteralPredicate("gt", "c1", 2**40), wide)
     planned = plan(io, manifests, predicate, table(wide))
     assert list(planned.tasks()) == []
+
+
+def test_equality_deletes_are_pruned_only_by_the_columns_that_they_compare() -> None:
+    """docs/conformance.md 27: other columns of a delete file may differ from the deleted rows.
+
+    Writers of change streams store nulls there if they know only the key of a deleted row.
+    """
+    io = MemoryFileIO()
+    keys_alone = {
+        "spec_id": 2,
+        "content": FileContent.EQUALITY_DELETES,
+        "record_count": 10,
+        "value_counts": {1: 10, 2: 10},
+        "null_value_counts": {1: 0, 2: 10},
+        "lower_bounds": {1: value_to_bytes(IntegerType(), 3)},
+        "upper_bounds": {1: value_to_bytes(IntegerType(), 3)},
+    }
+    deletes = [
+        a_file("of c1", equality_ids=(1,), **keys_alone),
+        a_file("of both", equality_ids=(2, 1), **keys_alone),
+        # the column `row` of a position delete file has the field ids of the table
+        a_file("positions", **{**keys_alone, "content": FileContent.POSITION_DELETES}),
+    ]
+    manifests = [
+        listed(
+            io,
+            [added(a_file("data", spec_id=2), sequence_number=1)],
+            schema=SCHEMA,
+            spec=SPECS[2],
+            name="data",
+        ),
+        listed(
+            io,
+            [added(f) for f in deletes],
+            schema=SCHEMA,
+            spec=SPECS[2],
+            content=ManifestContent.DELETES,
+            name="deletes",
+        ),
+    ]
+
+    def planned_deletes(predicate: Predicate) -> set[str]:
+        (task,) = plan(io, manifests, predicate).tasks()
+        return {d.file_path for d in task.deletes}
+
+    assert planned_deletes(LiteralPredicate("eq", "c2", "x")) == {"of c1", "positions"}
+    assert planned_deletes(LiteralPredicate("eq", "c1", 3)) == {"of c1", "of both", "positions"}
+    assert planned_deletes(LiteralPredicate("eq", "c1", 4)) == {"positions"}

@@ -158,6 +158,21 @@ def test_a_wap_id_is_published_once() -> None:
     assert ids(table) == [1, 2]
 
 
+@pytest.mark.parametrize("mode", [None, "dynamic"])
+def test_a_wap_id_is_published_once_also_by_a_child_of_the_current_snapshot(
+    mode: OverwriteMode | None,
+) -> None:
+    """As in Java: a job that runs again after its rows were published stages them again."""
+    table = a_table()
+    stage(table, rows("b", 2), mode, wap_id="w")
+    table.manage_snapshots().publish_changes("w").commit()
+    again = stage(table, rows("b", 2), mode, wap_id="w")
+    assert again.parent_snapshot_id == table.metadata.current_snapshot_id
+    with pytest.raises(InvalidRequestError, match=r"wap\.id 'w', which snapshot"):
+        pick(table, again)
+    assert ids(table) == [1, 2]
+
+
 def test_picks_with_other_changes_in_one_commit() -> None:
     table = a_table()
     one, two = stage(table, rows("b", 2)), stage(table, rows("c", 3))

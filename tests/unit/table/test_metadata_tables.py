@@ -154,6 +154,29 @@ def test_partitions_are_merged_over_specs() -> None:
     assert partitions[new]["last_updated_snapshot_id"] == table.metadata.current_snapshot_id
 
 
+def test_fields_of_one_name_in_several_specs_have_different_names() -> None:
+    """A replaced table may have another number of buckets under the default name of a field."""
+    table = three_commits()
+    table.update_spec().add_field("id", "bucket[2]", "hash").commit()
+    table.append(rows((4, "b")))
+    table.update_spec().remove_field("hash").add_field("id", "bucket[1]", "hash").commit()
+    table.append(rows((5, "b")))
+    old, new = (
+        next(f.field_id for f in spec.fields if f.name == "hash")
+        for spec in table.metadata.partition_specs[1:]
+    )
+    own = table.scan(columns=["_partition"]).to_arrow()["_partition"].to_pylist()
+    for partitions in (
+        [p["partition"] for p in read(table, "files")],
+        [p["partition"] for p in read(table, "partitions")],
+        own,
+    ):
+        assert {tuple(p) for p in partitions} == {("part", f"hash_{old}", "hash")}
+        of_new = next(p for p in partitions if p["hash"] is not None)
+        assert of_new == {"part": "b", f"hash_{old}": None, "hash": 0}
+    assert new == old + 1
+
+
 def test_a_manifest_shows_its_partition_bounds_as_text() -> None:
     table = three_commits()
     newest = read(table, "manifests")[0]
