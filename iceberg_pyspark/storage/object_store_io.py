@@ -91,9 +91,10 @@ class ObjectStoreFileIO:
             return True
 
     def open_output(self, location: str) -> BinaryIO:
-        """Return a stream to a new file, which appears when the stream is closed."""
-        if self.exists(location):
-            raise FileAlreadyExistsError(f"cannot create {location}: it exists already")
+        """Return a stream to a new file, which appears when the stream is closed.
+
+        No request looks for the name first, because only the caller can have it.
+        """
         with self._errors(location, "create"):
             store, name = self._place(location)
             return cast(BinaryIO, ObjectOutput(store, name, location, self.properties))
