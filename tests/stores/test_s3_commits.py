@@ -164,6 +164,37 @@ def test_a_commit_that_never_arrived_is_unknown_and_keeps_its_files(
     assert ids(events(properties)) == [7]
 
 
+def test_the_requests_of_a_commit_to_a_folder_table(
+    s3: S3Server, properties: dict[str, str], table: Table
+) -> None:
+    """Version and hint are read before and after the commit; a version may have three names."""
+    table.append(ROW)
+    before = s3.requests()
+    table.append(ROW)
+    requests = {"PutObject": 5, "GetObject": 4, "HeadObject": 8}
+    assert s3.requests() - before == Counter(requests)
+
+
+def test_the_files_of_version_4_are_read_once(
+    s3: S3Server, properties: dict[str, str], tmp_path: Path
+) -> None:
+    uri = f"sqlite:///{tmp_path}/c.db"
+    catalog = load_catalog("lake", type="sql", uri=uri, **properties)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", SCHEMA, properties={"format-version": "4"})
+    for _ in range(2):
+        table.append(ROW)
+    # Another store's settings, so that nothing which the writer knows is used.
+    properties = {**properties, "s3.retry.num-retries": "7"}
+    read = load_catalog("lake", type="sql", uri=uri, **properties).load_table("db.t")
+    before = s3.requests()
+    assert ids(read) == [7, 7]
+    first = s3.requests() - before
+    assert first == Counter({"GetObject": 1 + 2})
+    assert ids(read) == [7, 7]
+    assert s3.requests() - before - first == Counter({"GetObject": 2})
+
+
 def data_files(table: Table) -> list[str]:
     return [f.location for f in table.io.list_files(f"{table.location}/data")]
 
