@@ -64,11 +64,12 @@ class FileIO(Protocol):
     def create_exclusive(self, location: str, data: bytes) -> None:
         """Publish a whole file atomically, or raise `FileAlreadyExistsError`.
 
-        If several callers race, exactly one succeeds, and no reader sees a partial file. A store
-        that knows that the file does not exist and will not appear raises `FileNotWrittenError`.
-        After any other error the file may or may not exist. The same is true of
-        `FileAlreadyExistsError` if the store repeats requests; a caller that must know compares the
-        bytes.
+        If several callers race, exactly one succeeds, and no reader sees a partial file. An object
+        store is not tested for this if the name contains a UUID, as only one caller has such a
+        name. A store that knows that the file does not exist and will not appear raises
+        `FileNotWrittenError`. After any other error the file may or may not exist. The same is true
+        of `FileAlreadyExistsError` if the store repeats requests; a caller that must know compares
+        the bytes.
         """
         ...
 
