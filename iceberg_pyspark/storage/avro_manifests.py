@@ -27,6 +27,7 @@ class AvroManifest:
     def __init__(self, data: bytes, location: str) -> None:
         self._avro = parse_avro(data, location)
         self.location = location
+        self.size = len(data)
         self.metadata = self._avro.metadata
         self.record_count = self._avro.record_count
         self.null_field_ids = self._avro.null_field_ids

@@ -27,7 +27,7 @@ _MAX_TOTAL_BYTES = "io.manifest.cache.max-total-bytes"
 _MAX_ENTRY_BYTES = "io.manifest.cache.max-content-length"
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_METADATA_NAME = re.compile(r"snap-.*\.avro|.*-m[0-9]+\.avro|.*\.metadata\.json(\.gz)?")
+_METADATA_NAME = re.compile(r"(snap-.*|.*-m[0-9]+)\.(avro|parquet)|.*\.metadata\.json(\.gz)?")
 _MAGIC = b"IPC1"
 _EVICT_EVERY = 32
 

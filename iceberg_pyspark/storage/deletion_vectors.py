@@ -34,11 +34,15 @@ _UNKNOWN = -1
 
 
 class DeletionVectorBlob(NamedTuple):
-    """The place of a deletion vector in its Puffin file, and the number of rows that it deletes."""
+    """The place of a deletion vector in its Puffin file, and the number of rows that it deletes.
+
+    `file_size_in_bytes` is the size of the whole Puffin file.
+    """
 
     content_offset: int
     content_size_in_bytes: int
     cardinality: int
+    file_size_in_bytes: int
 
 
 def encode_deletion_vector(positions: Iterable[int]) -> bytes:
@@ -111,10 +115,10 @@ def write_deletion_vectors(
     for data_file, bitmap in bitmaps.items():
         if not bitmap:
             raise InvalidRequestError(f"{location}: no deleted rows given for {data_file}")
-    blobs = {}
+    places = {}
     with io.open_output(location) as stream, PuffinWriter(stream) as puffin:
         for data_file, bitmap in bitmaps.items():
-            offset, size = puffin.add_blob(
+            places[data_file] = puffin.add_blob(
                 type=BLOB_TYPE,
                 fields=[POS.field_id],
                 snapshot_id=_UNKNOWN,
@@ -122,8 +126,10 @@ def write_deletion_vectors(
                 data=encode_deletion_vector(bitmap),
                 properties={"referenced-data-file": data_file, "cardinality": str(len(bitmap))},
             )
-            blobs[data_file] = DeletionVectorBlob(offset, size, len(bitmap))
-    return blobs
+    return {
+        data_file: DeletionVectorBlob(*places[data_file], len(bitmap), puffin.file_size)
+        for data_file, bitmap in bitmaps.items()
+    }
 
 
 def _bitmap(positions: Iterable[int]) -> BitMap64:

@@ -55,18 +55,21 @@ class FileIO(Protocol):
     def open_output(self, location: str) -> BinaryIO:
         """Return a stream to a new file; the file is complete when the stream is closed.
 
-        Raises `FileAlreadyExistsError` if a file with the name exists.
+        The name must contain a UUID that the caller has made for it, so that no other writer can
+        have the name: an object store would replace a file with the name, because a look costs a
+        request. The other stores raise `FileAlreadyExistsError` if such a file exists.
         """
         ...
 
     def create_exclusive(self, location: str, data: bytes) -> None:
         """Publish a whole file atomically, or raise `FileAlreadyExistsError`.
 
-        If several callers race, exactly one succeeds, and no reader sees a partial file. A store
-        that knows that the file does not exist and will not appear raises `FileNotWrittenError`.
-        After any other error the file may or may not exist. The same is true of
-        `FileAlreadyExistsError` if the store repeats requests; a caller that must know compares the
-        bytes.
+        If several callers race, exactly one succeeds, and no reader sees a partial file. An object
+        store is not tested for this if the name contains a UUID, as only one caller has such a
+        name. A store that knows that the file does not exist and will not appear raises
+        `FileNotWrittenError`. After any other error the file may or may not exist. The same is true
+        of `FileAlreadyExistsError` if the store repeats requests; a caller that must know compares
+        the bytes.
         """
         ...
 

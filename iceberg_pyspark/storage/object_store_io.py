@@ -3,7 +3,8 @@
 Exclusive creation uses the store's conditional put (`If-None-Match: *`; on Google, the object's
 generation must be 0). A store that accepts the condition but ignores it would let two commits
 overwrite each other. Therefore the first create in a bucket tests the store, and a store that fails
-the test is refused; only `storage.allow-unsafe-commits` allows such a store.
+the test is refused; only `storage.allow-unsafe-commits` allows such a store. A file whose name
+contains a UUID needs no test, because only one writer has the name.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, BinaryIO, cast
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
 from iceberg_pyspark.spec.properties import bool_property
+from iceberg_pyspark.storage.cache import is_written_once
 from iceberg_pyspark.storage.file_io import FileInfo
 from iceberg_pyspark.storage.object_stores import object_place, open_object_store
 from iceberg_pyspark.storage.object_streams import ObjectInput, ObjectOutput
@@ -91,9 +93,10 @@ class ObjectStoreFileIO:
             return True
 
     def open_output(self, location: str) -> BinaryIO:
-        """Return a stream to a new file, which appears when the stream is closed."""
-        if self.exists(location):
-            raise FileAlreadyExistsError(f"cannot create {location}: it exists already")
+        """Return a stream to a new file, which appears when the stream is closed.
+
+        No request looks for the name first, because only the caller can have it.
+        """
         with self._errors(location, "create"):
             store, name = self._place(location)
             return cast(BinaryIO, ObjectOutput(store, name, location, self.properties))
@@ -107,7 +110,9 @@ class ObjectStoreFileIO:
         try:
             with self._errors(location, "create"):
                 store, name = self._place(location)
-                safe = self._creates_exclusively(store, name, location)
+                safe = is_written_once(name.rpartition("/")[2]) or self._creates_exclusively(
+                    store, name, location
+                )
         except StorageError as e:
             raise FileNotWrittenError(str(e)) from e
         if not safe and self.exists(location):

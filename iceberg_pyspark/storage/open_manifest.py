@@ -16,9 +16,13 @@ _PARQUET_MAGIC = b"PAR1"
 
 
 class EncodedManifest(Protocol):
-    """A manifest as it is stored; `null_field_ids` are the fields whose type has no values."""
+    """A manifest as it is stored; `null_field_ids` are the fields whose type has no values.
+
+    `size` is the size of the file in bytes.
+    """
 
     location: str
+    size: int
     metadata: Mapping[str, str]
     record_count: int
     null_field_ids: frozenset[int]

@@ -38,7 +38,7 @@ class ParquetManifest:
 
     def __init__(self, data: bytes, location: str) -> None:
         self.location = location
-        self._size = len(data)
+        self.size = len(data)
         self._data = data
         try:
             footer = pq.read_metadata(pa.BufferReader(self._data))
@@ -122,13 +122,13 @@ class ParquetManifest:
         self, columns: list[str] | None, form: Callable[[pa.RecordBatch], pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows in the form that `form` gives a batch; refuse files of too much memory."""
-        room = memory_limit(self._size) // 3
+        room = memory_limit(self.size) // 3
         try:
             file = pq.ParquetFile(pa.BufferReader(self._data))
             for batch in file.iter_batches(self._rows_at_once, columns=columns):
                 room -= batch.nbytes
                 if room < 0:
-                    raise too_large(self.location, self._size)
+                    raise too_large(self.location, self.size)
                 # refuse strings that are not valid UTF-8
                 batch.validate(full=True)
                 yield form(batch)
@@ -146,7 +146,7 @@ class ParquetManifest:
 
     def _rows_within_bounds(self) -> int:
         """Return how many rows to decode at once without exceeding the memory limit."""
-        room = memory_limit(self._size) // 3
+        room = memory_limit(self.size) // 3
         size = 0
         per_row = 1.0
         try:
@@ -161,7 +161,7 @@ class ParquetManifest:
                 worst += column.value_count * (_VALUE_BYTES + self._longest_value(column, room))
             per_row = max(per_row, worst / max(1, group.row_count))
         if size > room:
-            raise too_large(self.location, self._size)
+            raise too_large(self.location, self.size)
         return max(1, min(_ROWS_AT_ONCE, int(room / _DECODING / per_row)))
 
     def _longest_value(self, column: ColumnChunk, most: int) -> int:

@@ -173,6 +173,7 @@ class _Root:
     ) -> None:
         self._io = io
         self._location = encoded.location
+        self._length = encoded.size
         self._damaged = encoded.damaged
         self._entries = entries
         self._snapshot = snapshot
@@ -233,7 +234,7 @@ class _Root:
             changed={leaf: encode_deletion_vector(bits) for leaf, bits in changed.items() if bits},
             files=frozenset(files),
             targets=targets,
-            length=self._io.size(self._location),
+            length=self._length,
         )
 
     def _vector_entry(self, row: dict[str, Any]) -> ManifestVectorEntry:
@@ -260,7 +261,7 @@ class _Root:
         rows = np.asarray(self._entries["record_count"])[files]
         manifest = ManifestFile(
             manifest_path=self._location,
-            manifest_length=self._io.size(self._location),
+            manifest_length=self._length,
             partition_spec_id=spec_id,
             content=content,
             sequence_number=self._snapshot.sequence_number,

@@ -111,7 +111,8 @@ def test_a_vector_is_read_once_for_all_tasks_and_queries(session: IcebergSession
     spark = session.spark
     table = "vectors.db.once"
     spark.sql(
-        f"create table {table} using iceberg tblproperties ({MERGE_ON_READ}) "
+        f"create table {table} using iceberg "
+        f"tblproperties ({MERGE_ON_READ}, 'write.parquet.row-group-size-bytes'='16384') "
         "as select id, uuid() u from range(0, 20000, 1, 1)"
     )
     spark.sql(f"delete from {table} where id % 7 = 0")

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.planning.split_pack import split_file
 from iceberg_pyspark.spark.session import IcebergSession
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.new_data import write_rows
 from tests.support.native_lake import sqlite_lake
 from tests.support.spark_settings import configured
 
@@ -18,6 +25,7 @@ pytestmark = pytest.mark.release("how Spark makes tasks of splits")
 
 FILES = 8
 ROWS = 20_000
+FEW_ROWS = 8_000
 MIB = 1024 * 1024
 SESSION = "spark.sql.iceberg.read"
 
@@ -29,7 +37,8 @@ def session(
     lake = sqlite_lake(spark, tmp_path_factory.mktemp("split"), "split")
     with configured(spark, {"spark.sql.adaptive.enabled": "false"}), lake as created:
         spark.sql(
-            "create table split.db.t using iceberg partitioned by (p) as "
+            "create table split.db.t using iceberg partitioned by (p) "
+            "tblproperties ('write.parquet.row-group-size-bytes' = '12288') as "
             f"select id, uuid() u, cast(id % {FILES} as int) p from range({ROWS})"
         )
         yield created
@@ -99,7 +108,7 @@ def table_says_nothing(session: IcebergSession) -> Iterator[None]:
 def test_an_option_and_a_setting_cut_files(
     session: IcebergSession, settings: ExitStack, sizes: list[int]
 ) -> None:
-    half = max(sizes) // 2 + 1
+    half = max(sizes) * 6 // 10
     tasks = read(session, split_size=half, file_open_cost=0)
     assert all(sum(bytes_of(piece) for piece in task) <= half for task in tasks)
     assert sum(len(task) for task in tasks) == 2 * FILES
@@ -108,6 +117,79 @@ def test_an_option_and_a_setting_cut_files(
     assert sum(len(task) for task in read(session)) == 2 * FILES
     # The option takes precedence over the session setting.
     assert len(read(session, split_size=sum(sizes), file_open_cost=0)) == 1
+
+
+def splits(tasks: list[list[Any]]) -> dict[str, list[tuple[int, int]]]:
+    """Return start and length of each file's splits, by the name of the file."""
+    by_file: dict[str, list[tuple[int, int]]] = {}
+    for piece in (piece for task in tasks for piece in task):
+        name = str(piece.filePath().toPath().getName())
+        by_file.setdefault(name, []).append((piece.start(), bytes_of(piece)))
+    return {name: sorted(ranges) for name, ranges in by_file.items()}
+
+
+@pytest.mark.parametrize("size", [1, 5_000, 20_000, 40_000])
+def test_splits_begin_at_row_groups(session: IcebergSession, size: int) -> None:
+    """The splits are those of a scan without Spark, and none is without a row group."""
+    files = session.spark.table("split.db.t.files").collect()
+    assert min(len(f["split_offsets"]) for f in files) > 2
+    least = max(size, 4096)
+    expected = {
+        f["file_path"].rpartition("/")[2]: split_file(
+            f["file_size_in_bytes"], "parquet", f["record_count"], f["split_offsets"], least
+        )
+        for f in files
+    }
+    assert splits(read(session, split_size=size, file_open_cost=0)) == expected
+
+
+def test_one_row_group_is_one_split(session: IcebergSession) -> None:
+    """A split without a row group would cost a task, and a footer's requests in a store."""
+    spark = session.spark
+    rows = "select uuid() u from range(0, 1000, 1, 1)"
+    spark.sql(f"create table split.db.whole using iceberg as {rows}")
+    frame = spark.read.option("split-size", 5_000).table("split.db.whole")
+    (file,) = spark.table("split.db.whole.files").collect()
+    assert file["split_offsets"] == [4]
+    assert file["file_size_in_bytes"] > 15_000
+    assert [len(task) for task in pieces(frame)] == [1]
+    assert frame.distinct().count() == 1000
+
+
+WRONG_OFFSETS: dict[str, Callable[[list[int], int], list[int] | None]] = {
+    "none": lambda right, size: None,
+    "empty": lambda right, size: [],
+    "inside": lambda right, size: [o + 1000 for o in right],
+    "some": lambda right, size: right[1::2],
+    "descending": lambda right, size: right[::-1],
+    "twice": lambda right, size: [*right, right[-1]],
+    "negative": lambda right, size: [-4, *right],
+    "the end": lambda right, size: [*right, size],
+    "every byte": lambda right, size: list(range(0, size, 7)),
+}
+
+
+def test_wrong_offsets_lose_no_row(session: IcebergSession) -> None:
+    spark = session.spark
+    spark.sql(
+        "create table split.db.wrong (id bigint, u string) using iceberg "
+        "tblproperties ('write.parquet.row-group-size-bytes' = '20000')"
+    )
+    table = session.table("split.db.wrong")
+    files = []
+    for number, wrong in enumerate(WRONG_OFFSETS.values()):
+        ids = range(number * FEW_ROWS, (number + 1) * FEW_ROWS)
+        rows = pa.table({"id": ids, "u": [str(uuid.uuid4()) for _ in ids]})
+        _, (file,) = write_rows(table.identifier, table.metadata, table.io, rows)
+        assert file.split_offsets is not None
+        assert len(file.split_offsets) > 3
+        offsets = wrong(list(file.split_offsets), file.file_size_in_bytes)
+        files.append(replace(file, split_offsets=None if offsets is None else tuple(offsets)))
+    commit_action(table.catalog, table.loaded, table.io, AppendFiles(data_files=tuple(files)))
+    everything = list(range(len(files) * FEW_ROWS))
+    for size in (1, 10_000, 10_000_000):
+        frame = spark.read.option("split-size", size).table("split.db.wrong").select("id")
+        assert sorted(row[0] for row in frame.collect()) == everything
 
 
 def test_a_file_counts_for_what_it_costs_to_open(session: IcebergSession) -> None:

@@ -39,12 +39,18 @@ def session(
         yield created
 
 
-def make(session: IcebergSession, name: str, order: str, partitioned: str) -> None:
+def make(
+    session: IcebergSession,
+    name: str,
+    order: str,
+    partitioned: str,
+    properties: str = MERGE_ON_READ,
+) -> None:
     """Create both sides of a join, with one sorted file in every partition."""
     for side in ("left", "right"):
         table = f"sorted.db.{side}_{name}"
         session.spark.sql(
-            f"create table {table} partitioned by ({partitioned}) tblproperties ({MERGE_ON_READ}) "
+            f"create table {table} partitioned by ({partitioned}) tblproperties ({properties}) "
             f"as select * from {side}_plain where false"
         )
         session.spark.sql(f"alter table {table} write ordered by {order}")
@@ -161,7 +167,8 @@ def test_random_orders_and_queries(session: IcebergSession, seed: int) -> None:
 
 def test_parallelism_is_not_given_up(session: IcebergSession) -> None:
     """A file that Spark would split is split, and its rows are sorted again."""
-    make(session, "large", "id", "bucket(2, id)")
+    row_groups = "'write.parquet.row-group-size-bytes'='4096'"
+    make(session, "large", "id", "bucket(2, id)", f"{MERGE_ON_READ}, {row_groups}")
     with configured(session.spark, {"spark.sql.iceberg.read.split-size": "4096"}):
         frame = session.spark.table("sorted.db.left_large")
         scan = frame._jdf.queryExecution().executedPlan().collectLeaves().head()

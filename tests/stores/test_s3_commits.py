@@ -7,13 +7,15 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark import Table, TableCatalog
+from iceberg_pyspark import Table, TableCatalog, load_catalog
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.errors import CommitStateUnknownError, StorageError
+from iceberg_pyspark.storage import object_store_io
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.open_storage import open_storage
@@ -110,6 +112,29 @@ def lossy(s3: S3Server, proxy: Proxy, properties: dict[str, str], table: Table) 
 ROW = pa.table({"id": pa.array([7], pa.int64()), "v": ["x"]})
 
 
+@pytest.mark.parametrize(("version", "files"), [("2", 4), ("3", 4), ("4", 3)])
+def test_a_commit_takes_one_request_for_each_new_file(
+    s3: S3Server,
+    properties: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+    files: int,
+) -> None:
+    """No request asks whether a name is free, because each name contains a new UUID.
+
+    For the same reason, the first commit of a process does not test the store's conditional put.
+    """
+    catalog = load_catalog("lake", type="sql", uri=f"sqlite:///{tmp_path}/c.db", **properties)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", SCHEMA, properties={"format-version": version})
+    monkeypatch.setattr(object_store_io, "_proven", set())
+    for _ in range(2):
+        before = s3.requests()
+        table.append(ROW)
+        assert s3.requests() - before == Counter({"PutObject": files})
+
+
 def test_a_commit_whose_acknowledgement_is_lost_is_looked_up(
     properties: dict[str, str], lossy: LossyCreate
 ) -> None:
@@ -147,6 +172,37 @@ def test_a_commit_that_never_arrived_is_unknown_and_keeps_its_files(
     # A writer that tries again on the current state loses nothing.
     events(properties).append(ROW)
     assert ids(events(properties)) == [7]
+
+
+def test_the_requests_of_a_commit_to_a_folder_table(
+    s3: S3Server, properties: dict[str, str], table: Table
+) -> None:
+    """Version and hint are read before and after the commit; a version may have three names."""
+    table.append(ROW)
+    before = s3.requests()
+    table.append(ROW)
+    requests = {"PutObject": 5, "GetObject": 4, "HeadObject": 8}
+    assert s3.requests() - before == Counter(requests)
+
+
+def test_the_files_of_version_4_are_read_once(
+    s3: S3Server, properties: dict[str, str], tmp_path: Path
+) -> None:
+    uri = f"sqlite:///{tmp_path}/c.db"
+    catalog = load_catalog("lake", type="sql", uri=uri, **properties)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.t", SCHEMA, properties={"format-version": "4"})
+    for _ in range(2):
+        table.append(ROW)
+    # Another store's settings, so that nothing which the writer knows is used.
+    properties = {**properties, "s3.retry.num-retries": "7"}
+    read = load_catalog("lake", type="sql", uri=uri, **properties).load_table("db.t")
+    before = s3.requests()
+    assert ids(read) == [7, 7]
+    first = s3.requests() - before
+    assert first == Counter({"GetObject": 1 + 2})
+    assert ids(read) == [7, 7]
+    assert s3.requests() - before - first == Counter({"GetObject": 2})
 
 
 def data_files(table: Table) -> list[str]:

@@ -114,6 +114,11 @@ def test_a_store_that_ignores_the_condition_is_refused_by_name() -> None:
             with pytest.raises(FileNotWrittenError, match="s3://b ignores the condition"):
                 store.create_exclusive("s3://b/t/v1", b"one")
         assert objects == {}
+        # No other writer can have a name with a new UUID, so nothing depends on the condition.
+        own = f"/b/t/00001-{uuid.uuid4()}.metadata.json"
+        store.create_exclusive(f"s3:/{own}", b"own")
+        assert objects.pop(own) == b"own"
+        assert objects == {}
         unsafe = open_storage("s3://b", {**properties, ALLOW_UNSAFE_COMMITS: "true"})
         unsafe.create_exclusive("s3://b/t/v1", b"one")
         with pytest.raises(FileAlreadyExistsError):

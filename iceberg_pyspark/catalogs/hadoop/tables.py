@@ -248,12 +248,10 @@ def _unknown_after_later_versions(new: TableVersion) -> Unknown:
 
 
 def _is_unchanged(io: FileIO, version: TableVersion) -> bool:
-    if not io.exists(version.metadata_location):
-        return False
     try:
         metadata = read_table_metadata(io, version.metadata_location)
     except StorageError:
-        # the file was deleted after the check: by a commit on top of our version, or long ago
+        # the file may have been deleted: by a commit on top of our version, or long ago
         if io.exists(version.metadata_location):
             raise
         return False

@@ -31,6 +31,7 @@ from iceberg_pyspark.spec.partitioning import PartitionSpec
 
 LOCATION = "location"
 FILE_SIZE = "file_size_in_bytes"
+SPLIT_OFFSETS = "split_offsets"
 ORDINAL = "__ice_ord"
 """The constant that is a file's index in the table; a part's bitmaps are in the same order."""
 
@@ -86,13 +87,18 @@ _CONSTANTS: Mapping[str, tuple[pa.DataType, _Values]] = {
 def files_table(
     tasks: Sequence[ScanTask],
     locations: Sequence[str],
+    split_offsets: pa.Array,
     file_constants: Mapping[str, pa.Array],
     keys: Mapping[str, pa.Array],
 ) -> pa.RecordBatch:
-    """Return a table of files with the JVM's locations; constants and keys have distinct names."""
+    """Return a table of files with the JVM's locations; constants and keys have distinct names.
+
+    `split_offsets` are those of `SplitOffsets`.
+    """
     columns = {
         LOCATION: pa.array(locations, pa.string()),
         FILE_SIZE: pa.array([t.file_size_in_bytes for t in tasks], pa.int64()),
+        SPLIT_OFFSETS: split_offsets,
         **file_constants,
         **keys,
     }

@@ -14,6 +14,7 @@ from iceberg_pyspark.spark.native_read.equality_deletes import PartitionOrdinals
 from iceberg_pyspark.spark.native_read.files import ORDINAL, FileFacts, files_table
 from iceberg_pyspark.spark.native_read.ordering import sort_fields, sorted_by
 from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
+from iceberg_pyspark.spark.native_read.split_offsets import SplitOffsets
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.properties import VERIFY_CHECKSUMS
@@ -34,6 +35,7 @@ class Relations:
 
     storage: NativeStorage
     ordinals: PartitionOrdinals
+    split_offsets: SplitOffsets
     never_null: Collection[int]
     """The ids of columns without a null in the rows of the scan."""
 
@@ -66,6 +68,7 @@ class Relations:
         files = files_table(
             tasks,
             [self.storage.location(t.file_path) or t.file_path for t in tasks],
+            self.split_offsets.of(tasks),
             {name: facts.column(name, tasks) for name in file_constants},
             self.group_keys or {},
         )

@@ -57,6 +57,7 @@ from iceberg_pyspark.spark.native_read.position_deletes import (
 from iceberg_pyspark.spark.native_read.read_columns import ReadColumns, bounded_dates
 from iceberg_pyspark.spark.native_read.relations import Relations, format_of, row_count
 from iceberg_pyspark.spark.native_read.scan_request import EVERY_COLUMN, ScanRequest
+from iceberg_pyspark.spark.native_read.split_offsets import SplitOffsets
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.rows.batches import compile_to_spark
 from iceberg_pyspark.spark.rows.python_tasks import python_tasks
@@ -147,6 +148,7 @@ class NativeScan:
             key=key,
             storage=self._storage,
             ordinals=self._ordinals,
+            split_offsets=SplitOffsets(planned_files.entries for planned_files, _ in files),
             never_null=never_null_ids,
             sort_orders=sort_orders,
             metrics=_metrics(plan, start),

@@ -116,7 +116,7 @@ class NativeStorage:
             jvm_scheme, of_scheme = s3a_scheme_options(options, renewal)
             options |= of_scheme
         elif end_of(properties) is not None:
-            _warn_of_end(scheme, "Hadoop's file system has no way to")
+            _warn_of_end(scheme, "only S3A asks the driver for new ones")
         self._options |= options
         return jvm_scheme
 

@@ -220,7 +220,7 @@ class RootWriter:
             location=location,
             offset=blob.content_offset,
             size_in_bytes=blob.content_size_in_bytes,
-            file_size_in_bytes=self._io.size(location),
+            file_size_in_bytes=blob.file_size_in_bytes,
         )
 
 

@@ -143,7 +143,6 @@ def _vectors(
 ) -> tuple[DataFile, ...]:
     location = _location(metadata, write_id, 1, "puffin", None)
     blobs = write_deletion_vectors(io, location, {d.task.file_path: d.rows for d in files})
-    size = io.size(location)
     return tuple(
         DataFile(
             content=FileContent.POSITION_DELETES,
@@ -152,7 +151,7 @@ def _vectors(
             spec_id=d.task.spec_id,
             partition=d.task.partition,
             record_count=blob.cardinality,
-            file_size_in_bytes=size,
+            file_size_in_bytes=blob.file_size_in_bytes,
             referenced_data_file=d.task.file_path,
             content_offset=blob.content_offset,
             content_size_in_bytes=blob.content_size_in_bytes,

@@ -112,6 +112,7 @@ class TablePathRewrite:
             folder = staging_location.rstrip("/")
             self._staging_io = unrestricted(io)
         self._staging = folder + "/"
+        self._may_have_files = staging_location is not None
 
     def _paths_of_version(self, paths: MovedPaths) -> MovedPaths:
         if self._end.format_version < RELATIVE_PATHS_VERSION:
@@ -218,9 +219,17 @@ class TablePathRewrite:
         staged = self._staged(path)
         target = self._paths.moved(path)
         if not self._dry_run:
+            self._check_is_new(staged)
             with self._staging_io.open_output(staged) as stream:
                 stream.write(data)
         return staged, target
+
+    def _check_is_new(self, staged: str) -> None:
+        """Raise `FileAlreadyExistsError` for a file of an earlier run: names are those of the
+        table's files, which an object store would replace.
+        """
+        if self._may_have_files and self._staging_io.exists(staged):
+            raise FileAlreadyExistsError(f"cannot create {staged}: it exists already")
 
     def _write_deletes(
         self, manifests: list[ManifestFile], snapshots: list[Snapshot], copies: CopyList
@@ -300,6 +309,8 @@ class TablePathRewrite:
         target_io, target = self._staging_io, self._staged(file.path)
         if self._dry_run or not file.is_new:
             target_io, target = MemoryFileIO(), "mem://measured"
+        else:
+            self._check_is_new(target)
         if file.kind == "vectors":
             data = with_other_blob_properties(self._io, file.path, self._moved_properties)
             with target_io.open_output(target) as stream:
@@ -406,6 +417,7 @@ class TablePathRewrite:
 
     def _write_file_list(self, copies: CopyList) -> str:
         location = self._staging + FILE_LIST
+        self._check_is_new(location)
         with (
             self._staging_io.open_output(location) as stream,
             text_io.TextIOWrapper(stream, encoding="utf-8", newline="") as text,

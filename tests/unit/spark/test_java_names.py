@@ -82,8 +82,8 @@ def test_settings_of_locations() -> None:
 
 def test_the_table_of_files() -> None:
     source = java("IcebergPyPlannedFiles")
-    read = re.findall(r'table\.(?:texts|longs)\("(\w+)"\)', source)
-    assert read == [files.LOCATION, files.FILE_SIZE]
+    read = re.findall(r'table\.(?:texts|longs|longLists)\("(\w+)"\)', source)
+    assert read == [files.LOCATION, files.FILE_SIZE, files.SPLIT_OFFSETS]
 
 
 def test_a_relation_of_files() -> None:

@@ -107,10 +107,13 @@ def test_a_table_of_files_arrives_as_it_is() -> None:
     facts = facts_of(StringType())
     names = (ORDINAL, CONSTANT_FILE, CONSTANT_FIRST_ROW_ID, PARTITION_ORDINAL, "p")
     columns = {name: facts.column(name, tasks) for name in names}
-    table = read(files_table(tasks, ["a", "b", "\\t"], columns, {"k0": pa.array([1, None, 2])}))
+    offsets = pa.array([[4], None, [4, 5]], pa.list_(pa.int64()))
+    keys = {"k0": pa.array([1, None, 2])}
+    table = read(files_table(tasks, ["a", "b", "\\t"], offsets, columns, keys))
     assert table.to_pydict() == {
         "location": ["a", "b", "\\t"],
         "file_size_in_bytes": [7, 2**40, 7],
+        "split_offsets": [[4], None, [4, 5]],
         ORDINAL: [0, 1, 2],
         CONSTANT_FILE: [t.file_path for t in tasks],
         CONSTANT_FIRST_ROW_ID: [40, None, None],
@@ -122,6 +125,7 @@ def test_a_table_of_files_arrives_as_it_is() -> None:
 
 def test_no_file_has_types_all_the_same() -> None:
     facts = facts_of(DateType())
-    table = read(files_table([], [], {"p": facts.column("p", [])}, {}))
+    no_offsets = pa.nulls(0, pa.list_(pa.int64()))
+    table = read(files_table([], [], no_offsets, {"p": facts.column("p", [])}, {}))
     assert table.num_rows == 0
     assert table.schema.field("p").type == pa.date32()

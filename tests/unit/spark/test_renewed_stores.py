@@ -111,7 +111,7 @@ def test_one_line_says_where_tasks_cannot_renew(
         properties[RENEWAL] = Renewal(source="elsewhere").to_text()
         reason = "their catalog offers no renewal in this process"
     if kind == "another store":
-        location, reason = f"abfss://c@{host}/f", "Hadoop's file system has no way to"
+        location, reason = f"abfss://c@{host}/f", "only S3A asks the driver for new ones"
         sas = {f"adls.sas-token.{host}": "s", f"adls.sas-token-expires-at-ms.{host}": f"{END_S}000"}
         properties = source.properties(sas)
     for _ in range(2):

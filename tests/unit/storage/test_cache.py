@@ -53,6 +53,8 @@ def another_process() -> None:
     [
         f"{UUID}-m0.avro",
         f"snap-12-1-{UUID}.avro",
+        f"{UUID}-m0.parquet",
+        f"snap-12-1-{UUID}.parquet",
         f"00001-{UUID}.metadata.json",
         f"00001-{UUID}.gz.metadata.json",
         f"00001-{UUID}.metadata.json.gz",

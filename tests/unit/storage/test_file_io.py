@@ -14,10 +14,10 @@ from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.storage.open_storage import RoutingFileIO, open_storage
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.restricted import RestrictedFileIO
-from tests.support.file_io_contract import FileIOContract
+from tests.support.file_io_contract import TakenNamesContract
 
 
-class TestMemory(FileIOContract):
+class TestMemory(TakenNamesContract):
     @pytest.fixture
     def store(self) -> FileIO:
         return MemoryFileIO()
@@ -27,7 +27,7 @@ class TestMemory(FileIOContract):
         return "mem:/t"
 
 
-class TestLocalPath(FileIOContract):
+class TestLocalPath(TakenNamesContract):
     @pytest.fixture
     def store(self) -> FileIO:
         return LocalFileIO()
@@ -49,7 +49,7 @@ class TestLocalUriWithEmptyHost(TestLocalPath):
         return f"file://{tmp_path}/t"
 
 
-class TestFsspecMemory(FileIOContract):
+class TestFsspecMemory(TakenNamesContract):
     @pytest.fixture
     def store(self) -> FileIO:
         return FsspecFileIO(more_schemes=("memory",))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.storage.local import LocalFileIO
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.puffin import read_puffin_footer
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
@@ -187,6 +189,34 @@ def test_an_older_version(catalog: TableCatalog, tmp_path: Path) -> None:
     with pytest.raises(FileAlreadyExistsError, match=r"already; .*give another staging_location"):
         rewrite(table, target, staging_location=f"{tmp_path}/stage")
     assert rewrite(table, target, create_file_list=False).file_list_location is None
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_no_staged_file_is_replaced(
+    catalog: TableCatalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """Staged files have the names of the table's files, and an object store replaces files."""
+    table = a_table(catalog, version)
+    staging = tmp_path / "stage"
+
+    def stage() -> None:
+        rewrite(table, tmp_path / "copy", staging_location=str(staging))
+
+    def open_output(_: LocalFileIO, location: str) -> BinaryIO:
+        local(location).parent.mkdir(parents=True, exist_ok=True)
+        return local(location).open("wb")
+
+    stage()
+    staged = [file for file in staging.rglob("*") if file.is_file()]
+    assert {file.parent.name for file in staged} == {"stage", "data", "metadata"}
+    monkeypatch.setattr(LocalFileIO, "open_output", open_output)
+    for file in staged:
+        shutil.rmtree(staging)
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"of an earlier run")
+        with pytest.raises(FileAlreadyExistsError, match=re.escape(file.name)):
+            stage()
+        assert file.read_bytes() == b"of an earlier run"
 
 
 def test_position_delete_files_keep_rows_and_get_true_sizes(

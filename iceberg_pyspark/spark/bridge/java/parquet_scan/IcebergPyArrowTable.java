@@ -87,4 +87,12 @@ class IcebergPyArrowTable {
     return out;
   }
   long[] longs(String name) { return column(name).getLongs(0, size); }
+  /** Return a column of lists; a list may be null. */
+  long[][] longLists(String name) {
+    ColumnVector column = column(name);
+    long[][] out = new long[size][];
+    for (int i = 0; i < size; i++)
+      out[i] = column.isNullAt(i) ? null : column.getArray(i).toLongArray();
+    return out;
+  }
 }

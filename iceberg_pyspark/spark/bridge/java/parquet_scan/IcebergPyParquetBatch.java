@@ -157,13 +157,29 @@ class IcebergPyParquetBatch implements Batch {
     return out;
   }
 
+  /**
+   * Add splits that together cover the file. They begin at row groups if the manifest has the
+   * offsets, as in planning/split_pack.py: a row group joins the split before it if the split stays
+   * within `most` bytes.
+   */
   private void addPieces(int file, long size, long most, BlockLocation[] blocks, List pieces) {
     // Hadoop's path knows which characters of a location must be escaped
     Path path = new Path(files.paths[file]);
-    for (long start = 0; start < size; start += most) {
-      long length = Math.min(most, size - start);
-      pieces.add(IcebergPyKnownSizes.split(files.constants[file], path, start, length,
-          IcebergPyHosts.of(blocks, start, length), size));
+    long[] offsets = files.splitOffsets[file];
+    int next = 1;
+    for (long start = 0; start < size;) {
+      long end = size - start <= most ? size : start + most;
+      if (offsets != null && end < size) {
+        boolean isOne = next >= offsets.length || offsets[next] > end;
+        while (next < offsets.length && offsets[next] <= end) next++;
+        if (!isOne)
+          end = offsets[next - 1];
+        else
+          end = next < offsets.length ? offsets[next++] : size;
+      }
+      pieces.add(IcebergPyKnownSizes.split(files.constants[file], path, start, end - start,
+          IcebergPyHosts.of(blocks, start, end - start), size));
+      start = end;
     }
   }
 

@@ -7,14 +7,17 @@ class IcebergPyPlannedFiles {
   final StructType constantSchema;
   final String[] paths;
   final long[] sizes;
+  /** The first bytes of each file's row groups, ascending; null if they are not known. */
+  final long[][] splitOffsets;
   final InternalRow[] constants;
   /** The grouping key of each file; null if files are not grouped. */
   final InternalRow[] keys;
   private IcebergPyPlannedFiles(StructType constantSchema, String[] paths, long[] sizes,
-      InternalRow[] constants, InternalRow[] keys) {
+      long[][] splitOffsets, InternalRow[] constants, InternalRow[] keys) {
     this.constantSchema = constantSchema;
     this.paths = paths;
     this.sizes = sizes;
+    this.splitOffsets = splitOffsets;
     this.constants = constants;
     this.keys = keys;
   }
@@ -27,8 +30,8 @@ class IcebergPyPlannedFiles {
     IcebergPyArrowTable table = IcebergPyArrowTable.of(stream);
     try {
       return new IcebergPyPlannedFiles(table.schemaOf(constants), table.texts("location"),
-          table.longs("file_size_in_bytes"), table.rows(constants),
-          keys == null ? null : table.rows(keys));
+          table.longs("file_size_in_bytes"), table.longLists("split_offsets"),
+          table.rows(constants), keys == null ? null : table.rows(keys));
     } finally {
       table.close();
     }
@@ -39,12 +42,14 @@ class IcebergPyPlannedFiles {
     int count = 0;
     for (int i = 0; i < keeps.length; i++) count += keeps[i] ? 1 : 0;
     IcebergPyPlannedFiles remaining = new IcebergPyPlannedFiles(constantSchema, new String[count],
-        new long[count], new InternalRow[count], keys == null ? null : new InternalRow[count]);
+        new long[count], new long[count][], new InternalRow[count],
+        keys == null ? null : new InternalRow[count]);
     int at = 0;
     for (int i = 0; i < keeps.length; i++) {
       if (!keeps[i]) continue;
       remaining.paths[at] = paths[i];
       remaining.sizes[at] = sizes[i];
+      remaining.splitOffsets[at] = splitOffsets[i];
       remaining.constants[at] = constants[i];
       if (keys != null) remaining.keys[at] = keys[i];
       at++;
