@@ -350,9 +350,9 @@ class RestCatalog(RestViews):
             lambda answer: commit_refusal(answer, self._name, requirements),
         )
 
-    def drop_table(self, identifier: TableIdentifier) -> None:
+    def drop_table(self, identifier: TableIdentifier) -> bool:
         """Remove the table from the catalog and keep its files; raise `NoSuchTableError`."""
-        self._drop(identifier, purge=False)
+        return self._drop(identifier, purge=False)
 
     @property
     def purges_tables(self) -> bool:
@@ -363,13 +363,14 @@ class RestCatalog(RestViews):
         """Drop the table and let the server delete its files; raise `NoSuchTableError`."""
         self._drop(identifier, purge=True)
 
-    def _drop(self, identifier: TableIdentifier, *, purge: bool) -> None:
+    def _drop(self, identifier: TableIdentifier, *, purge: bool) -> bool:
         c = self._connection
         query = {"purgeRequested": "true" if purge else "false"}
         answer = c.session.ask("DELETE", c.paths.table(identifier), query=query)
         self._forget(identifier)
         if not is_deleted(answer):
             c.checked(answer, NoSuchTableError)
+        return not answer.repeated
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
         """Rename a table.
