@@ -31,8 +31,8 @@ def unknown_change(change: str, cause: BaseException) -> CommitStateUnknownError
     return error
 
 
-def look_at_namespace(change: str, is_made: Callable[[], bool], cause: BaseException) -> None:
-    """Return if a change of a namespace whose answer was lost is made; raise otherwise."""
+def look_after_change(change: str, is_made: Callable[[], bool], cause: BaseException) -> None:
+    """Return if a change whose answer was lost is made; raise `CommitStateUnknownError` if not."""
     try:
         if is_made():
             _log.info("%s: it was made, although: %s", change, cause)

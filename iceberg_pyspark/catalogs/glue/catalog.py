@@ -28,7 +28,7 @@ from iceberg_pyspark.catalogs.glue.tables import (
 )
 from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
 from iceberg_pyspark.catalogs.metastore_catalog import MetastoreCatalog
-from iceberg_pyspark.catalogs.unanswered_changes import look_at_namespace
+from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
 from iceberg_pyspark.catalogs.warehouse import default_location
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, caused_by
 from iceberg_pyspark.errors import (
@@ -103,7 +103,7 @@ class GlueCatalog(MetastoreCatalog):
             raise exists from e
         except CommitStateUnknownError as e:
             change = f"creation of namespace {namespace[0]}"
-            look_at_namespace(change, lambda: self._has(namespace, database), e)
+            look_after_change(change, lambda: self._has(namespace, database), e)
 
     def drop_namespace(self, namespace: Namespace) -> None:
         """Drop an empty database; raise `NoSuchNamespaceError` or `NamespaceNotEmptyError`."""
@@ -124,7 +124,7 @@ class GlueCatalog(MetastoreCatalog):
             raise
         except CommitStateUnknownError as e:
             change = f"drop of namespace {namespace[0]}"
-            look_at_namespace(change, lambda: not self.namespace_exists(namespace), e)
+            look_after_change(change, lambda: not self.namespace_exists(namespace), e)
 
     def namespace_exists(self, namespace: Namespace) -> bool:
         """Return whether the database exists; the empty namespace is the catalog itself."""
@@ -145,7 +145,7 @@ class GlueCatalog(MetastoreCatalog):
             self._glue.change("update_database", Name=namespace[0], DatabaseInput=changed)
         except CommitStateUnknownError as e:
             change = f"change of the properties of namespace {namespace[0]}"
-            look_at_namespace(change, lambda: self._has(namespace, changed), e)
+            look_after_change(change, lambda: self._has(namespace, changed), e)
 
     def _has(self, namespace: Namespace, database: Mapping[str, Any]) -> bool:
         """Return whether Glue has a database with the properties of this input."""

@@ -14,7 +14,7 @@ from iceberg_pyspark.catalogs.hive.tables import (
 )
 from iceberg_pyspark.catalogs.hive.thrift import Struct
 from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
-from iceberg_pyspark.catalogs.unanswered_changes import look_at_namespace
+from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
 from iceberg_pyspark.catalogs.warehouse import LOCATION
 from iceberg_pyspark.errors import (
     CommitStateUnknownError,
@@ -70,7 +70,7 @@ class HiveNamespaces:
         except CommitStateUnknownError as e:
             # the metastore may spell the location in another way
             asked = {k: v for k, v in properties.items() if k != LOCATION}
-            look_at_namespace(
+            look_after_change(
                 f"creation of namespace {namespace[0]}", lambda: self._has(namespace, asked), e
             )
 
@@ -93,7 +93,7 @@ class HiveNamespaces:
                 raise full from e
             raise
         except CommitStateUnknownError as e:
-            look_at_namespace(
+            look_after_change(
                 f"drop of namespace {namespace[0]}", lambda: self.database(namespace) is None, e
             )
 
@@ -110,7 +110,7 @@ class HiveNamespaces:
         try:
             self._hive.change("alter_database", dbname=namespace[0], db=changed)
         except CommitStateUnknownError as e:
-            look_at_namespace(
+            look_after_change(
                 f"change of the properties of namespace {namespace[0]}",
                 lambda: self._has(namespace, updates, without=removals),
                 e,

@@ -15,7 +15,7 @@ from iceberg_pyspark.catalogs.catalog import Namespace
 from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
 from iceberg_pyspark.catalogs.sql.database import Database
 from iceberg_pyspark.catalogs.sql.schema import MAX_VALUE_LENGTH, NAMESPACE_PROPERTIES, TABLES
-from iceberg_pyspark.catalogs.unanswered_changes import look_at_namespace
+from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
 from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     CommitStateUnknownError,
@@ -64,7 +64,7 @@ class SqlNamespaces:
             inserted = False
         except CommitStateUnknownError as e:
             asked = dict(properties or {})
-            look_at_namespace(
+            look_after_change(
                 f"creation of namespace {text}",
                 lambda: self.exists(namespace) and self.properties(namespace) == asked,
                 e,
@@ -103,7 +103,7 @@ class SqlNamespaces:
         try:
             self._database.write(delete)
         except CommitStateUnknownError as e:
-            look_at_namespace(f"drop of namespace {text}", lambda: not self.exists(namespace), e)
+            look_after_change(f"drop of namespace {text}", lambda: not self.exists(namespace), e)
 
     def properties(self, namespace: Namespace) -> dict[str, str]:
         """Return a namespace's properties; empty if there is no such namespace."""
@@ -143,7 +143,7 @@ class SqlNamespaces:
                 continue
             except CommitStateUnknownError as e:
                 change = f"change of the properties of namespace {text}"
-                look_at_namespace(change, lambda: self._has(namespace, keys, updates), e)
+                look_after_change(change, lambda: self._has(namespace, keys, updates), e)
                 return
         raise CatalogUnavailableError(
             f"the properties of namespace {text} kept changing; nothing was done, try again"
