@@ -153,8 +153,8 @@ class ConcurrentChangeError(CommitError):
 
 
 class CommitStateUnknownError(CommitError):
-    """The catalog did not report whether the commit succeeded.
+    """The catalog did not report whether the commit, or a drop or rename, succeeded.
 
-    Look in the table's history for the commit before you try again, and do not delete the written
-    files.
+    Look in the table's history for the commit, or in the catalog for the name, before you try
+    again, and do not delete the written files.
     """

@@ -222,14 +222,20 @@ class Catalog(Protocol):
         """
         ...
 
-    def drop_table(self, identifier: TableIdentifier) -> None:
-        """Remove the table from the catalog and keep its files; raise `NoSuchTableError`."""
+    def drop_table(self, identifier: TableIdentifier) -> bool:
+        """Remove the table from the catalog and keep its files.
+
+        Raise `NoSuchTableError`, or `CommitStateUnknownError` if the table may have been dropped or
+        may still be dropped. Return False if the answer was lost and the table no longer has the
+        name: another client may have renamed the table meanwhile, so its files must be kept.
+        """
         ...
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
         """Rename a table.
 
-        Raise `NoSuchTableError`, `TableAlreadyExistsError` or `NoSuchNamespaceError`.
+        Raise `NoSuchTableError`, `TableAlreadyExistsError`, `NoSuchNamespaceError`, or
+        `CommitStateUnknownError` if the table may have been renamed or may still be renamed.
         """
         ...
 

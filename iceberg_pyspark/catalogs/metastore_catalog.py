@@ -15,6 +15,7 @@ from iceberg_pyspark.catalogs.identifiers import check_identifier, no_such_names
 from iceberg_pyspark.catalogs.known_metadata import KnownMetadata
 from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.catalogs.pointer_swap import commit_by_swap, create_by_swap
+from iceberg_pyspark.catalogs.unanswered_changes import Pointers
 from iceberg_pyspark.catalogs.warehouse import default_location
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, caused_by, unknown
 from iceberg_pyspark.commits.requirements import TableRequirement
@@ -61,13 +62,18 @@ class MetastoreCatalog(CommittingCatalog):
 
     @abstractmethod
     def _delete_pointer(self, identifier: TableIdentifier) -> bool:
-        """Delete a pointer; return whether the pointer existed."""
+        """Delete a pointer; return whether the pointer existed.
+
+        Raise `CatalogUnavailableError` if nothing happened, and `CommitStateUnknownError` if the
+        answer was lost; the caller then looks at the pointer.
+        """
 
     @abstractmethod
     def _rename_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
         """Rename a pointer; return whether the pointer existed.
 
-        Raise `self._already_exists` if the target has a pointer.
+        Raise `self._already_exists` if the target has a pointer, and the errors of
+        `_delete_pointer`.
         """
 
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
@@ -115,10 +121,18 @@ class MetastoreCatalog(CommittingCatalog):
             self._known_metadata.add(outcome.value.metadata_location, outcome.value.metadata)
         return outcome
 
-    def drop_table(self, identifier: TableIdentifier) -> None:
-        """Remove the table from the catalog and keep its files; raise `NoSuchTableError`."""
-        if not self._delete_pointer(identifier):
+    def drop_table(self, identifier: TableIdentifier) -> bool:
+        """Remove the table from the catalog and keep its files; raise `NoSuchTableError`.
+
+        Return False if the answer was lost, and the table no longer has the name.
+        """
+        location = self._table_pointers.before_change(identifier)
+        if location is None:
             raise self._no_such_table(identifier)
+        existed = self._table_pointers.drop(identifier, location, self._delete_pointer)
+        if existed is False:
+            raise self._no_such_table(identifier)
+        return existed is not None
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
         """Rename a table.
@@ -126,11 +140,16 @@ class MetastoreCatalog(CommittingCatalog):
         Raise `NoSuchTableError`, `TableAlreadyExistsError` or `NoSuchNamespaceError`.
         """
         check_identifier(target)
-        if not self.table_exists(source):
+        location = self._table_pointers.before_change(source)
+        if location is None:
             raise self._no_such_table(source)
         self._require_free(target)
-        if not self._rename_pointer(source, target):
+        if not self._table_pointers.rename(source, target, location, self._rename_pointer):
             raise self._no_such_table(source)
+
+    @property
+    def _table_pointers(self) -> Pointers:
+        return Pointers("table", self._pointer, lambda location: self._read(location).table_uuid)
 
     def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
         """Register an existing metadata file as a table; raise `TableAlreadyExistsError`."""

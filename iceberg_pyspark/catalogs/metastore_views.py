@@ -19,6 +19,7 @@ from iceberg_pyspark.catalogs.pointer_swap import (
     next_metadata_location,
     swap_pointer,
 )
+from iceberg_pyspark.catalogs.unanswered_changes import Pointers
 from iceberg_pyspark.catalogs.view_catalog import LoadedView
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, unknown
 from iceberg_pyspark.commits.view_changes import (
@@ -74,13 +75,14 @@ class MetastoreViewCatalog(MetastoreCatalog):
 
     @abstractmethod
     def _delete_view_pointer(self, identifier: TableIdentifier) -> bool:
-        """Delete a pointer; return whether the pointer existed."""
+        """Delete a pointer; return whether the pointer existed, as `_delete_pointer` does."""
 
     @abstractmethod
     def _rename_view_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
         """Rename a pointer; return whether the pointer existed.
 
-        Raise `self._view_already_exists` if the target has a pointer.
+        Raise `self._view_already_exists` if the target has a pointer, and the errors of
+        `_delete_pointer`.
         """
 
     def view_exists(self, identifier: TableIdentifier) -> bool:
@@ -94,7 +96,7 @@ class MetastoreViewCatalog(MetastoreCatalog):
             raise self._no_such_view(identifier)
         return LoadedView(
             identifier=identifier,
-            metadata=read_view_metadata(self._storage(location), location),
+            metadata=self._read_view(location),
             metadata_location=location,
             config=self._config,
         )
@@ -147,7 +149,10 @@ class MetastoreViewCatalog(MetastoreCatalog):
 
     def drop_view(self, identifier: TableIdentifier) -> None:
         """Remove the view from the catalog and keep its files; raise `NoSuchViewError`."""
-        if not self._delete_view_pointer(identifier):
+        location = self._view_pointers.before_change(identifier)
+        if location is None:
+            raise self._no_such_view(identifier)
+        if self._view_pointers.drop(identifier, location, self._delete_view_pointer) is False:
             raise self._no_such_view(identifier)
 
     def rename_view(self, source: TableIdentifier, target: TableIdentifier) -> None:
@@ -156,11 +161,19 @@ class MetastoreViewCatalog(MetastoreCatalog):
         Raise `NoSuchViewError`, `ViewAlreadyExistsError` or `NoSuchNamespaceError`.
         """
         check_identifier(target)
-        if not self.view_exists(source):
+        location = self._view_pointers.before_change(source)
+        if location is None:
             raise self._no_such_view(source)
         self._require_free_for_view(target)
-        if not self._rename_view_pointer(source, target):
+        if not self._view_pointers.rename(source, target, location, self._rename_view_pointer):
             raise self._no_such_view(source)
+
+    @property
+    def _view_pointers(self) -> Pointers:
+        return Pointers("view", self._view_pointer, lambda file: self._read_view(file).view_uuid)
+
+    def _read_view(self, location: str) -> ViewMetadata:
+        return read_view_metadata(self._storage(location), location)
 
     def _require_free(self, identifier: TableIdentifier) -> None:
         super()._require_free(identifier)

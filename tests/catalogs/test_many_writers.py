@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog
 from tests.services.databases import new_database
+from tests.services.glue import Glue, glue_server
 from tests.support.catalog_processes import EVENTS, SERVED, open_catalog, run_together
 from tests.support.many_writers import SCHEMA, append_in_threads, append_many
 from tests.support.table_integrity import table_problems
@@ -21,7 +23,14 @@ WRITERS = 16
 APPENDS = int(os.environ.get("ICEBERG_COMMITS", "4"))
 
 
+@pytest.fixture
+def glue() -> Iterator[Glue]:
+    with glue_server() as server:
+        yield server
+
+
 HIVE = pytest.mark.more("as in test_hive_catalog.py, with more commits")
+GLUE = pytest.mark.more("threads in test_glue_catalog.py")
 MARIADB = pytest.mark.more("the SQL of PostgreSQL, on another server")
 THREADS_OF_POSTGRES = pytest.mark.more("processes on PostgreSQL, and threads on SQLite")
 
@@ -38,6 +47,7 @@ THREADS_OF_POSTGRES = pytest.mark.more("processes on PostgreSQL, and threads on 
         pytest.param("mariadb", "processes", marks=MARIADB),
         pytest.param("hive", "processes", marks=HIVE),
         pytest.param("hive", "threads", marks=HIVE),
+        pytest.param("glue", "processes", marks=GLUE),
     ],
 )
 def test_no_writer_among_many_gives_up(
@@ -49,6 +59,8 @@ def test_no_writer_among_many_gives_up(
         (tmp_path / SERVED).write_text(new_database(server))
     elif kind == "hive":
         (tmp_path / SERVED).write_text(request.getfixturevalue("hive_uri"))
+    elif kind == "glue":
+        (tmp_path / SERVED).write_text(request.getfixturevalue("glue").endpoint)
     catalog = append_together(kind, how, folder, {})
     if kind == "hive":
         # Other tests use the metastore too.

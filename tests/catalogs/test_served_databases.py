@@ -187,3 +187,46 @@ def test_views_need_schema_v1(uri: str, tmp_path: Path) -> None:
     assert not catalog.view_exists(EVENTS)
     with pytest.raises(UnsupportedFeatureError, match="schema-version"):
         catalog.create_view(EVENTS, None)  # type: ignore[arg-type]
+
+
+def test_drops_and_renames_without_an_answer_are_looked_up(
+    server: DatabaseServer, uri: str, proxy: CuttingProxy, tmp_path: Path
+) -> None:
+    through, direct = catalog_of_proxy(server, uri, proxy, tmp_path)
+    renamed = TableIdentifier(namespace=("db",), name="renamed")
+    create(through, EVENTS)
+    proxy.cut_next("before")
+    with pytest.raises(CommitStateUnknownError, match="rename of table"):
+        through.rename_table(EVENTS, renamed)
+    proxy.cut_next("after")
+    through.rename_table(EVENTS, renamed)
+    assert direct.list_tables(("db",)) == [renamed]
+    proxy.cut_next("before")
+    with pytest.raises(CommitStateUnknownError, match="drop of table"):
+        through.drop_table(renamed)
+    proxy.cut_next("after")
+    assert through.drop_table(renamed) is False
+    assert direct.list_tables(("db",)) == []
+
+
+def test_namespaces_without_an_answer_are_looked_up(
+    server: DatabaseServer, uri: str, proxy: CuttingProxy, tmp_path: Path
+) -> None:
+    through, direct = catalog_of_proxy(server, uri, proxy, tmp_path)
+    proxy.cut_next("before")
+    with pytest.raises(CommitStateUnknownError, match="creation of namespace"):
+        through.create_namespace(("n",), {"a": "1"})
+    proxy.cut_next("after")
+    through.create_namespace(("n",), {"a": "1", "b": "1"})
+    proxy.cut_next("before")
+    with pytest.raises(CommitStateUnknownError, match="change of the properties"):
+        through.update_namespace_properties(("n",), removals=["b"], updates={"a": "2"})
+    proxy.cut_next("after")
+    through.update_namespace_properties(("n",), removals=["b"], updates={"a": "2"})
+    assert direct.load_namespace_properties(("n",)) == {"a": "2"}
+    proxy.cut_next("before")
+    with pytest.raises(CommitStateUnknownError, match="drop of namespace"):
+        through.drop_namespace(("n",))
+    proxy.cut_next("after")
+    through.drop_namespace(("n",))
+    assert not direct.namespace_exists(("n",))

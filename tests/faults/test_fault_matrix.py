@@ -306,11 +306,13 @@ CASES = {
         prepare=with_roots,
         kinds=WITH_ROOTS,
     ),
-    "roots-purge": Case(purged, prepare=with_roots, kinds=WITH_ROOTS, is_commit=False),
-    "drop": Case(dropped, kinds=("sql", "hadoop", "path", *HIVE), is_commit=False),
-    "purge": Case(purged, kinds=ALL_KINDS, is_commit=False),
-    "rename": Case(renamed, name="new", kinds=("sql", *HIVE), is_commit=False),
-    "register": Case(registered, name="new", kinds=("sql", "memory", *HIVE), is_commit=False),
+    "roots-purge": Case(
+        purged, prepare=with_roots, kinds=WITH_ROOTS, is_commit=False, cuts_log=True
+    ),
+    "drop": Case(dropped, kinds=("sql", "hadoop", "path", *HIVE), cuts_log=True),
+    "purge": Case(purged, kinds=ALL_KINDS, is_commit=False, cuts_log=True),
+    "rename": Case(renamed, name="new", kinds=("sql", *HIVE)),
+    "register": Case(registered, name="new", kinds=("sql", "memory", *HIVE)),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import uuid
 from collections.abc import Iterator, Mapping
@@ -23,8 +24,8 @@ from tests.support.file_io_contract import TakenNamesContract
 from tests.support.many_writers import SCHEMA, append_rows
 from tests.support.table_integrity import table_problems
 
-WRITERS = 8
-APPENDS = 2
+WRITERS = int(os.environ.get("ICEBERG_WRITERS", "8"))
+APPENDS = int(os.environ.get("ICEBERG_COMMITS", "2"))
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
+from iceberg_pyspark.catalogs.glue.catalog import GlueCatalog
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
@@ -47,6 +48,15 @@ def open_catalog(kind: str, folder: str, io: FileIO | None = None) -> Catalog:
     if kind == "hive":
         properties = {"uri": Path(folder, SERVED).read_text(), "warehouse": f"{folder}/warehouse"}
         return HiveCatalog("lake", {**properties, "lock-check-max-wait-time": "0.5"}, io=io)
+    if kind == "glue":
+        properties = {
+            "warehouse": f"{folder}/warehouse",
+            "glue.endpoint": Path(folder, SERVED).read_text(),
+            "glue.region": "eu-west-1",
+            "glue.access-key-id": "AKIDEXAMPLE",
+            "glue.secret-access-key": "secret",
+        }
+        return GlueCatalog("lake", properties, io=io)
     # A database server's URL is in a file of the folder.
     served = Path(folder, SERVED)
     uri = f"sqlite:///{folder}/catalog.db" if kind == "sql" else served.read_text()

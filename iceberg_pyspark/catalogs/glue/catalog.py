@@ -7,6 +7,7 @@ tables; `client.py` sends the requests and translates their errors.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,11 +28,13 @@ from iceberg_pyspark.catalogs.glue.tables import (
 )
 from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
 from iceberg_pyspark.catalogs.metastore_catalog import MetastoreCatalog
+from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
 from iceberg_pyspark.catalogs.warehouse import default_location
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, caused_by
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,
+    CommitStateUnknownError,
     IcebergError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -41,6 +44,8 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spec.properties import bool_property
 from iceberg_pyspark.storage.file_io import FileIO
+
+_log = logging.getLogger(__name__)
 
 _SKIP_ARCHIVE = "glue.skip-archive"
 _MISSING = "EntityNotFoundException"
@@ -84,16 +89,21 @@ class GlueCatalog(MetastoreCatalog):
                 f"namespace {'.'.join(namespace)}: Glue has no nested namespaces"
             )
         check_database_name(namespace[0])
+        exists = NamespaceAlreadyExistsError(
+            f"namespace {namespace[0]} is already in catalog '{self._name}'"
+        )
+        if self.namespace_exists(namespace):
+            raise exists
+        database = database_input(namespace[0], properties or {})
         try:
-            self._glue.call(
-                "create_database", DatabaseInput=database_input(namespace[0], properties or {})
-            )
+            self._glue.change("create_database", DatabaseInput=database)
         except GlueAnswerError as e:
             if e.code != _EXISTS:
                 raise
-            raise NamespaceAlreadyExistsError(
-                f"namespace {namespace[0]} is already in catalog '{self._name}'"
-            ) from e
+            raise exists from e
+        except CommitStateUnknownError as e:
+            change = f"creation of namespace {namespace[0]}"
+            look_after_change(change, lambda: self._has(namespace, database), e)
 
     def drop_namespace(self, namespace: Namespace) -> None:
         """Drop an empty database; raise `NoSuchNamespaceError` or `NamespaceNotEmptyError`."""
@@ -106,7 +116,15 @@ class GlueCatalog(MetastoreCatalog):
                 f"namespace {namespace[0]} still has tables; drop all of them first, not only "
                 "Iceberg's"
             )
-        self._glue.call("delete_database", Name=namespace[0])
+        try:
+            self._glue.change("delete_database", Name=namespace[0])
+        except GlueAnswerError as e:
+            if e.code == _MISSING:
+                raise no_such_namespace(namespace, self._name) from e
+            raise
+        except CommitStateUnknownError as e:
+            change = f"drop of namespace {namespace[0]}"
+            look_after_change(change, lambda: not self.namespace_exists(namespace), e)
 
     def namespace_exists(self, namespace: Namespace) -> bool:
         """Return whether the database exists; the empty namespace is the catalog itself."""
@@ -123,7 +141,16 @@ class GlueCatalog(MetastoreCatalog):
         properties = self.load_namespace_properties(namespace)
         remaining_properties = {k: v for k, v in properties.items() if k not in removals}
         changed = database_input(namespace[0], {**remaining_properties, **updates})
-        self._glue.call("update_database", Name=namespace[0], DatabaseInput=changed)
+        try:
+            self._glue.change("update_database", Name=namespace[0], DatabaseInput=changed)
+        except CommitStateUnknownError as e:
+            change = f"change of the properties of namespace {namespace[0]}"
+            look_after_change(change, lambda: self._has(namespace, changed), e)
+
+    def _has(self, namespace: Namespace, database: Mapping[str, Any]) -> bool:
+        """Return whether Glue has a database with the properties of this input."""
+        stored = self._database(namespace)
+        return stored is not None and namespace_properties(stored) == namespace_properties(database)
 
     def _database(self, namespace: Namespace) -> dict[str, Any] | None:
         if not is_database_name(namespace):
@@ -273,22 +300,28 @@ class GlueCatalog(MetastoreCatalog):
         if not self.table_exists(identifier):
             return False
         try:
-            self._glue.call(
-                "delete_table", DatabaseName=identifier.namespace[0], Name=identifier.name
-            )
+            self._delete(identifier)
         except GlueAnswerError as e:
             if e.code == _MISSING:
                 return False
             raise
         return True
 
+    def _delete(self, identifier: TableIdentifier) -> None:
+        self._glue.change(
+            "delete_table", DatabaseName=identifier.namespace[0], Name=identifier.name
+        )
+
     def _rename_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
-        """Create the table under the new name, then delete the old one: Glue cannot rename."""
+        """Create the table under the new name, then delete the old one: Glue cannot rename.
+
+        If the old one surely stays, the new one is deleted again.
+        """
         table = self._table(source)
         if table is None:
             return False
         try:
-            self._glue.call(
+            self._glue.change(
                 "create_table",
                 DatabaseName=target.namespace[0],
                 TableInput=renamed_table_input(table, target.name),
@@ -297,12 +330,52 @@ class GlueCatalog(MetastoreCatalog):
             if e.code == _EXISTS:
                 raise self._already_exists(target) from e
             raise
-        moved = self._table(source)
-        if moved is None or moved.get("VersionId") != table.get("VersionId"):
-            # another commit came in between: the source has its changes, the copy does not
-            self._glue.call("delete_table", DatabaseName=target.namespace[0], Name=target.name)
-            raise CatalogUnavailableError(
-                f"table {source} changed during the rename, so it was not renamed; try again"
-            )
-        self._glue.call("delete_table", DatabaseName=source.namespace[0], Name=source.name)
+        except CommitStateUnknownError:
+            if not self._is_copy(target, table):
+                raise
+        try:
+            moved = self._table(source)
+            if moved is None or moved.get("VersionId") != table.get("VersionId"):
+                # another commit came in between: the source has its changes, the copy does not
+                raise CatalogUnavailableError(
+                    f"table {source} changed during the rename, so it was not renamed; try again"
+                )
+            self._delete(source)
+        except CatalogError as e:
+            if isinstance(e, GlueAnswerError) and e.code == _MISSING:
+                raise
+            self._delete_copy(source, target, table, e)
+            raise
         return True
+
+    def _delete_copy(
+        self,
+        source: TableIdentifier,
+        target: TableIdentifier,
+        table: Mapping[str, Any],
+        cause: CatalogError,
+    ) -> None:
+        """Delete the new entry of a table that keeps its old name.
+
+        Raise `CommitStateUnknownError` if the new entry may stay: then the table has both names.
+        """
+        try:
+            if self._is_copy(target, table):
+                self._delete(target)
+                return
+            reason: object = f"{target} has changed or cannot be read"
+        except (CatalogError, CommitStateUnknownError) as e:
+            reason = e
+        raise CommitStateUnknownError(
+            f"table {source} was not renamed ({cause}), but {target} may refer to it too ({reason})"
+            f"; drop {target} without purging"
+        ) from cause
+
+    def _is_copy(self, target: TableIdentifier, table: Mapping[str, Any]) -> bool:
+        """Return whether `target` surely has the same metadata file as an entry of Glue."""
+        try:
+            pointer = self._pointer(target)
+        except IcebergError as e:
+            _log.info("could not look at table %s: %s", target, e)
+            return False
+        return pointer is not None and pointer == self._pointer_of(target, table)

@@ -2,18 +2,23 @@
 
 A change has three outcomes. If Glue answers that nothing was done, and botocore has sent the
 request only once, the change is refused. After a server error, a lost connection, or a refusal of a
-repeated request, it is unknown whether the first request took effect.
+repeated request, it is unknown whether the first request took effect. A deletion is sent only once,
+unless Glue refuses it because of its rate limit: a repeated deletion could hit what another client
+has created under the name.
 """
 
 from __future__ import annotations
 
 import os
+import random
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,
+    CommitStateUnknownError,
     InvalidRequestError,
     NotAuthorizedError,
 )
@@ -29,6 +34,9 @@ _NOT_AUTHORIZED = (
     "MissingAuthenticationTokenException",
     "UnrecognizedClientException",
 )
+_DELETIONS = ("delete_table", "delete_database")
+_THROTTLED = ("ThrottlingException", "Throttling", "TooManyRequestsException")
+_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 20.0
 _SERVER_ERROR = 500
 _UNDECIDED = ("OperationTimeoutException",)
 """Error codes with the HTTP status of a refusal that do not prove that nothing was done."""
@@ -49,6 +57,10 @@ class GlueAnswerError(CatalogError):
         return type(self), (str(self), self.code, self.is_certain)
 
 
+class GlueUnreachableError(CatalogUnavailableError):
+    """The last attempt of a request did not reach Glue."""
+
+
 class GlueClient:
     """A client of Glue, made from a catalog's properties; the first call connects."""
 
@@ -56,11 +68,12 @@ class GlueClient:
         self._catalog = catalog
         self._properties = dict(properties)
         self._secrets = secret_values(properties)
-        self._client: Any = None
+        self._retries = _MAX_RETRIES.of(properties)
+        self._clients: dict[int, Any] = {}
         self._pid = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_client": None}
+        return {**self.__dict__, "_clients": {}}
 
     def __repr__(self) -> str:
         return f"GlueClient({self._catalog!r})"
@@ -70,16 +83,58 @@ class GlueClient:
 
         Raise `GlueAnswerError` for an error answer, `CatalogUnavailableError` if no answer arrived.
         """
+        if catalog_id := self._properties.get("glue.id"):
+            arguments["CatalogId"] = catalog_id
+        if operation not in _DELETIONS:
+            return self._send(self._retries, operation, arguments)
+        for attempt in range(self._retries):
+            try:
+                return self._send(0, operation, arguments)
+            except GlueAnswerError as e:
+                if e.code not in _THROTTLED:
+                    raise
+            time.sleep(min(_FIRST_WAIT_S * 2**attempt, _LONGEST_WAIT_S) * (0.5 + random.random()))
+        return self._send(0, operation, arguments)
+
+    def change(self, operation: str, **arguments: Any) -> None:
+        """Call an operation that changes something.
+
+        Raise `GlueAnswerError` or `CatalogUnavailableError` if nothing was done, and
+        `CommitStateUnknownError` if it is unknown whether it was done.
+        """
+        try:
+            self.call(operation, **arguments)
+        except GlueUnreachableError as e:
+            if operation in _DELETIONS:
+                raise
+            # botocore may have sent the request before
+            raise CommitStateUnknownError(str(e)) from e
+        except CatalogUnavailableError as e:
+            raise CommitStateUnknownError(str(e)) from e
+        except GlueAnswerError as e:
+            if e.is_certain:
+                raise
+            raise CommitStateUnknownError(str(e)) from e
+
+    def _send(self, retries: int, operation: str, arguments: Mapping[str, Any]) -> Any:
         from botocore.exceptions import (  # noqa: PLC0415
             BotoCoreError,
             ClientError,
+            ConnectTimeoutError,
+            EndpointConnectionError,
+            NoCredentialsError,
             ParamValidationError,
+            ProxyConnectionError,
         )
 
-        if catalog_id := self._properties.get("glue.id"):
-            arguments["CatalogId"] = catalog_id
+        unsent = (
+            ConnectTimeoutError,
+            EndpointConnectionError,
+            NoCredentialsError,
+            ProxyConnectionError,
+        )
         try:
-            return getattr(self._client_here(), operation)(**arguments)
+            return getattr(self._client_here(retries), operation)(**arguments)
         except ParamValidationError as e:
             raise InvalidRequestError(
                 f"catalog '{self._catalog}': Glue refused the request as invalid: {self._text(e)}"
@@ -87,7 +142,8 @@ class GlueClient:
         except ClientError as e:
             raise self._answer(operation, e) from harmless_cause(e, self._secrets)
         except BotoCoreError as e:
-            raise CatalogUnavailableError(
+            kind = GlueUnreachableError if isinstance(e, unsent) else CatalogUnavailableError
+            raise kind(
                 f"catalog '{self._catalog}': Glue gave no answer to {operation}: {self._text(e)}"
             ) from harmless_cause(e, self._secrets)
 
@@ -114,13 +170,15 @@ class GlueClient:
     def _text(self, e: Exception) -> str:
         return without_secrets(str(e), self._secrets)
 
-    def _client_here(self) -> Any:
-        if self._client is None or self._pid != os.getpid():
-            self._client = self._new_client()
-            self._pid = os.getpid()
-        return self._client
+    def _client_here(self, retries: int) -> Any:
+        if self._pid != os.getpid():
+            self._clients, self._pid = {}, os.getpid()
+        clients = self._clients
+        if retries not in clients:
+            clients[retries] = self._new_client(retries)
+        return clients[retries]
 
-    def _new_client(self) -> Any:
+    def _new_client(self, retries: int) -> Any:
         try:
             from botocore.config import Config  # noqa: PLC0415
             from botocore.exceptions import BotoCoreError  # noqa: PLC0415
@@ -141,7 +199,7 @@ class GlueClient:
                 aws_session_token=self._value("session-token"),
                 config=Config(
                     retries={
-                        "total_max_attempts": _MAX_RETRIES.of(self._properties) + 1,
+                        "total_max_attempts": retries + 1,
                         "mode": "standard",
                     }
                 ),

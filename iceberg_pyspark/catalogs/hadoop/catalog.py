@@ -195,11 +195,12 @@ class FilesystemCatalog(CommittingCatalog):
         io, table = self._storage(self._warehouse), partial(self._table, identifier)
         return lambda: commit_next_version(io, folder, version, requirements, updates).map(table)
 
-    def drop_table(self, identifier: TableIdentifier) -> None:
+    def drop_table(self, identifier: TableIdentifier) -> bool:
         """Delete the table's version files and keep all others; raise `NoSuchTableError`."""
         io, folder = self._storage(self._warehouse), self.default_table_location(identifier)
         if not drop_versions(io, folder):
             raise self._no_such_table(identifier)
+        return True
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
         """Raise `UnsupportedFeatureError`: metadata contains absolute locations in the folder."""

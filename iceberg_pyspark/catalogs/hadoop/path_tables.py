@@ -156,10 +156,11 @@ class PathCatalog(CommittingCatalog):
         io, table = self._storage(location), partial(self._table_of_version, identifier)
         return lambda: commit_next_version(io, location, version, requirements, updates).map(table)
 
-    def drop_table(self, identifier: TableIdentifier) -> None:
+    def drop_table(self, identifier: TableIdentifier) -> bool:
         """Delete the table's version files and keep all others; raise `NoSuchTableError`."""
         self._writable(identifier)
         drop_versions(self._storage(_location(identifier)), _location(identifier))
+        return True
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
         """Raise `UnsupportedFeatureError`: a path cannot be renamed."""

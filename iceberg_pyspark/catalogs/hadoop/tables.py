@@ -8,6 +8,7 @@ of a table by its name.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 
@@ -23,6 +24,7 @@ from iceberg_pyspark.catalogs.hadoop.versions import (
     versions_folder,
 )
 from iceberg_pyspark.catalogs.pointer_swap import delete_trimmed_metadata, next_metadata
+from iceberg_pyspark.catalogs.unanswered_changes import unknown_change
 from iceberg_pyspark.commits.outcomes import (
     Done,
     Outcome,
@@ -56,6 +58,8 @@ from iceberg_pyspark.storage.metadata_files import (
 )
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.places import normalized_location
+
+_log = logging.getLogger(__name__)
 
 _MAX_FORMAT_VERSION = 3
 
@@ -322,11 +326,28 @@ def drop_versions(io: FileIO, location: str) -> bool:
 
     The last metadata is kept as `dropped-v<N>-<uuid>.metadata.json`, so that the table can be
     registered in another catalog. The oldest versions are deleted first, so the table stays
-    complete until the last version is deleted.
+    complete until the last version is deleted. Raise `CommitStateUnknownError` if a request failed
+    and it cannot be found out whether the table is still there.
     """
     current = load_version(io, location)
     if current is None:
         return False
+    try:
+        _drop_all_versions(io, location, current)
+    except StorageError as e:
+        try:
+            is_there = load_version(io, location) is not None
+        except IcebergError as unreadable:
+            _log.info("could not look at table %s: %s", location, unreadable)
+            raise unknown_change(f"drop of table {location}", e) from e
+        if is_there:
+            raise
+        _log.info("table %s was dropped, although: %s", location, e)
+    return True
+
+
+def _drop_all_versions(io: FileIO, location: str, newest: TableVersion) -> None:
+    current: TableVersion | None = newest
     while current is not None:
         _keep_as_dropped(io, location, current)
         io.delete(hint_file(location))
@@ -335,7 +356,6 @@ def drop_versions(io: FileIO, location: str) -> bool:
                 io.delete(file)
         # also drop a commit that was published during this drop
         current = load_version(io, location)
-    return True
 
 
 def _keep_as_dropped(io: FileIO, location: str, current: TableVersion) -> None:

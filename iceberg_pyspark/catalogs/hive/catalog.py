@@ -9,6 +9,7 @@ and translates their errors.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -18,6 +19,7 @@ from iceberg_pyspark.catalogs.hive.client import (
     UNKNOWN_CALL,
     HiveAnswerError,
     HiveClient,
+    HiveUnreachableError,
     hive_property,
     user_name,
 )
@@ -55,12 +57,15 @@ from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, Unknown, ca
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,
+    CommitStateUnknownError,
     IcebergError,
     NoSuchTableError,
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.property_types import BoolProperty, IntProperty
 from iceberg_pyspark.storage.file_io import FileIO
+
+_log = logging.getLogger(__name__)
 
 _LOCK_ENABLED = "engine.hive.lock-enabled"
 _HIVE_ENABLED = "engine.hive.enabled"
@@ -272,6 +277,8 @@ class HiveCatalog(MetastoreViewCatalog):
             if e.code in _CERTAIN:
                 return Refused(caused_by(CatalogError(f"table or view {identifier}: {e}"), e))
             return outcome
+        except HiveUnreachableError as e:
+            return Refused(e)
         except CatalogUnavailableError as e:
             return look(e)
         return Done(None)
@@ -309,8 +316,8 @@ class HiveCatalog(MetastoreViewCatalog):
         try:
             guard = self._guard(identifier, properties)
             guard.acquire(require_expected)
-        except IcebergError as e:
-            return Refused(e)
+        except Exception as e:  # noqa: BLE001 - nothing was swapped, whatever it is
+            return Refused(_refusal(identifier, e))
         try:
             return self._swap_guarded(guard, identifier, expected, change, look, conflict)
         finally:
@@ -331,8 +338,8 @@ class HiveCatalog(MetastoreViewCatalog):
                 return Refused(conflict)
             changed = change(table)
             guard.check()
-        except IcebergError as e:
-            return Refused(e)
+        except Exception as e:  # noqa: BLE001 - nothing was swapped, whatever it is
+            return Refused(_refusal(identifier, e))
         try:
             alter_table(
                 self._hive, identifier, changed, expected if isinstance(guard, _NoLock) else None
@@ -340,7 +347,9 @@ class HiveCatalog(MetastoreViewCatalog):
             guard.check()
         except HiveAnswerError as e:
             return self._after_answer(e, identifier, expected, look(e), conflict)
-        except CatalogError as e:
+        except HiveUnreachableError as e:
+            return Refused(e)
+        except (CatalogError, CommitStateUnknownError) as e:
             # no answer, or the lock was lost while the request was on its way
             return look(e)
         return Done(None)
@@ -409,7 +418,7 @@ class HiveCatalog(MetastoreViewCatalog):
         if table is None or not is_wanted(table):
             return False
         try:
-            self._hive.call(
+            self._hive.change(
                 "drop_table",
                 dbname=identifier.namespace[0],
                 name=identifier.name,
@@ -454,16 +463,28 @@ class HiveCatalog(MetastoreViewCatalog):
             guard.check()
             # this write of the old entry would undo a commit that came in between
             expected = pointer_of(table) if isinstance(guard, _NoLock) else None
-            alter_table(self._hive, source, renamed(table, target), expected)
-        except HiveAnswerError as e:
-            if self._table(target) is not None:
-                raise self._already_exists(target) from e
-            if not self.namespace_exists(target.namespace):
-                raise no_such_namespace(target.namespace, self._name) from e
-            raise
+            try:
+                alter_table(self._hive, source, renamed(table, target), expected)
+            except HiveAnswerError as e:
+                if refusal := self._rename_refusal(target, table):
+                    raise refusal from e
+                raise
         finally:
             guard.release()
         return True
+
+    def _rename_refusal(self, target: TableIdentifier, table: Struct) -> IcebergError | None:
+        """Return why a table cannot have the name `target`, or None if the name is no reason."""
+        try:
+            at_target = self._table(target)
+            if at_target is not None:
+                is_it = pointer_of(at_target) == pointer_of(table)
+                return None if is_it else self._already_exists(target)
+            if not self.namespace_exists(target.namespace):
+                return no_such_namespace(target.namespace, self._name)
+        except CatalogError as e:
+            _log.info("could not look at %s: %s", target, e)
+        return None
 
     # views
 
@@ -505,6 +526,14 @@ class HiveCatalog(MetastoreViewCatalog):
 
     def _rename_view_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
         return self._rename(source, target, is_iceberg_view)
+
+
+def _refusal(identifier: TableIdentifier, e: Exception) -> IcebergError:
+    """Return the error of a swap that an error prevented before its request was sent."""
+    if isinstance(e, IcebergError):
+        return e
+    text = f"table or view {identifier} was not changed: {type(e).__name__}: {e}"
+    return caused_by(CatalogError(text), e)
 
 
 def _of_hive(properties: Mapping[str, str], name: str) -> dict[str, str]:

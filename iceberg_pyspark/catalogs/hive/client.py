@@ -26,6 +26,7 @@ from iceberg_pyspark.catalogs.properties import required_property
 from iceberg_pyspark.errors import (
     CatalogError,
     CatalogUnavailableError,
+    CommitStateUnknownError,
     InvalidRequestError,
     UnsupportedFeatureError,
 )
@@ -57,6 +58,10 @@ class HiveAnswerError(CatalogError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self), self.code)
+
+
+class HiveUnreachableError(CatalogUnavailableError):
+    """No metastore could be reached, so that nothing was sent."""
 
 
 def hive_property(properties: Mapping[str, str], name: str) -> str | None:
@@ -123,7 +128,8 @@ class HiveClient:
     def call(self, operation: str, **arguments: Any) -> Any:
         """Call an operation of `thrift.CALLS` and return its answer.
 
-        Raise `HiveAnswerError` for an error answer, `CatalogUnavailableError` if no answer arrived.
+        Raise `HiveAnswerError` for an error answer, `HiveUnreachableError` if nothing was sent, and
+        another `CatalogUnavailableError` if no answer arrived.
         """
         from thrift.Thrift import TException  # noqa: PLC0415 - an extra
 
@@ -145,6 +151,18 @@ class HiveClient:
             raise
         self._keep(protocol)
         return answer
+
+    def change(self, operation: str, **arguments: Any) -> None:
+        """Make a call that changes something, and raise the errors of `call`.
+
+        Raise `CommitStateUnknownError` instead if the request was sent and no answer arrived.
+        """
+        try:
+            self.call(operation, **arguments)
+        except HiveUnreachableError:
+            raise
+        except CatalogUnavailableError as e:
+            raise CommitStateUnknownError(str(e)) from e
 
     def _connection(self) -> Any:
         if self._pid != os.getpid():
@@ -196,7 +214,7 @@ class HiveClient:
             )
             self._introduce(protocol)
             return protocol
-        raise CatalogUnavailableError(
+        raise HiveUnreachableError(
             f"catalog '{self._catalog}': no Hive metastore can be reached: {', '.join(failures)}; "
             "check the property 'uri'"
         )

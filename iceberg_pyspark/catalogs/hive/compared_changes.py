@@ -25,12 +25,15 @@ MODIFIED = "The table has been modified"
 def alter_table(
     hive: HiveClient, identifier: TableIdentifier, changed: Struct, expected: str | None
 ) -> None:
-    """Replace a table's entry, if its metadata location is `expected`; None replaces any."""
+    """Replace a table's entry, if its metadata location is `expected`; None replaces any.
+
+    Raise the errors of `HiveClient.change`.
+    """
     settings = {"DO_NOT_UPDATE_STATS": "true"}
     if expected is not None:
         settings["expected_parameter_key"] = METADATA_LOCATION
         settings["expected_parameter_value"] = expected
-    hive.call(
+    hive.change(
         "alter_table_with_environment_context",
         dbname=identifier.namespace[0],
         tbl_name=identifier.name,

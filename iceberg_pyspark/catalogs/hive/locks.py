@@ -233,6 +233,10 @@ def _now() -> float:
 
     A metastore's lock expires in that time too.
     """
+    if not hasattr(time, "clock_gettime"):
+        # Windows has no choice of clocks
+        return time.monotonic()
+    # on Linux, the monotonic clock stops while the computer sleeps
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime(clock)
 
@@ -260,7 +264,9 @@ def _forget_locks() -> None:
     _local_locks, _guard = WeakValueDictionary(), threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget_locks)
+if hasattr(os, "register_at_fork"):
+    # Windows has no forks
+    os.register_at_fork(after_in_child=_forget_locks)
 
 
 def _milliseconds(properties: Mapping[str, str], name: str, default: int) -> float:

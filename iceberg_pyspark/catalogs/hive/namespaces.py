@@ -14,8 +14,10 @@ from iceberg_pyspark.catalogs.hive.tables import (
 )
 from iceberg_pyspark.catalogs.hive.thrift import Struct
 from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
+from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
 from iceberg_pyspark.catalogs.warehouse import LOCATION
 from iceberg_pyspark.errors import (
+    CommitStateUnknownError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     UnsupportedFeatureError,
@@ -38,7 +40,11 @@ class HiveNamespaces:
         return sorted((name,) for name in self._hive.call("get_all_databases"))
 
     def create(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
-        """Create a database; raise `NamespaceAlreadyExistsError` if the database exists."""
+        """Create a database; raise `NamespaceAlreadyExistsError` if the database exists.
+
+        If the answer is lost, a database with these properties that was not there before is the
+        created one.
+        """
         check_namespace(namespace)
         if len(namespace) > 1:
             raise UnsupportedFeatureError(
@@ -48,16 +54,25 @@ class HiveNamespaces:
         all_properties = dict(properties)
         if self._warehouse:
             all_properties.setdefault(LOCATION, f"{self._warehouse}/{namespace[0]}.db")
+        exists = NamespaceAlreadyExistsError(
+            f"namespace {namespace[0]} is already in catalog '{self._catalog}'"
+        )
+        if self.database(namespace) is not None:
+            raise exists
         try:
-            self._hive.call(
+            self._hive.change(
                 "create_database", database=changed_database({"name": namespace[0]}, all_properties)
             )
         except HiveAnswerError as e:
             if e.code != "AlreadyExistsException":
                 raise
-            raise NamespaceAlreadyExistsError(
-                f"namespace {namespace[0]} is already in catalog '{self._catalog}'"
-            ) from e
+            raise exists from e
+        except CommitStateUnknownError as e:
+            # the metastore may spell the location in another way
+            asked = {k: v for k, v in properties.items() if k != LOCATION}
+            look_after_change(
+                f"creation of namespace {namespace[0]}", lambda: self._has(namespace, asked), e
+            )
 
     def drop(self, namespace: Namespace) -> None:
         """Drop an empty database; raise `NoSuchNamespaceError` or `NamespaceNotEmptyError`."""
@@ -70,13 +85,17 @@ class HiveNamespaces:
         if self._hive.call("get_all_tables", db_name=namespace[0]):
             raise full
         try:
-            self._hive.call("drop_database", name=namespace[0], deleteData=False, cascade=False)
+            self._hive.change("drop_database", name=namespace[0], deleteData=False, cascade=False)
         except HiveAnswerError as e:
             if e.code == "NoSuchObjectException":
                 raise no_such_namespace(namespace, self._catalog) from e
             if e.code == "InvalidOperationException":
                 raise full from e
             raise
+        except CommitStateUnknownError as e:
+            look_after_change(
+                f"drop of namespace {namespace[0]}", lambda: self.database(namespace) is None, e
+            )
 
     def update_properties(
         self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
@@ -88,7 +107,14 @@ class HiveNamespaces:
             k: v for k, v in namespace_properties(database).items() if k not in removals
         }
         changed = changed_database(database, {**remaining_properties, **updates})
-        self._hive.call("alter_database", dbname=namespace[0], db=changed)
+        try:
+            self._hive.change("alter_database", dbname=namespace[0], db=changed)
+        except CommitStateUnknownError as e:
+            look_after_change(
+                f"change of the properties of namespace {namespace[0]}",
+                lambda: self._has(namespace, updates, without=removals),
+                e,
+            )
 
     def database(self, namespace: Namespace) -> Struct | None:
         """Return the metastore's entry of a database, or None if there is no such database."""
@@ -101,6 +127,17 @@ class HiveNamespaces:
                 return None
             raise
         return database
+
+    def _has(
+        self, namespace: Namespace, properties: Mapping[str, str], without: Sequence[str] = ()
+    ) -> bool:
+        database = self.database(namespace)
+        if database is None:
+            return False
+        stored = namespace_properties(database)
+        return properties.items() <= stored.items() and not stored.keys() & (
+            set(without) - properties.keys()
+        )
 
     def _required(self, namespace: Namespace) -> Struct:
         database = self.database(namespace)

@@ -148,11 +148,6 @@ def error_of(
             return CatalogError(message)
 
 
-def is_deleted(answer: Answer) -> bool:
-    """Return whether a deletion is done; a 404 to a repeated request counts as done."""
-    return answer.is_success or (answer.repeated and answer.status == 404)
-
-
 def _already_there(answer: Answer, existing: type[AlreadyExistsError]) -> type[AlreadyExistsError]:
     if answer.error_type != "AlreadyExistsException" or existing is not AlreadyExistsError:
         return existing

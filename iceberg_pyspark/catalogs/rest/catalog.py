@@ -22,7 +22,7 @@ from iceberg_pyspark.catalogs.catalog import (
 from iceberg_pyspark.catalogs.identifiers import check_identifier, check_namespace
 from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
 from iceberg_pyspark.catalogs.rest import endpoints as e
-from iceberg_pyspark.catalogs.rest.answers import NOT_MODIFIED, Answer, error_of, is_deleted
+from iceberg_pyspark.catalogs.rest.answers import NOT_MODIFIED, Answer, error_of
 from iceberg_pyspark.catalogs.rest.authentication import Authentication
 from iceberg_pyspark.catalogs.rest.commits import (
     check_new_name,
@@ -30,6 +30,7 @@ from iceberg_pyspark.catalogs.rest.commits import (
     commit_to_json,
     creation_refusal,
     identifier_to_json,
+    is_answered,
     outcome_of,
     read_nothing,
 )
@@ -163,11 +164,15 @@ class RestCatalog(RestViews):
     def drop_namespace(self, namespace: Namespace) -> None:
         """Drop an empty namespace; raise `NoSuchNamespaceError` or `NamespaceNotEmptyError`."""
         check_namespace(namespace)
-        answer = self._connection.session.ask("DELETE", self._connection.paths.namespace(namespace))
-        if not is_deleted(answer):
-            raise error_of(
+        is_answered(
+            self._connection.send_deletion(self._connection.paths.namespace(namespace)),
+            self._name,
+            f"drop of namespace {'.'.join(namespace)}",
+            lambda answer: error_of(
                 answer, self._name, missing=NoSuchNamespaceError, existing=NamespaceNotEmptyError
-            )
+            ),
+            lambda: not self.namespace_exists(namespace),
+        )
 
     def namespace_exists(self, namespace: Namespace) -> bool:
         """Return whether the namespace exists."""
@@ -350,9 +355,9 @@ class RestCatalog(RestViews):
             lambda answer: commit_refusal(answer, self._name, requirements),
         )
 
-    def drop_table(self, identifier: TableIdentifier) -> None:
+    def drop_table(self, identifier: TableIdentifier) -> bool:
         """Remove the table from the catalog and keep its files; raise `NoSuchTableError`."""
-        self._drop(identifier, purge=False)
+        return self._drop(identifier, purge=False)
 
     @property
     def purges_tables(self) -> bool:
@@ -363,13 +368,18 @@ class RestCatalog(RestViews):
         """Drop the table and let the server delete its files; raise `NoSuchTableError`."""
         self._drop(identifier, purge=True)
 
-    def _drop(self, identifier: TableIdentifier, *, purge: bool) -> None:
+    def _drop(self, identifier: TableIdentifier, *, purge: bool) -> bool:
         c = self._connection
         query = {"purgeRequested": "true" if purge else "false"}
-        answer = c.session.ask("DELETE", c.paths.table(identifier), query=query)
+        answer = c.send_deletion(c.paths.table(identifier), query)
         self._forget(identifier)
-        if not is_deleted(answer):
-            c.checked(answer, NoSuchTableError)
+        return is_answered(
+            answer,
+            self._name,
+            f"drop of table {identifier}",
+            lambda answer: error_of(answer, self._name, missing=NoSuchTableError),
+            lambda: not self.table_exists(identifier),
+        )
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
         """Rename a table.
@@ -383,12 +393,17 @@ class RestCatalog(RestViews):
             "source": identifier_to_json(source),
             "destination": identifier_to_json(target),
         }
-        answer = self._connection.change(c.paths.rename_table, names)
-        if not answer.is_success:
-            raise error_of(
-                answer, self._name, missing=NoSuchTableError, existing=TableAlreadyExistsError
-            )
+        answer = c.send(c.paths.rename_table, names)
         self._forget(source)
+        is_answered(
+            answer,
+            self._name,
+            f"rename of table {source} to {target}",
+            lambda answer: error_of(
+                answer, self._name, missing=NoSuchTableError, existing=TableAlreadyExistsError
+            ),
+            lambda: not self.table_exists(source) and self.table_exists(target),
+        )
 
     def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
         """Register an existing metadata file as a table; raise `TableAlreadyExistsError`."""

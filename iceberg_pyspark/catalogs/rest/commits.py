@@ -3,7 +3,8 @@
 Open API specification of the REST catalog, `updateTable` and `commitTransaction`. A client error
 (4xx) is a refusal: the server states that it did nothing. After a broken connection, a server error
 (5xx) or an unreadable answer, the outcome is unknown, and the caller must find it out. The same
-holds for a refusal of a repeated request, whose first attempt may have succeeded.
+holds for a refusal of a repeated request, whose first attempt may have succeeded. After a drop or
+rename without a clear answer, the client asks the server for the names.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import check_folder_name, check_identifier
 from iceberg_pyspark.catalogs.rest.answers import CONFLICT, Answer, error_of
 from iceberg_pyspark.catalogs.rest.session import Lost
+from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
 from iceberg_pyspark.commits.changes_json import requirement_to_json, update_to_json
-from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, T, unknown
+from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, T, Unknown, unknown
 from iceberg_pyspark.commits.requirements import AssertCreate, TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import (
@@ -88,6 +90,26 @@ def commit_refusal(
 def creation_refusal(answer: Answer, catalog: str) -> IcebergError:
     """Return why a table was not created."""
     return error_of(answer, catalog, missing=NoSuchNamespaceError, existing=TableAlreadyExistsError)
+
+
+def is_answered(
+    answer: Answer | Lost,
+    catalog: str,
+    change: str,
+    refusal: Callable[[Answer], IcebergError],
+    is_made: Callable[[], bool],
+) -> bool:
+    """Return True if the server answered that a drop or rename is done; raise its refusal.
+
+    `change` names the change. Without a clear answer, return False if the change `is_made`, and
+    raise `CommitStateUnknownError` if not.
+    """
+    outcome = outcome_of(answer, catalog, change, read_nothing, refusal)
+    if not isinstance(outcome, Unknown):
+        outcome.result()
+        return True
+    look_after_change(change, is_made, outcome.error.__cause__ or outcome.error)
+    return False
 
 
 def read_nothing(answer: Answer) -> None:

@@ -231,11 +231,27 @@ class Connection:
         The request is retried only if the server recognizes repeated requests. `session` is the
         session of the changed table, if the table has its own.
         """
-        knows = self._configuration.knows_repetitions
-        key = {"Idempotency-Key": new_idempotency_key()} if knows else {}
         return (session or self.session).try_to_ask(
-            "POST", path, body=body, headers={**(headers or {}), **key}, is_repeatable=knows
+            "POST",
+            path,
+            body=body,
+            headers={**(headers or {}), **self._repetition_key()},
+            is_repeatable=self._configuration.knows_repetitions,
         )
+
+    def send_deletion(self, path: str, query: Mapping[str, str] | None = None) -> Answer | Lost:
+        """Send a deletion and return the answer or `Lost`; it is retried as in `send`."""
+        return self.session.try_to_ask(
+            "DELETE",
+            path,
+            query=query,
+            headers=self._repetition_key(),
+            is_repeatable=self._configuration.knows_repetitions,
+        )
+
+    def _repetition_key(self) -> dict[str, str]:
+        knows = self._configuration.knows_repetitions
+        return {"Idempotency-Key": new_idempotency_key()} if knows else {}
 
     def checked(self, answer: Answer, missing: type[NotFoundError] = NotFoundError) -> Answer:
         """Return the answer if it is a success; otherwise raise the error that the answer means."""

@@ -1,8 +1,9 @@
 """HTTP requests of one REST catalog: headers, retries, and lost answers.
 
-A request is repeated if that is safe: it only reads or deletes, it was never sent, the server
-refused it because of its rate limit, or it has an idempotency key. Redirects are not followed,
-because they would forward credentials.
+A request is repeated if that is safe: it only reads, it was never sent, the server refused it
+because of its rate limit, or it has an idempotency key. A repeated deletion could hit what another
+client has created under the name. Redirects are not followed, because they would forward
+credentials.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from iceberg_pyspark.errors import CatalogUnavailableError, InvalidRequestError
 from iceberg_pyspark.redaction import without_secrets
 from iceberg_pyspark.storage.library_logs import redact_logs_of
 
-_REPEATABLE = ("GET", "HEAD", "DELETE")
+_REPEATABLE = ("GET", "HEAD")
 _TRANSIENT = (408, 500, 502, 503, 504)
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 _FIRST_WAIT_S = 0.2

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from iceberg_pyspark.catalogs.catalog import Namespace, NewTablePlace, TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import check_identifier, check_namespace
 from iceberg_pyspark.catalogs.rest import endpoints as e
-from iceberg_pyspark.catalogs.rest.answers import CONFLICT, Answer, error_of, is_deleted
+from iceberg_pyspark.catalogs.rest.answers import CONFLICT, Answer, error_of
 from iceberg_pyspark.catalogs.rest.commits import (
     check_new_name,
     identifier_to_json,
+    is_answered,
     outcome_of,
 )
 from iceberg_pyspark.catalogs.rest.connection import Connection
@@ -141,9 +142,13 @@ class RestViews(ABC):
         """Remove the view from the catalog and keep its files; raise `NoSuchViewError`."""
         c = self._connection
         c.endpoints.require(e.DROP_VIEW, self._name, "views")
-        answer = c.session.ask("DELETE", c.paths.view(identifier))
-        if not is_deleted(answer):
-            c.checked(answer, NoSuchViewError)
+        is_answered(
+            c.send_deletion(c.paths.view(identifier)),
+            self._name,
+            f"drop of view {identifier}",
+            lambda answer: error_of(answer, self._name, missing=NoSuchViewError),
+            lambda: not self.view_exists(identifier),
+        )
 
     def rename_view(self, source: TableIdentifier, target: TableIdentifier) -> None:
         """Rename a view.
@@ -154,9 +159,13 @@ class RestViews(ABC):
         check_new_name(target)
         c.endpoints.require(e.RENAME_VIEW, self._name, "renaming views")
         names = {"source": identifier_to_json(source), "destination": identifier_to_json(target)}
-        answer = c.change(c.paths.rename_view, names)
-        if not answer.is_success:
-            raise self._refusal(answer, missing=NoSuchViewError)
+        is_answered(
+            c.send(c.paths.rename_view, names),
+            self._name,
+            f"rename of view {source} to {target}",
+            lambda answer: self._refusal(answer, missing=NoSuchViewError),
+            lambda: not self.view_exists(source) and self.view_exists(target),
+        )
 
     def _view(self, answer: Answer, identifier: TableIdentifier) -> LoadedView:
         return answer.read(

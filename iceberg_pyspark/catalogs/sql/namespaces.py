@@ -6,7 +6,7 @@ marker row, or contains a table or view.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
@@ -15,8 +15,10 @@ from iceberg_pyspark.catalogs.catalog import Namespace
 from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
 from iceberg_pyspark.catalogs.sql.database import Database
 from iceberg_pyspark.catalogs.sql.schema import MAX_VALUE_LENGTH, NAMESPACE_PROPERTIES, TABLES
+from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
 from iceberg_pyspark.errors import (
     CatalogUnavailableError,
+    CommitStateUnknownError,
     InvalidRequestError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -60,6 +62,14 @@ class SqlNamespaces:
             inserted = self._database.write(insert)
         except IntegrityError:
             inserted = False
+        except CommitStateUnknownError as e:
+            asked = dict(properties or {})
+            look_after_change(
+                f"creation of namespace {text}",
+                lambda: self.exists(namespace) and self.properties(namespace) == asked,
+                e,
+            )
+            return
         if not inserted:
             raise NamespaceAlreadyExistsError(
                 f"namespace {text} is already in catalog '{self._catalog}'"
@@ -90,7 +100,10 @@ class SqlNamespaces:
                 )
             )
 
-        self._database.write(delete)
+        try:
+            self._database.write(delete)
+        except CommitStateUnknownError as e:
+            look_after_change(f"drop of namespace {text}", lambda: not self.exists(namespace), e)
 
     def properties(self, namespace: Namespace) -> dict[str, str]:
         """Return a namespace's properties; empty if there is no such namespace."""
@@ -128,9 +141,20 @@ class SqlNamespaces:
             except IntegrityError:
                 # another client has inserted the property first, so now it can be updated
                 continue
+            except CommitStateUnknownError as e:
+                change = f"change of the properties of namespace {text}"
+                look_after_change(change, lambda: self._has(namespace, keys, updates), e)
+                return
         raise CatalogUnavailableError(
             f"the properties of namespace {text} kept changing; nothing was done, try again"
         )
+
+    def _has(
+        self, namespace: Namespace, keys: Collection[str], properties: Mapping[str, str]
+    ) -> bool:
+        """Return whether the namespace has, of these keys, exactly these properties."""
+        stored = self.properties(namespace)
+        return {k: v for k, v in stored.items() if k in keys} == dict(properties)
 
     def _set_property(
         self, connection: sa.Connection, text: str, key: str, row: Mapping[str, str] | None

@@ -137,10 +137,10 @@ class CachedCatalog:
         with self._changing(identifier):
             return self._catalog.commit_table(identifier, requirements, updates, base=base)
 
-    def drop_table(self, identifier: TableIdentifier) -> None:
+    def drop_table(self, identifier: TableIdentifier) -> bool:
         """Drop the table in the wrapped catalog and its cached entry."""
         with self._changing(identifier):
-            self._catalog.drop_table(identifier)
+            return self._catalog.drop_table(identifier)
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
         """Rename the table in the wrapped catalog and drop the cached entries of both names."""

@@ -19,7 +19,12 @@ from functools import partial
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, PurgingCatalog, TableIdentifier
 from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.commits.compatibility import check_may_change
-from iceberg_pyspark.errors import IcebergError, InvalidRequestError, StorageError
+from iceberg_pyspark.errors import (
+    CommitStateUnknownError,
+    IcebergError,
+    InvalidRequestError,
+    StorageError,
+)
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.properties import GC_ENABLED
 from iceberg_pyspark.spec.types import StructType
@@ -60,7 +65,10 @@ def drop_with_files(catalog: Catalog, identifier: TableIdentifier) -> None:
 def purge_table(
     catalog: Catalog, identifier: TableIdentifier, *, io: FileIO | None = None
 ) -> PurgedFiles:
-    """Drop a table and delete its files; raises `NoSuchTableError`.
+    """Drop a table and delete its files.
+
+    Raises `NoSuchTableError`, or `CommitStateUnknownError` if the answer to the drop was lost: then
+    no file is deleted.
 
     If the files cannot be determined, an error is raised before anything is dropped. A file that
     cannot be deleted is logged, and the table is dropped all the same. `io` None: the storage is
@@ -77,7 +85,12 @@ def purge_table(
             f"table {identifier} cannot be purged and was not dropped, because it is not known "
             f"which files it has: {e}; drop it without purging"
         ) from e
-    catalog.drop_table(identifier)
+    if not catalog.drop_table(identifier):
+        raise CommitStateUnknownError(
+            f"table {identifier} is no longer in catalog '{catalog.name}', but the answer to its "
+            "drop was lost: another client may have renamed it, so its files were kept; if no "
+            f"table uses them, delete the folder {loaded_table.metadata.location}"
+        )
     stages.append(_metadata_of_dropped_table(io, loaded_table))
     return _deleted(io, own, stages, identifier)
 

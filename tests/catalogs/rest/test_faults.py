@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from iceberg_pyspark import TableCatalog
-from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, Unknown
 from iceberg_pyspark.commits.updates import SetProperties
@@ -211,6 +211,60 @@ def test_a_drop_whose_answer_was_lost_is_done_where_the_table_is_gone() -> None:
     )
     with catalog_of(one_after_another(replies)) as (catalog, _):
         catalog.drop_table(EVENTS)
+
+
+@pytest.mark.parametrize("lost", [BreakConnection(), error(503)])
+def test_a_drop_without_an_answer_is_not_sent_again(lost: Reply | BreakConnection) -> None:
+    """The table under the name may be one that another client has created meanwhile."""
+    replies = one_after_another(iter([lost, table_reply()]))
+    with catalog_of(replies) as (catalog, server):
+        with pytest.raises(CommitStateUnknownError, match="drop of table"):
+            catalog.drop_table(EVENTS)
+        assert server.paths("DELETE") == [TABLE]
+
+
+def test_a_drop_is_sent_again_to_a_server_that_recognizes_repetitions() -> None:
+    replies = one_after_another(iter([BreakConnection(), Reply(204)]))
+    with catalog_of(replies, {"idempotency-key-lifetime": "PT30M"}) as (catalog, server):
+        assert catalog.drop_table(EVENTS) is True
+        keys = [r.headers["idempotency-key"] for r in server.requests if r.method == "DELETE"]
+        assert len(keys) == 2
+        assert len(set(keys)) == 1
+
+
+@pytest.mark.parametrize("is_renamed", [True, False])
+def test_a_rename_without_an_answer_is_looked_up(is_renamed: bool) -> None:
+    renamed = TableIdentifier(namespace=EVENTS.namespace, name="renamed")
+
+    def answer(request: Request) -> Reply:
+        if request.method == "POST":
+            raise BreakConnection
+        is_old = request.path.endswith(TABLE)
+        return error(404, "NoSuchTableException") if is_old == is_renamed else table_reply()
+
+    with catalog_of(answer) as (catalog, server):
+        if is_renamed:
+            catalog.rename_table(EVENTS, renamed)
+        else:
+            with pytest.raises(CommitStateUnknownError, match="rename of table"):
+                catalog.rename_table(EVENTS, renamed)
+        assert len(server.paths("POST")) == 1
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_drop_of_a_namespace_without_an_answer_is_looked_up(is_gone: bool) -> None:
+    def answer(request: Request) -> Reply:
+        if request.method == "DELETE":
+            raise BreakConnection
+        return error(404, "NoSuchNamespaceException") if is_gone else Reply(200, {})
+
+    with catalog_of(answer) as (catalog, server):
+        if is_gone:
+            catalog.drop_namespace(("db",))
+        else:
+            with pytest.raises(CommitStateUnknownError, match="drop of namespace"):
+                catalog.drop_namespace(("db",))
+        assert len(server.paths("DELETE")) == 1
 
 
 @pytest.mark.parametrize("by_server", ["false", "true"])

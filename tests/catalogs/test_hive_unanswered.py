@@ -1,0 +1,304 @@
+"""Drops and renames in a Hive metastore without an answer: looked up, and never sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iceberg_pyspark import TableCatalog
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
+from iceberg_pyspark.catalogs.hive.client import HiveClient, HiveUnreachableError
+from iceberg_pyspark.errors import (
+    CatalogError,
+    CatalogUnavailableError,
+    CommitStateUnknownError,
+    NamespaceAlreadyExistsError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from tests.support.catalog_contract import create, new_name, set_property
+from tests.support.hive_catalogs import ALTER, calling, locks_of, metadata_files, open_catalog
+from tests.support.view_contract import first_view
+
+LOCKS = pytest.mark.parametrize("locks", ["true", "false"])
+NO_ANSWER = CatalogUnavailableError("the connection broke")
+
+
+@pytest.fixture
+def catalog(hive_uri: str, tmp_path: Path) -> HiveCatalog:
+    return open_catalog(hive_uri, tmp_path)
+
+
+@pytest.fixture
+def events(catalog: HiveCatalog) -> TableIdentifier:
+    db = new_name("db")
+    catalog.create_namespace((db,))
+    identifier = TableIdentifier(namespace=(db,), name="events")
+    create(catalog, identifier)
+    return identifier
+
+
+def named(identifier: TableIdentifier, name: str) -> TableIdentifier:
+    return TableIdentifier(namespace=identifier.namespace, name=name)
+
+
+def lost(make: Callable[[], Any]) -> Any:
+    make()
+    raise NO_ANSWER
+
+
+def never_carried_out(_: Callable[[], Any]) -> Any:
+    raise NO_ANSWER
+
+
+def test_a_drop_without_an_answer_is_done_where_the_table_is_gone(
+    catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calling(monkeypatch, "drop_table", lost)
+    assert catalog.drop_table(events) is False
+    assert not catalog.table_exists(events)
+    create(catalog, events)
+    assert catalog.drop_table(events) is True
+
+
+def test_a_drop_without_an_answer_leaves_the_new_table_of_another_client_alone(
+    catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overtaken(make: Callable[[], Any]) -> Any:
+        make()
+        create(catalog, events, {"whose": "theirs"})
+        raise NO_ANSWER
+
+    calling(monkeypatch, "drop_table", overtaken)
+    catalog.drop_table(events)
+    assert catalog.load_table(events).metadata.properties["whose"] == "theirs"
+
+
+def test_a_drop_that_may_still_come_is_unknown(
+    catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calling(monkeypatch, "drop_table", never_carried_out)
+    with pytest.raises(CommitStateUnknownError, match="drop of table"):
+        catalog.drop_table(events)
+    assert catalog.table_exists(events)
+
+    def overtaken(_: Callable[[], Any]) -> Any:
+        set_property(catalog, events, "later", "1")
+        raise NO_ANSWER
+
+    # The pointer has moved, but the table is the same.
+    calling(monkeypatch, "drop_table", overtaken)
+    with pytest.raises(CommitStateUnknownError, match="drop of table"):
+        catalog.drop_table(events)
+    assert catalog.load_table(events).metadata.properties["later"] == "1"
+
+
+def test_a_drop_that_cannot_be_looked_up_is_unknown(
+    catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call, broken = HiveClient.call, False
+
+    def failing(self: HiveClient, name: str, /, **arguments: Any) -> Any:
+        nonlocal broken
+        if broken:
+            raise HiveUnreachableError("no metastore can be reached")
+        answer = call(self, name, **arguments)
+        if name == "drop_table":
+            broken = True
+            raise NO_ANSWER
+        return answer
+
+    monkeypatch.setattr(HiveClient, "call", failing)
+    with pytest.raises(CommitStateUnknownError):
+        catalog.drop_table(events)
+
+
+def test_a_purge_without_an_answer_deletes_no_file(
+    catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name is free, but the table has another name."""
+    renamed = named(events, "renamed")
+
+    def overtaken(_: Callable[[], Any]) -> Any:
+        catalog.rename_table(events, renamed)
+        raise NO_ANSWER
+
+    calling(monkeypatch, "drop_table", overtaken)
+    with pytest.raises(CommitStateUnknownError, match="its files were kept"):
+        TableCatalog(catalog).drop_table(str(events), purge=True)
+    assert metadata_files(tmp_path) == 1
+    assert catalog.load_table(renamed).identifier == renamed
+
+
+def test_nothing_happens_without_a_metastore(
+    catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(_: Callable[[], Any]) -> Any:
+        raise HiveUnreachableError("no metastore can be reached")
+
+    calling(monkeypatch, "drop_table", unreachable)
+    with pytest.raises(CatalogUnavailableError):
+        catalog.drop_table(events)
+    calling(monkeypatch, ALTER, unreachable)
+    with pytest.raises(CatalogUnavailableError):
+        catalog.rename_table(events, named(events, "renamed"))
+    calling(monkeypatch, ALTER, unreachable)
+    with pytest.raises(CatalogUnavailableError):
+        set_property(catalog, events, "a", "1")
+    calling(monkeypatch, "create_table", unreachable)
+    with pytest.raises(CatalogUnavailableError):
+        create(catalog, named(events, "more"))
+    # The commits are refused, so their files are removed.
+    assert metadata_files(tmp_path) == 1
+
+
+@LOCKS
+def test_a_rename_without_an_answer_is_done_where_the_table_has_the_name(
+    hive_uri: str,
+    events: TableIdentifier,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    locks: str,
+) -> None:
+    catalog = open_catalog(hive_uri, tmp_path, **{"iceberg.engine.hive.lock-enabled": locks})
+    catalog._compares = True
+    first, second = named(events, "first"), named(events, "second")
+    calling(monkeypatch, ALTER, lost)
+    catalog.rename_table(events, first)
+    assert catalog.list_tables(events.namespace) == [first]
+
+    def overtaken(make: Callable[[], Any]) -> Any:
+        make()
+        set_property(catalog, second, "later", "1")
+        create(catalog, first)
+        raise NO_ANSWER
+
+    calling(monkeypatch, ALTER, overtaken)
+    catalog.rename_table(first, second)
+    assert catalog.load_table(second).metadata.properties["later"] == "1"
+    assert catalog.list_tables(events.namespace) == [first, second]
+    assert locks_of(catalog, events) == locks_of(catalog, first) == []
+
+
+@LOCKS
+def test_a_rename_that_may_still_come_is_unknown(
+    hive_uri: str,
+    events: TableIdentifier,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    locks: str,
+) -> None:
+    catalog = open_catalog(hive_uri, tmp_path, **{"iceberg.engine.hive.lock-enabled": locks})
+    catalog._compares = True
+    calling(monkeypatch, ALTER, never_carried_out)
+    with pytest.raises(CommitStateUnknownError, match="rename of table"):
+        catalog.rename_table(events, named(events, "renamed"))
+    assert catalog.list_tables(events.namespace) == [events]
+    assert locks_of(catalog, events) == []
+
+
+def test_a_rename_to_a_name_that_was_taken_meanwhile_is_refused(
+    catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = named(events, "taken")
+
+    def overtaken(make: Callable[[], Any]) -> Any:
+        create(catalog, taken)
+        return make()
+
+    calling(monkeypatch, ALTER, overtaken)
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.rename_table(events, taken)
+    assert catalog.list_tables(events.namespace) == [events, taken]
+
+
+def test_views_without_an_answer(
+    catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view, renamed = named(events, "v"), named(events, "w")
+    catalog.create_view(view, first_view(catalog, view, "SELECT 1"))
+    calling(monkeypatch, ALTER, never_carried_out)
+    with pytest.raises(CommitStateUnknownError, match="rename of view"):
+        catalog.rename_view(view, renamed)
+    calling(monkeypatch, ALTER, lost)
+    catalog.rename_view(view, renamed)
+    assert catalog.list_views(events.namespace) == [renamed]
+    calling(monkeypatch, "drop_table", never_carried_out)
+    with pytest.raises(CommitStateUnknownError, match="drop of view"):
+        catalog.drop_view(renamed)
+    calling(monkeypatch, "drop_table", lost)
+    catalog.drop_view(renamed)
+    assert catalog.list_views(events.namespace) == []
+
+
+def test_namespaces_without_an_answer(
+    catalog: HiveCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    namespace = (new_name("db"),)
+    calling(monkeypatch, "create_database", never_carried_out)
+    with pytest.raises(CommitStateUnknownError, match="creation of namespace"):
+        catalog.create_namespace(namespace)
+    calling(monkeypatch, "create_database", lost)
+    catalog.create_namespace(namespace, {"owner": "me", "comment": "of the tests"})
+    with pytest.raises(NamespaceAlreadyExistsError):
+        catalog.create_namespace(namespace)
+    calling(monkeypatch, "alter_database", never_carried_out)
+    with pytest.raises(CommitStateUnknownError, match="change of the properties"):
+        catalog.update_namespace_properties(namespace, removals=["owner"], updates={"a": "1"})
+    calling(monkeypatch, "alter_database", lost)
+    catalog.update_namespace_properties(namespace, removals=["owner"], updates={"a": "1"})
+    properties = catalog.load_namespace_properties(namespace)
+    assert (properties["a"], "owner" in properties) == ("1", False)
+    calling(monkeypatch, "drop_database", never_carried_out)
+    with pytest.raises(CommitStateUnknownError, match="drop of namespace"):
+        catalog.drop_namespace(namespace)
+    calling(monkeypatch, "drop_database", lost)
+    catalog.drop_namespace(namespace)
+    assert not catalog.namespace_exists(namespace)
+
+
+@pytest.mark.parametrize("error", [RuntimeError, MemoryError])
+def test_an_unexpected_error_at_the_lock_refuses_the_commit(
+    catalog: HiveCatalog,
+    events: TableIdentifier,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[Exception],
+) -> None:
+    def failing(make: Callable[[], Any]) -> Any:
+        make()
+        raise error("odd")
+
+    for operation in ("lock", "get_table_req"):
+        if operation == "get_table_req":
+            # the commit reads the entry when it has the lock
+            calling(monkeypatch, "lock", _then(monkeypatch, operation, failing))
+        else:
+            calling(monkeypatch, operation, failing)
+        with pytest.raises(CatalogError, match=r"was not changed: .*odd"):
+            set_property(catalog, events, "a", "1")
+        assert metadata_files(tmp_path) == 1
+        assert locks_of(catalog, events) == []
+    assert set_property(catalog, events, "a", "1").metadata.properties["a"] == "1"
+
+
+def _then(
+    monkeypatch: pytest.MonkeyPatch, operation: str, instead: Callable[[Callable[[], Any]], Any]
+) -> Callable[[Callable[[], Any]], Any]:
+    def hook(make: Callable[[], Any]) -> Any:
+        answer = make()
+        calling(monkeypatch, operation, instead)
+        return answer
+
+    return hook
+
+
+def test_a_table_that_is_not_there_is_not_dropped(
+    catalog: HiveCatalog, events: TableIdentifier
+) -> None:
+    with pytest.raises(NoSuchTableError):
+        catalog.drop_table(named(events, "other"))
