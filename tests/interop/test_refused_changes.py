@@ -131,6 +131,14 @@ def test_both_refuse_the_arguments(
             view(lake, catalog, arguments)
 
 
+@pytest.mark.parametrize("table", ["refused_changes.none", "nowhere.none"])
+def test_a_missing_table_is_the_error_of_a_read(lake: Oracle, table: str) -> None:
+    for catalog in CATALOGS:
+        with pytest.raises(AnalysisException, match=f"{table.partition('.')[0]}.*none") as refused:
+            lake.sql(f"call {catalog}.system.create_changelog_view(table => '{table}')")
+        assert refused.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
+
+
 def test_a_number_that_is_none(lake: Oracle) -> None:
     """Java's class is that of its number parser, a subclass of ours."""
     for name in (START, END, SINCE, UNTIL):

@@ -172,6 +172,40 @@ def test_a_job_that_fails_removes_the_files_of_its_tasks(spark: SparkSession, fo
     assert len(rows(spark, table)) == 7200
 
 
+@pytest.mark.parametrize("order", [None, "a"])
+def test_jobs_are_in_the_group_of_the_caller(
+    spark: SparkSession, folder: Path, order: str | None
+) -> None:
+    """So `cancelJobGroup` stops them, and the scheduler pool of the thread applies to them."""
+    table = make(spark, folder, f"grouped_{order}")
+    sort_order = f"sort_order => '{order}', " if order else ""
+    group, context = f"nightly {order}", spark.sparkContext
+    call = (
+        f"CALL executors.system.rewrite_data_files(table => '{table}', {sort_order}"
+        "options => map('rewrite-all', 'true', 'use-executors', 'true'))"
+    )
+    properties = {"spark.jobGroup.id": group, "spark.scheduler.pool": "background"}
+    for name, value in properties.items():
+        context.setLocalProperty(name, value)
+    try:
+        spark.sql(call)
+        actual = {name: context.getLocalProperty(name) for name in properties}
+    finally:
+        for name in properties:
+            context.setLocalProperty(name, None)  # type: ignore[arg-type]
+    assert actual == properties
+    store = context._jsc.sc().statusStore()
+    jobs = [store.job(i) for i in context.statusTracker().getJobIdsForGroup(group)]
+    descriptions = sorted(j.description().get() for j in jobs if j.description().isDefined())
+    for number, description in enumerate(descriptions):
+        expected = f"rewrite_data_files db.grouped_{order}: group {number}, 4 files, "
+        assert description.removeprefix("executors.").startswith(expected)
+    assert len(descriptions) == 2
+    # The next statement of another caller has none of these properties.
+    spark.sql(call)
+    assert len(context.statusTracker().getJobIdsForGroup(group)) == len(jobs)
+
+
 def test_use_executors_is_true_or_false(spark: SparkSession, folder: Path) -> None:
     spark.sql("CREATE TABLE executors.db.e (a BIGINT)")
     with pytest.raises((PySparkException, InvalidRequestError), match="use-executors=x"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -53,6 +53,14 @@ Piece: TypeAlias = tuple[int, bytes]
 
 _COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
 
+# Spark keeps these properties per thread, and the groups are written in threads of their own.
+_OF_THE_CALLER = (
+    "spark.jobGroup.id",
+    "spark.job.interruptOnCancel",
+    "spark.job.tags",
+    "spark.scheduler.pool",
+)
+
 
 @dataclass(frozen=True)
 class FileRanges:
@@ -85,10 +93,15 @@ def has_executors(context: SparkContext) -> bool:
 
 
 class Executors:
-    """A `GroupRunner` of `rewrite_data_files` that runs on Spark's executors."""
+    """A `GroupRunner` of `rewrite_data_files` that runs on Spark's executors.
+
+    The jobs have the job group, the tags and the scheduler pool of the thread that creates the
+    runner; their descriptions name the table and the group of files.
+    """
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
+        self._properties = {name: context.getLocalProperty(name) for name in _OF_THE_CALLER}
 
     @property
     def most_at_once(self) -> int:
@@ -99,6 +112,7 @@ class Executors:
         self, writer: GroupWriter, group: FileGroup, number: int, io: FileIO
     ) -> list[DataFile]:
         """Write the new files of a group; remove the files of finished tasks if its job fails."""
+        self._set_properties(self._properties)
         self._context.setJobDescription(
             f"rewrite_data_files {writer.writes.table}: group {number}, {len(group.tasks)} files, "
             f"{group.size:,} bytes"
@@ -130,6 +144,11 @@ class Executors:
             # Spark keeps the accumulator until the process ends, so its list is emptied.
             paths.value = []
             self._context.setJobDescription(None)  # type: ignore[arg-type]
+            self._set_properties(dict.fromkeys(self._properties))
+
+    def _set_properties(self, properties: Mapping[str, str | None]) -> None:
+        for name, value in properties.items():
+            self._context.setLocalProperty(name, value)  # type: ignore[arg-type]
 
     def _pieces(
         self, writer: GroupWriter, files: FileRanges, group: FileGroup, io: FileIO

@@ -1,0 +1,78 @@
+"""Orphan files are removed while other processes write: no file that a snapshot needs goes.
+
+Eight processes make `ICEBERG_COMMITS` operations in total, 48 by default, 200 in `make test-more`:
+changes of rows, compactions, expiries and removals of orphan files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from iceberg_pyspark import Table, TableCatalog
+from tests.support.catalog_processes import EVENTS, KEYS, open_catalog, run_together
+from tests.support.cleaned_commits import BESIDE_REMOVALS, commit_beside_removals, make_old
+from tests.support.row_commits import COLUMNS, SMALL_ROOTS
+from tests.support.table_integrity import table_problems, unreferenced_files
+
+OPERATIONS = int(os.environ.get("ICEBERG_COMMITS", "48"))
+PROCESSES = 8
+MORE = pytest.mark.more("the same with position deletes, equality deletes and root manifests")
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "operations"),
+    [
+        ("sql", 3, BESIDE_REMOVALS),
+        ("hadoop", 2, BESIDE_REMOVALS),
+        pytest.param("sql", 2, (*BESIDE_REMOVALS, *KEYS), marks=MORE),
+        pytest.param("hadoop", 3, (*BESIDE_REMOVALS, *KEYS), marks=MORE),
+        pytest.param("sql", 4, BESIDE_REMOVALS, marks=MORE),
+    ],
+)
+def test_every_acknowledged_row_is_there_once(
+    kind: str, version: int, operations: tuple[str, ...], tmp_path: Path
+) -> None:
+    catalog = open_catalog(kind, str(tmp_path))
+    catalog.create_namespace(EVENTS.namespace)
+    TableCatalog(catalog).create_table(
+        str(EVENTS),
+        COLUMNS,
+        partitioned_by=["p"],
+        properties={
+            "format-version": str(version),
+            "commit.retry.num-retries": "20",
+            "commit.retry.max-wait-ms": "300",
+            "commit.manifest.min-count-to-merge": "4",
+            "write.metadata.previous-versions-max": "10000",
+            **(SMALL_ROOTS if version == 4 else {}),
+        },
+    )
+    count = OPERATIONS // PROCESSES
+    work = [(kind, str(tmp_path), n, count, operations) for n in range(PROCESSES)]
+    expected = {
+        id_: row.v
+        for rows in run_together(commit_beside_removals, work)
+        for id_, row in rows.items()
+    }
+    table = Table(catalog, catalog.load_table(EVENTS))
+    assert_intact(table, expected)
+    # No process writes any more, so unreferenced files are remains.
+    make_old(f.location for f in table.io.list_files(table.location))
+    table.maintenance().remove_orphan_files()
+    assert unreferenced_files(table) == set()
+    assert_intact(table, expected)
+
+
+def assert_intact(table: Table, expected: dict[int, str]) -> None:
+    assert table_problems(table) == []
+    metadata = table.metadata
+    statistics = {f.statistics_path for f in metadata.statistics}
+    statistics |= {f.statistics_path for f in metadata.partition_statistics}
+    assert {f for f in statistics if not table.io.exists(f)} == set()
+    rows = table.scan(columns=["id", "v"]).to_arrow().to_pylist()
+    assert Counter(r["id"] for r in rows) == Counter(expected.keys())
+    assert {r["id"]: r["v"] for r in rows} == expected
