@@ -493,12 +493,14 @@ def catalog_settings(folder: Path) -> dict[str, str]:
     return {PREFIX: "iceberg_pyspark", **properties}
 
 
-def run_steps(folder: Path, parts: Collection[str]) -> dict[str, Any]:
-    """Run all steps of these parts; return the release, missing features and outcomes."""
+def run_steps(folder: Path, names: Collection[str]) -> dict[str, Any]:
+    """Run the steps and the parts with these names; return the release, missing features and
+    outcomes.
+    """
     spark = start_session(folder, catalog_settings(folder))
     failures: dict[str, str | None] = {}
     try:
-        steps = {name: of for name, of in STEPS.items() if of[0] in parts}
+        steps = {name: of for name, of in STEPS.items() if name in names or of[0] in names}
         lake = Lake(spark, IcebergSession(spark, None), folder)
         for name, (part, function) in steps.items():
             if part == "portable":

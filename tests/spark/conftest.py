@@ -24,12 +24,25 @@ class Configured:
     """The warehouse of the catalog `from-env`, which environment variables configure."""
 
 
+_NO_WAITS_FOR_NODES = """<configuration>
+<property><name>dfs.client.failover.sleep.base.millis</name><value>1</value></property>
+<property><name>dfs.client.failover.sleep.max.millis</name><value>1</value></property>
+</configuration>
+"""
+"""Hadoop's configuration: where no name node listens, its client for Python waits seconds."""
+
+
 @pytest.fixture(scope="session")
 def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Configured]:
     """Set the environment variables before the Spark session of all tests starts."""
     result = Configured(tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("from-env"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYICEBERG_HOME", str(result.home))
+        # HADOOP_CONF_DIR would be one more entry of the JVM's class path, without class archive.
+        hadoop = result.home / "etc" / "hadoop"
+        hadoop.mkdir(parents=True)
+        (hadoop / "hdfs-site.xml").write_text(_NO_WAITS_FOR_NODES, encoding="utf-8")
+        patch.setenv("HADOOP_HOME", str(result.home))
         patch.setenv("PYICEBERG_CATALOG__FROM_ENV__TYPE", "hadoop")
         patch.setenv("PYICEBERG_CATALOG__FROM_ENV__WAREHOUSE", str(result.warehouse))
         yield result

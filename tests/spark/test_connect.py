@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,11 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import load_catalog
+from tests.services.s3 import s3_server
+from tests.spark.test_scan_reports import options_of, scan_of
+from tests.support.http_server import http_server
+from tests.support.reporting_server import Reported, reports
+from tests.support.rest_answers import configured
 from tests.support.spark_sessions import connect_server, run_python
 
 pytestmark = pytest.mark.release("the protocol of clients and servers")
@@ -69,6 +75,24 @@ session.uninstall()
 print(json.dumps(found))
 """
 
+WITH_OPTIONS = """
+import json, sys
+from pyspark.sql import SparkSession
+
+url, in_a_bucket, reported = sys.argv[1], *map(json.loads, sys.argv[2:])
+spark = SparkSession.builder.remote(url).getOrCreate()
+
+
+def ids(table, options):
+    frame = spark.read.format("iceberg-py").options(**options).load(table)
+    return sorted(row.id for row in frame.collect())
+
+
+rows = spark.range(0, 40, 1, 4)
+rows.write.format("iceberg-py").options(**in_a_bucket).mode("append").save("db.c")
+print(json.dumps([ids("db.c", {**in_a_bucket, "filter": "id >= 38"}), ids("db.events", reported)]))
+"""
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -126,3 +150,26 @@ def test_connect_has_the_portable_path_and_one_line_says_so(server: str, tmp_pat
         "name": [0, 1, 2, 3, 4],
         "format": [0, 1, 2],
     }
+
+
+@pytest.mark.once("the options are those of the tests before, for other stores and catalogs")
+@pytest.mark.cluster
+def test_a_client_gives_keys_of_a_store_and_a_catalog_that_collects_reports(
+    server: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("obstore")
+    source, script = Reported(tmp_path / "reported"), tmp_path / "client.py"
+    script.write_text(WITH_OPTIONS, encoding="utf-8")
+    with s3_server(tmp_path / "s3") as s3, http_server(configured(source)) as rest:
+        warehouse = f"s3://{s3.new_bucket()}/{uuid.uuid4()}"
+        own = {**lake_settings(tmp_path), "warehouse": warehouse}
+        options = {"catalog": "lake", **{f"catalog.{k}": v for k, v in own.items()}}
+        in_a_bucket = json.dumps({**options, **s3.properties()})
+        reported = json.dumps(options_of(rest, filter="id = 1"))
+        printed = run_python(script, server, in_a_bucket, reported)
+        assert json.loads(printed.splitlines()[-1]) == [[38, 39], [1]]
+        table = load_catalog("lake", **own, **s3.properties()).load_table("db.c")
+        assert table.scan().count() == 40
+        (report,) = reports(rest, 1)
+    snapshot_id = source.loaded.metadata.current_snapshot_id
+    assert scan_of(report) == ("scan-report", "lake.db.events", snapshot_id, 1, 1)

@@ -21,7 +21,7 @@ import json, logging, sys
 from pathlib import Path
 from iceberg_pyspark.spark.bridge import compiler
 
-changes = json.loads(sys.argv[2])
+changes, logged = {}, []
 source_of = compiler.source_of
 
 def changed(lot):
@@ -32,33 +32,42 @@ def changed(lot):
     return source
 
 compiler.source_of = changed
-logged = []
 
 class Heard(logging.Handler):
     def emit(self, record):
         logged.append(record.getMessage())
 
 logging.getLogger("iceberg_pyspark").addHandler(Heard(logging.WARNING))
-from iceberg_pyspark.spark.bridge.features import FEATURES, ORC_ZONES
 from tests.releases.first_steps import run_steps
 
-print(json.dumps({**run_steps(Path(sys.argv[1]), sys.argv[3:]), "logged": logged}))
+results = []
+for number, (changes, steps) in enumerate(json.loads(sys.argv[2])):
+    folder = Path(sys.argv[1], str(number))
+    folder.mkdir(parents=True)
+    results.append({**run_steps(folder, steps), "logged": logged[:]})
+    logged.clear()
+print(json.dumps(results))
 """
 
 NO_WRITER = ("IcebergPyInternals.writeFiles", "IcebergPyInternals.writeFilesOfTomorrow")
 
 
-def first_steps(
-    folder: Path, changes: dict[str, list[tuple[str, str]]], *parts: str
-) -> dict[str, Any]:
-    """Run the first steps of some parts with changed Java sources; return results and log."""
+Change = tuple[str, str]
+Release = tuple[dict[str, list[Change]], list[str]]
+"""Changes of the Java sources of some lots, and the first steps or their parts to run."""
+
+
+def first_steps(folder: Path, *releases: Release) -> list[dict[str, Any]]:
+    """Run first steps with changed Java sources; return the results and the log of each release.
+
+    All run in one JVM, which keeps the classes of the lots that compiled: a lot that a release
+    lacks must be missing in those before it too.
+    """
     script = folder / "driver.py"
     script.write_text(DRIVER, encoding="utf-8")
-    scratch = folder / "scratch"
-    scratch.mkdir()
-    printed = run_python(script, str(scratch), json.dumps(changes), *parts)
-    result: dict[str, Any] = json.loads(printed.splitlines()[-1])
-    return result
+    printed = run_python(script, str(folder / "scratch"), json.dumps(releases))
+    results: list[dict[str, Any]] = json.loads(printed.splitlines()[-1])
+    return results
 
 
 def wrong(result: dict[str, Any]) -> dict[str, str]:
@@ -66,19 +75,16 @@ def wrong(result: dict[str, Any]) -> dict[str, str]:
 
 
 def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> None:
-    actual = first_steps(
-        tmp_path,
-        {
-            "parquet_scan": [("implements Batch {", "implements BatchOfTomorrow {")],
-            "parquet_write": [NO_WRITER],
-            "core": [
-                ('PythonTable"), "ds"', 'PythonTable"), "dataSource"'),
-                ('EventLoggingListener"), "sparkConf"', 'EventLoggingListener"), "conf"'),
-                ("takes[i + 1] == scala.Option.class", "takes[i + 1] == String.class"),
-            ],
-        },
-        *("catalog", "writes", "reads", "row changes"),
-    )
+    changes = {
+        "parquet_scan": [("implements Batch {", "implements BatchOfTomorrow {")],
+        "parquet_write": [NO_WRITER],
+        "core": [
+            ('PythonTable"), "ds"', 'PythonTable"), "dataSource"'),
+            ('EventLoggingListener"), "sparkConf"', 'EventLoggingListener"), "conf"'),
+            ("takes[i + 1] == scala.Option.class", "takes[i + 1] == String.class"),
+        ],
+    }
+    (actual,) = first_steps(tmp_path, (changes, ["catalog", "writes", "reads", "row changes"]))
     assert wrong(actual) == {}
     assert list(actual["missing"]) == [
         "native scans",
@@ -105,16 +111,45 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
     )
 
 
-def test_statements_that_change_rows_are_refused_in_our_words(tmp_path: Path) -> None:
-    actual = first_steps(
-        tmp_path,
-        {
-            "row_level": [("class IcebergPyFrames {", "class IcebergPyFrames extends Tomorrow {")],
-            "layout": [("new RebalancePartitions(", "new RebalancePartitionsOfTomorrow(")],
-        },
-        *("catalog", "writes", "reads", "row changes"),
-    )
+NO_CORE: Release = ({"core": [("class IcebergPyTable", "class IcebergPyTable1")]}, ["portable"])
+NO_ROW_CHANGES: Release = (
+    {
+        "row_level": [("class IcebergPyFrames {", "class IcebergPyFrames extends Tomorrow {")],
+        "layout": [("new RebalancePartitions(", "new RebalancePartitionsOfTomorrow(")],
+    },
+    [
+        "create and show namespaces",
+        # without `layout`, rows are written as they come
+        "create table as select",
+        "insert overwrite partitions",
+        "write to a table by its verbs",
+        "row changes",
+    ],
+)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Return the results of a release without the core, and of one without row-level changes."""
+    return first_steps(tmp_path_factory.mktemp("releases"), NO_CORE, NO_ROW_CHANGES)
+
+
+def test_without_the_core_format_iceberg_py_serves(results: list[dict[str, Any]]) -> None:
+    actual = results[0]
+    assert not actual["native"]
+    assert wrong(actual) == {}
+    assert len(actual["steps"]) == sum(part == "portable" for part, _ in STEPS.values())
+    assert len(actual["logged"]) == 1
+    assert f"Spark {actual['release']}: " in actual["logged"][0]
+    assert "portable, by format" in actual["described"]
+
+
+def test_statements_that_change_rows_are_refused_in_our_words(
+    results: list[dict[str, Any]],
+) -> None:
+    actual = results[1]
     refused = {name for name, (part, _) in STEPS.items() if part == "row changes"}
+    assert refused < set(actual["steps"])
     assert set(wrong(actual)) == refused - {"truncate"}
     for why in wrong(actual).values():
         assert f"DELETE, UPDATE and MERGE: not on Spark {actual['release']} (java/row_level" in why
@@ -125,16 +160,6 @@ def test_statements_that_change_rows_are_refused_in_our_words(tmp_path: Path) ->
         "DELETE, UPDATE and MERGE",
     ]
     assert len(actual["logged"]) == 4
-
-
-def test_without_the_core_format_iceberg_py_serves(tmp_path: Path) -> None:
-    broken = [("class IcebergPyTable", "class IcebergPyTable1")]
-    actual = first_steps(tmp_path, {"core": broken}, "portable")
-    assert not actual["native"]
-    assert wrong(actual) == {}
-    assert len(actual["logged"]) == 1
-    assert f"Spark {actual['release']}: " in actual["logged"][0]
-    assert "portable, by format" in actual["described"]
 
 
 @pytest.mark.release("what a release lacks")

@@ -6,6 +6,7 @@ The dependencies come from the environment of the tests; only the package comes 
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -24,13 +25,12 @@ PACKAGES = ("iceberg_pyspark", "pyspark_iceberg_py")
 
 
 def run(command: Sequence[str | Path], folder: Path) -> str:
-    """Run a program in a folder, without the checkout on its path; return its stdout.
-
-    Spark reads its default settings from the same folder.
-    """
+    """Run a program in a folder, without the checkout on its path; return its stdout."""
     environment = {k: v for k, v in spark_environment().items() if k != "PYTHONPATH"}
     environment |= {name: str(command[0]) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
-    environment["SPARK_CONF_DIR"] = str(folder)
+    # A folder of its own for Spark's defaults would be a class path without the class archive.
+    settings = [f"--conf={key}={value}" for key, value in session_conf(folder).items()]
+    environment["PYSPARK_SUBMIT_ARGS"] = shlex.join([*settings, "pyspark-shell"])
     done = subprocess.run(
         command,
         cwd=folder,
@@ -109,8 +109,6 @@ def test_it_runs_the_quick_start_of_readme_outside_of_the_checkout(
     pth = dependencies / "site-packages" / "dependencies.pth"
     pth.write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
     quick_start, portable = (b for b in blocks_of(README) if b.language == "python")
-    defaults = "".join(f"{key} {value}\n" for key, value in session_conf(tmp_path).items())
-    (tmp_path / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
     program = tmp_path / "quick_start.py"
     program.write_text(
         f"{quick_start.code}\n{portable.code.replace('/warehouse', f'{tmp_path}/files')}\n"

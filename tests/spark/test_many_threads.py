@@ -34,7 +34,7 @@ KINDS = (
     *["insert_shared"] * 3,
     *["update_shared", "delete_shared", "merge_shared"],
 )
-OPERATIONS = len(KINDS) if os.environ.get("ICEBERG_MORE") else 16
+OPERATIONS = len(KINDS) if os.environ.get("ICEBERG_MORE") else 9
 """The operations per thread; `make test-more` runs all, and most of the time is Spark's own."""
 
 
@@ -70,6 +70,7 @@ class Worker:
         for kind in kinds[:OPERATIONS]:
             getattr(self, kind)()
         self.select()
+        self.frame()
         self.select_shared()
 
     def some(self, rows: dict[int, int]) -> list[int]:

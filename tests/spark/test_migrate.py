@@ -25,6 +25,7 @@ from tests.support.native_lake import session_catalog
 pytestmark = pytest.mark.release("Spark's own catalog renames and drops its tables")
 
 PREFIX = "spark.sql.catalog.spark_catalog"
+OURS = pytest.mark.once("the steps are ours: 4.1 runs each of them in other tests")
 _numbers = itertools.count()
 
 
@@ -194,7 +195,7 @@ def _state(session: SparkSession, db: str, place: Path) -> Any:
 STEPS = ("set_table_type", "rename_table", "table_source", "check_folders", "import_of")
 
 
-@pytest.mark.once("the steps are ours: 4.1 runs each of them in the tests before")
+@OURS
 @pytest.mark.parametrize("is_managed", [True, False])
 def test_whatever_step_fails_the_table_is_as_it_was(
     session: SparkSession,
@@ -251,6 +252,7 @@ def _fails(_self: FileImport) -> Any:
     raise InvalidRequestError("the commit has failed")
 
 
+@OURS
 def test_a_file_that_cannot_be_read_leaves_the_table_as_it_was(
     session: SparkSession, db: str
 ) -> None:
@@ -265,6 +267,7 @@ def test_a_file_that_cannot_be_read_leaves_the_table_as_it_was(
     assert _state(session, db, place) == before
 
 
+@OURS
 def test_another_writer_takes_the_name_meanwhile(
     session: SparkSession, db: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,6 +296,7 @@ def test_another_writer_takes_the_name_meanwhile(
     assert len(rows(session, f"{db}.t")) == 3
 
 
+@OURS
 def test_a_commit_of_which_nobody_knows_is_not_undone(
     session: SparkSession, db: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,7 +315,7 @@ def test_a_commit_of_which_nobody_knows_is_not_undone(
     assert rows(session, f"{db}.t") == rows(session, f"{db}.t_BACKUP_") == expected
 
 
-@pytest.mark.once("the steps are ours: 4.1 runs each of them in the tests before")
+@OURS
 @pytest.mark.more("a process is started for each step; the steps fail in the test before")
 def test_a_killed_migration_loses_no_file_and_can_be_run_again(
     session: SparkSession, db: str, folder: Path
@@ -378,7 +382,7 @@ def test_what_is_refused(session: SparkSession, db: str, tmp_path: Path) -> None
         with pytest.raises(PySparkException, match=message):
             call(session, text)
         assert tables(session, db) == before, text
-        assert described(session, f"{db}.t")["Type"] == "MANAGED", text
+    assert described(session, f"{db}.t")["Type"] == "MANAGED"
     assert len(rows(session, f"{db}.t")) == 3
 
 

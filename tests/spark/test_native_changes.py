@@ -22,9 +22,6 @@ def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
     with sqlite_lake(spark, tmp_path_factory.mktemp("changing"), "changing") as lake:
-        for mode in (*MODES, *FORMATS):
-            make(lake, mode)
-            portably(lake, mode).cache().createOrReplaceTempView(f"portable_{short(mode)}")
         yield lake
 
 
@@ -46,6 +43,14 @@ def make(session: IcebergSession, mode: str) -> None:
     sql(f"delete from {table} where id in (2, 3, 12)")
     sql(f"alter table {table} add column v int")
     sql(f"insert into {table} values (30, 1, null, 7)")
+
+
+def table_of(session: IcebergSession, mode: str) -> str:
+    """Return the name of the table of a mode, which the first test that needs it creates."""
+    if not session.spark.catalog.tableExists(table_name(mode)):
+        make(session, mode)
+        portably(session, mode).cache().createOrReplaceTempView(f"portable_{short(mode)}")
+    return table_name(mode)
 
 
 def table_name(mode: str) -> str:
@@ -88,9 +93,9 @@ BOTH = pytest.mark.parametrize("mode", MODES)
 def test_rows_as_the_portable_reader_has_them(
     session: IcebergSession, mode: str, conditions: list[str]
 ) -> None:
-    columns = ["_commit_snapshot_id", "g", "_change_type"]
+    table, columns = table_of(session, mode), ["_commit_snapshot_id", "g", "_change_type"]
     for condition in conditions:
-        ours = session.spark.table(f"{table_name(mode)}.changes").where(condition)
+        ours = session.spark.table(f"{table}.changes").where(condition)
         rows = session.spark.table(f"portable_{short(mode)}").where(condition).collect()
         assert spark_rows(ours.collect()) == spark_rows(rows), condition
         assert ours.count() == len(rows)
@@ -100,14 +105,14 @@ def test_rows_as_the_portable_reader_has_them(
 
 @BOTH
 def test_spark_reads_whole_files(session: IcebergSession, mode: str) -> None:
-    appended = session.spark.table(f"{table_name(mode)}.changes").where("_change_ordinal < 2")
+    changes = session.spark.table(f"{table_of(session, mode)}.changes")
+    appended = changes.where("_change_ordinal < 2")
     assert "MapInArrow" not in plan_of(appended)
     assert "IcebergPyParquetScan" in plan_of(appended)
     groups = appended.groupBy("_change_ordinal", "_change_type").count()
     assert sorted(map(tuple, groups.collect())) == [(0, "INSERT", 10), (1, "INSERT", 10)]
     if mode == "copy-on-write":
-        whole = session.spark.table(f"{table_name(mode)}.changes")
-        assert "MapInArrow" not in plan_of(whole)
+        assert "MapInArrow" not in plan_of(changes)
 
 
 @BOTH
@@ -120,7 +125,7 @@ def test_hidden_columns_say_which_row(session: IcebergSession, mode: str) -> Non
         "_partition.g",
         "_last_updated_sequence_number",
     ]
-    changes = session.spark.table(f"{table_name(mode)}.changes")
+    changes = session.spark.table(f"{table_of(session, mode)}.changes")
     rows = changes.where("id = 12").select("_change_ordinal", "_change_type", *hidden).collect()
     updated = [r for r in rows if r["_change_ordinal"] == 2]
     assert sorted(r["_change_type"] for r in updated) == ["DELETE", "INSERT"]
@@ -135,7 +140,7 @@ def test_hidden_columns_say_which_row(session: IcebergSession, mode: str) -> Non
 def test_files_that_cannot_matter_are_not_read(
     session: IcebergSession, mode: str, tmp_path: Path
 ) -> None:
-    table = table_name(mode)
+    table = table_of(session, mode)
     ids = [s.snapshot_id for s in session.table(table).snapshots]
     changes = session.spark.table(f"{table}.changes")
     files = {r["_file"] for r in changes.where("_change_ordinal = 0").select("_file").collect()}

@@ -106,7 +106,7 @@ def collected(frames: Sequence[DataFrame]) -> list[Counter[str]]:
     return result
 
 
-@settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))
+@settings(max_examples=settings().max_examples // 6, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_native_rows_are_portable_rows_are_the_naive_ones(
     spark: SparkSession, catalog: TableCatalog, data: st.DataObject

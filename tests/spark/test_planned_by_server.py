@@ -90,13 +90,13 @@ def test_sql(session: SparkSession, planned: list[Any]) -> None:
     for name in TABLES:
         old = session.sql(f"SELECT min_by(snapshot_id, committed_at) FROM here.{name}.snapshots")
         ((snapshot_id,),) = old.collect()
-        for text in (
-            "{}",
-            "{} WHERE g = 1 AND id > 3",
+        # What comes from the planner only once does not depend on the kind of deletes.
+        others = (
             "{} WHERE v IN ('1', '13')",
             f"{{}} VERSION AS OF {snapshot_id}",
             "{} a JOIN (SELECT max(id) id FROM {}) USING (id)",
-        ):
+        )
+        for text in ("{}", "{} WHERE g = 1 AND id > 3", *(others if name == TABLES[1] else ())):
             here, there = (
                 spark_rows(
                     session.sql(f"SELECT * FROM {text.replace('{}', f'{c}.{name}')}").collect()

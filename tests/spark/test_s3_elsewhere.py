@@ -1,4 +1,4 @@
-"""Tables in S3 on executors in other processes and under Connect, with the catalog's keys."""
+"""Tables in S3 on executors in other processes, with the catalog's keys."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ import pytest
 from iceberg_pyspark import SnapshotSelector, load_catalog
 from tests.services.hadoop_aws import s3a_jars
 from tests.services.s3 import S3Server, s3_server
-from tests.support.spark_sessions import (
-    connect_server,
-    run_driver,
-    run_python,
-    standalone_cluster,
-)
+from tests.support.spark_sessions import run_driver, standalone_cluster
 
 pytest.importorskip("obstore")
 
@@ -62,17 +57,6 @@ found["lists"] = ids("SELECT id FROM lake.db.lists")
 found["after"] = ids("SELECT id FROM lake.db.t WHERE id >= 30")
 print(json.dumps([spark.sparkContext.master, found]))
 """
-UNDER_CONNECT = """
-import json, sys
-from pyspark.sql import SparkSession
-
-spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
-options = json.loads(sys.argv[2])
-rows = spark.range(0, 40, 1, 4)
-rows.write.format("iceberg-py").options(**options).mode("append").save("db.c")
-read = spark.read.format("iceberg-py").options(**options, filter="id >= 38").load("db.c")
-print(json.dumps(sorted(row.id for row in read.collect())))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +75,7 @@ def catalog_properties(folder: Path, s3: S3Server) -> dict[str, str]:
 @pytest.mark.parametrize(
     "kind",
     [
-        "local-cluster[2,1,768]",
+        "local-cluster[1,2,768]",
         pytest.param("standalone", marks=pytest.mark.more("what local-cluster starts, by hand")),
     ],
 )
@@ -133,22 +117,3 @@ def test_executors_read_and_write_natively_and_by_python(
     deletes = {d.file_path for t in table.scan().plan_files() for d in t.deletes}
     # The failed attempt left no file.
     assert written == paths | current_paths | deletes
-
-
-@pytest.mark.cluster
-def test_a_client_of_connect_gives_keys_as_options(s3: S3Server, tmp_path: Path) -> None:
-    properties = catalog_properties(tmp_path, s3)
-    options = {
-        "catalog": "lake",
-        **{
-            f"catalog.{k}" if k in ("type", "uri", "warehouse") else k: v
-            for k, v in properties.items()
-        },
-    }
-    script = tmp_path / "client.py"
-    script.write_text(UNDER_CONNECT, encoding="utf-8")
-    with connect_server(tmp_path / "server") as url:
-        printed = run_python(script, url, json.dumps(options))
-    assert json.loads(printed.splitlines()[-1]) == [38, 39]
-    table = load_catalog("lake", **properties).load_table("db.c")
-    assert table.scan().count() == 40

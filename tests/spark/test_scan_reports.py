@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,16 +15,6 @@ from tests.support.http_server import BreakConnection, Reply, TestServer, http_s
 from tests.support.native_lake import plan_of
 from tests.support.reporting_server import Reported, reports
 from tests.support.rest_answers import configured
-from tests.support.spark_sessions import connect_server, run_python
-
-UNDER_CONNECT = """
-import json, sys
-from pyspark.sql import SparkSession
-
-spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
-frame = spark.read.format("iceberg-py").options(**json.loads(sys.argv[2])).load("db.events")
-print(json.dumps(sorted(row.id for row in frame.collect())))
-"""
 
 
 @pytest.fixture
@@ -111,19 +100,3 @@ def test_a_server_that_wants_no_reports_gets_none(
         assert server.paths("GET").count("/v1/config") == 2 * before + 1
     finally:
         session.uninstall()
-
-
-@pytest.mark.cluster
-def test_a_scan_under_connect_is_reported(
-    reported: tuple[Reported, TestServer], tmp_path: Path
-) -> None:
-    source, server = reported
-    script = tmp_path / "client.py"
-    script.write_text(UNDER_CONNECT, encoding="utf-8")
-    options = json.dumps(options_of(server, filter="id = 1"))
-    with connect_server(tmp_path / "server") as url:
-        printed = run_python(script, url, options)
-        assert json.loads(printed.splitlines()[-1]) == [1]
-        (report,) = reports(server, 1)
-    snapshot_id = source.loaded.metadata.current_snapshot_id
-    assert scan_of(report) == ("scan-report", "lake.db.events", snapshot_id, 1, 1)

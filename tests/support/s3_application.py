@@ -43,7 +43,7 @@ ROWS = """
     cast(timestamp_micros(k * 1500000) as timestamp_ntz) plain, encode(concat('b', k), 'utf-8') bin,
     date_add(DATE'1969-12-01', k * 300) day, date_add(DATE'1969-12-01', k * 300) born,
     timestamp_seconds(k * 3000000 - 3600) seen, k = 1 flag
-    FROM (SELECT id, int(id % 5) k FROM range(0, 1000, 1, 2))
+    FROM (SELECT id, int(id % 3) k FROM range(0, 300, 1, 2))
 """
 _S3A = "org.apache.hadoop.fs.s3a"
 
@@ -126,12 +126,13 @@ class Application:
                 )
                 self.spark.conf.set(NATIVE, str(writer == "native").lower())
                 self.spark.sql(f"INSERT INTO {name} {ROWS}")
-                self.spark.sql(f"INSERT INTO {name} {ROWS} WHERE id < 0")
+                if layout == "folders":
+                    self.spark.sql(f"INSERT INTO {name} {ROWS} WHERE id < 0")
                 self.results[f"{layout} {writer}"] = self.written(name)
         self.spark.conf.set(NATIVE, "true")
         failing = "bucket.db.folders_native"
         before = self.objects(failing)
-        bad = "if(id = 999, cast(raise_error('bad row') as bigint), id)"
+        bad = "if(id = 299, cast(raise_error('bad row') as bigint), id)"
         self.fails(
             "bad row",
             lambda: self.spark.sql(

@@ -88,9 +88,21 @@ def spark_environment() -> dict[str, str]:
         # Spark collects timestamps in the time zone of the Python process.
         "TZ": "UTC",
     }
+    if _is_of_pytest():
+        environment["SPARK_SUBMIT_OPTS"] = _program_options()
     if _has_quick_files():
         environment["SPARK_DIST_CLASSPATH"] = str(_LOCAL_FILES_JAR)
     return environment
+
+
+def _program_options() -> str:
+    """Return the options for drivers of programs that start Spark as users do, as `jobs/` does.
+
+    Such a program does not get the settings of `session_conf`.
+    """
+    if not _has_quick_files():
+        return quick_jvm()
+    return f"{quick_jvm()} -Dspark.hadoop.fs.file.impl={_LOCAL_FILES_CLASS}"
 
 
 def session_conf(scratch: Path) -> dict[str, str]:

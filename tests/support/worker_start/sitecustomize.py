@@ -10,12 +10,14 @@ import sys
 
 if "pyspark.daemon" in sys.orig_argv:
     sys.path = [path for path in sys.path if not path.endswith(".zip")]
-    for module in (
+    worker = sys.orig_argv[-1]
+    # A JVM looks data sources up only once.
+    of_queries = (
         "pandas",
         "pyarrow.compute",
         "pyarrow.parquet",
         "iceberg_pyspark.spark.data_source.read_job",
         "iceberg_pyspark.spark.data_source.writer",
-        sys.orig_argv[-1],
-    ):
+    )
+    for module in (*(() if worker.endswith(".lookup_data_sources") else of_queries), worker):
         importlib.import_module(module)
