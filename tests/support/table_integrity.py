@@ -33,10 +33,7 @@ from iceberg_pyspark.storage.root_manifests import snapshot_files
 def table_problems(table: Table) -> list[str]:
     """Return a sentence for each violation; an intact table has none."""
     m, io = table.metadata, table.io
-    result = [*_wrong_numbers(m), *_wrong_log(m)]
-    for entry in m.metadata_log:
-        if not io.exists(entry.metadata_file):
-            result.append(f"previous metadata {entry.metadata_file} is not there")
+    result = metadata_problems(table)
     there: dict[str, bool] = {}
     manifests = _Manifests(m, io)
     for snapshot in m.snapshots:
@@ -53,6 +50,16 @@ def table_problems(table: Table) -> list[str]:
                 result.append(f"live file {path} of {snapshot.snapshot_id} is not there")
     if m.format_version == 4:
         result += map(repr, table.verify().findings)
+    return result
+
+
+def metadata_problems(table: Table) -> list[str]:
+    """Return a sentence for each violation that shows without the files of snapshots."""
+    m = table.metadata
+    result = [*_wrong_numbers(m), *_wrong_log(m)]
+    for entry in m.metadata_log:
+        if not table.io.exists(entry.metadata_file):
+            result.append(f"previous metadata {entry.metadata_file} is not there")
     return result
 
 
