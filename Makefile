@@ -187,7 +187,7 @@ releases: oracle-env
 	$(ORACLE) -m tests.releases $(ARGS)
 
 faults: env
-	ICEBERG_FAULTS=all $(NEWEST) -m pytest -q tests/faults $(ARGS)
+	ICEBERG_FAULTS=all ICEBERG_MORE=1 $(NEWEST) -m pytest -q tests/faults $(ARGS)
 
 # Counts the processes of pytest only, which are the drivers: not executors' Python, and not subprocesses of tests.
 COVER = COVERAGE_FILE=$(RESULTS)/coverage $(1) -m coverage run --branch --parallel-mode --source=iceberg_pyspark,jobs \

@@ -7,18 +7,21 @@ accesses a column chunk whose size statistics are damaged; this module can read 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 _MAGIC = b"PAR1"
 _TAIL = 8
 _ROW_GROUPS, _COLUMNS, _META_DATA = 4, 1, 3
 _ROW_COUNT = 3
 _TYPE, _CODEC, _NUM_VALUES, _DICTIONARY_PAGE_OFFSET = 1, 4, 5, 11
+_NUMBERS_OF_COLUMNS = (_TYPE, _CODEC, _NUM_VALUES, _DICTIONARY_PAGE_OFFSET)
 _BYTE_ARRAY = 6
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 _STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _TEXT, _LIST, _SET, _STRUCT = 0, 1, 2, 3, 7, 8, 9, 10, 12
 _INTEGERS = (4, 5, 6)
 _MOST_DEPTH = 20
+_MOST_BYTES = 10
+"""Of a number of 64 bits, seven bits in a byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +54,12 @@ def read_row_groups(data: memoryview) -> tuple[RowGroup, ...]:
     return tuple(footer.row_groups())
 
 
-@dataclass
+@dataclass(slots=True)
 class _Footer:
     """A read position in the bytes of a footer."""
 
     data: bytes
     at: int = 0
-    depth: int = field(default=0)
 
     def row_groups(self) -> Iterator[RowGroup]:
         for field_id, kind in self._fields():
@@ -86,7 +88,7 @@ class _Footer:
         for field_id, kind in self._fields():
             if field_id == _META_DATA and kind == _STRUCT:
                 for id_, inner in self._fields():
-                    if inner in _INTEGERS:
+                    if inner in _INTEGERS and id_ in _NUMBERS_OF_COLUMNS:
                         numbers[id_] = self._number()
                     else:
                         self._skip(inner)
@@ -107,73 +109,93 @@ class _Footer:
     def _fields(self) -> Iterator[tuple[int, int]]:
         """Yield the id and kind of each field of a struct; the caller must consume the value."""
         field_id = 0
-        while (head := self._byte()) != _STOP:
+        data = self.data
+        while (head := data[self.at]) != _STOP:
+            self.at += 1
             field_id = field_id + (head >> 4) if head >> 4 else self._number()
             yield field_id, head & 0x0F
+        self.at += 1
 
     def _structs(self) -> Iterator[None]:
         """Yield once for each element of a list of structs."""
-        count, kind = self._list_head()
+        count, kind, self.at = _list_head(self.data, self.at)
         if kind != _STRUCT:
             raise ValueError("a footer with a list of another kind")
         for _ in range(count):
             yield None
 
-    def _list_head(self) -> tuple[int, int]:
-        head = self._byte()
-        count = head >> 4
-        if count == 15:
-            count = self._unsigned()
-        if count > len(self.data):
-            raise ValueError("a footer with a list that is longer than itself")
-        return count, head & 0x0F
-
     def _skip(self, kind: int) -> None:
-        if kind in _INTEGERS:
-            self._unsigned()
-        elif kind == _TEXT:
-            length = self._unsigned()
-            self.at += length
-        elif kind == _STRUCT:
-            self._deeper()
-            for _, inner in self._fields():
-                self._skip(inner)
-            self.depth -= 1
-        elif kind in (_LIST, _SET):
-            self._deeper()
-            count, inner = self._list_head()
-            for _ in range(count):
-                # in a list, a boolean takes one byte
-                self._skip(_BYTE if inner in (_TRUE, _FALSE) else inner)
-            self.depth -= 1
-        elif kind == _BYTE:
-            self.at += 1
-        elif kind == _DOUBLE:
-            self.at += 8
-        elif kind not in (_TRUE, _FALSE):
-            raise ValueError(f"a footer with a field of type {kind}")
-
-    def _deeper(self) -> None:
-        self.depth += 1
-        if self.depth > _MOST_DEPTH:
-            raise ValueError("a footer that nests too deep")
-
-    def _byte(self) -> int:
-        value = self.data[self.at]
-        self.at += 1
-        return value
-
-    def _unsigned(self) -> int:
-        number = shift = 0
-        while True:
-            byte = self._byte()
-            number |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return number
-            shift += 7
-            if shift > 63:
-                raise ValueError("a number of more than 64 bits")
+        self.at = _end_of_value(self.data, self.at, kind, 0)
 
     def _number(self) -> int:
-        number = self._unsigned()
+        number, self.at = _unsigned(self.data, self.at)
         return (number >> 1) ^ -(number & 1)
+
+
+# Functions with a position as an argument, since most of a footer is skipped, and attributes cost
+# twice the time of local names.
+
+
+def _end_of_value(data: bytes, at: int, kind: int, depth: int) -> int:
+    """Return the position after the value of a kind at a position."""
+    if kind in _INTEGERS:
+        return _end_of_number(data, at)
+    if kind == _TEXT:
+        length, at = _unsigned(data, at)
+        return at + length
+    if kind in (_TRUE, _FALSE):
+        return at
+    if kind == _BYTE:
+        return at + 1
+    if kind == _DOUBLE:
+        return at + 8
+    if depth == _MOST_DEPTH:
+        raise ValueError("a footer that nests too deep")
+    if kind == _STRUCT:
+        while (head := data[at]) != _STOP:
+            at += 1
+            if not head >> 4:
+                at = _end_of_number(data, at)
+            at = _end_of_value(data, at, head & 0x0F, depth + 1)
+        return at + 1
+    if kind in (_LIST, _SET):
+        count, inner, at = _list_head(data, at)
+        # in a list, a boolean takes one byte
+        inner = _BYTE if inner in (_TRUE, _FALSE) else inner
+        for _ in range(count):
+            at = _end_of_value(data, at, inner, depth + 1)
+        return at
+    raise ValueError(f"a footer with a field of type {kind}")
+
+
+def _list_head(data: bytes, at: int) -> tuple[int, int, int]:
+    """Return the number of a list's elements, their kind, and the position of the first."""
+    head = data[at]
+    at += 1
+    count = head >> 4
+    if count == 15:
+        count, at = _unsigned(data, at)
+    if count > len(data):
+        raise ValueError("a footer with a list that is longer than itself")
+    return count, head & 0x0F, at
+
+
+def _end_of_number(data: bytes, at: int) -> int:
+    end = at
+    while data[end] >= 0x80:
+        end += 1
+    if end >= at + _MOST_BYTES:
+        raise ValueError("a number of more than 64 bits")
+    return end + 1
+
+
+def _unsigned(data: bytes, at: int) -> tuple[int, int]:
+    """Return a number and the position after it."""
+    number = shift = 0
+    while (byte := data[at]) >= 0x80:
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        at += 1
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")
+    return number | byte << shift, at + 1

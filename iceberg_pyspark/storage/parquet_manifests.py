@@ -22,6 +22,7 @@ _FIELD_ID = b"PARQUET:field_id"
 _CONTENT_STATS = frozenset(profile.paths["content_stats"][0] for profile in PROFILES)
 _MAX_DEPTH = 10
 _ROWS_AT_ONCE = 65_536
+_FEW_ROWS = 1_000
 _DECODING = 4
 """The memory that pyarrow uses while it decodes a batch, as a multiple of the batch's size."""
 _VALUE_BYTES = 16
@@ -41,7 +42,7 @@ class ParquetManifest:
         self.size = len(data)
         self._data = data
         try:
-            footer = pq.read_metadata(pa.BufferReader(self._data))
+            self._footer = footer = pq.read_metadata(pa.BufferReader(self._data))
             self._stored_schema = footer.schema
             self._schema = footer.schema.to_arrow_schema()
             # what Arrow itself puts there describes the columns, not the entries
@@ -124,8 +125,12 @@ class ParquetManifest:
         """Yield the rows in the form that `form` gives a batch; refuse files of too much memory."""
         room = memory_limit(self.size) // 3
         try:
-            file = pq.ParquetFile(pa.BufferReader(self._data))
-            for batch in file.iter_batches(self._rows_at_once, columns=columns):
+            file = pq.ParquetFile(pa.BufferReader(self._data), metadata=self._footer)
+            # to hand columns to threads takes longer than to decode a few rows
+            batches = file.iter_batches(
+                self._rows_at_once, columns=columns, use_threads=self.record_count > _FEW_ROWS
+            )
+            for batch in batches:
                 room -= batch.nbytes
                 if room < 0:
                     raise too_large(self.location, self.size)

@@ -26,17 +26,18 @@ from tests.support.table_integrity import table_problems, unreferenced_files
 
 COMMITS = int(os.environ.get("ICEBERG_COMMITS", "48"))
 PROCESSES = 8
+PART = pytest.mark.more("operations that the case with all of them has too")
 FOLDER_OF_VERSION_4 = pytest.mark.more("version 4 on SQLite, and folders with version 3")
 
 
 @pytest.mark.parametrize(
     ("kind", "version", "operations"),
     [
-        ("sql", 3, MIX),
+        pytest.param("sql", 3, MIX, marks=PART),
         ("hadoop", 3, MIX),
-        ("sql", 2, MIX),
+        pytest.param("sql", 2, MIX, marks=PART),
         # Four of ten operations are maintenance, as a user might run it concurrently.
-        ("sql", 3, (*MIX, *MAINTENANCE)),
+        pytest.param("sql", 3, (*MIX, *MAINTENANCE), marks=PART),
         ("hadoop", 2, (*MIX, *MAINTENANCE)),
         ("sql", 2, (*MIX, *MAINTENANCE, *KEYS)),
         ("sql", 3, (*MIX, *MAINTENANCE, *KEYS)),

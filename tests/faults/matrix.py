@@ -31,7 +31,7 @@ from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.table.changes.create_table import create_table
 from tests.support.fault_points import ERROR_KINDS, ErrorKind, FaultPoint, FaultyFileIO, Moment
 from tests.support.row_commits import COLUMNS
-from tests.support.table_integrity import table_problems
+from tests.support.table_integrity import metadata_problems, table_problems
 
 TRIED: Counter[tuple[str, str]] = Counter()
 """Numbers of tried points by catalog kind and operation."""
@@ -152,6 +152,22 @@ class Lake:
                 hive.call("drop_table", dbname=self.database, name=name, deleteData=False)
             for table in self._saved:
                 hive.call("create_table", tbl=table)
+
+    def files_of_snapshots(self) -> dict[str, object]:
+        """Return the files that no later commit may change: all but metadata and the catalog's own.
+
+        The values are equal if the content is.
+        """
+        if self._store is not None:
+            files: dict[str, object] = dict(self._store._files)
+        else:
+            files = {}
+            for file in Path(self.folder, "lake").rglob("*"):
+                if file.is_file():
+                    stat = file.stat()
+                    files[str(file)] = stat.st_ino, stat.st_size, stat.st_mtime_ns
+        own = (".metadata.json", "version-hint.text", ".crc")
+        return {f: v for f, v in files.items() if not f.endswith(own) and "/catalog.db" not in f}
 
     def expire_locks(self) -> int:
         """End the locks of a Hive metastore, as it does itself after minutes; return their number.
@@ -293,18 +309,28 @@ def _try_point(
 
 
 def _goes_on(lake: Lake, name: str, state: State, where: str) -> None:
-    """Check that the next writer can write to the table, or can create it if it does not exist."""
-    catalog, io = lake.open()
+    """Check that the next writer can write to the table, or can create it if it does not exist.
+
+    The state was found intact. The next writer changes a property, so the table stays intact if its
+    new metadata is, and if it leaves the snapshots and their files as they were.
+    """
     try:
         if state is None:
             create(lake, name)
-        else:
-            table = Table(catalog, catalog.load_table(lake.identifier_of(name)), io=io)
-            table.update_properties().set({"after": "1"}).commit()
-        after = state_of(lake, name, log_may_be_cut=True)
+            assert state_of(lake, name, log_may_be_cut=True) is not None, where
+            return
+        table, files = lake.table(name), lake.files_of_snapshots()
+        before = table.metadata
+        table.update_properties().set({"after": "1"}).commit()
+        after = lake.table(name)
     except IcebergError as e:
         raise AssertionError(f"{where}: the table is stuck: {e}") from e
-    assert after is not None, where
+    assert after.metadata.properties["after"] == "1", where
+    assert after.metadata.snapshots == before.snapshots, where
+    assert after.metadata.refs == before.refs, where
+    assert lake.files_of_snapshots() == files, where
+    problems = [p for p in metadata_problems(after) if not p.startswith("previous metadata ")]
+    assert problems == [], where
 
 
 def create(lake: Lake, name: str = "t") -> Table:

@@ -30,16 +30,18 @@ from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
 from iceberg_pyspark.storage.root_manifests import snapshot_files
 
 
-def table_problems(table: Table) -> list[str]:
-    """Return a sentence for each violation; an intact table has none."""
+def table_problems(table: Table, *, since: TableMetadata | None = None) -> list[str]:
+    """Return a sentence for each violation; an intact table has none.
+
+    With `since`, an earlier state that was intact, the snapshots in it are not checked again, and
+    the rules of root manifests, which concern all snapshots together, are not checked.
+    """
     m, io = table.metadata, table.io
-    result = [*_wrong_numbers(m), *_wrong_log(m)]
-    for entry in m.metadata_log:
-        if not io.exists(entry.metadata_file):
-            result.append(f"previous metadata {entry.metadata_file} is not there")
+    result = metadata_problems(table)
     there: dict[str, bool] = {}
     manifests = _Manifests(m, io)
-    for snapshot in m.snapshots:
+    checked = {} if since is None else since.snapshot_by_id
+    for snapshot in (s for s in m.snapshots if s.snapshot_id not in checked):
         entries = [(f, manifests.entries(f)) for f in manifests.of(snapshot)]
         live = [e.data_file for _, of_one in entries for e in of_one if e.is_live]
         problems = [*_wrong_entries(snapshot, entries), *_wrong_vectors(io, live)]
@@ -51,8 +53,18 @@ def table_problems(table: Table) -> list[str]:
             there[path] = io.exists(path)
             if not there[path]:
                 result.append(f"live file {path} of {snapshot.snapshot_id} is not there")
-    if m.format_version == 4:
+    if m.format_version == 4 and since is None:
         result += map(repr, table.verify().findings)
+    return result
+
+
+def metadata_problems(table: Table) -> list[str]:
+    """Return a sentence for each violation that shows without the files of snapshots."""
+    m = table.metadata
+    result = [*_wrong_numbers(m), *_wrong_log(m)]
+    for entry in m.metadata_log:
+        if not table.io.exists(entry.metadata_file):
+            result.append(f"previous metadata {entry.metadata_file} is not there")
     return result
 
 

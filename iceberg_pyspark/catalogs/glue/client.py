@@ -42,6 +42,21 @@ _UNDECIDED = ("OperationTimeoutException",)
 """Error codes with the HTTP status of a refusal that do not prove that nothing was done."""
 
 
+_LOADERS: dict[str | None, Any] = {}
+"""Botocore's loaders of AWS's descriptions of services, by the folders that they search."""
+
+
+def _loader_like(session: Any) -> Any:
+    """Return the loader of an earlier session with the same folders, which has parsed them.
+
+    To parse Glue's description takes a third of a second of processor time, and each catalog, such
+    as each copy that was pickled, has a session of its own.
+    """
+    return _LOADERS.setdefault(
+        session.get_config_variable("data_path"), session.get_component("data_loader")
+    )
+
+
 class GlueAnswerError(CatalogError):
     """An error answer of Glue.
 
@@ -190,6 +205,7 @@ class GlueClient:
             ) from e
         try:
             session = Session(profile=self._properties.get("glue.profile-name"))
+            session.register_component("data_loader", _loader_like(session))
             client = session.create_client(
                 "glue",
                 region_name=self._value("region"),

@@ -64,3 +64,19 @@ def test_damaged_footers_are_errors_that_name_no_memory() -> None:
     file = b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
     with pytest.raises(ValueError, match="longer than itself"):
         read_row_groups(memoryview(file))
+
+
+@pytest.mark.parametrize(
+    ("footer", "problem"),
+    [
+        # a skipped number and a read one: the id of a field
+        (b"\x16" + b"\xff" * 10 + b"\x01\x00", "more than 64 bits"),
+        (b"\x06" + b"\xff" * 10 + b"\x01\x00", "more than 64 bits"),
+        (b"\x1c" * 30, "nests too deep"),
+        (b"\x1e\x00", "field of type 14"),
+    ],
+)
+def test_values_that_thrift_does_not_write_are_refused(footer: bytes, problem: str) -> None:
+    file = b"PAR1" * 2 + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    with pytest.raises(ValueError, match=problem):
+        read_row_groups(memoryview(file))

@@ -142,9 +142,7 @@ def contestant(version: int, properties: Mapping[str, str]) -> Contestant:
     return Contestant(table, RowCommitter(catalog, identifier, 1, io=io))
 
 
-@settings(
-    max_examples=max(settings().max_examples // 2, 50), suppress_health_check=list(HealthCheck)
-)
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     operations=st.lists(st.sampled_from(OPERATIONS), min_size=2, max_size=9),
     upgraded_at=st.integers(0, 9),
