@@ -25,7 +25,7 @@ from tests.support.many_writers import SCHEMA, append_rows
 from tests.support.table_integrity import table_problems
 
 WRITERS = int(os.environ.get("ICEBERG_WRITERS", "8"))
-APPENDS = int(os.environ.get("ICEBERG_COMMITS", "2"))
+APPENDS = int(os.environ.get("ICEBERG_APPENDS", "2"))
 
 
 @pytest.fixture(scope="session")
