@@ -10,9 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 
+from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.table.changes.commit_files import commit_action
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
+from tests.support.readings import our_table
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +113,44 @@ def test_orphan_files(lake: Oracle) -> None:
     assert theirs == ours == {str(folder / "a"), str(folder / "b")}
     call = "CALL java_hadoop.system.remove_orphan_files('called.strays')"
     assert lake.sql(call).collect() == []
+
+
+SAME_STORE = "equal_schemes => map('s3', 'file'), equal_authorities => map('bucket', '')"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "orphans"),
+    [
+        ("prefix_mismatch_mode => 'ERROR'", None),
+        ("equal_schemes => map('s3', 'file')", None),
+        ("prefix_mismatch_mode => 'Ignore'", 0),
+        ("prefix_mismatch_mode => 'DELETE'", 1),
+        (SAME_STORE, 0),
+    ],
+)
+def test_a_file_with_the_path_of_a_needed_file_of_another_store(
+    lake: Oracle, arguments: str, orphans: int | None
+) -> None:
+    if not (lake.warehouse / "called" / "mismatch").exists():
+        make(lake, "mismatch")
+        table = our_table(lake, "java_hadoop.called.mismatch")
+        file = lake.warehouse / "called" / "mismatch" / "data" / "both.parquet"
+        file.touch()
+        os.utime(file, (time.time() - 4 * 86_400,) * 2)
+        needed = DataFile(file_path=f"s3://bucket{file}", record_count=1, file_size_in_bytes=8)
+        commit_action(table.catalog, table.loaded, table.io, AppendFiles(data_files=(needed,)))
+        lake.sql("REFRESH TABLE java_hadoop.called.mismatch")
+    for catalog in ("java_hadoop", "lake"):
+        call = (
+            f"CALL {catalog}.system.remove_orphan_files(table => 'called.mismatch', "
+            f"dry_run => true, {arguments})"
+        )
+        if orphans is None:
+            with pytest.raises((PySparkException, Py4JJavaError), match=r"s3|bucket"):
+                lake.sql(call)
+        else:
+            names = [row[0].rpartition("/")[2] for row in lake.sql(call).collect()]
+            assert names == ["both.parquet"] * orphans, catalog
 
 
 def test_moves_of_main(lake: Oracle) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from pyspark.errors import IllegalArgumentException
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from tests.support.native_lake import native_lake
@@ -29,7 +30,7 @@ NEW_ROWS = (
     "SELECT /*+ COALESCE(1) */ id + {start}, if(id % 7 = 0, null, CAST(id % 3 AS INT)), "
     "if(id % 5 = 0, null, concat('s', id % 11)), "
     "if(id % 6 = 0, null, TIMESTAMP '1969-12-30 12:00:00' + make_interval(0, 0, 0, 0, id)), "
-    "if(id % 4 = 0, null, named_struct('a', CAST(id AS INT), 'b', 'x')), "
+    "if(id % 4 = 0, null, named_struct({children})), "
     "if(id % 9 = 0, double('NaN'), id / 8) FROM range({count})"
 )
 CONDITIONS = (
@@ -64,6 +65,7 @@ class Changes:
         self._rows = 0
         self._fields: set[str] = set()
         self._columns = 0
+        self._children = ["'a', CAST(id AS INT)", "'b', 'x'"]
         self._pending = ["id TYPE BIGINT", "d TYPE DOUBLE"]
         self._version = our_table(oracle, name).metadata.format_version
 
@@ -91,7 +93,8 @@ class Changes:
 
     def insert(self) -> str:
         count = self._choose.randrange(1, 60)
-        values = NEW_ROWS.format(start=self._rows, count=count)
+        children = ", ".join(self._children)
+        values = NEW_ROWS.format(start=self._rows, count=count, children=children)
         self._rows += count
         return self.by_either("INSERT INTO {t} (id, p, s, ts, st, d) " + values)
 
@@ -129,7 +132,11 @@ class Changes:
         self._columns += 1
         where = self._choose.choice(["", " FIRST", " AFTER s"])
         column = self._choose.choice([f"c{self._columns}", f"st.c{self._columns}"])
-        where = "" if column.startswith("st.") and where == " AFTER s" else where
+        if column.startswith("st."):
+            where = "" if where == " AFTER s" else where
+            # Spark's INSERT needs a value for each child of a struct, in the struct's order.
+            at = 0 if where else len(self._children)
+            self._children.insert(at, f"'c{self._columns}', CAST(id AS INT)")
         return self.sql(f"ALTER TABLE {self._name} ADD COLUMN {column} INT{where}")
 
     def modes(self) -> str:
@@ -155,7 +162,13 @@ class Changes:
                 "older_than => TIMESTAMP'2100-01-01')",
             ]
         )
-        return self.sql(f"CALL {catalog}.system.{call}")
+        try:
+            return self.sql(f"CALL {catalog}.system.{call}")
+        except IllegalArgumentException as refusal:
+            # Java fails if delete files of two partition specs come into one of its groups.
+            if "expected to have same spec id" not in str(refusal):
+                raise
+            return f"Java refuses {call}"
 
     def our_rewrite(self) -> str:
         """Run our maintenance on files that Java wrote; no row may change."""
@@ -199,8 +212,15 @@ class Changes:
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    with native_lake(oracle) as native_oracle:
-        yield native_oracle
+    # With its cache of delete files, Java 1.12 returns rows that equality deletes removed, if the
+    # column became a BIGINT after the cache had read the deletes.
+    cache = "spark.sql.iceberg.executor-cache.delete-files.enabled"
+    oracle.spark.conf.set(cache, "false")
+    try:
+        with native_lake(oracle) as native_oracle:
+            yield native_oracle
+    finally:
+        oracle.spark.conf.unset(cache)
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
