@@ -18,24 +18,34 @@ import scala.jdk.javaapi.CollectionConverters;
  * a configuration of Hadoop's own class.
  */
 public class IcebergPyConfiguration extends Configuration {
+  /** The defaults of schedulers of jobs, which Spark does not use. */
+  private static final Map DEFAULTS_OF_JOBS = defaultsOfJobs();
   private static final boolean READABLE = isReadable();
 
   /** Copy the settings of a reader: Spark copies them again for every file. */
   private IcebergPyConfiguration(Configuration settings) {
     super(false);
     setClassLoader(settings.getClassLoader());
-    Iterator it = values(settings).entrySet().iterator();
+    Iterator it = settings.iterator();
+    while (it.hasNext()) {
+      Map.Entry entry = (Map.Entry) it.next();
+      if (!entry.getValue().equals(DEFAULTS_OF_JOBS.get(entry.getKey())))
+        set((String) entry.getKey(), (String) entry.getValue());
+    }
+  }
+  private static Map defaultsOfJobs() {
+    Map out = new HashMap();
+    Configuration settings = new Configuration();
+    Iterator it = settings.iterator();
     while (it.hasNext()) {
       Map.Entry entry = (Map.Entry) it.next();
       String key = (String) entry.getKey();
-      if (!isDefaultOfJobs(settings, key)) set(key, (String) entry.getValue());
+      if (!key.startsWith("mapreduce.") && !key.startsWith("yarn.")) continue;
+      String[] sources = settings.getPropertySources(key);
+      if (sources != null && sources.length == 1 && sources[0].endsWith("-default.xml"))
+        out.put(key, entry.getValue());
     }
-  }
-  /** Return whether a setting is the default of a scheduler of jobs, which Spark does not use. */
-  private static boolean isDefaultOfJobs(Configuration settings, String key) {
-    if (!key.startsWith("mapreduce.") && !key.startsWith("yarn.")) return false;
-    String[] sources = settings.getPropertySources(key);
-    return sources != null && sources.length == 1 && sources[0].endsWith("-default.xml");
+    return out;
   }
 
   /** Return the settings of a session and additional options, by Hadoop's names. */
