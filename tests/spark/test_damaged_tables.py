@@ -278,3 +278,19 @@ def test_a_size_that_is_not_true_hides_no_row(
     )
     commit_overwrite(table.catalog, table.loaded, table.io, [wrong], "static")
     assert sorted(row.id for row in load(spark, tmp_path / "t").collect()) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1, 2**62])
+def test_a_row_count_that_is_not_true_hides_no_row(
+    spark: SparkSession, read_path: ReadPath, tmp_path: Path, count: int
+) -> None:
+    table = create_path_table(tmp_path / "t", "id BIGINT", [{"id": i} for i in range(300)])
+    [task] = table.scan().plan_files()
+    wrong = DataFile(
+        file_path=task.file_path,
+        record_count=count,
+        file_size_in_bytes=task.file_size_in_bytes,
+        split_offsets=(4,),
+    )
+    commit_overwrite(table.catalog, table.loaded, table.io, [wrong], "static")
+    assert sorted(r.id for r in load(spark, tmp_path / "t").collect()) == list(range(300))

@@ -44,14 +44,17 @@ def make(session: IcebergSession, name: str, clauses: str) -> None:
     session.spark.sql(f"create table planned.db.{name} using iceberg {clauses} as {ROWS}")
 
 
+def leaves_of(frame: DataFrame) -> Iterator[Any]:
+    """Yield the leaves of a query's physical plan."""
+    leaves = frame._jdf.queryExecution().executedPlan().collectLeaves().iterator()
+    while leaves.hasNext():
+        yield leaves.next()
+
+
 def number(frame: DataFrame, name: str) -> int:
     """Return the sum of a metric over the native scans of a query that has run."""
-    leaves = frame._jdf.queryExecution().executedPlan().collectLeaves().iterator()
-    values = []
-    while leaves.hasNext():
-        result = leaves.next().metrics().get(name)
-        if result.isDefined():
-            values.append(result.get().value())
+    results = [leaf.metrics().get(name) for leaf in leaves_of(frame)]
+    values = [result.get().value() for result in results if result.isDefined()]
     assert values, f"no scan has a metric {name}"
     return int(sum(values))
 
@@ -63,6 +66,20 @@ def same(session: IcebergSession, query: str, table: str) -> DataFrame:
         session.spark.sql(query.format(t="plain")).collect()
     )
     return frame
+
+
+@pytest.mark.parametrize(("rows", "batch"), [(20, 128), (200, 200), (5000, 4096)])
+def test_readers_allocate_batches_no_larger_than_the_files(
+    session: IcebergSession, rows: int, batch: int
+) -> None:
+    name = f"planned.db.of_{rows}_rows"
+    session.spark.sql(f"create table {name} as select * from range(0, {rows}, 1, 1)")
+    frame = session.spark.table(name)
+    (leaf,) = leaves_of(frame)
+    readers = leaf.batch().createReaderFactory()
+    assert readers.sqlConf().parquetVectorizedReaderBatchSize() == batch
+    assert len(frame.collect()) == rows
+    assert session.spark.conf.get("spark.sql.parquet.columnarReaderBatchSize") == "4096"
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,9 @@ class ParquetRelation:
     rows: int
     """The number of rows in the files."""
 
+    rows_of_largest_file: int
+    """The number of rows in the file with most rows, by the manifests: a hint only."""
+
     filtered: Mapping[str, str]
     """The table's column name, by the name of each column that run-time filters may refer to."""
 

@@ -44,6 +44,12 @@ NATIVE_SCAN = Feature(
     internals=("parquet_scan",),
     otherwise="Python reads the files of tables",
 )
+SMALL_BATCHES = Feature(
+    name="batches as small as the Parquet files of a scan",
+    lots=(PARQUET_SCAN,),
+    internals=("parquet_scan", "parquet_readers"),
+    otherwise="tasks allocate the memory of a whole batch for each file",
+)
 EXECUTOR_VECTORS = Feature(
     name="deletion vectors read by executors",
     lots=(DELETION_VECTORS,),
@@ -154,6 +160,7 @@ CLOSED_CATALOGS = Feature(
 
 FEATURES = (
     NATIVE_SCAN,
+    SMALL_BATCHES,
     EXECUTOR_VECTORS,
     EXECUTOR_POSITIONS,
     ORC_SCAN,

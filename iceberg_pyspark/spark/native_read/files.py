@@ -85,19 +85,19 @@ _CONSTANTS: Mapping[str, tuple[pa.DataType, _Values]] = {
 
 
 def files_table(
-    tasks: Sequence[ScanTask],
     locations: Sequence[str],
+    sizes: pa.Array,
     split_offsets: pa.Array,
     file_constants: Mapping[str, pa.Array],
     keys: Mapping[str, pa.Array],
 ) -> pa.RecordBatch:
     """Return a table of files with the JVM's locations; constants and keys have distinct names.
 
-    `split_offsets` are those of `SplitOffsets`.
+    `sizes` are in bytes; `split_offsets` are those of `SplitOffsets`.
     """
     columns = {
         LOCATION: pa.array(locations, pa.string()),
-        FILE_SIZE: pa.array([t.file_size_in_bytes for t in tasks], pa.int64()),
+        FILE_SIZE: sizes,
         SPLIT_OFFSETS: split_offsets,
         **file_constants,
         **keys,

@@ -65,14 +65,16 @@ class Relations:
             check_read(self.scan.io, task.file_path)
         file_constants = tuple(dict.fromkeys((*file_constants, *columns.file_constants)))
         facts = FileFacts(self.scan.context.specs, self.ordinals, columns.constants)
+        paths = [task.file_path for task in tasks]
+        sizes = pa.array([task.file_size_in_bytes for task in tasks], pa.int64())
+        file_format = format_of(tasks)
         files = files_table(
-            tasks,
-            [self.storage.location(t.file_path) or t.file_path for t in tasks],
-            self.split_offsets.of(tasks),
+            [self.storage.location(path) or path for path in paths],
+            sizes,
+            self.split_offsets.of(paths, sizes, file_format),
             {name: facts.column(name, tasks) for name in file_constants},
             self.group_keys or {},
         )
-        file_format = format_of(tasks)
         constants = sorted(c.field_id for c in columns.constants.values())
         is_grouped = self.group_keys is not None
         relation = ParquetRelation(
@@ -85,6 +87,7 @@ class Relations:
             keys=None if self.group_keys is None else tuple(self.group_keys),
             options={**self.storage.options, **self._verification(), **_requests(tasks)},
             rows=row_count(tasks),
+            rows_of_largest_file=min(max((t.record_count for t in tasks), default=0), _MOST_ROWS),
             filtered=self._filtered(columns),
             planned=self.metrics if self._has_metrics else {},
             sorted_by=self._sorted_by(columns),

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.planning.split_pack import MAX_RANGES_OF_A_FILE
 from iceberg_pyspark.spark.native_read.misread_files import Mask, Numbers
+from iceberg_pyspark.spec.manifests import FileFormat
 
 _OFFSETS = pa.list_(pa.int64())
 
@@ -28,20 +28,18 @@ class SplitOffsets:
         self._paths = _column(tables, "file_path", pa.string())
         self._offsets = _column(tables, "split_offsets", _OFFSETS)
 
-    def of(self, tasks: Sequence[ScanTask]) -> pa.Array:
-        """Return the usable offsets of each task's file, null for a file without any.
+    def of(self, paths: Sequence[str], sizes: pa.Array, file_format: FileFormat) -> pa.Array:
+        """Return the usable offsets of each file, null for a file without any.
 
-        Offsets are usable if they ascend and are within the file, as in `planning/split_pack.py`.
+        Offsets are usable if the file is a Parquet file, and if they ascend and are within the
+        file, as in `planning/split_pack.py`. `sizes` are in bytes.
         """
-        if not tasks:
-            return pa.nulls(0, _OFFSETS)
-        paths = pa.array([task.file_path for task in tasks], pa.string())
-        rows = pc.index_in(paths, value_set=self._paths)
+        if not paths or file_format != "parquet":
+            return pa.nulls(len(paths), _OFFSETS)
+        rows = pc.index_in(pa.array(paths, pa.string()), value_set=self._paths)
         offsets = self._offsets.take(rows).combine_chunks()
-        sizes = np.array([task.file_size_in_bytes for task in tasks], np.int64)
-        is_parquet = np.array([task.file_format == "parquet" for task in tasks])
-        usable = is_parquet & _are_usable(offsets, sizes)
-        return offsets.take(pa.array(np.arange(len(tasks)), mask=~usable))
+        usable = _are_usable(offsets, sizes.to_numpy())
+        return offsets.take(pa.array(np.arange(len(paths)), mask=~usable))
 
 
 def _column(tables: Sequence[pa.Table], name: str, type_: pa.DataType) -> pa.ChunkedArray:

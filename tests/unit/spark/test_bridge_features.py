@@ -15,6 +15,7 @@ from iceberg_pyspark.spark.bridge.features import (
     ORC_ZONES,
     ROW_CHANGES,
     SIZED_ROWS,
+    SMALL_BATCHES,
     STORE_WRITE,
     WRITE_LAYOUT,
     missing_features,
@@ -36,6 +37,7 @@ def test_nothing_is_missing_where_all_compiles_and_is_there() -> None:
 def test_a_lot_takes_only_its_own_features_along() -> None:
     assert missing_features({"parquet_scan": "no class X"}, EVERY_INTERNAL) == {
         NATIVE_SCAN: "java/parquet_scan does not compile: no class X",
+        SMALL_BATCHES: "java/parquet_scan does not compile: no class X",
         ORC_SCAN: "java/parquet_scan does not compile: no class X",
         ORC_ZONES: "java/parquet_scan does not compile: no class X",
     }

@@ -101,7 +101,7 @@ def test_partition_values_have_the_types_of_their_columns(
 def test_a_table_of_files_arrives_as_it_is() -> None:
     tasks = [
         task("s3://b/x\ty=1", 0, 1, "v", first_row_id=40),
-        task("s3://b/z", 0, 1, "w", file_size_in_bytes=2**40),
+        task("s3://b/z", 0, 1, "w"),
         task("s3://b/\u00e9", 0, 1, "v"),
     ]
     facts = facts_of(StringType())
@@ -109,7 +109,8 @@ def test_a_table_of_files_arrives_as_it_is() -> None:
     columns = {name: facts.column(name, tasks) for name in names}
     offsets = pa.array([[4], None, [4, 5]], pa.list_(pa.int64()))
     keys = {"k0": pa.array([1, None, 2])}
-    table = read(files_table(tasks, ["a", "b", "\\t"], offsets, columns, keys))
+    sizes = pa.array([7, 2**40, 7])
+    table = read(files_table(["a", "b", "\\t"], sizes, offsets, columns, keys))
     assert table.to_pydict() == {
         "location": ["a", "b", "\\t"],
         "file_size_in_bytes": [7, 2**40, 7],
@@ -125,7 +126,7 @@ def test_a_table_of_files_arrives_as_it_is() -> None:
 
 def test_no_file_has_types_all_the_same() -> None:
     facts = facts_of(DateType())
-    no_offsets = pa.nulls(0, pa.list_(pa.int64()))
-    table = read(files_table([], [], no_offsets, {"p": facts.column("p", [])}, {}))
+    no_sizes, no_offsets = pa.nulls(0, pa.int64()), pa.nulls(0, pa.list_(pa.int64()))
+    table = read(files_table([], no_sizes, no_offsets, {"p": facts.column("p", [])}, {}))
     assert table.num_rows == 0
     assert table.schema.field("p").type == pa.date32()

@@ -9,7 +9,6 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.planning.split_pack import MAX_RANGES_OF_A_FILE
 from iceberg_pyspark.spark.native_read.split_offsets import SplitOffsets
 from iceberg_pyspark.spec.manifests import FileFormat
@@ -23,18 +22,14 @@ def entries(offsets: Sequence[Sequence[int | None] | None], first: int, element:
     return pa.table({"split_offsets": pa.array(offsets, type_), "file_path": paths})
 
 
-def a_task(number: int, file_format: FileFormat = "parquet", size: int = SIZE) -> ScanTask:
-    return ScanTask(
-        file_path=f"f{number}",
-        file_format=file_format,
-        file_size_in_bytes=size,
-        record_count=1,
-        start=0,
-        length=size,
-        spec_id=0,
-        partition=(),
-        data_sequence_number=1,
-    )
+def usable_offsets(
+    tables: Sequence[pa.Table],
+    numbers: Sequence[int],
+    sizes: Sequence[int],
+    file_format: FileFormat = "parquet",
+) -> pa.Array:
+    paths = [f"f{number}" for number in numbers]
+    return SplitOffsets(tables).of(paths, pa.array(sizes, pa.int64()), file_format)
 
 
 def usable(offsets: Sequence[int | None] | None) -> bool:
@@ -61,24 +56,23 @@ def test_only_offsets_that_ascend_within_the_file_are_used(
     everything = [offsets for of_manifest in manifests for offsets in of_manifest]
     numbers = list(range(len(everything)))
     random.shuffle(numbers)  # type: ignore[attr-defined]
-    result = SplitOffsets(tables).of([a_task(number) for number in numbers])
+    result = usable_offsets(tables, numbers, [SIZE] * len(numbers))
     assert result.type == pa.list_(pa.int64())
     expected = [everything[n] if usable(everything[n]) else None for n in numbers]
     assert result.to_pylist() == expected
 
 
 def test_only_parquet_files_of_a_known_size_are_cut_at_offsets() -> None:
-    offsets = SplitOffsets([entries([[4, 50], [4, 50], [4, 50]], 0, "item")])
-    tasks = [a_task(0), a_task(1, "orc"), a_task(2, size=50)]
-    assert offsets.of(tasks).to_pylist() == [[4, 50], None, None]
+    tables = [entries([[4, 50], [4, 50]], 0, "item")]
+    assert usable_offsets(tables, [0, 1], [SIZE, 50]).to_pylist() == [[4, 50], None]
+    assert usable_offsets(tables, [0], [SIZE], "orc").to_pylist() == [None]
 
 
 def test_too_many_offsets_are_not_used() -> None:
     many = list(range(MAX_RANGES_OF_A_FILE + 1))
-    offsets = SplitOffsets([entries([many, many[:-1]], 0, "item")])
-    tasks = [a_task(number, size=2 * len(many)) for number in range(2)]
-    assert [o is None for o in offsets.of(tasks).to_pylist()] == [True, False]
+    result = usable_offsets([entries([many, many[:-1]], 0, "item")], [0, 1], [2 * len(many)] * 2)
+    assert [o is None for o in result.to_pylist()] == [True, False]
 
 
 def test_a_scan_without_files() -> None:
-    assert SplitOffsets([]).of([]).to_pylist() == []
+    assert usable_offsets([], [], []).to_pylist() == []

@@ -47,10 +47,10 @@ public class IcebergPyInternals {
   /** Return for each internal (features.py) why the release lacks it, or null if it does not. */
   public static Map probe(Object session) {
     Map reasons = new LinkedHashMap();
-    String[] names =
-        new String[] {"python_source", "event_log_settings", "sized_rows", "open_catalogs",
-            "column_default", "schema_evolution", "cached_tables", "parquet_scan", "orc_readers",
-            "orc_zones", "parquet_writer", "session_parser", "session_extensions", "views"};
+    String[] names = new String[] {"python_source", "event_log_settings", "sized_rows",
+        "open_catalogs", "column_default", "schema_evolution", "cached_tables", "parquet_scan",
+        "parquet_readers", "orc_readers", "orc_zones", "parquet_writer", "session_parser",
+        "session_extensions", "views"};
     for (int i = 0; i < names.length; i++) reasons.put(names[i], lacks(names[i], session));
     return reasons;
   }
@@ -65,6 +65,7 @@ public class IcebergPyInternals {
       if (name.equals("schema_evolution")) schemaEvolution();
       if (name.equals("cached_tables")) cachedTables(CACHES);
       if (name.equals("parquet_scan")) parquetScan();
+      if (name.equals("parquet_readers")) parquetReaders();
       if (name.equals("orc_readers")) orcReaders();
       if (name.equals("orc_zones")) zonedOrcType();
       if (name.equals("parquet_writer")) parquetWriter();
@@ -415,6 +416,44 @@ public class IcebergPyInternals {
       if (matches) return all[i];
     }
     throw new NoSuchMethodException(name + " has no constructor of the arguments known here");
+  }
+
+  // ---- parquet_readers: the settings of the readers of Parquet splits in tasks
+
+  /** Return the settings of readers of a Parquet scan; null if the release keeps them elsewhere. */
+  static SQLConf settingsOf(Object readers) {
+    try {
+      if (readers.getClass() != parquetReaders().getDeclaringClass()) return null;
+      return (SQLConf) ((scala.Product) readers).productElement(0);
+    } catch (ReflectiveOperationException e) {
+      return null;
+    } catch (LinkageError e) {
+      return null;
+    }
+  }
+  /** Return a copy of readers that have settings, with other settings. */
+  static Object withSettings(Object readers, SQLConf settings) {
+    try {
+      scala.Product product = (scala.Product) readers;
+      Object[] arguments = new Object[product.productArity()];
+      for (int i = 0; i < arguments.length; i++) arguments[i] = product.productElement(i);
+      arguments[0] = settings;
+      return parquetReaders().newInstance(arguments);
+    } catch (InvocationTargetException e) {
+      Platform.throwException(e.getCause());
+      return null;
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+  private static Constructor parquetReaders() throws ReflectiveOperationException {
+    String name =
+        "org.apache.spark.sql.execution.datasources.v2.parquet.ParquetPartitionReaderFactory";
+    Constructor[] all = classNamed(name).getConstructors();
+    if (all.length == 1 && scala.Product.class.isAssignableFrom(all[0].getDeclaringClass())
+        && all[0].getParameterTypes()[0] == SQLConf.class)
+      return all[0];
+    throw new NoSuchMethodException(name + " has no settings as its first argument");
   }
 
   // ---- orc_readers: the readers of ORC splits in tasks

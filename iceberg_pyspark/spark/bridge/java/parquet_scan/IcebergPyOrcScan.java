@@ -20,6 +20,8 @@ public class IcebergPyOrcScan extends IcebergPyParquetScan {
   PartitionReaderFactory newReaders() {
     SQLConf conf = table.session.sessionState().conf().clone();
     conf.setConfString("spark.sql.caseSensitive", "true");
+    if (rowsOfBatch() < conf.orcVectorizedReaderBatchSize())
+      conf.setConfString("spark.sql.orc.columnarReaderBatchSize", String.valueOf(rowsOfBatch()));
     Broadcast broadcast = new JavaSparkContext(table.session.sparkContext())
                               .broadcast(new SerializableConfiguration(settingsOfTasks()));
     return (PartitionReaderFactory) IcebergPyInternals.orcReaders(

@@ -31,6 +31,8 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   /** Hadoop's options for these files only. */
   final Map options;
   final long rows;
+  /** By the manifests, which may be wrong. */
+  final long rowsOfLargestFile;
   /** The table's names of the columns by which runtime filters may skip files. */
   final Map filterNames;
   /** Metrics of the plan, by name. */
@@ -48,6 +50,7 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
     neverNull = (List) description.get("never_null");
     options = (Map) description.get("options");
     rows = ((Number) description.get("rows")).longValue();
+    rowsOfLargestFile = ((Number) description.get("rows_of_largest_file")).longValue();
     filterNames = (Map) description.get("filtered");
     planNumbers = (Map) description.get("planned");
     sortedBy = (List) description.get("sorted_by");

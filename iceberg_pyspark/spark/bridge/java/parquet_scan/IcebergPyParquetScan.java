@@ -18,6 +18,7 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -26,6 +27,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public class IcebergPyParquetScan
     implements Scan, SupportsRuntimeV2Filtering, SupportsReportStatistics {
   private static final int MOST_VALUES = 10000;
+  /** Row counts of manifests may be wrong, and batches of few rows are slow. */
+  private static final int SMALLEST_BATCH = 128;
   final IcebergPyParquetFiles table;
   final org.apache.spark.sql.sources.Filter[] filters;
   final IcebergPySplits splits;
@@ -68,7 +71,21 @@ public class IcebergPyParquetScan
     Batch sparks = (Batch) IcebergPyInternals.parquetScan(new Object[] {table.session,
         settingsOfTasks(), null, table.columns, table.columns, table.files.constantSchema, filters,
         CaseInsensitiveStringMap.empty(), scala.Option.empty(), none, none});
-    return sparks.createReaderFactory();
+    PartitionReaderFactory readers = sparks.createReaderFactory();
+    SQLConf conf = IcebergPyInternals.settingsOf(readers);
+    if (conf == null || conf.parquetVectorizedReaderBatchSize() <= rowsOfBatch()) return readers;
+    SQLConf settings = conf.clone();
+    settings.setConfString(
+        "spark.sql.parquet.columnarReaderBatchSize", String.valueOf(rowsOfBatch()));
+    return (PartitionReaderFactory) IcebergPyInternals.withSettings(readers, settings);
+  }
+  /**
+   * Return the most rows that a batch needs. Spark's reader allocates the memory of a whole batch
+   * for each file, which took an eighth of the time of files with 20 rows.
+   */
+  long rowsOfBatch() {
+    return table.rowsOfLargestFile < 1 ? Long.MAX_VALUE
+                                       : Math.max(SMALLEST_BATCH, table.rowsOfLargestFile);
   }
   /** Return the lengths of the files for splits. */
   long[] lengths(IcebergPyPlannedFiles files) { return files.sizes; }
