@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
+from pyspark.errors import IllegalArgumentException
 
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
@@ -76,6 +77,27 @@ def test_position_delete_files_beside_java(lake: Oracle) -> None:
         for c, n in (("java_hadoop", "theirs"), ("lake", "ours"))
     ]
     assert schemas[0] == schemas[1]
+
+
+def test_delete_files_of_two_specs_with_equal_partitions(lake: Oracle) -> None:
+    """Java groups delete files by the fields of all specs, and refuses a group of two specs."""
+    table = make(lake, "two_specs", 2)
+    lake.sql(f"DELETE FROM {table} WHERE id IN (0, 2)")
+    lake.sql(f"DELETE FROM {table} WHERE id IN (10, 12)")
+    lake.sql(f"ALTER TABLE {table} ADD COLUMN q STRING")
+    lake.sql(f"ALTER TABLE {table} ADD PARTITION FIELD q")
+    for first in (30, 40):
+        lake.sql(f"INSERT INTO {table} SELECT id, 'a', NULL FROM range({first}, {first + 9}, 1, 1)")
+        lake.sql(f"DELETE FROM {table} WHERE id = {first}")
+    before = rows_of(lake, table)
+    every = ", options => map('rewrite-all', 'true')"
+    with pytest.raises(IllegalArgumentException, match="expected to have same spec id"):
+        call(lake, "java_hadoop", "rewrite_position_delete_files", "two_specs", every)
+    assert call(lake, "lake", "rewrite_position_delete_files", "two_specs", every)[:2] == (4, 2)
+    assert rows_of(lake, table) == before
+    specs = lake.sql(f"SELECT spec_id FROM {table}.delete_files ORDER BY spec_id").collect()
+    assert [row.spec_id for row in specs] == [0, 1]
+    whole(lake, table)
 
 
 def test_position_delete_files_to_vectors(lake: Oracle) -> None:

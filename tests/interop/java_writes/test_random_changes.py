@@ -165,7 +165,7 @@ class Changes:
         try:
             return self.sql(f"CALL {catalog}.system.{call}")
         except IllegalArgumentException as refusal:
-            # Java fails if delete files of two partition specs come into one of its groups.
+            # Delete files of two specs whose partitions have equal values: test_rewrite_deletes.py.
             if "expected to have same spec id" not in str(refusal):
                 raise
             return f"Java refuses {call}"
