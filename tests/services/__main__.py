@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from tests.services import (
     azurite,
+    gcs,
     hadoop_aws,
     hdfs,
     hive,
@@ -23,6 +24,7 @@ _PROGRAMS: Mapping[str, Callable[[], object]] = {
     "versitygw": s3.program,
     "toxiproxy": toxiproxy.program,
     "Azurite": azurite.program,
+    "fake-gcs-server": gcs.program,
     "HDFS": hdfs.program,
     "hadoop-aws": lambda: hadoop_aws.s3a_jars()[0].parent,
     "rest-fixture": rest_fixture.program,
