@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from tests.services import (
     azurite,
     gcs,
+    gcs_connector,
     hadoop_aws,
     hdfs,
     hive,
@@ -26,6 +27,7 @@ _PROGRAMS: Mapping[str, Callable[[], object]] = {
     "Azurite": azurite.program,
     "fake-gcs-server": gcs.program,
     "HDFS": hdfs.program,
+    "gcs-connector": gcs_connector.connector_jar,
     "hadoop-aws": lambda: hadoop_aws.s3a_jars()[0].parent,
     "rest-fixture": rest_fixture.program,
     "S3FileIO": lambda: iceberg_aws.s3_file_io_jars(rest_fixture.VERSION)[0].parent,
