@@ -50,7 +50,8 @@ def table(properties: dict[str, str]) -> Table:
     catalog = FilesystemCatalog("lake", properties)
     catalog.create_namespace(EVENTS.namespace)
     soon = {"commit.status-check.min-wait-ms": "50", "commit.status-check.num-retries": "2"}
-    TableCatalog(catalog).create_table(str(EVENTS), SCHEMA, properties=soon)
+    patient = {"commit.retry.num-retries": "50", "commit.retry.max-wait-ms": "200"}
+    TableCatalog(catalog).create_table(str(EVENTS), SCHEMA, properties={**soon, **patient})
     return events(properties)
 
 
