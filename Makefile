@@ -55,7 +55,7 @@ help:
 	@echo 'make bench       runs the benchmarks and writes their results (ARGS="planning native": only these sections)'
 	@echo 'make protocol    generates the Java classes of bridge/protocol/ after a change there'
 	@echo 'make reference   generates docs/reference and the rules of docs/guide/verify.md from the code, and the figures of README.md'
-	@echo 'make services    builds or downloads the servers of the tests (S3, Azure, REST, a proxy) into .services'
+	@echo 'make services    builds or downloads the servers of the tests (S3, Google, Azure, REST, a proxy) into .services'
 	@echo 'make docs        builds the documentation in build/site; warnings are errors'
 	@echo 'make env         creates .venv (oracle-env: .venv-oracle too)'
 	@echo 'make clean       removes the files of tests and demo (distclean: also the environments and downloads)'

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 
 from tests.services import (
     azurite,
+    gcs,
+    gcs_connector,
     hadoop_aws,
     hdfs,
     hive,
@@ -23,7 +25,9 @@ _PROGRAMS: Mapping[str, Callable[[], object]] = {
     "versitygw": s3.program,
     "toxiproxy": toxiproxy.program,
     "Azurite": azurite.program,
+    "fake-gcs-server": gcs.program,
     "HDFS": hdfs.program,
+    "gcs-connector": gcs_connector.connector_jar,
     "hadoop-aws": lambda: hadoop_aws.s3a_jars()[0].parent,
     "rest-fixture": rest_fixture.program,
     "S3FileIO": lambda: iceberg_aws.s3_file_io_jars(rest_fixture.VERSION)[0].parent,

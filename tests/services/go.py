@@ -11,14 +11,14 @@ from tests.services.server import absent, build_lock
 
 
 def go_binary(service: str, module: str, version: str) -> Path:
-    """Return the program of a module `<repository>/cmd/<program>`; a build takes minutes."""
+    """Return the program of a module, which has its name's last part; a build takes minutes."""
     with build_lock(f"{service}-{version}") as folder:
         binary = folder / module.rpartition("/")[2]
         if binary.exists():
             return binary
         go = shutil.which("go")
         if go is None:
-            absent(service, "it is built with Go, and there is no program 'go'; install Go 1.24")
+            absent(service, "it is built with Go, and there is no program 'go'; install Go 1.26")
         built = subprocess.run(
             [go, "install", f"{module}@v{version}"],
             env={**os.environ, "GOBIN": str(folder)},

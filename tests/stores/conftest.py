@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.services.gcs import GoogleServer, google_server
 from tests.services.s3 import S3Server, s3_server
 from tests.services.toxiproxy import Proxy, Toxiproxy, toxiproxy
 
@@ -19,6 +20,12 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 @pytest.fixture(scope="session")
 def bucket(s3: S3Server) -> str:
     return s3.new_bucket()
+
+
+@pytest.fixture(scope="session")
+def google(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GoogleServer]:
+    with google_server(tmp_path_factory.mktemp("google")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

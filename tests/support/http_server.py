@@ -30,7 +30,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """The server's answer; `content` is sent as JSON, or unchanged if it is bytes."""
+    """The server's answer; `content` is sent as JSON, or unchanged if it is bytes.
+
+    A `Content-Length` in `headers` is sent as it is, because that of HEAD is the object's size.
+    """
 
     status: int = 200
     content: Any = None
@@ -63,16 +66,28 @@ def http_server(answer: Answering) -> Iterator[TestServer]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # Headers and body are two packets, and the second would wait for the client's receipt.
+        disable_nagle_algorithm = True
+
+        def _body(self) -> bytes:
+            if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+                return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            chunks = []
+            while size := int(self.rfile.readline().partition(b";")[0], 16):
+                chunks.append(self.rfile.read(size))
+                self.rfile.readline()
+            while self.rfile.readline().strip():
+                pass
+            return b"".join(chunks)
 
         def _serve(self) -> None:
-            length = int(self.headers.get("Content-Length", 0))
             parts = urlsplit(self.path)
             request = Request(
                 method=self.command,
                 path=parts.path,
                 query=parse_qs(parts.query, keep_blank_values=True),
                 headers={k.lower(): v for k, v in self.headers.items()},
-                body=self.rfile.read(length),
+                body=self._body(),
             )
             server.requests.append(request)
             try:
@@ -86,7 +101,7 @@ def http_server(answer: Answering) -> Iterator[TestServer]:
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)
-            if reply.status not in (204, 304):
+            if reply.status not in (204, 304) and "Content-Length" not in reply.headers:
                 self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             if self.command != "HEAD":

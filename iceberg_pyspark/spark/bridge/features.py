@@ -15,6 +15,7 @@ from iceberg_pyspark.spark.bridge.lots import (
     DIRECT_WRITE,
     EXTENSIONS,
     FORMAT_NAME,
+    GOOGLE_FILES,
     ICEBERG_NAME,
     KNOWN_SIZES,
     LAYOUT,
@@ -104,6 +105,11 @@ RENEWED_KEYS = Feature(
     lots=(RENEWED_S3A,),
     otherwise="they must stay valid until the tasks end",
 )
+GOOGLE_STORES = Feature(
+    name="Google's connector with the properties of a catalog",
+    lots=(GOOGLE_FILES,),
+    otherwise="Python reads and writes there",
+)
 ROW_CHANGES = Feature(
     name="DELETE, UPDATE and MERGE",
     lots=(ROW_LEVEL, LAYOUT),
@@ -171,6 +177,7 @@ FEATURES = (
     NATIVE_WRITE,
     STORE_WRITE,
     RENEWED_KEYS,
+    GOOGLE_STORES,
     ROW_CHANGES,
     COLUMN_DEFAULTS,
     SCHEMA_EVOLUTION,

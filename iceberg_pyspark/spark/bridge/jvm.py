@@ -19,6 +19,7 @@ from iceberg_pyspark.spark.bridge.calls import to_json
 from iceberg_pyspark.spark.bridge.compiler import load_lots
 from iceberg_pyspark.spark.bridge.features import (
     CLOSED_CATALOGS,
+    GOOGLE_STORES,
     NATIVE_SCAN,
     NEW_SESSIONS,
     RENEWED_KEYS,
@@ -26,6 +27,7 @@ from iceberg_pyspark.spark.bridge.features import (
     Feature,
     missing_features,
 )
+from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
 from iceberg_pyspark.spark.bridge.joins import Joins
 from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
@@ -180,9 +182,17 @@ class Bridge:
             self._java.instance("IcebergPyParsers").takeOut(session)
         self._plans.uninstall(session)
 
-    def has_file_system(self, scheme: str) -> bool:
-        """Return whether the JVM can open locations of a URI scheme."""
-        return bool(self._plans.hasFileSystem(self._java.session, scheme))
+    def file_system(self, scheme: str) -> JvmFileSystem | None:
+        """Return the session's file system for a URI scheme, or None if it has none."""
+        found = self._java.instance("IcebergPyFileSystems").find(self._java.session, scheme)
+        return None if found is None else JvmFileSystem(**json.loads(found))
+
+    def open_google_in_tasks(self) -> str | None:
+        """Let tasks open Google's stores with a catalog's properties; return None, or why not."""
+        if not self.has(GOOGLE_STORES):
+            return self.missing_features[GOOGLE_STORES]
+        self._java.instance("IcebergPyGoogleTasks").start(self._java.session)
+        return None
 
     def renew_in_tasks(self) -> str | None:
         """Let tasks renew credentials for S3A; return None, or the reason why they cannot."""

@@ -42,6 +42,9 @@ DIRECT_WRITE = "direct_write"
 RENEWED_S3A = "renewed_s3a"
 """S3A with credentials that tasks renew; executors get this jar."""
 
+GOOGLE_FILES = "google_files"
+"""Google's connector with the address and token of a catalog; executors get this jar."""
+
 ROW_LEVEL = "row_level"
 """DELETE, UPDATE and MERGE: analysis of the statements, and joins."""
 
@@ -64,6 +67,7 @@ BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     PARQUET_WRITE: (CORE,),
     DIRECT_WRITE: (CORE,),
     RENEWED_S3A: (CORE,),
+    GOOGLE_FILES: (CORE,),
     ROW_LEVEL: (CORE,),
     EXTENSIONS: (CORE,),
     FORMAT_NAME: (CORE,),
@@ -73,10 +77,13 @@ BUILDS_ON: Mapping[str, tuple[str, ...]] = {
 
 NEEDED_CLASSES: Mapping[str, str] = {
     RENEWED_S3A: "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    GOOGLE_FILES: "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
 }
 """By lot: a class that Spark's own jars lack; the lot is left out where the class is missing."""
 
-FILES_THAT_LAST = frozenset((KNOWN_SIZES, DIRECT_WRITE, RENEWED_S3A, FORMAT_NAME, ICEBERG_NAME))
+FILES_THAT_LAST = frozenset(
+    (KNOWN_SIZES, DIRECT_WRITE, RENEWED_S3A, GOOGLE_FILES, FORMAT_NAME, ICEBERG_NAME)
+)
 """Lots whose jar is opened again while Spark runs, by the driver or for executors."""
 
 FORMATS: Mapping[str, tuple[str, str]] = {

@@ -2,8 +2,8 @@
 
 Spark copies such options only into the Hadoop configuration of the one job, so the credentials that
 a catalog vends for a table serve only that table's files. Hadoop caches one open file system for
-each scheme and bucket, whatever options it was opened with. So S3A gets a scheme for each set of
-options (`storage.py`), and scans by another file system disable the cache.
+each scheme and bucket, whatever options it was opened with. So S3A and Google's connector get a
+scheme for each set of options (`storage.py`), and scans by another file system disable the cache.
 """
 
 from __future__ import annotations
@@ -19,12 +19,21 @@ S3A_FILE_SYSTEM = "${fs.s3a.impl}"
 _RENEWED_S3A = "IcebergPyRenewedS3A"
 """This package's class for S3A, which renews credentials in tasks; executors get its jar."""
 
+GOOGLE_CONNECTOR = "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem"
+"""Google's own class for `gs`; Hadoop has another one, `hadoop-gcp`, with fewer options."""
+
+_GOOGLE_FILES = "IcebergPyGoogleFiles"
+"""This package's class that opens the connector by another scheme; executors get its jar."""
+
+_GOOGLE_TOKEN = "IcebergPyGoogleToken"
+"""This package's class that gives a catalog's token to the connector."""
+
 _S3A_KEYS = ("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.session.token")
 
 # These properties decide where bytes come from or whose access is used, and no option sets them.
 _UNTOLD = {
     "s3": ("s3.proxy-uri", "s3.profile-name", "client.profile-name"),
-    "gs": ("gcs.oauth2.token", "gcs.user-project", "gcs.requester-pays"),
+    "gs": ("gcs.user-project", "gcs.requester-pays"),
     "abfs": (
         *("adls.connection-string", "adls.tenant-id", "adls.client-id", "adls.account-host"),
         *("adls.token", "adls.blob-storage-"),
@@ -52,11 +61,12 @@ _STORES = {
 
 
 def hadoop_options(
-    location: str, properties: Mapping[str, str], *, writes: bool = False
+    location: str, properties: Mapping[str, str], *, writes: bool = False, file_system: str = ""
 ) -> dict[str, str] | None:
     """Return the options for a location's store, or None if a property has no equivalent option.
 
-    With `writes` the options also say how the store encrypts the written files.
+    With `writes` the options also say how the store encrypts the written files. `file_system` is
+    the Java class that gets the options.
 
     >>> hadoop_options("s3://b/k", {"s3.endpoint": "http://h:9000"})["fs.s3a.endpoint"]
     'http://h:9000'
@@ -76,12 +86,15 @@ def hadoop_options(
                     return None
                 options |= encryption
         case "gs":
-            options = _gcs(properties)
+            found = _gcs(properties, file_system)
+            if found is None:
+                return None
+            options = found
         case _:
             host = rest.partition("/")[0].rpartition("@")[2]
             options = _adls(host, properties)
     if options:
-        schemes = [s for s, kind in _STORES.items() if kind == store]
+        schemes = [s for s, kind in _STORES.items() if kind == store != "gs"]
         options |= {f"fs.{s}.impl.disable.cache": "true" for s in schemes}
         if writes and store == "s3":
             # A file name is unique to its write, so S3A need not check whether the file exists.
@@ -174,16 +187,39 @@ def _path_style(properties: Mapping[str, str]) -> str | None:
     return properties.get("s3.path-style-access", default)
 
 
-def _gcs(properties: Mapping[str, str]) -> dict[str, str]:
-    options = _present(
-        {
-            "fs.gs.project.id": properties.get("gcs.project-id"),
-            "fs.gs.storage.root.url": properties.get("gcs.service.host"),
-        }
-    )
-    if _is_true(properties, "gcs.no-auth"):
-        options["fs.gs.auth.type"] = "UNAUTHENTICATED"
-    return options
+def _gcs(properties: Mapping[str, str], file_system: str) -> dict[str, str] | None:
+    """Return the options, or None if the class has none for an address or a token."""
+    host, token = properties.get("gcs.service.host"), properties.get("gcs.oauth2.token")
+    anonymous = _is_true(properties, "gcs.no-auth")
+    if not (host or token or anonymous):
+        # Only requests for buckets need the project.
+        return {}
+    if file_system != GOOGLE_CONNECTOR:
+        return None
+    options = {
+        "project.id": properties.get("gcs.project-id"),
+        "storage.root.url": host,
+        # Requests that only a listing of folders needs: the metadata says that a file exists, the
+        # names of new files are unique, and no object must stand for an empty folder.
+        "inputstream.fast.fail.on.not.found.enable": "false",
+        "create.items.conflict.check.enable": "false",
+        "implicit.dir.repair.enable": "false",
+    }
+    # Releases of the connector before 3.0 have the later options of each pair.
+    if anonymous:
+        options["auth.type"] = "UNAUTHENTICATED"
+        options |= {"auth.null.enable": "true", "auth.service.account.enable": "false"}
+    elif token:
+        options |= {"auth.type": "ACCESS_TOKEN_PROVIDER", "iceberg-py.token": token}
+        options["auth.access.token.provider"] = _GOOGLE_TOKEN
+        options["auth.access.token.provider.impl"] = _GOOGLE_TOKEN
+    return {f"fs.gs.{name}": value for name, value in _present(options).items()}
+
+
+def google_scheme_options(options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """Return a scheme for Google's connector with these options, and what defines the scheme."""
+    scheme = f"gs-{store_digest(options)[:12]}"
+    return scheme, {f"fs.{scheme}.impl": _GOOGLE_FILES}
 
 
 def _adls(host: str, properties: Mapping[str, str]) -> dict[str, str]:

@@ -126,7 +126,10 @@ class NativeScan:
 
         self._ordinals = PartitionOrdinals()
         self._storage = NativeStorage(
-            bridge.has_file_system, storage or {}, renew_in_tasks=bridge.renew_in_tasks
+            bridge.file_system,
+            storage or {},
+            renew_in_tasks=bridge.renew_in_tasks,
+            open_google_in_tasks=bridge.open_google_in_tasks,
         )
         files = list(self._files_for_limit(plan))
         never_null_ids = self._prove_conditions([planned_files for planned_files, _ in files])

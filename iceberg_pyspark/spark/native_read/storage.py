@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
+from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
 from iceberg_pyspark.spark.native_read.hadoop_options import (
+    google_scheme_options,
     hadoop_options,
     jvm_schemes,
     s3a_scheme_options,
@@ -26,7 +28,7 @@ _NOT_ALL = "the JVM cannot be given all storage properties for"
 # The version must match the Hadoop release of Spark.
 _HADOOP_PACKAGES = {
     "s3a": "org.apache.hadoop:hadoop-aws:<version of Spark's hadoop-client-api>",
-    "gs": "com.google.cloud.bigdataoss:gcs-connector:hadoop3-<version>",
+    "gs": "com.google.cloud.bigdataoss:gcs-connector:<version>",
     "abfs": "org.apache.hadoop:hadoop-azure:<version of Spark's hadoop-client-api>",
     "abfss": "org.apache.hadoop:hadoop-azure:<version of Spark's hadoop-client-api>",
 }
@@ -40,22 +42,25 @@ class NativeStorage:
 
     def __init__(
         self,
-        has_file_system: Callable[[str], bool],
+        file_system: Callable[[str], JvmFileSystem | None],
         properties: Mapping[str, str],
         *,
         writes: bool = False,
         renew_in_tasks: Callable[[], str | None] = lambda: "this session does not let them",
+        open_google_in_tasks: Callable[[], str | None] = lambda: "this session does not let them",
     ):
-        """`has_file_system` says whether the JVM knows a scheme; `properties` are Iceberg's
+        """`file_system` returns the JVM's file system for a scheme; `properties` are Iceberg's
         properties.
 
         With `writes` the options are for written files and include encryption. `renew_in_tasks`
-        lets tasks renew credentials for S3A, and returns None, or the reason why they cannot.
+        lets tasks renew credentials for S3A, and `open_google_in_tasks` lets them open Google's
+        connector with these properties; both return None, or the reason why they cannot.
         """
-        self._has_file_system = has_file_system
+        self._file_system = file_system
         # Not all file systems of the JVM can renew credentials.
         self._properties = lasting_properties(properties)
         self._renew_in_tasks = renew_in_tasks
+        self._open_google_in_tasks = open_google_in_tasks
         self._writes = writes
         self._roots: dict[str, tuple[str | None, Mapping[str, str]]] = {}
         self._options: dict[str, str] = {}
@@ -88,19 +93,22 @@ class NativeStorage:
     ) -> str | None:
         # Hadoop opens some schemes, such as `ftp`, that no table may name; Python refuses them.
         may_be = jvm_schemes(scheme) if scheme.lower() in REMOTE_SCHEMES else ()
-        jvm_scheme = next((s for s in may_be if self._has_file_system(s)), None)
+        found = ((s, self._file_system(s)) for s in may_be)
+        jvm_scheme, file_system = next(((s, f) for s, f in found if f), (None, None))
         if is_signed_remotely(properties):
             _warn_once(
                 f"the catalog's server signs the requests to {scheme}:// "
                 f"({REMOTE_SIGNING_ENABLED}), and the JVM cannot ask it to; {_PYTHON_SERVES}"
             )
             return None
-        options = hadoop_options(root, properties, writes=self._writes)
-        if jvm_scheme is None:
+        if jvm_scheme is None or file_system is None:
             _warn_once(
                 f"the JVM has no file system for {scheme}://{_remedy(scheme)}; {_PYTHON_SERVES}"
             )
             return None
+        options = hadoop_options(
+            root, properties, writes=self._writes, file_system=file_system.name
+        )
         if options is None:
             _warn_once(f"{_NOT_ALL} {scheme}://; {_PYTHON_SERVES}")
             return None
@@ -117,7 +125,14 @@ class NativeStorage:
             options |= of_scheme
         elif end_of(properties) is not None:
             _warn_of_end(scheme, "only S3A asks the driver for new ones")
-        self._options |= options
+        if options and jvm_scheme == "gs":
+            reason = self._open_google_in_tasks()
+            if reason is not None:
+                _warn_once(f"{_NOT_ALL} {scheme}:// ({reason}); {_PYTHON_SERVES}")
+                return None
+            jvm_scheme, of_scheme = google_scheme_options(options)
+            options |= of_scheme
+        self._options |= {**file_system.options, **options}
         return jvm_scheme
 
     def _renewal(self, location: str, properties: Mapping[str, str]) -> tuple[str, float] | None:

@@ -5,16 +5,30 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections.abc import Callable
 
 import pytest
 
+from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
 from iceberg_pyspark.spark.native_read import storage as native_storage
-from iceberg_pyspark.spark.native_read.hadoop_options import hadoop_options
+from iceberg_pyspark.spark.native_read.hadoop_options import GOOGLE_CONNECTOR, hadoop_options
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
 
+FileSystems = Callable[[str], JvmFileSystem | None]
 PROVIDER = "fs.s3a.aws.credentials.provider"
+GOOGLE = {
+    "fs.gs.inputstream.fast.fail.on.not.found.enable": "false",
+    "fs.gs.create.items.conflict.check.enable": "false",
+    "fs.gs.implicit.dir.repair.enable": "false",
+}
+HADOOPS_GOOGLE = "org.apache.hadoop.fs.gs.GoogleHadoopFileSystem"
 NO_CACHE = {f"fs.{scheme}.impl.disable.cache": "true" for scheme in ("s3", "s3a", "s3n")}
+
+
+def session_with(*schemes: str, name: str = "a.Class", **options: str) -> FileSystems:
+    """Return what a session answers that has file systems for these schemes alone."""
+    return {scheme: JvmFileSystem(name, options) for scheme in schemes}.get
 
 
 def test_s3_properties_become_options_of_s3a() -> None:
@@ -108,22 +122,76 @@ def test_sas_tokens_and_keys_are_of_an_account() -> None:
 
 
 def test_what_no_option_means_is_no_guess() -> None:
-    assert hadoop_options("gs://b", {"gcs.project-id": "p", "gcs.no-auth": "true"}) == {
-        "fs.gs.project.id": "p",
-        "fs.gs.auth.type": "UNAUTHENTICATED",
-        "fs.gs.impl.disable.cache": "true",
-        "fs.gcs.impl.disable.cache": "true",
-    }
-    assert hadoop_options("gs://b", {"gcs.oauth2.token": "t"}) is None
+    assert hadoop_options("gs://b", {"gcs.user-project": "p"}) is None
     assert hadoop_options("s3://b", {"s3.profile-name": "me"}) is None
     assert hadoop_options("abfs://c@a.b", {"adls.tenant-id": "t"}) is None
+
+
+def test_google_s_connector_gets_the_address_and_the_token() -> None:
+    properties = {"gcs.project-id": "p", "gcs.service.host": "http://h", "gcs.oauth2.token": "t"}
+    assert hadoop_options("gcs://b", properties, file_system=GOOGLE_CONNECTOR) == {
+        "fs.gs.project.id": "p",
+        "fs.gs.storage.root.url": "http://h",
+        "fs.gs.auth.type": "ACCESS_TOKEN_PROVIDER",
+        "fs.gs.auth.access.token.provider": "IcebergPyGoogleToken",
+        "fs.gs.auth.access.token.provider.impl": "IcebergPyGoogleToken",
+        "fs.gs.iceberg-py.token": "t",
+        **GOOGLE,
+    }
+    # As in Python, access without a token wins.
+    anonymous = {"gcs.no-auth": "true", "gcs.oauth2.token": "t"}
+    assert hadoop_options("gs://b", anonymous, file_system=GOOGLE_CONNECTOR) == {
+        "fs.gs.auth.type": "UNAUTHENTICATED",
+        "fs.gs.auth.null.enable": "true",
+        "fs.gs.auth.service.account.enable": "false",
+        **GOOGLE,
+    }
+    assert hadoop_options("gs://b", {"gcs.project-id": "p"}, file_system=GOOGLE_CONNECTOR) == {}
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [{"gcs.service.host": "http://h"}, {"gcs.oauth2.token": "t"}, {"gcs.no-auth": "true"}],
+)
+def test_hadoop_s_own_class_for_google_takes_no_properties(properties: dict[str, str]) -> None:
+    """It would send the requests to Google's own address, with the credentials of the machine."""
+    session = session_with("gs", name=HADOOPS_GOOGLE)
+    assert NativeStorage(session, properties).location("gs://b/f") is None
+    assert NativeStorage(session, {}).location("gs://b/f") == "gs://b/f"
+
+
+def test_each_set_of_options_for_google_has_a_scheme_of_its_own(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native_storage, "_warnings", set())
+    session = session_with("gs", name=GOOGLE_CONNECTOR, size="1")
+
+    def stored(token: str, why_not: str | None = None) -> NativeStorage:
+        properties = {"gcs.oauth2.token": token}
+        return NativeStorage(session, properties, open_google_in_tasks=lambda: why_not)
+
+    storage = stored("t")
+    location = str(storage.location("gcs://b/f"))
+    scheme = location.removesuffix("://b/f")
+    assert re.fullmatch("gs-[0-9a-f]{12}", scheme)
+    assert storage.options[f"fs.{scheme}.impl"] == "IcebergPyGoogleFiles"
+    assert storage.options["fs.gs.iceberg-py.token"] == "t"
+    assert storage.options["size"] == "1"
+    assert stored("t").location("gs://b/f") == location
+    assert stored("other").location("gs://b/f") != location
+    assert NativeStorage(session, {}).location("gs://b/f") == "gs://b/f"
+    without = stored("t", "it does not compile")
+    assert without.location("gcs://b/f") is None
+    assert without.options == {}
+    (record,) = caplog.records
+    assert "for gcs:// (it does not compile); Python reads and writes there" in record.getMessage()
 
 
 def test_locations_by_a_scheme_that_the_jvm_knows(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(native_storage, "_warnings", set())
-    storage = NativeStorage({"s3a", "gs"}.__contains__, {"s3.region": "r"})
+    storage = NativeStorage(session_with("s3a", "gs"), {"s3.region": "r"})
     assert storage.location("/a/b") == "/a/b"
     assert storage.location("file:/a/b") == "file:/a/b"
     assert storage.options == {}
@@ -133,17 +201,17 @@ def test_locations_by_a_scheme_that_the_jvm_knows(
     # The scheme is unique to these options: Hadoop caches file systems by scheme and bucket.
     assert re.fullmatch("s3a-[0-9a-f]{12}", scheme)
     assert storage.options[f"fs.{scheme}.impl"] == "${fs.s3a.impl}"
-    assert NativeStorage({"s3a"}.__contains__, {}).location("s3://b/k") == "s3a://b/k"
-    other = NativeStorage({"s3a"}.__contains__, {"s3.region": "other"}).location("s3://b/k")
+    assert NativeStorage(session_with("s3a"), {}).location("s3://b/k") == "s3a://b/k"
+    other = NativeStorage(session_with("s3a"), {"s3.region": "other"}).location("s3://b/k")
     assert str(other).startswith("s3a-")
     assert not str(other).startswith(scheme)
     assert storage.location("gcs://b/k") == "gs://b/k"
     assert storage.options["fs.s3a.endpoint.region"] == "r"
     for n in range(3):
         assert storage.location(f"abfss://c@a.b/{n}") is None
-    assert NativeStorage({"s3a"}.__contains__, {}).location("abfss://d@a.b/0") is None
-    assert NativeStorage({"s3"}.__contains__, {}).location("s3://b/k") == "s3://b/k"
-    assert NativeStorage({"s3a"}.__contains__, {"s3.proxy-uri": "p"}).location("s3://b/k") is None
+    assert NativeStorage(session_with("s3a"), {}).location("abfss://d@a.b/0") is None
+    assert NativeStorage(session_with("s3"), {}).location("s3://b/k") == "s3://b/k"
+    assert NativeStorage(session_with("s3a"), {"s3.proxy-uri": "p"}).location("s3://b/k") is None
     assert [(r.levelno, r.getMessage().partition(";")[0]) for r in caplog.records] == [
         (
             logging.WARNING,
@@ -160,7 +228,7 @@ def test_credentials_vended_by_prefix_are_the_scans_if_they_are_one_set() -> Non
             {"prefix": p, "config": {"s3.access-key-id": k, "s3.secret-access-key": "s"}}
             for p, k in entries
         ]
-        return NativeStorage({"s3a"}.__contains__, {VENDED_CREDENTIALS: json.dumps(configs)})
+        return NativeStorage(session_with("s3a"), {VENDED_CREDENTIALS: json.dumps(configs)})
 
     of_table = vended(("s3://b/t", "k"))
     assert str(of_table.location("s3://b/t/f")).endswith("://b/t/f")

@@ -12,6 +12,7 @@ import pytest
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.spark.answers.credentials import renew_credentials
+from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
 from iceberg_pyspark.spark.bridge.protocol.credentials import CredentialsRenew, RenewedCredentials
 from iceberg_pyspark.spark.native_read import storage as native_storage
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
@@ -58,8 +59,11 @@ def source() -> Source:
     return Source()
 
 
+file_systems = {scheme: JvmFileSystem("a.Class") for scheme in ("s3a", "abfss")}
+
+
 def stored(properties: Mapping[str, str], why_not: str | None = None) -> NativeStorage:
-    return NativeStorage({"s3a", "abfss"}.__contains__, properties, renew_in_tasks=lambda: why_not)
+    return NativeStorage(file_systems.get, properties, renew_in_tasks=lambda: why_not)
 
 
 def handle_in(options: Mapping[str, str]) -> str:

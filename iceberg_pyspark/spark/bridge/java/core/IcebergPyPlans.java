@@ -41,21 +41,6 @@ public class IcebergPyPlans {
   /** Return the list of lists, strings and objects that the JSON describes. */
   public Object list(Object server, String json) { return IcebergPyObjects.read(server, json); }
 
-  /** Return whether the session has a file system for a scheme and its class exists. */
-  public boolean hasFileSystem(Object session, String scheme) {
-    try {
-      return org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme,
-                 ((org.apache.spark.sql.classic.SparkSession) session)
-                     .sessionState()
-                     .newHadoopConf())
-          != null;
-    } catch (Exception e) {
-      return false;
-    } catch (LinkageError e) {
-      return false;
-    }
-  }
-
   /** Install Iceberg's planning of our tables in a session. */
   public void install(Object session) {
     IcebergPySessions.begin((org.apache.spark.sql.classic.SparkSession) session);

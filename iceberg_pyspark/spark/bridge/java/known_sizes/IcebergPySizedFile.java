@@ -5,8 +5,8 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile;
 
 /**
  * A split of a file whose size is in the path by which a task opens it. Errors and
- * `input_file_name()` show the file's path in S3, without the size and without the part of the
- * scheme that stands for a catalog's credentials.
+ * `input_file_name()` show the file's path in its store, without the size and without the part of
+ * the scheme that stands for a catalog's credentials.
  */
 public class IcebergPySizedFile extends PartitionedFile {
   private final String shown;
@@ -15,8 +15,10 @@ public class IcebergPySizedFile extends PartitionedFile {
       String[] hosts, scala.collection.immutable.Map metadata) {
     super(constants, SparkPath.fromPath(IcebergPySizedFiles.sized(file, size)), start, length,
         hosts, 0L, size, metadata);
-    shown = SparkPath.fromPath(new Path("s3a", file.toUri().getAuthority(), file.toUri().getPath()))
-                .urlEncoded();
+    String scheme = IcebergPySizedFiles.schemeOfStore(file.toUri().getScheme());
+    shown =
+        SparkPath.fromPath(new Path(scheme, file.toUri().getAuthority(), file.toUri().getPath()))
+            .urlEncoded();
   }
 
   public String urlEncodedPath() { return shown; }

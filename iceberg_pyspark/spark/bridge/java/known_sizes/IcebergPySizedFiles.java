@@ -27,7 +27,13 @@ public class IcebergPySizedFiles extends FileSystem {
 
   /** Return whether files with this scheme may have their size in their path. */
   static boolean accepts(String scheme) {
-    return "s3a".equals(scheme) || (scheme != null && scheme.startsWith("s3a-"));
+    return "s3a".equals(scheme)
+        || (scheme != null && (scheme.startsWith("s3a-") || scheme.startsWith("gs-")));
+  }
+  /** Return a scheme without the part that stands for a set of options. */
+  static String schemeOfStore(String scheme) {
+    int end = scheme.indexOf('-');
+    return end < 0 ? scheme : scheme.substring(0, end);
   }
   /** Return the name of Hadoop's option that has this class as its value. */
   static String option(String scheme) { return "fs." + scheme + SCHEME_END + ".impl"; }

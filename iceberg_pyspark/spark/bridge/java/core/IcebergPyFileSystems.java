@@ -1,0 +1,52 @@
+import com.fasterxml.jackson.core.JsonProcessingException;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.spark.sql.classic.SparkSession;
+
+/** The file systems that a session has for the schemes of locations. */
+public class IcebergPyFileSystems {
+  /** Google's connector, which came before Hadoop's own file system for `gs`. */
+  private static final String GOOGLE = "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem";
+
+  /** Return the class for a scheme and the options that it needs, as JSON; null without a class. */
+  public String find(Object session, String scheme) throws JsonProcessingException {
+    Configuration settings = ((SparkSession) session).sessionState().newHadoopConf();
+    Map options = new HashMap();
+    String name = configured(scheme, settings);
+    // since 3.5 Hadoop's defaults name a class of `hadoop-gcp`, also where only the connector is
+    if (name == null && "gs".equals(scheme) && settings.getClassByNameOrNull(GOOGLE) != null) {
+      name = GOOGLE;
+      options.put("fs.gs.impl", GOOGLE);
+    }
+    if (name == null) return null;
+    if (GOOGLE.equals(name)) addPlainSizes(options, settings);
+    Map found = new HashMap();
+    found.put("name", name);
+    found.put("options", options);
+    return IcebergPyBridge.JSON.writeValueAsString(found);
+  }
+
+  private static String configured(String scheme, Configuration settings) {
+    try {
+      return FileSystem.getFileSystemClass(scheme, settings).getName();
+    } catch (Exception e) {
+      return null;
+    } catch (LinkageError e) {
+      return null;
+    }
+  }
+
+  /** Add sizes without their units: Hadoop's defaults have units, which the connector refuses. */
+  private static void addPlainSizes(Map options, Configuration settings) {
+    Iterator all = settings.iterator();
+    while (all.hasNext()) {
+      Map.Entry option = (Map.Entry) all.next();
+      String name = (String) option.getKey();
+      if (name.startsWith("fs.gs.") && ((String) option.getValue()).matches("\\d+[kKmMgG]"))
+        options.put(name, String.valueOf(settings.getLongBytes(name, 0)));
+    }
+  }
+}

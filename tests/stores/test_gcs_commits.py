@@ -1,0 +1,177 @@
+"""Commits to folder tables in Google Cloud Storage: concurrent writers, and lost answers."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+
+import pyarrow as pa
+import pytest
+
+from iceberg_pyspark import Table, TableCatalog
+from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
+from iceberg_pyspark.errors import CommitStateUnknownError
+from iceberg_pyspark.storage import store_properties
+from iceberg_pyspark.table.changes import commit
+from tests.services.gcs import GoogleServer
+from tests.support.catalog_processes import EVENTS
+from tests.support.http_server import Request
+from tests.support.many_writers import SCHEMA, append_rows
+from tests.support.table_integrity import table_problems
+
+WRITERS = 4
+APPENDS = 3
+VERSION = re.compile(r"v\d+%2Emetadata%2Ejson$")
+ROW = pa.table({"id": pa.array([7], pa.int64()), "v": ["x"]})
+
+
+def ids(table: Table) -> list[int]:
+    result: list[int] = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
+    return sorted(result)
+
+
+@pytest.fixture
+def properties(google: GoogleServer) -> dict[str, str]:
+    return {"warehouse": f"gs://{google.new_bucket()}/{uuid.uuid4()}", **google.properties()}
+
+
+def events(properties: Mapping[str, str]) -> Table:
+    catalog = FilesystemCatalog("lake", properties)
+    return Table(catalog, catalog.load_table(EVENTS))
+
+
+@pytest.fixture
+def table(properties: dict[str, str]) -> Table:
+    catalog = FilesystemCatalog("lake", properties)
+    catalog.create_namespace(EVENTS.namespace)
+    soon = {"commit.status-check.min-wait-ms": "50", "commit.status-check.num-retries": "2"}
+    patient = {"commit.retry.num-retries": "50", "commit.retry.max-wait-ms": "200"}
+    TableCatalog(catalog).create_table(str(EVENTS), SCHEMA, properties={**soon, **patient})
+    return events(properties)
+
+
+class Loss:
+    """Breaks connections of puts of one version of the metadata, `most` times."""
+
+    def __init__(self, version: int) -> None:
+        self._name = f"v{version}%2Emetadata%2Ejson"
+        self.most = 1
+        self.is_served = True
+        """Whether the server serves the request, so that only the answer gets lost."""
+
+        self.is_blind = False
+        """Whether each request after the loss gets lost too."""
+
+        self.lost = 0
+
+    def __call__(self, request: Request, is_served: bool) -> bool:
+        if self.is_blind and self.lost:
+            return True
+        is_put = request.method == "PUT" and request.path.endswith(self._name)
+        is_lost = is_put and is_served == self.is_served and self.lost < self.most
+        self.lost += is_lost
+        return is_lost
+
+
+@pytest.fixture
+def loss(google: GoogleServer, table: Table) -> Iterator[Loss]:
+    google.front.loses = loss = Loss(2)
+    yield loss
+    google.front.loses = None
+
+
+@pytest.fixture
+def no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_properties, "_RETRIES", 0)
+
+
+def test_every_acknowledged_append_of_racing_writers_is_there_once(
+    google: GoogleServer, properties: dict[str, str], table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the server decides between writers on several machines, which cannot take turns."""
+
+    def let_them_meet(request: Request, is_served: bool) -> bool:
+        if request.method == "PUT" and VERSION.search(request.path) and not is_served:
+            time.sleep(0.05)
+        return False
+
+    def write(worker: int) -> int:
+        return len(append_rows(FilesystemCatalog("lake", properties), worker, APPENDS))
+
+    before = len(google.requests)
+    monkeypatch.setattr(google.front, "loses", let_them_meet)
+    monkeypatch.setattr(commit, "commit_turn", lambda _: nullcontext())
+    with ThreadPoolExecutor(WRITERS) as pool:
+        assert list(pool.map(write, range(WRITERS))) == [APPENDS] * WRITERS
+    puts = [r for r in google.requests[before:] if r.method == "PUT" and VERSION.search(r.path)]
+    after = events(properties)
+    assert ids(after) == [w * 10_000 + n for w in range(WRITERS) for n in range(APPENDS)]
+    assert len(after.snapshots) == WRITERS * APPENDS
+    assert table_problems(after) == []
+    assert len(puts) > WRITERS * APPENDS, "no writers raced"
+
+
+def test_a_commit_that_the_library_repeats_after_a_lost_answer_is_one_commit(
+    properties: dict[str, str], table: Table, loss: Loss
+) -> None:
+    """The second put is refused, because the first one created the file."""
+    table.append(ROW)
+    assert loss.lost == 1
+    assert ids(events(properties)) == [7]
+    assert len(events(properties).snapshots) == 1
+
+
+def test_a_commit_whose_answer_is_lost_is_looked_up(
+    no_retries: None, properties: dict[str, str], table: Table, loss: Loss
+) -> None:
+    table.append(ROW)
+    assert loss.lost == 1
+    assert ids(events(properties)) == [7]
+    assert len(events(properties).snapshots) == 1
+
+
+def test_a_commit_that_cannot_be_looked_up_is_unknown_and_keeps_its_files(
+    no_retries: None, google: GoogleServer, properties: dict[str, str], table: Table, loss: Loss
+) -> None:
+    loss.is_blind = True
+    with pytest.raises(CommitStateUnknownError):
+        table.append(ROW)
+    google.front.loses = None
+    assert ids(events(properties)) == [7]
+    assert table_problems(events(properties)) == []
+
+
+def test_a_commit_that_never_arrived_is_unknown_and_keeps_its_files(
+    no_retries: None, properties: dict[str, str], table: Table, loss: Loss
+) -> None:
+    """The store reports that the file does not exist, but a delayed request may still create it."""
+    loss.is_served = False
+    before = set(data_files(table))
+    with pytest.raises(CommitStateUnknownError):
+        table.append(ROW)
+    assert loss.lost == 1
+    assert ids(events(properties)) == []
+    assert len(set(data_files(table)) - before) == 1
+    # A writer that tries again on the current state loses nothing.
+    events(properties).append(ROW)
+    assert ids(events(properties)) == [7]
+
+
+def test_the_requests_of_a_commit_to_a_folder_table(
+    google: GoogleServer, properties: dict[str, str], table: Table
+) -> None:
+    """They are those of S3: `test_s3_commits`."""
+    table.append(ROW)
+    before = len(google.requests)
+    table.append(ROW)
+    made = Counter(request.method for request in google.requests[before:])
+    assert made == Counter({"PUT": 5, "GET": 4, "HEAD": 8})
+
+
+def data_files(table: Table) -> list[str]:
+    return [f.location for f in table.io.list_files(f"{table.location}/data")]

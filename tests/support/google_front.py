@@ -1,0 +1,167 @@
+"""A front of fake-gcs-server for the requests of Google's XML interface that the server lacks.
+
+Clients such as obstore use the XML interface, others such as Google's connector for Hadoop use the
+JSON interface, both at one address. The server has the JSON interface, and of the other one
+reading and deleting objects. The front translates puts, uploads in parts and listings to JSON, and
+passes everything else on unchanged. The condition of a put (`x-goog-if-generation-match`) becomes
+`ifGenerationMatch`, so the server decides which one of several puts wins.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from typing import Any
+from urllib.parse import unquote, urlencode
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+from tests.support.http_server import BreakConnection, Reply, Request
+from tests.support.ports import LOOPBACK
+
+_JSON_FOLDERS = ("/storage/v1/", "/upload/", "/download/", "/batch", "/_internal/")
+_OF_CONNECTION = ("connection", "transfer-encoding", "content-length", "keep-alive")
+_PASSED_ON_PUT = ("content-type", "cache-control")
+
+
+@dataclass
+class GoogleFront:
+    """The answers of the front; `upstream` is the port of the server."""
+
+    upstream: int
+    tokens: set[str] | None = None
+    """The valid tokens; None accepts requests without a token too."""
+
+    heeds_conditions: bool = True
+    """Whether the condition of a put is passed on; without it, each put replaces."""
+
+    page_size: int = 1000
+    """The most names in one page of a listing."""
+
+    loses: Callable[[Request, bool], bool] | None = None
+    """Whether the connection breaks before (False) or after (True) the server serves a request."""
+
+    uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    """The parts of unfinished uploads by the upload's id."""
+
+    _local: threading.local = field(default_factory=threading.local, repr=False)
+
+    def __call__(self, request: Request) -> Reply:
+        token = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if self.tokens is not None and token not in self.tokens:
+            return Reply(401, b"<Error><Code>AuthenticationRequired</Code></Error>")
+        self._break(request, False)
+        reply = self._served(request)
+        self._break(request, True)
+        return reply
+
+    def _break(self, request: Request, is_served: bool) -> None:
+        if self.loses is not None and self.loses(request, is_served):
+            raise BreakConnection
+
+    def _served(self, request: Request) -> Reply:
+        if request.path.startswith(_JSON_FOLDERS):
+            return self._ask(request.method, request.path, request.query, request)
+        bucket, _, name = request.path.lstrip("/").partition("/")
+        if not name and request.method == "GET":
+            return self._list(bucket, request)
+        if "uploads" in request.query and request.method == "POST":
+            upload = uuid.uuid4().hex
+            self.uploads[upload] = {}
+            return _xml(f"<InitiateMultipartUploadResult>{_tag('UploadId', upload)}"
+                        "</InitiateMultipartUploadResult>")  # fmt: skip
+        if "uploadId" in request.query:
+            return self._upload(bucket, unquote(name), request)
+        if request.method == "PUT":
+            return self._put(bucket, unquote(name), request, request.body)
+        return self._ask(request.method, request.path, request.query, request)
+
+    def _put(self, bucket: str, name: str, request: Request, body: bytes) -> Reply:
+        query = {"uploadType": ["media"], "name": [name]}
+        generation = request.headers.get("x-goog-if-generation-match")
+        if generation is not None and self.heeds_conditions:
+            query["ifGenerationMatch"] = [generation]
+        headers = {k: v for k, v in request.headers.items() if k in _PASSED_ON_PUT}
+        put = Request("POST", f"/upload/storage/v1/b/{bucket}/o", query, headers, body)
+        reply = self._ask(put.method, put.path, put.query, put)
+        if reply.status != 200:
+            return reply
+        stored = json.loads(reply.content)
+        tags = {"ETag": f'"{stored["etag"]}"', "x-goog-generation": stored["generation"]}
+        return Reply(200, b"", tags)
+
+    def _upload(self, bucket: str, name: str, request: Request) -> Reply:
+        [upload] = request.query["uploadId"]
+        if upload not in self.uploads:
+            return Reply(404, b"<Error><Code>NoSuchUpload</Code></Error>")
+        if request.method == "DELETE":
+            del self.uploads[upload]
+            return Reply(204)
+        if request.method == "PUT":
+            [number] = request.query["partNumber"]
+            self.uploads[upload][int(number)] = request.body
+            return Reply(200, b"", {"ETag": f'"{number}-{len(request.body)}"'})
+        numbers = [int(str(e.text)) for e in ElementTree.fromstring(request.body).iter()
+                   if e.tag.endswith("PartNumber")]  # fmt: skip
+        parts = self.uploads.pop(upload)
+        reply = self._put(bucket, name, request, b"".join(parts[n] for n in numbers))
+        if reply.status != 200:
+            return reply
+        return _xml(f"<CompleteMultipartUploadResult>{_tag('ETag', reply.headers['ETag'])}"
+                    "</CompleteMultipartUploadResult>")  # fmt: skip
+
+    def _list(self, bucket: str, request: Request) -> Reply:
+        names = {
+            "prefix": "prefix",
+            "delimiter": "delimiter",
+            "max-keys": "maxResults",
+            "start-after": "startOffset",
+            "continuation-token": "pageToken",
+        }
+        query = {names[k]: v for k, v in request.query.items() if k in names}
+        query.setdefault("maxResults", [str(self.page_size)])
+        reply = self._ask("GET", f"/storage/v1/b/{bucket}/o", query, request)
+        if reply.status != 200:
+            return reply
+        page: dict[str, Any] = json.loads(reply.content)
+        objects = "".join(
+            f"<Contents>{_tag('Key', o['name'])}{_tag('LastModified', o['updated'])}"
+            f"{_tag('ETag', o['etag'])}{_tag('Size', o['size'])}</Contents>"
+            for o in page.get("items", ())
+        )
+        folders = "".join(
+            f"<CommonPrefixes>{_tag('Prefix', p)}</CommonPrefixes>"
+            for p in page.get("prefixes", ())
+        )
+        token = page.get("nextPageToken")
+        more = _tag("NextContinuationToken", token) if token else ""
+        return _xml(f"<ListBucketResult>{objects}{folders}{more}</ListBucketResult>")
+
+    def _ask(
+        self, method: str, path: str, query: Mapping[str, list[str]], request: Request
+    ) -> Reply:
+        """Return the server's reply to a request; each thread has its own connection."""
+        connection = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = HTTPConnection(LOOPBACK, self.upstream)
+        headers = {k: v for k, v in request.headers.items() if k not in _OF_CONNECTION}
+        target = f"{path}?{urlencode(query, doseq=True)}" if query else path
+        connection.request(method, target, body=request.body, headers=headers)
+        with connection.getresponse() as answer:
+            content = answer.read()
+            sent = {k: v for k, v in answer.getheaders() if k.lower() not in _OF_CONNECTION}
+            if method == "HEAD":
+                sent["Content-Length"] = answer.headers.get("Content-Length", "0")
+        return Reply(answer.status, content, sent)
+
+
+def _xml(content: str) -> Reply:
+    return Reply(200, content.encode(), {"Content-Type": "application/xml"})
+
+
+def _tag(name: str, value: str) -> str:
+    return f"<{name}>{escape(value)}</{name}>"
