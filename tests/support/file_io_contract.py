@@ -116,6 +116,12 @@ class FileIOContract:
         assert store.read_bytes(f"{folder}/f") == b"old"
         assert [f.location for f in store.list_files(folder)] == [f"{folder}/f"]
 
+    def test_open_output_refuses_a_taken_name(self, store: FileIO, folder: str) -> None:
+        store.create_exclusive(f"{folder}/f", b"old")
+        with pytest.raises(FileAlreadyExistsError, match="/f"):
+            store.open_output(f"{folder}/f")
+        assert store.read_bytes(f"{folder}/f") == b"old"
+
     def test_of_racing_threads_one_creates(self, store: FileIO, folder: str) -> None:
         winners: list[int] = []
         start = threading.Barrier(8)
@@ -179,13 +185,3 @@ class FileIOContract:
             store.create_exclusive(f"{folder}/{name}", name.encode())
         for name in names:
             assert store.read_bytes(f"{folder}/{name}") == name.encode()
-
-
-class TakenNamesContract(FileIOContract):
-    """The contract of a `FileIO` that looks for a name at no cost, which object stores cannot."""
-
-    def test_open_output_refuses_a_taken_name(self, store: FileIO, folder: str) -> None:
-        store.create_exclusive(f"{folder}/f", b"old")
-        with pytest.raises(FileAlreadyExistsError, match="/f"):
-            store.open_output(f"{folder}/f")
-        assert store.read_bytes(f"{folder}/f") == b"old"
