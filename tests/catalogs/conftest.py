@@ -11,6 +11,7 @@ from iceberg_pyspark.catalogs.known_metadata import KnownMetadata
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from tests.services.databases import DatabaseServer, new_database
+from tests.services.glue import Glue, glue_server
 from tests.services.hive import hive_metastore, thrift_uri
 from tests.services.mysql import mariadb
 from tests.services.postgres import postgres
@@ -51,6 +52,12 @@ def hive_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def hive_uri(hive_server: Server) -> str:
     """Return the URI of a metastore that many tests share."""
     return thrift_uri(hive_server)
+
+
+@pytest.fixture
+def glue() -> Iterator[Glue]:
+    with glue_server() as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)

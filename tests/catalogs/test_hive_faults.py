@@ -11,7 +11,6 @@ import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.hive import locks as hive_locks
-from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.hive.client import HiveClient
 from iceberg_pyspark.catalogs.hive.locks import LockSettings, TableLock
 from iceberg_pyspark.errors import (
@@ -19,36 +18,30 @@ from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     CommitStateUnknownError,
 )
-from tests.support.catalog_contract import create, new_name, set_property
-from tests.support.hive_catalogs import ALTER, calling, locks_of, metadata_files, open_catalog
+from tests.support.catalog_contract import set_property
+from tests.support.hive_catalogs import (
+    ALTER,
+    LOCKS,
+    NO_ANSWER,
+    calling,
+    create_events,
+    locks_of,
+    lost,
+    metadata_files,
+    open_catalog,
+    open_with,
+)
 
 WITHOUT_LOCKS = {"iceberg.engine.hive.lock-enabled": "false"}
-LOCKS = pytest.mark.parametrize("locks", ["true", "false"])
 
 
 @pytest.fixture
 def events(hive_uri: str, tmp_path: Path) -> TableIdentifier:
     """Create a table whose first commit is done."""
     catalog = open_catalog(hive_uri, tmp_path)
-    db = new_name("db")
-    catalog.create_namespace((db,))
-    identifier = TableIdentifier(namespace=(db,), name="events")
-    create(catalog, identifier)
+    identifier = create_events(catalog)
     set_property(catalog, identifier, "first", "1")
     return identifier
-
-
-def open_with(hive_uri: str, folder: Path, locks: str) -> HiveCatalog:
-    """Return a catalog that has asked the metastore already what it compares."""
-    catalog = open_catalog(hive_uri, folder, **{"iceberg.engine.hive.lock-enabled": locks})
-    catalog._compares = True
-    return catalog
-
-
-def lost(make: Callable[[], Any]) -> Any:
-    """Make a call and lose its answer."""
-    make()
-    raise CatalogUnavailableError("the answer is lost")
 
 
 @LOCKS
@@ -65,7 +58,7 @@ def test_a_commit_with_a_lost_answer_is_found_below_a_later_one(
     def overtaken(make: Callable[[], Any]) -> Any:
         make()
         set_property(other, events, "later", "1")
-        raise CatalogUnavailableError("the answer is lost")
+        raise NO_ANSWER
 
     calling(monkeypatch, ALTER, overtaken)
     set_property(catalog, events, "a", "1")
@@ -116,7 +109,7 @@ def test_a_commit_that_cannot_be_looked_up_keeps_its_files(
         answer = call(self, name, **arguments)
         if name == ALTER:
             broken.set()
-            raise CatalogUnavailableError("the answer is lost")
+            raise NO_ANSWER
         return answer
 
     monkeypatch.setattr(HiveClient, "call", failing)

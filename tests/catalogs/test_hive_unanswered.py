@@ -21,11 +21,19 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
 )
 from tests.support.catalog_contract import create, new_name, set_property
-from tests.support.hive_catalogs import ALTER, calling, locks_of, metadata_files, open_catalog
+from tests.support.hive_catalogs import (
+    ALTER,
+    LOCKS,
+    NO_ANSWER,
+    calling,
+    create_events,
+    locks_of,
+    lost,
+    metadata_files,
+    open_catalog,
+    open_with,
+)
 from tests.support.view_contract import first_view
-
-LOCKS = pytest.mark.parametrize("locks", ["true", "false"])
-NO_ANSWER = CatalogUnavailableError("the connection broke")
 
 
 @pytest.fixture
@@ -35,20 +43,11 @@ def catalog(hive_uri: str, tmp_path: Path) -> HiveCatalog:
 
 @pytest.fixture
 def events(catalog: HiveCatalog) -> TableIdentifier:
-    db = new_name("db")
-    catalog.create_namespace((db,))
-    identifier = TableIdentifier(namespace=(db,), name="events")
-    create(catalog, identifier)
-    return identifier
+    return create_events(catalog)
 
 
 def named(identifier: TableIdentifier, name: str) -> TableIdentifier:
     return TableIdentifier(namespace=identifier.namespace, name=name)
-
-
-def lost(make: Callable[[], Any]) -> Any:
-    make()
-    raise NO_ANSWER
 
 
 def never_carried_out(_: Callable[[], Any]) -> Any:
@@ -164,8 +163,7 @@ def test_a_rename_without_an_answer_is_done_where_the_table_has_the_name(
     monkeypatch: pytest.MonkeyPatch,
     locks: str,
 ) -> None:
-    catalog = open_catalog(hive_uri, tmp_path, **{"iceberg.engine.hive.lock-enabled": locks})
-    catalog._compares = True
+    catalog = open_with(hive_uri, tmp_path, locks)
     first, second = named(events, "first"), named(events, "second")
     calling(monkeypatch, ALTER, lost)
     catalog.rename_table(events, first)
@@ -192,8 +190,7 @@ def test_a_rename_that_may_still_come_is_unknown(
     monkeypatch: pytest.MonkeyPatch,
     locks: str,
 ) -> None:
-    catalog = open_catalog(hive_uri, tmp_path, **{"iceberg.engine.hive.lock-enabled": locks})
-    catalog._compares = True
+    catalog = open_with(hive_uri, tmp_path, locks)
     calling(monkeypatch, ALTER, never_carried_out)
     with pytest.raises(CommitStateUnknownError, match="rename of table"):
         catalog.rename_table(events, named(events, "renamed"))
