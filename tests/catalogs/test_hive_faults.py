@@ -11,6 +11,7 @@ import pytest
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.hive import locks as hive_locks
+from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.hive.client import HiveClient
 from iceberg_pyspark.catalogs.hive.locks import LockSettings, TableLock
 from iceberg_pyspark.errors import (
@@ -21,7 +22,6 @@ from iceberg_pyspark.errors import (
 from tests.support.catalog_contract import set_property
 from tests.support.hive_catalogs import (
     ALTER,
-    LOCKS,
     NO_ANSWER,
     calling,
     create_events,
@@ -44,15 +44,13 @@ def events(hive_uri: str, tmp_path: Path) -> TableIdentifier:
     return identifier
 
 
-@LOCKS
 def test_a_commit_with_a_lost_answer_is_found_below_a_later_one(
-    hive_uri: str,
+    each_catalog: HiveCatalog,
     events: TableIdentifier,
+    hive_uri: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    locks: str,
 ) -> None:
-    catalog = open_with(hive_uri, tmp_path, locks)
     other = open_with(hive_uri, tmp_path, "false")
 
     def overtaken(make: Callable[[], Any]) -> Any:
@@ -61,22 +59,16 @@ def test_a_commit_with_a_lost_answer_is_found_below_a_later_one(
         raise NO_ANSWER
 
     calling(monkeypatch, ALTER, overtaken)
-    set_property(catalog, events, "a", "1")
-    properties = catalog.load_table(events).metadata.properties
+    set_property(each_catalog, events, "a", "1")
+    properties = each_catalog.load_table(events).metadata.properties
     assert (properties["a"], properties["later"]) == ("1", "1")
     assert metadata_files(tmp_path) == 4
-    assert locks_of(catalog, events) == []
+    assert locks_of(each_catalog, events) == []
 
 
-@LOCKS
 def test_a_commit_that_is_applied_after_the_check_finds_its_files(
-    hive_uri: str,
-    events: TableIdentifier,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    locks: str,
+    each_catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    catalog = open_with(hive_uri, tmp_path, locks)
     requests: list[Callable[[], Any]] = []
 
     def delayed(make: Callable[[], Any]) -> Any:
@@ -85,21 +77,15 @@ def test_a_commit_that_is_applied_after_the_check_finds_its_files(
 
     calling(monkeypatch, ALTER, delayed)
     with pytest.raises(CommitStateUnknownError, match="delete no file"):
-        set_property(catalog, events, "a", "1")
-    assert "a" not in catalog.load_table(events).metadata.properties
+        set_property(each_catalog, events, "a", "1")
+    assert "a" not in each_catalog.load_table(events).metadata.properties
     requests[0]()
-    assert catalog.load_table(events).metadata.properties["a"] == "1"
+    assert each_catalog.load_table(events).metadata.properties["a"] == "1"
 
 
-@LOCKS
 def test_a_commit_that_cannot_be_looked_up_keeps_its_files(
-    hive_uri: str,
-    events: TableIdentifier,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    locks: str,
+    each_catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    catalog = open_with(hive_uri, tmp_path, locks)
     call = HiveClient.call
     broken = threading.Event()
 
@@ -114,11 +100,11 @@ def test_a_commit_that_cannot_be_looked_up_keeps_its_files(
 
     monkeypatch.setattr(HiveClient, "call", failing)
     with pytest.raises(CommitStateUnknownError, match="delete no file"):
-        set_property(catalog, events, "a", "1")
+        set_property(each_catalog, events, "a", "1")
     monkeypatch.undo()
-    assert catalog.load_table(events).metadata.properties["a"] == "1"
-    for lock in locks_of(catalog, events):
-        catalog._hive.call("unlock", rqst={"lockid": lock["lockid"]})
+    assert each_catalog.load_table(events).metadata.properties["a"] == "1"
+    for lock in locks_of(each_catalog, events):
+        each_catalog._hive.call("unlock", rqst={"lockid": lock["lockid"]})
 
 
 def test_a_lock_lost_after_the_swap_fails_nothing(

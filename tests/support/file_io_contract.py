@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
 from iceberg_pyspark.storage.file_io import FileIO
+from tests.support.threads import at_once
 
 ODD_NAMES = (
     "a b",
@@ -123,24 +122,16 @@ class FileIOContract:
         assert store.read_bytes(f"{folder}/f") == b"old"
 
     def test_of_racing_threads_one_creates(self, store: FileIO, folder: str) -> None:
-        winners: list[int] = []
-        start = threading.Barrier(8)
-
-        def create(number: int) -> None:
-            start.wait()
+        def create(number: int) -> bool:
             try:
                 store.create_exclusive(f"{folder}/v1", f"{number}".encode())
             except FileAlreadyExistsError:
-                return
-            winners.append(number)
+                return False
+            return True
 
-        threads = [threading.Thread(target=create, args=(n,)) for n in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(winners) == 1
-        assert store.read_bytes(f"{folder}/v1") == f"{winners[0]}".encode()
+        created = at_once(8, create)
+        assert created.count(True) == 1
+        assert store.read_bytes(f"{folder}/v1") == f"{created.index(True)}".encode()
 
     def test_write_bytes_replaces(self, store: FileIO, folder: str) -> None:
         store.write_bytes(f"{folder}/deep/hint", b"1")

@@ -16,7 +16,6 @@ from iceberg_pyspark.errors import CatalogUnavailableError
 from tests.support.catalog_contract import create, new_name
 
 ALTER = "alter_table_with_environment_context"
-LOCKS = pytest.mark.parametrize("locks", ["true", "false"])
 NO_ANSWER = CatalogUnavailableError("the answer is lost")
 
 
