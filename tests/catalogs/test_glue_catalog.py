@@ -72,6 +72,30 @@ def test_archives_are_kept_on_request(glue: Glue, catalog: GlueCatalog, tmp_path
     assert glue.requests[-1][1]["SkipArchive"] is False
 
 
+def test_the_catalog_of_another_account_is_named_in_each_request(
+    glue: Glue, tmp_path: Path
+) -> None:
+    catalog = open_catalog(glue, tmp_path, **{"glue.id": "123456789012"})
+    catalog.create_namespace(("db",))
+    create(catalog, EVENTS)
+    set_property(catalog, EVENTS, "a", "1")
+    catalog.drop_table(EVENTS)
+    assert len(glue.requests) > 4
+    assert {request["CatalogId"] for _, request in glue.requests} == {"123456789012"}
+
+
+def test_the_keys_of_a_profile_are_used(
+    glue: Glue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = tmp_path / "credentials"
+    keys.write_text("[me]\naws_access_key_id = AKIDOFME\naws_secret_access_key = s\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(keys))
+    settings = {"glue.endpoint": glue.endpoint, "glue.region": "eu-west-1"}
+    catalog = GlueCatalog("lake", {**settings, "glue.profile-name": "me"})
+    assert catalog.list_namespaces() == []
+    assert glue.access_keys == {"AKIDOFME"}
+
+
 def test_what_other_tools_put_there_stays(catalog: GlueCatalog, glue: Glue) -> None:
     create(catalog, EVENTS)
     glue.tables["db", "events"]["Parameters"]["classification"] = "events"

@@ -57,6 +57,7 @@ class Glue:
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.before: Callable[[str], None] = lambda operation: None
         self.after: Callable[[str], None] = lambda operation: None
+        self.access_keys: set[str] = set()
         self.endpoint = ""
         self._lock = threading.RLock()
 
@@ -188,6 +189,8 @@ def glue_server() -> Iterator[Glue]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             operation = self.headers["X-Amz-Target"].partition(".")[2]
+            credential = self.headers["Authorization"].partition("Credential=")[2]
+            glue.access_keys.add(credential.partition("/")[0])
             try:
                 status, answer = 200, glue.answer(operation, body)
             except GlueError as e:
