@@ -76,6 +76,14 @@ Role = Literal[
     "equality_ids",
 ]
 ROLES: tuple[Role, ...] = get_args(Role)
+MANIFEST_COUNTS: tuple[Role, ...] = (
+    "added_files_count",
+    "existing_files_count",
+    "deleted_files_count",
+    "added_rows_count",
+    "existing_rows_count",
+    "deleted_rows_count",
+)
 
 
 @dataclass(frozen=True, slots=True)

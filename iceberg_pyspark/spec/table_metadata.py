@@ -203,6 +203,10 @@ class TableMetadata:
             )
         return snapshot
 
+    def snapshot_or_current(self, snapshot_id: int | None) -> Snapshot | None:
+        """Return the snapshot with the id; without an id the current one, or None."""
+        return self.current_snapshot if snapshot_id is None else self.snapshot(snapshot_id)
+
     def ref_snapshot(self, name: str) -> Snapshot:
         """Return the snapshot of a branch or tag; raise `NoSuchSnapshotError` listing the refs."""
         ref = self.refs.get(name)

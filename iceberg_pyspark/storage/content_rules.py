@@ -12,6 +12,7 @@ from typing import Literal
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.content_entries import (
     LIVE_STATUSES,
+    MANIFEST_COUNTS,
     ContentStatus,
     LeafEntry,
     ManifestVectorEntry,
@@ -30,14 +31,6 @@ Content = Literal["root", "data", "delete"]
 """The kind of a file of content entries: a root manifest, or a leaf of data files or of deletes."""
 
 _OWN_STATUSES = frozenset((ContentStatus.EXISTING, ContentStatus.ADDED, ContentStatus.DELETED))
-_COUNTS = (
-    "added_files_count",
-    "existing_files_count",
-    "deleted_files_count",
-    "added_rows_count",
-    "existing_rows_count",
-    "deleted_rows_count",
-)
 
 
 def check_entries(
@@ -114,7 +107,7 @@ def _of_leaf(entry: LeafEntry, content: Content) -> Iterator[str]:
         yield f"the manifest {path} must bring its snapshot id and sequence number"
     if not _is_number(manifest.min_sequence_number):
         yield f"the manifest {path} must bring its least sequence number"
-    for name in _COUNTS:
+    for name in MANIFEST_COUNTS:
         if getattr(manifest, name) is None:
             yield f"the manifest {path} must bring its counts and has no {name}"
     if entry.referenced_file is not None and not _has_deletes(manifest):

@@ -55,9 +55,9 @@ class FileIO(Protocol):
     def open_output(self, location: str) -> BinaryIO:
         """Return a stream to a new file; the file is complete when the stream is closed.
 
-        The name must contain a UUID that the caller has made for it, so that no other writer can
-        have the name: an object store would replace a file with the name, because a look costs a
-        request. The other stores raise `FileAlreadyExistsError` if such a file exists.
+        A store raises `FileAlreadyExistsError` if the file exists. An object store, where a look
+        costs a request, looks only if the name contains no UUID; the UUID must be one that the
+        caller has made for the name, as the store would replace a file with that name.
         """
         ...
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, BinaryIO, cast
 
-from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
+from iceberg_pyspark.errors import FileNotWrittenError, StorageError
 from iceberg_pyspark.spec.properties import bool_property
 from iceberg_pyspark.storage.cache import is_written_once
 from iceberg_pyspark.storage.file_io import FileInfo
@@ -95,10 +95,13 @@ class ObjectStoreFileIO:
     def open_output(self, location: str) -> BinaryIO:
         """Return a stream to a new file, which appears when the stream is closed.
 
-        No request looks for the name first, because only the caller can have it.
+        A request looks for the name first, unless the name contains a UUID, as only one caller has
+        such a name.
         """
         with self._errors(location, "create"):
             store, name = self._place(location)
+            if not _has_own_name(name) and self.exists(location):
+                raise FileExistsError(name)
             return cast(BinaryIO, ObjectOutput(store, name, location, self.properties))
 
     def create_exclusive(self, location: str, data: bytes) -> None:
@@ -110,14 +113,12 @@ class ObjectStoreFileIO:
         try:
             with self._errors(location, "create"):
                 store, name = self._place(location)
-                safe = is_written_once(name.rpartition("/")[2]) or self._creates_exclusively(
-                    store, name, location
-                )
+                safe = _has_own_name(name) or self._creates_exclusively(store, name, location)
         except StorageError as e:
             raise FileNotWrittenError(str(e)) from e
-        if not safe and self.exists(location):
-            raise FileAlreadyExistsError(f"cannot create {location}: it exists already")
         with self._errors(location, "create"):
+            if not safe and self.exists(location):
+                raise FileExistsError(name)
             if safe:
                 _put_if_absent(store, name, data)
             else:
@@ -203,6 +204,11 @@ class ObjectStoreFileIO:
 
     def _errors(self, location: str, action: str) -> AbstractContextManager[None]:
         return store_errors(action, location, self.properties)
+
+
+def _has_own_name(name: str) -> bool:
+    """Return whether the name of a file contains a UUID, so that only one caller has the name."""
+    return is_written_once(name.rpartition("/")[2])
 
 
 def _put_if_absent(store: Any, name: str, data: bytes) -> None:

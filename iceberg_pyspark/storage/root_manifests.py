@@ -18,6 +18,7 @@ from pyroaring import BitMap64
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.content_entries import (
     LIVE_STATUSES,
+    MANIFEST_COUNTS,
     MANIFEST_TYPES,
     SINGLE_FILE_COMMITS,
     ContentStatus,
@@ -47,19 +48,11 @@ from iceberg_pyspark.storage.open_manifest import EncodedManifest, open_manifest
 _BEFORE_VERSION_4 = 0
 """The `format_version` of a leaf whose entries have the form from before version 4."""
 
-_COUNTS: tuple[Role, ...] = (
-    "added_files_count",
-    "existing_files_count",
-    "deleted_files_count",
-    "added_rows_count",
-    "existing_rows_count",
-    "deleted_rows_count",
-)
 _LEAF: tuple[Role, ...] = (
     *("content_type", "location", "file_size_in_bytes", "sequence_number", "min_sequence_number"),
     *("snapshot_id", "key_metadata", "first_row_id", "manifest_vector"),
     *("format_version", "referenced_file"),
-    *_COUNTS,
+    *MANIFEST_COUNTS,
 )
 _VERSION: tuple[Role, ...] = ("status", "snapshot_id", "sequence_number")
 _VECTOR: tuple[Role, ...] = (
@@ -294,7 +287,7 @@ class _Root:
             sequence_number=row["sequence_number"] or 0,
             min_sequence_number=row["min_sequence_number"] or 0,
             added_snapshot_id=row["snapshot_id"],
-            **{role: row[role] for role in _COUNTS},
+            **{role: row[role] for role in MANIFEST_COUNTS},
             key_metadata=row["key_metadata"],
             first_row_id=row["first_row_id"] if is_data else None,
             table_location=self._snapshot.table_location,
@@ -308,7 +301,7 @@ class _Root:
         has_content_entries = row["format_version"] != _BEFORE_VERSION_4
         if is_data and has_content_entries and self._entries.has_vectors_in_data_files:
             # the vectors in its data file entries are read like delete entries
-            uncounted: dict[str, Any] = dict.fromkeys(_COUNTS)
+            uncounted: dict[str, Any] = dict.fromkeys(MANIFEST_COUNTS)
             yield replace(
                 leaf, content=ManifestContent.DELETES, first_row_id=None, columns=(), **uncounted
             )

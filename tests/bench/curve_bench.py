@@ -20,9 +20,8 @@ from rich.table import Table as TextTable
 from iceberg_pyspark.arrow.write.row_order import AlongCurve, RowOrder, SortedBy
 from iceberg_pyspark.arrow.write.space_filling_curves import CURVES
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.sorting import SortField
-from iceberg_pyspark.spec.transforms import IdentityTransform
 from iceberg_pyspark.spec.types import LongType, NestedField
+from tests.support.sort_orders import ascending
 from tests.support.tpch import tpch
 
 _COLUMNS = ("l_shipdate", "l_partkey", "l_suppkey")
@@ -65,15 +64,7 @@ def compare(scale: float = 0.1) -> list[TextTable]:
 
 def _orders() -> Mapping[str, RowOrder]:
     ids = tuple(f.field_id for f in _SCHEMA.fields)
-    fields = tuple(
-        SortField(
-            source_ids=(i,),
-            transform=IdentityTransform(),
-            direction="asc",
-            null_order="nulls-first",
-        )
-        for i in ids
-    )
+    fields = tuple(ascending(i) for i in ids)
     orders: dict[str, RowOrder] = {", ".join(_COLUMNS): SortedBy(schema=_SCHEMA, fields=fields)}
     for number in (2, 3):
         for curve in CURVES:

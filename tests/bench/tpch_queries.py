@@ -56,7 +56,6 @@ def full_scan(frame: DataFrame) -> None:
 
 
 def row_count(frame: DataFrame) -> object:
-    """Count the rows."""
     return frame.selectExpr("count(*)").collect()
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.known_metadata import KnownMetadata
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from tests.services.databases import DatabaseServer, new_database
+from tests.services.glue import Glue, glue_server
 from tests.services.hive import hive_metastore, thrift_uri
 from tests.services.mysql import mariadb
 from tests.services.postgres import postgres
 from tests.services.server import Server
+from tests.support.hive_catalogs import open_with
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +55,18 @@ def hive_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def hive_uri(hive_server: Server) -> str:
     """Return the URI of a metastore that many tests share."""
     return thrift_uri(hive_server)
+
+
+@pytest.fixture(params=["true", "false"])
+def each_catalog(request: pytest.FixtureRequest, hive_uri: str, tmp_path: Path) -> HiveCatalog:
+    """Return a Hive catalog with locks, and one without."""
+    return open_with(hive_uri, tmp_path, request.param)
+
+
+@pytest.fixture
+def glue() -> Iterator[Glue]:
+    with glue_server() as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)

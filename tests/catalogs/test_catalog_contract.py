@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
-from tests.services.glue import glue_server
+from tests.services.glue import Glue
 from tests.support.catalog_contract import CatalogContract
 from tests.support.change_contract import ChangeContract
 from tests.support.sql_catalogs import create_v0_tables
@@ -76,16 +75,8 @@ class TestGlueCatalog(CatalogContract, ChangeContract):
     has_odd_names = False
 
     @pytest.fixture
-    def catalog(self, tmp_path: Path) -> Iterator[Catalog]:
-        with glue_server() as glue:
-            properties = {
-                "warehouse": str(tmp_path),
-                "glue.endpoint": glue.endpoint,
-                "glue.region": "eu-west-1",
-                "glue.access-key-id": "AKIDEXAMPLE",
-                "glue.secret-access-key": "of tests",
-            }
-            yield GlueCatalog("glue", properties)
+    def catalog(self, glue: Glue, tmp_path: Path) -> Catalog:
+        return GlueCatalog("glue", glue.properties(tmp_path))
 
 
 class TestHiveCatalog(ViewContract, ChangeContract):

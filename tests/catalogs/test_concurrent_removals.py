@@ -12,10 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from iceberg_pyspark import Table, TableCatalog
-from tests.support.catalog_processes import EVENTS, KEYS, open_catalog, run_together
+from iceberg_pyspark import Table
+from tests.support.catalog_processes import (
+    EVENTS,
+    KEYS,
+    SHARED_BY_PROCESSES,
+    create_rows_table,
+    run_together,
+)
 from tests.support.cleaned_commits import BESIDE_REMOVALS, commit_beside_removals, make_old
-from tests.support.row_commits import COLUMNS, SMALL_ROOTS
 from tests.support.table_integrity import table_problems, unreferenced_files
 
 OPERATIONS = int(os.environ.get("ICEBERG_COMMITS", "48"))
@@ -36,20 +41,8 @@ MORE = pytest.mark.more("the same with position deletes, equality deletes and ro
 def test_every_acknowledged_row_is_there_once(
     kind: str, version: int, operations: tuple[str, ...], tmp_path: Path
 ) -> None:
-    catalog = open_catalog(kind, str(tmp_path))
-    catalog.create_namespace(EVENTS.namespace)
-    TableCatalog(catalog).create_table(
-        str(EVENTS),
-        COLUMNS,
-        partitioned_by=["p"],
-        properties={
-            "format-version": str(version),
-            "commit.retry.num-retries": "20",
-            "commit.retry.max-wait-ms": "300",
-            "commit.manifest.min-count-to-merge": "4",
-            "write.metadata.previous-versions-max": "10000",
-            **(SMALL_ROOTS if version == 4 else {}),
-        },
+    catalog = create_rows_table(
+        kind, tmp_path, version, {**SHARED_BY_PROCESSES, "commit.manifest.min-count-to-merge": "4"}
     )
     count = OPERATIONS // PROCESSES
     work = [(kind, str(tmp_path), n, count, operations) for n in range(PROCESSES)]

@@ -11,17 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from iceberg_pyspark import Table, TableCatalog
+from iceberg_pyspark import Table
 from tests.support.catalog_processes import (
     EVENTS,
     KEYS,
     MAINTENANCE,
     MIX,
+    SHARED_BY_PROCESSES,
     commit_rows,
-    open_catalog,
+    create_rows_table,
     run_together,
 )
-from tests.support.row_commits import COLUMNS, LINEAGE, SMALL_ROOTS
+from tests.support.row_commits import LINEAGE
 from tests.support.table_integrity import table_problems, unreferenced_files
 
 COMMITS = int(os.environ.get("ICEBERG_COMMITS", "48"))
@@ -48,20 +49,8 @@ FOLDER_OF_VERSION_4 = pytest.mark.more("version 4 on SQLite, and folders with ve
 def test_every_acknowledged_row_is_there_once(
     kind: str, version: int, operations: tuple[str, ...], tmp_path: Path
 ) -> None:
-    catalog = open_catalog(kind, str(tmp_path))
-    catalog.create_namespace(EVENTS.namespace)
-    TableCatalog(catalog).create_table(
-        str(EVENTS),
-        COLUMNS,
-        partitioned_by=["p"],
-        properties={
-            "format-version": str(version),
-            "commit.retry.num-retries": "20",
-            "commit.retry.max-wait-ms": "300",
-            "commit.manifest.min-count-to-merge": "8",
-            "write.metadata.previous-versions-max": "10000",
-            **(SMALL_ROOTS if version == 4 else {}),
-        },
+    catalog = create_rows_table(
+        kind, tmp_path, version, {**SHARED_BY_PROCESSES, "commit.manifest.min-count-to-merge": "8"}
     )
     work = [(kind, str(tmp_path), n, COMMITS // PROCESSES, operations) for n in range(PROCESSES)]
     expected = {id_: row for rows in run_together(commit_rows, work) for id_, row in rows.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -26,17 +25,10 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
     UnsupportedFeatureError,
 )
-from tests.services.glue import Glue, GlueError, glue_server
+from tests.services.glue import SECRET, Glue, GlueError
 from tests.support.catalog_contract import create, set_property
 
 EVENTS = TableIdentifier(namespace=("db",), name="events")
-SECRET = "wJalrXUtnFEMI/K7MDENG"
-
-
-@pytest.fixture
-def glue() -> Iterator[Glue]:
-    with glue_server() as glue:
-        yield glue
 
 
 @pytest.fixture
@@ -47,30 +39,10 @@ def catalog(glue: Glue, tmp_path: Path) -> GlueCatalog:
 
 
 def open_catalog(glue: Glue, folder: Path, **properties: str) -> GlueCatalog:
-    settings = {
-        "type": "glue",
-        "warehouse": str(folder),
-        "glue.endpoint": glue.endpoint,
-        "glue.region": "eu-west-1",
-        "glue.access-key-id": "AKIDEXAMPLE",
-        "glue.secret-access-key": SECRET,
-        "glue.max-retries": "0",
-        **properties,
-    }
+    settings = {"type": "glue", "glue.max-retries": "0", **glue.properties(folder), **properties}
     catalog = load_catalog("lake", **settings)
     assert isinstance(catalog, GlueCatalog)
     return catalog
-
-
-def failing_once(glue: Glue, moment: str, operation: str, error: GlueError) -> None:
-    """Make the next request of an operation fail, before or after it takes effect."""
-
-    def hook(name: str) -> None:
-        if name == operation:
-            setattr(glue, moment, lambda name: None)
-            raise error
-
-    setattr(glue, moment, hook)
 
 
 def test_what_other_tools_see(catalog: GlueCatalog, glue: Glue, tmp_path: Path) -> None:
@@ -98,6 +70,30 @@ def test_archives_are_kept_on_request(glue: Glue, catalog: GlueCatalog, tmp_path
     keeping = open_catalog(glue, tmp_path, **{"glue.skip-archive": "false"})
     set_property(keeping, EVENTS, "a", "1")
     assert glue.requests[-1][1]["SkipArchive"] is False
+
+
+def test_the_catalog_of_another_account_is_named_in_each_request(
+    glue: Glue, tmp_path: Path
+) -> None:
+    catalog = open_catalog(glue, tmp_path, **{"glue.id": "123456789012"})
+    catalog.create_namespace(("db",))
+    create(catalog, EVENTS)
+    set_property(catalog, EVENTS, "a", "1")
+    catalog.drop_table(EVENTS)
+    assert len(glue.requests) > 4
+    assert {request["CatalogId"] for _, request in glue.requests} == {"123456789012"}
+
+
+def test_the_keys_of_a_profile_are_used(
+    glue: Glue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = tmp_path / "credentials"
+    keys.write_text("[me]\naws_access_key_id = AKIDOFME\naws_secret_access_key = s\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(keys))
+    settings = {"glue.endpoint": glue.endpoint, "glue.region": "eu-west-1"}
+    catalog = GlueCatalog("lake", {**settings, "glue.profile-name": "me"})
+    assert catalog.list_namespaces() == []
+    assert glue.access_keys == {"AKIDOFME"}
 
 
 def test_what_other_tools_put_there_stays(catalog: GlueCatalog, glue: Glue) -> None:
@@ -147,13 +143,13 @@ def test_a_service_without_versions_is_refused(catalog: GlueCatalog, glue: Glue)
 def test_a_commit_whose_answer_is_lost_is_looked_up(
     catalog: GlueCatalog, glue: Glue, error: GlueError, tmp_path: Path
 ) -> None:
-    failing_once(glue, "after", "CreateTable", error)
+    glue.fail("after", "CreateTable", error, times=1)
     created = create(catalog, EVENTS)
     assert catalog.load_table(EVENTS) == created
-    failing_once(glue, "after", "UpdateTable", error)
+    glue.fail("after", "UpdateTable", error, times=1)
     done = set_property(catalog, EVENTS, "a", "1")
     assert catalog.load_table(EVENTS) == done
-    failing_once(glue, "before", "UpdateTable", error)
+    glue.fail("before", "UpdateTable", error, times=1)
     with pytest.raises(CommitStateUnknownError, match="delete no file"):
         set_property(catalog, EVENTS, "b", "1")
     assert len(list(tmp_path.rglob("*.metadata.json"))) == 3
@@ -164,7 +160,7 @@ def test_a_request_sent_again_does_not_conflict_with_itself(
 ) -> None:
     create(catalog, EVENTS)
     retrying = open_catalog(glue, tmp_path, **{"glue.max-retries": "2"})
-    failing_once(glue, "after", "UpdateTable", GlueError("InternalServiceException", "x", 500))
+    glue.fail("after", "UpdateTable", GlueError("InternalServiceException", "x", 500), times=1)
     done = set_property(retrying, EVENTS, "a", "1")
     assert [operation for operation, _ in glue.requests].count("UpdateTable") == 2
     assert catalog.load_table(EVENTS) == done
@@ -172,10 +168,10 @@ def test_a_request_sent_again_does_not_conflict_with_itself(
 
 def test_a_refusal_is_certain(catalog: GlueCatalog, glue: Glue, tmp_path: Path) -> None:
     created = create(catalog, EVENTS)
-    failing_once(glue, "before", "UpdateTable", GlueError("AccessDeniedException", "no"))
+    glue.fail("before", "UpdateTable", GlueError("AccessDeniedException", "no"), times=1)
     with pytest.raises(NotAuthorizedError):
         set_property(catalog, EVENTS, "a", "1")
-    failing_once(glue, "before", "UpdateTable", GlueError("InvalidInputException", "no"))
+    glue.fail("before", "UpdateTable", GlueError("InvalidInputException", "no"), times=1)
     with pytest.raises(CatalogError, match="InvalidInputException"):
         set_property(catalog, EVENTS, "a", "1")
     assert catalog.load_table(EVENTS) == created

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from iceberg_pyspark.errors import (
     NamespaceAlreadyExistsError,
     NotAuthorizedError,
 )
-from tests.services.glue import Glue, GlueError, glue_server
+from tests.services.glue import Glue, GlueError
 from tests.support.catalog_contract import create
 
 EVENTS = TableIdentifier(namespace=("db",), name="events")
@@ -29,40 +28,13 @@ THROTTLED = GlueError("ThrottlingException", "slower")
 
 
 @pytest.fixture
-def glue() -> Iterator[Glue]:
-    with glue_server() as glue:
-        yield glue
-
-
-@pytest.fixture
 def catalog(glue: Glue, tmp_path: Path) -> GlueCatalog:
     """Return a catalog with retries and a table."""
-    properties = {
-        "warehouse": str(tmp_path),
-        "glue.endpoint": glue.endpoint,
-        "glue.region": "eu-west-1",
-        "glue.access-key-id": "AKIDEXAMPLE",
-        "glue.secret-access-key": "secret",
-        "glue.max-retries": "1",
-    }
-    catalog = GlueCatalog("lake", properties)
+    catalog = GlueCatalog("lake", {**glue.properties(tmp_path), "glue.max-retries": "1"})
     catalog.create_namespace(("db",))
     create(catalog, EVENTS)
     glue.requests.clear()
     return catalog
-
-
-def failing(glue: Glue, moment: str, operation: str, error: GlueError, times: int = 2) -> None:
-    """Make the next requests of an operation fail, before or after they take effect."""
-    left = times
-
-    def hook(name: str) -> None:
-        nonlocal left
-        if name == operation and left:
-            left -= 1
-            raise error
-
-    setattr(glue, moment, hook)
 
 
 def sent(glue: Glue, operation: str) -> int:
@@ -72,12 +44,12 @@ def sent(glue: Glue, operation: str) -> int:
 def test_a_drop_without_an_answer_is_looked_up_and_not_repeated(
     catalog: GlueCatalog, glue: Glue
 ) -> None:
-    failing(glue, "after", "DeleteTable", LOST)
+    glue.fail("after", "DeleteTable", LOST, times=2)
     assert catalog.drop_table(EVENTS) is False
     assert sent(glue, "DeleteTable") == 1
     create(catalog, EVENTS)
     glue.after = lambda operation: None
-    failing(glue, "before", "DeleteTable", LOST, times=1)
+    glue.fail("before", "DeleteTable", LOST, times=1)
     with pytest.raises(CommitStateUnknownError, match="drop of table"):
         catalog.drop_table(EVENTS)
     assert catalog.table_exists(EVENTS)
@@ -88,7 +60,7 @@ def test_a_drop_that_glue_refuses_because_of_its_rate_limit_is_tried_again(
     catalog: GlueCatalog, glue: Glue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(glue_client, "_FIRST_WAIT_S", 0)
-    failing(glue, "before", "DeleteTable", THROTTLED, times=1)
+    glue.fail("before", "DeleteTable", THROTTLED, times=1)
     assert catalog.drop_table(EVENTS) is True
     assert not catalog.table_exists(EVENTS)
 
@@ -96,10 +68,10 @@ def test_a_drop_that_glue_refuses_because_of_its_rate_limit_is_tried_again(
 def test_a_rename_without_an_answer_is_done_where_the_table_has_the_name(
     catalog: GlueCatalog, glue: Glue
 ) -> None:
-    failing(glue, "after", "CreateTable", LOST)
+    glue.fail("after", "CreateTable", LOST, times=2)
     catalog.rename_table(EVENTS, RENAMED)
     assert catalog.list_tables(("db",)) == [RENAMED]
-    failing(glue, "after", "DeleteTable", LOST)
+    glue.fail("after", "DeleteTable", LOST, times=2)
     catalog.rename_table(RENAMED, EVENTS)
     assert catalog.list_tables(("db",)) == [EVENTS]
 
@@ -110,7 +82,7 @@ def test_a_rename_without_an_answer_is_done_where_the_table_has_the_name(
 def test_a_rename_that_may_still_come_is_unknown(
     catalog: GlueCatalog, glue: Glue, operation: str, names: list[TableIdentifier]
 ) -> None:
-    failing(glue, "before", operation, LOST)
+    glue.fail("before", operation, LOST, times=2)
     with pytest.raises(CommitStateUnknownError, match="rename of table"):
         catalog.rename_table(EVENTS, RENAMED)
     # The old name is never deleted by guess, nor the new one: the other deletion may still come.
@@ -120,11 +92,11 @@ def test_a_rename_that_may_still_come_is_unknown(
 def test_a_rename_whose_deletion_is_refused_leaves_no_second_name(
     catalog: GlueCatalog, glue: Glue
 ) -> None:
-    failing(glue, "before", "DeleteTable", REFUSED, times=1)
+    glue.fail("before", "DeleteTable", REFUSED, times=1)
     with pytest.raises(NotAuthorizedError):
         catalog.rename_table(EVENTS, RENAMED)
     assert catalog.list_tables(("db",)) == [EVENTS]
-    failing(glue, "before", "DeleteTable", REFUSED)
+    glue.fail("before", "DeleteTable", REFUSED, times=2)
     with pytest.raises(CommitStateUnknownError, match=r"drop db\.renamed without purging"):
         catalog.rename_table(EVENTS, RENAMED)
     assert catalog.list_tables(("db",)) == [EVENTS, RENAMED]
@@ -135,7 +107,7 @@ def test_a_rename_that_cannot_look_at_the_table_leaves_no_second_name(
 ) -> None:
     def lose_the_next_look(operation: str) -> None:
         if operation == "CreateTable":
-            failing(glue, "before", "GetTable", LOST)
+            glue.fail("before", "GetTable", LOST, times=2)
 
     glue.after = lose_the_next_look
     with pytest.raises(CatalogError, match="get_table"):
@@ -145,25 +117,25 @@ def test_a_rename_that_cannot_look_at_the_table_leaves_no_second_name(
 
 def test_namespaces_without_an_answer(catalog: GlueCatalog, glue: Glue) -> None:
     properties = {"owner": "me", "comment": "of the tests"}
-    failing(glue, "before", "CreateDatabase", LOST)
+    glue.fail("before", "CreateDatabase", LOST, times=2)
     with pytest.raises(CommitStateUnknownError, match="creation of namespace"):
         catalog.create_namespace(("n",), properties)
-    failing(glue, "after", "CreateDatabase", LOST, times=1)
+    glue.fail("after", "CreateDatabase", LOST, times=1)
     # botocore repeats the request, which then meets the database of its first attempt
     catalog.create_namespace(("n",), properties)
     with pytest.raises(NamespaceAlreadyExistsError):
         catalog.create_namespace(("n",), properties)
-    failing(glue, "before", "UpdateDatabase", LOST)
+    glue.fail("before", "UpdateDatabase", LOST, times=2)
     with pytest.raises(CommitStateUnknownError, match="change of the properties"):
         catalog.update_namespace_properties(("n",), removals=["owner"], updates={"a": "1"})
-    failing(glue, "after", "UpdateDatabase", LOST)
+    glue.fail("after", "UpdateDatabase", LOST, times=2)
     catalog.update_namespace_properties(("n",), removals=["owner"], updates={"a": "1"})
     assert catalog.load_namespace_properties(("n",)) == {"comment": "of the tests", "a": "1"}
-    failing(glue, "before", "DeleteDatabase", LOST)
+    glue.fail("before", "DeleteDatabase", LOST, times=2)
     with pytest.raises(CommitStateUnknownError, match="drop of namespace"):
         catalog.drop_namespace(("n",))
     glue.before = lambda operation: None
-    failing(glue, "after", "DeleteDatabase", LOST)
+    glue.fail("after", "DeleteDatabase", LOST, times=2)
     catalog.drop_namespace(("n",))
     assert sent(glue, "DeleteDatabase") == 1
     assert not catalog.namespace_exists(("n",))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import getpass
 import pickle
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.hive import client as hive_client
 from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.hive.client import HiveClient
 from iceberg_pyspark.catalogs.hive.compared_changes import alter_table
@@ -416,6 +418,54 @@ def test_sixteen_threads_lose_nothing(
 
 
 # Settings.
+
+
+def test_idle_connections_are_kept_up_to_a_number(
+    hive_uri: str, events: TableIdentifier, tmp_path: Path
+) -> None:
+    for clients in (1, 3):
+        catalog = open_catalog(hive_uri, tmp_path, clients=str(clients))
+        connections = [catalog._hive._connection() for _ in range(4)]
+        for connection in connections:
+            catalog._hive._keep(connection)
+        assert [c.trans.isOpen() for c in connections].count(True) == clients
+
+
+@pytest.mark.parametrize(
+    ("properties", "variable", "expected"),
+    [
+        ({"ugi": "ali:staff:admin"}, "eve", ("ali", ["staff", "admin"])),
+        ({}, "eve", ("eve", [])),
+        ({}, None, (getpass.getuser(), [])),
+    ],
+)
+def test_the_user_is_told_to_the_metastore(
+    hive_uri: str,
+    events: TableIdentifier,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    properties: dict[str, str],
+    variable: str | None,
+    expected: tuple[str, list[str]],
+) -> None:
+    monkeypatch.delenv("HADOOP_USER_NAME", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("HADOOP_USER_NAME", variable)
+    told = []
+    exchange = hive_client._exchange
+
+    def noted(protocol: Any, operation: str, arguments: Mapping[str, Any]) -> Any:
+        if operation == "set_ugi":
+            told.append((arguments["user_name"], arguments["group_names"]))
+        return exchange(protocol, operation, arguments)
+
+    monkeypatch.setattr(hive_client, "_exchange", noted)
+    catalog = open_catalog(hive_uri, tmp_path, **properties)
+    create(catalog, events)
+    assert set(map(str, told)) == {str(expected)}
+    entry = catalog._table(events)
+    assert entry is not None
+    assert entry["owner"] == expected[0]
 
 
 def test_a_pickled_catalog_reaches_the_same_tables(

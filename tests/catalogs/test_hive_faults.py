@@ -19,71 +19,56 @@ from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     CommitStateUnknownError,
 )
-from tests.support.catalog_contract import create, new_name, set_property
-from tests.support.hive_catalogs import ALTER, calling, locks_of, metadata_files, open_catalog
+from tests.support.catalog_contract import set_property
+from tests.support.hive_catalogs import (
+    ALTER,
+    NO_ANSWER,
+    calling,
+    create_events,
+    locks_of,
+    lost,
+    metadata_files,
+    open_catalog,
+    open_with,
+)
 
 WITHOUT_LOCKS = {"iceberg.engine.hive.lock-enabled": "false"}
-LOCKS = pytest.mark.parametrize("locks", ["true", "false"])
 
 
 @pytest.fixture
 def events(hive_uri: str, tmp_path: Path) -> TableIdentifier:
     """Create a table whose first commit is done."""
     catalog = open_catalog(hive_uri, tmp_path)
-    db = new_name("db")
-    catalog.create_namespace((db,))
-    identifier = TableIdentifier(namespace=(db,), name="events")
-    create(catalog, identifier)
+    identifier = create_events(catalog)
     set_property(catalog, identifier, "first", "1")
     return identifier
 
 
-def open_with(hive_uri: str, folder: Path, locks: str) -> HiveCatalog:
-    """Return a catalog that has asked the metastore already what it compares."""
-    catalog = open_catalog(hive_uri, folder, **{"iceberg.engine.hive.lock-enabled": locks})
-    catalog._compares = True
-    return catalog
-
-
-def lost(make: Callable[[], Any]) -> Any:
-    """Make a call and lose its answer."""
-    make()
-    raise CatalogUnavailableError("the answer is lost")
-
-
-@LOCKS
 def test_a_commit_with_a_lost_answer_is_found_below_a_later_one(
-    hive_uri: str,
+    each_catalog: HiveCatalog,
     events: TableIdentifier,
+    hive_uri: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    locks: str,
 ) -> None:
-    catalog = open_with(hive_uri, tmp_path, locks)
     other = open_with(hive_uri, tmp_path, "false")
 
     def overtaken(make: Callable[[], Any]) -> Any:
         make()
         set_property(other, events, "later", "1")
-        raise CatalogUnavailableError("the answer is lost")
+        raise NO_ANSWER
 
     calling(monkeypatch, ALTER, overtaken)
-    set_property(catalog, events, "a", "1")
-    properties = catalog.load_table(events).metadata.properties
+    set_property(each_catalog, events, "a", "1")
+    properties = each_catalog.load_table(events).metadata.properties
     assert (properties["a"], properties["later"]) == ("1", "1")
     assert metadata_files(tmp_path) == 4
-    assert locks_of(catalog, events) == []
+    assert locks_of(each_catalog, events) == []
 
 
-@LOCKS
 def test_a_commit_that_is_applied_after_the_check_finds_its_files(
-    hive_uri: str,
-    events: TableIdentifier,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    locks: str,
+    each_catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    catalog = open_with(hive_uri, tmp_path, locks)
     requests: list[Callable[[], Any]] = []
 
     def delayed(make: Callable[[], Any]) -> Any:
@@ -92,21 +77,15 @@ def test_a_commit_that_is_applied_after_the_check_finds_its_files(
 
     calling(monkeypatch, ALTER, delayed)
     with pytest.raises(CommitStateUnknownError, match="delete no file"):
-        set_property(catalog, events, "a", "1")
-    assert "a" not in catalog.load_table(events).metadata.properties
+        set_property(each_catalog, events, "a", "1")
+    assert "a" not in each_catalog.load_table(events).metadata.properties
     requests[0]()
-    assert catalog.load_table(events).metadata.properties["a"] == "1"
+    assert each_catalog.load_table(events).metadata.properties["a"] == "1"
 
 
-@LOCKS
 def test_a_commit_that_cannot_be_looked_up_keeps_its_files(
-    hive_uri: str,
-    events: TableIdentifier,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    locks: str,
+    each_catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    catalog = open_with(hive_uri, tmp_path, locks)
     call = HiveClient.call
     broken = threading.Event()
 
@@ -116,16 +95,16 @@ def test_a_commit_that_cannot_be_looked_up_keeps_its_files(
         answer = call(self, name, **arguments)
         if name == ALTER:
             broken.set()
-            raise CatalogUnavailableError("the answer is lost")
+            raise NO_ANSWER
         return answer
 
     monkeypatch.setattr(HiveClient, "call", failing)
     with pytest.raises(CommitStateUnknownError, match="delete no file"):
-        set_property(catalog, events, "a", "1")
+        set_property(each_catalog, events, "a", "1")
     monkeypatch.undo()
-    assert catalog.load_table(events).metadata.properties["a"] == "1"
-    for lock in locks_of(catalog, events):
-        catalog._hive.call("unlock", rqst={"lockid": lock["lockid"]})
+    assert each_catalog.load_table(events).metadata.properties["a"] == "1"
+    for lock in locks_of(each_catalog, events):
+        each_catalog._hive.call("unlock", rqst={"lockid": lock["lockid"]})
 
 
 def test_a_lock_lost_after_the_swap_fails_nothing(

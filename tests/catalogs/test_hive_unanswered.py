@@ -21,11 +21,17 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
 )
 from tests.support.catalog_contract import create, new_name, set_property
-from tests.support.hive_catalogs import ALTER, calling, locks_of, metadata_files, open_catalog
+from tests.support.hive_catalogs import (
+    ALTER,
+    NO_ANSWER,
+    calling,
+    create_events,
+    locks_of,
+    lost,
+    metadata_files,
+    open_catalog,
+)
 from tests.support.view_contract import first_view
-
-LOCKS = pytest.mark.parametrize("locks", ["true", "false"])
-NO_ANSWER = CatalogUnavailableError("the connection broke")
 
 
 @pytest.fixture
@@ -35,20 +41,11 @@ def catalog(hive_uri: str, tmp_path: Path) -> HiveCatalog:
 
 @pytest.fixture
 def events(catalog: HiveCatalog) -> TableIdentifier:
-    db = new_name("db")
-    catalog.create_namespace((db,))
-    identifier = TableIdentifier(namespace=(db,), name="events")
-    create(catalog, identifier)
-    return identifier
+    return create_events(catalog)
 
 
 def named(identifier: TableIdentifier, name: str) -> TableIdentifier:
     return TableIdentifier(namespace=identifier.namespace, name=name)
-
-
-def lost(make: Callable[[], Any]) -> Any:
-    make()
-    raise NO_ANSWER
 
 
 def never_carried_out(_: Callable[[], Any]) -> Any:
@@ -156,49 +153,35 @@ def test_nothing_happens_without_a_metastore(
     assert metadata_files(tmp_path) == 1
 
 
-@LOCKS
 def test_a_rename_without_an_answer_is_done_where_the_table_has_the_name(
-    hive_uri: str,
-    events: TableIdentifier,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    locks: str,
+    each_catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    catalog = open_catalog(hive_uri, tmp_path, **{"iceberg.engine.hive.lock-enabled": locks})
-    catalog._compares = True
     first, second = named(events, "first"), named(events, "second")
     calling(monkeypatch, ALTER, lost)
-    catalog.rename_table(events, first)
-    assert catalog.list_tables(events.namespace) == [first]
+    each_catalog.rename_table(events, first)
+    assert each_catalog.list_tables(events.namespace) == [first]
 
     def overtaken(make: Callable[[], Any]) -> Any:
         make()
-        set_property(catalog, second, "later", "1")
-        create(catalog, first)
+        set_property(each_catalog, second, "later", "1")
+        create(each_catalog, first)
         raise NO_ANSWER
 
     calling(monkeypatch, ALTER, overtaken)
-    catalog.rename_table(first, second)
-    assert catalog.load_table(second).metadata.properties["later"] == "1"
-    assert catalog.list_tables(events.namespace) == [first, second]
-    assert locks_of(catalog, events) == locks_of(catalog, first) == []
+    each_catalog.rename_table(first, second)
+    assert each_catalog.load_table(second).metadata.properties["later"] == "1"
+    assert each_catalog.list_tables(events.namespace) == [first, second]
+    assert locks_of(each_catalog, events) == locks_of(each_catalog, first) == []
 
 
-@LOCKS
 def test_a_rename_that_may_still_come_is_unknown(
-    hive_uri: str,
-    events: TableIdentifier,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    locks: str,
+    each_catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    catalog = open_catalog(hive_uri, tmp_path, **{"iceberg.engine.hive.lock-enabled": locks})
-    catalog._compares = True
     calling(monkeypatch, ALTER, never_carried_out)
     with pytest.raises(CommitStateUnknownError, match="rename of table"):
-        catalog.rename_table(events, named(events, "renamed"))
-    assert catalog.list_tables(events.namespace) == [events]
-    assert locks_of(catalog, events) == []
+        each_catalog.rename_table(events, named(events, "renamed"))
+    assert each_catalog.list_tables(events.namespace) == [events]
+    assert locks_of(each_catalog, events) == []
 
 
 def test_a_rename_to_a_name_that_was_taken_meanwhile_is_refused(

@@ -16,11 +16,9 @@ from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.table.rewrites.rewrite_data_files import RewrittenDataFiles
-from tests.support.catalog_processes import EVENTS, KILLED, die_at, open_catalog
+from tests.support.catalog_processes import EVENTS, KILLED, create_rows_table, die_at
 from tests.support.row_commits import (
     BY_PARTITION,
-    COLUMNS,
-    SMALL_ROOTS,
     RowCommitter,
     copy_location,
     incoming_folder,
@@ -66,19 +64,11 @@ CASES = [
 def test_a_killed_commit_is_done_or_has_not_begun(
     kind: str, operation: str, version: int, tmp_path: Path
 ) -> None:
-    catalog = open_catalog(kind, str(tmp_path))
-    catalog.create_namespace(EVENTS.namespace)
-    TableCatalog(catalog).create_table(
-        str(EVENTS),
-        COLUMNS,
-        partitioned_by=["p"],
-        properties={
-            "format-version": str(version),
-            **(SMALL_ROOTS if version == 4 else {}),
-            "commit.manifest.min-count-to-merge": "3",
-            "commit.manifest-merge.enabled": str(operation != "rewrite_manifests").lower(),
-        },
-    )
+    properties = {
+        "commit.manifest.min-count-to-merge": "3",
+        "commit.manifest-merge.enabled": str(operation != "rewrite_manifests").lower(),
+    }
+    catalog = create_rows_table(kind, tmp_path, version, properties)
     # After a compaction, the bystander's rows share files with the victim's.
     bystander = RowCommitter(catalog, EVENTS, KILLED + 1)
     victim = RowCommitter(catalog, EVENTS, KILLED)
@@ -154,14 +144,7 @@ def test_a_killed_commit_is_done_or_has_not_begun(
     ],
 )
 def test_a_killed_copy_leaves_the_table_and_no_list(version: int, tmp_path: Path) -> None:
-    catalog = open_catalog("sql", str(tmp_path))
-    catalog.create_namespace(EVENTS.namespace)
-    TableCatalog(catalog).create_table(
-        str(EVENTS),
-        COLUMNS,
-        partitioned_by=["p"],
-        properties={"format-version": str(version), **(SMALL_ROOTS if version == 4 else {})},
-    )
+    catalog = create_rows_table("sql", tmp_path, version)
     client = RowCommitter(catalog, EVENTS, KILLED)
     for operation in ("append", "append", "delete"):
         client.run(operation)
@@ -194,9 +177,7 @@ def test_a_killed_copy_leaves_the_table_and_no_list(version: int, tmp_path: Path
 
 def test_a_killed_rewrite_goes_on_where_it_was(tmp_path: Path) -> None:
     """With partial progress, committed file groups are not rewritten a second time."""
-    catalog = open_catalog("sql", str(tmp_path))
-    catalog.create_namespace(EVENTS.namespace)
-    TableCatalog(catalog).create_table(str(EVENTS), COLUMNS, partitioned_by=["truncate(4, id)"])
+    catalog = create_rows_table("sql", tmp_path, partitioned_by=["truncate(4, id)"])
     client = RowCommitter(catalog, EVENTS, KILLED)
     for _ in range(8):
         client.run("append")

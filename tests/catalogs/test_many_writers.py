@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,19 +13,12 @@ import pytest
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog
 from tests.services.databases import new_database
-from tests.services.glue import Glue, glue_server
 from tests.support.catalog_processes import EVENTS, SERVED, open_catalog, run_together
 from tests.support.many_writers import SCHEMA, append_in_threads, append_many
 from tests.support.table_integrity import table_problems
 
 WRITERS = 16
 APPENDS = int(os.environ.get("ICEBERG_COMMITS", "4"))
-
-
-@pytest.fixture
-def glue() -> Iterator[Glue]:
-    with glue_server() as server:
-        yield server
 
 
 HIVE = pytest.mark.more("as in test_hive_catalog.py, with more commits")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +25,7 @@ from tests.support.catalog_contract import create, set_property
 from tests.support.cut_connections import CuttingProxy, cutting_proxy
 from tests.support.ports import LOOPBACK
 from tests.support.sql_catalogs import V0_TABLES
+from tests.support.threads import at_once
 
 EVENTS = TableIdentifier(namespace=("db",), name="events")
 
@@ -151,18 +151,14 @@ def test_a_v0_database_is_used_as_it_is_and_raised_on_request(uri: str, tmp_path
 def test_properties_of_a_namespace_set_by_many_at_once(uri: str, tmp_path: Path) -> None:
     catalog = open_catalog(uri, tmp_path)
     catalog.create_namespace(EVENTS.namespace)
-    together = threading.Barrier(6)
 
     def update(n: int) -> None:
-        together.wait()
         for i in range(20):
             catalog.update_namespace_properties(
                 EVENTS.namespace, removals=(), updates={"shared": str(i), f"own-{n}": str(i)}
             )
 
-    with ThreadPoolExecutor(6) as pool:
-        for running in [pool.submit(update, n) for n in range(6)]:
-            running.result()
+    at_once(6, update)
     properties = catalog.load_namespace_properties(EVENTS.namespace)
     assert properties == {"shared": "19", **{f"own-{n}": "19" for n in range(6)}}
     # A property can also be set to the value that it has.

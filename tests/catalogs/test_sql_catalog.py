@@ -17,6 +17,7 @@ from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.catalogs.sql.database import database_url
+from iceberg_pyspark.catalogs.sql.dialects import installed_driver
 from iceberg_pyspark.commits.outcomes import Outcome
 from iceberg_pyspark.errors import (
     CatalogError,
@@ -519,6 +520,26 @@ def test_a_metadata_file_of_somebody_else_is_not_taken_for_ours(database: Path) 
 )
 def test_urls(uri: str, properties: dict[str, str], expected: str) -> None:
     assert database_url(uri, properties) == sa.make_url(expected)
+
+
+@pytest.mark.parametrize(
+    ("uri", "installed", "expected"),
+    [
+        ("postgresql://h/d", ("psycopg", "psycopg2"), "postgresql+psycopg"),
+        ("postgresql://h/d", ("psycopg2",), "postgresql+psycopg2"),
+        ("mysql://h/d", ("pymysql", "MySQLdb"), "mysql+pymysql"),
+        ("mariadb://h/d", ("MySQLdb",), "mariadb+mysqldb"),
+        ("mysql://h/d", (), "mysql+pymysql"),
+        ("mysql+mysqldb://h/d", ("pymysql",), "mysql+mysqldb"),
+    ],
+)
+def test_the_driver_is_an_installed_one(
+    monkeypatch: pytest.MonkeyPatch, uri: str, installed: tuple[str, ...], expected: str
+) -> None:
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: name if name in installed else None
+    )
+    assert installed_driver(sa.make_url(uri)).drivername == expected
 
 
 def test_a_jdbc_path_is_taken_character_by_character() -> None:

@@ -84,7 +84,6 @@ class Lake:
         return self.identifier_of("t")
 
     def identifier_of(self, name: str) -> TableIdentifier:
-        """Return the identifier of the table with this name."""
         if self.kind == "path":
             return TableIdentifier(namespace=(), name=f"{self.folder}/lake/{name}")
         return TableIdentifier(namespace=(self.database,), name=name)

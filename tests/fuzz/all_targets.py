@@ -19,5 +19,4 @@ TARGETS: tuple[Target, ...] = (
 
 
 def target_named(name: str) -> Target:
-    """Return the target of this name."""
     return next(t for t in TARGETS if t.name == name)

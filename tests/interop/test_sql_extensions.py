@@ -92,12 +92,6 @@ class Pair:
         return result[0], result[1]
 
 
-def assert_same(pair: Pair) -> dict[str, Any]:
-    ours, java = pair.comparable_metadata()
-    assert ours == java
-    return ours
-
-
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_partition_fields(lake: Oracle, version: int) -> None:
     pair = Pair(lake, version, "days(ts)")

@@ -13,10 +13,12 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from tests.support.ports import LOOPBACK
 
+SECRET = "wJalrXUtnFEMI/K7MDENG"
 _PAGE = 3
 """Items per page: few, so that every list has several pages."""
 
@@ -26,6 +28,16 @@ class GlueError(Exception):
         super().__init__(message)
         self.code = code
         self.status = status
+
+
+def glue_properties(endpoint: str, folder: str) -> dict[str, str]:
+    return {
+        "warehouse": folder,
+        "glue.endpoint": endpoint,
+        "glue.region": "eu-west-1",
+        "glue.access-key-id": "AKIDEXAMPLE",
+        "glue.secret-access-key": SECRET,
+    }
 
 
 def _missing(subject: str) -> GlueError:
@@ -45,8 +57,25 @@ class Glue:
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.before: Callable[[str], None] = lambda operation: None
         self.after: Callable[[str], None] = lambda operation: None
+        self.access_keys: set[str] = set()
         self.endpoint = ""
         self._lock = threading.RLock()
+
+    def properties(self, folder: Path) -> dict[str, str]:
+        """Return the properties of a catalog whose tables are in a folder."""
+        return glue_properties(self.endpoint, str(folder))
+
+    def fail(self, moment: str, operation: str, error: GlueError, times: int) -> None:
+        """Make the next requests of an operation fail, `before` or `after` they take effect."""
+        left = times
+
+        def hook(name: str) -> None:
+            nonlocal left
+            if name == operation and left:
+                left -= 1
+                raise error
+
+        setattr(self, moment, hook)
 
     def answer(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         self.before(operation)
@@ -160,6 +189,8 @@ def glue_server() -> Iterator[Glue]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             operation = self.headers["X-Amz-Target"].partition(".")[2]
+            credential = self.headers["Authorization"].partition("Credential=")[2]
+            glue.access_keys.add(credential.partition("/")[0])
             try:
                 status, answer = 200, glue.answer(operation, body)
             except GlueError as e:

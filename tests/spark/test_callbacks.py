@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.native_lake import sqlite_conf
 from tests.support.spark_sessions import run_python, session_conf
 
 DRIVER = """
@@ -126,15 +127,11 @@ def test_streams_of_pyspark_and_questions_of_ours_have_their_own_ports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, pinned: str
 ) -> None:
     monkeypatch.setenv("PYSPARK_PIN_THREAD", pinned)
-    prefix = "spark.sql.catalog.lake"
     events = tmp_path / "events"
     events.mkdir()
     conf = {
         **session_conf(tmp_path),
-        prefix: "iceberg_pyspark",
-        f"{prefix}.type": "sql",
-        f"{prefix}.uri": f"sqlite:///{tmp_path / 'catalog.db'}",
-        f"{prefix}.warehouse": str(tmp_path / "lake"),
+        **sqlite_conf("lake", tmp_path, tmp_path / "lake"),
         "spark.eventLog.enabled": "true",
         "spark.eventLog.compress": "false",
         "spark.eventLog.dir": events.as_uri(),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.executor_probe import vector_probe
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.spark_settings import NOT_ADAPTIVE, configured
+from tests.support.threads import at_once
 from tests.unit.storage.test_deletion_vectors import framed, vector_of
 
 MERGE_ON_READ = "'format-version'='3', " + ", ".join(
@@ -142,20 +142,8 @@ def test_tasks_at_the_same_time_read_a_vector_once(
         lasting=lasting,
     )
     tasks = [probe.task() for _ in range(8)]
-    start = threading.Barrier(8)
-    answers: list[int] = []
-
-    def run(task: Any) -> None:
-        start.wait()
-        answers.append(task.applyAsLong(0, positions[7]))
-
     before = _bytes_read(session.spark)
-    threads = [threading.Thread(target=run, args=(task,)) for task in tasks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == [1] * 8
+    assert at_once(8, lambda n: tasks[n].applyAsLong(0, positions[7])) == [1] * 8
     read = (_bytes_read(session.spark) - before) / len(blob)
     assert round(read) == (1 if lasting else 8)
 

@@ -277,6 +277,14 @@ def test_writes_take_no_range(session: IcebergSession, name: str) -> None:
     assert session.table(PLAIN).metadata.current_snapshot_id == before
 
 
+CHANGES = (
+    "delete from part where id = 12",
+    "delete from part",
+    "update part set g = 1",
+    "merge into part t using (select 12L id) s on t.id = s.id when matched then delete",
+)
+
+
 @pytest.mark.release("Spark plans statements that change rows")
 @pytest.mark.parametrize(
     ("name", "value", "instead"),
@@ -290,12 +298,7 @@ def test_changes_of_rows_take_no_part_of_a_table(
     arguments = value or str(number(session, PLAIN, 0))
     before = session.table(PLAIN).metadata.refs
     session.spark.read.option(name, arguments).table(PLAIN).createOrReplaceTempView("part")
-    for change in (
-        "delete from part where id = 12",
-        "delete from part",
-        "update part set g = 1",
-        "merge into part t using (select 12L id) s on t.id = s.id when matched then delete",
-    ):
+    for change in CHANGES:
         with pytest.raises(PySparkException) as e:
             session.spark.sql(change)
         message = str(e.value).splitlines()[0]
@@ -315,12 +318,7 @@ def test_changes_of_rows_refuse_options_that_are_not_of_reads(session: IcebergSe
     ):
         read = session.spark.read.option("split-size", "1000000").option(name, value)
         read.table(PLAIN).createOrReplaceTempView("part")
-        for change in (
-            "delete from part where id = 12",
-            "delete from part",
-            "update part set g = 1",
-            "merge into part t using (select 12L id) s on t.id = s.id when matched then delete",
-        ):
+        for change in CHANGES:
             with pytest.raises(PySparkException) as e:
                 session.spark.sql(change)
             message = str(e.value).splitlines()[0].lower()

@@ -16,7 +16,7 @@ from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spark.procedures.calls import PROCEDURES
 from jobs import maintain as job
 from jobs.maintain import NAMES, exit_code, main, parse_arguments, values_of
-from tests.support.native_lake import sqlite_lake
+from tests.support.native_lake import sqlite_conf, sqlite_lake
 from tests.support.spark_sessions import SPARK_HOME, spark_environment
 
 
@@ -153,13 +153,7 @@ def test_bad_arguments_are_2(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.cluster
 def test_spark_submit_runs_it_with_the_catalog_of_its_configuration(tmp_path: Path) -> None:
     table = a_table(tmp_path, "submitted")
-    prefix = "spark.sql.catalog.tended"
-    conf = {
-        prefix: "iceberg_pyspark",
-        f"{prefix}.type": "sql",
-        f"{prefix}.uri": f"sqlite:///{tmp_path / 'catalog.db'}",
-        f"{prefix}.warehouse": str(tmp_path),
-    }
+    conf = sqlite_conf("tended", tmp_path)
     settings = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     submit = [str(SPARK_HOME / "bin/spark-submit"), "--master", "local[1]", *settings]
     call = [job.__file__, "rewrite_manifests", "--table", "tended.db.submitted"]

@@ -20,6 +20,7 @@ from iceberg_pyspark import Table, TableCatalog, install, load_catalog
 from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
+from tests.support.native_lake import sqlite_conf
 from tests.support.spark_sessions import run_driver
 
 pytestmark = pytest.mark.release("what executors of Spark have of its classes")
@@ -140,13 +141,7 @@ CASES: dict[str, tuple[Mapping[str, list[Any]], int, Mapping[str, str]]] = {
 
 
 def settings_of(folder: Path) -> dict[str, str]:
-    prefix = "spark.sql.catalog.lake"
-    return {
-        prefix: "iceberg_pyspark",
-        f"{prefix}.type": "sql",
-        f"{prefix}.uri": f"sqlite:///{folder / 'catalog.db'}",
-        f"{prefix}.warehouse": str(folder / "warehouse"),
-    }
+    return sqlite_conf("lake", folder, folder / "warehouse")
 
 
 def open_catalog(folder: Path) -> TableCatalog:

@@ -17,7 +17,7 @@ from iceberg_pyspark import Table, install
 from iceberg_pyspark.spark.native_read.runtime_filters import remaining_locations
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.deleted_rows import delete_keys, delete_positions
-from tests.support.native_lake import plan_of
+from tests.support.native_lake import plan_of, sqlite_conf
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import configured
 
@@ -41,12 +41,7 @@ class Lake:
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     folder = tmp_path_factory.mktemp("lake")
-    settings = {
-        PREFIX: "iceberg_pyspark",
-        f"{PREFIX}.type": "sql",
-        f"{PREFIX}.uri": f"sqlite:///{folder / 'catalog.db'}",
-        f"{PREFIX}.warehouse": str(folder),
-    }
+    settings = sqlite_conf("lake", folder)
     never = spark.newSession()
     with configured(spark, settings):
         session = install(spark)

@@ -24,7 +24,7 @@ from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS
 from tests.support.deleted_rows import delete_keys
 from tests.support.file_commits import commit_append
 from tests.support.frames import refusal
-from tests.support.native_lake import plan_of
+from tests.support.native_lake import plan_of, sqlite_conf
 from tests.support.spark_settings import configured
 
 pytestmark = pytest.mark.release("what Spark and its Hadoop know of stores")
@@ -64,10 +64,7 @@ def session(
 ) -> Iterator[IcebergSession]:
     folder = tmp_path_factory.mktemp("stores")
     settings = {
-        PREFIX: "iceberg_pyspark",
-        f"{PREFIX}.type": "sql",
-        f"{PREFIX}.uri": f"sqlite:///{folder / 'catalog.db'}",
-        f"{PREFIX}.warehouse": str(folder),
+        **sqlite_conf("stores", folder),
         f"{PREFIX}.read.allow-outside-locations": "true",
         f"{PREFIX}.s3.access-key-id": "ali",
         f"{PREFIX}.s3.secret-access-key": "open sesame",

@@ -22,6 +22,7 @@ from iceberg_pyspark.spark.write import native_writer
 from iceberg_pyspark.spark.write.native_columns import partition_columns
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.transforms import accepts, parse_transform
+from tests.support.native_lake import sqlite_conf
 from tests.support.rows import plain_value, sorted_rows, spark_rows
 from tests.support.spark_settings import configured
 
@@ -55,10 +56,7 @@ ROWS = f"select * from values {VALUES} as t({', '.join(NAMES)})"
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergSession]:
     folder = tmp_path_factory.mktemp("fast")
     conf = {
-        PREFIX: "iceberg_pyspark",
-        f"{PREFIX}.type": "sql",
-        f"{PREFIX}.uri": f"sqlite:///{folder / 'catalog.db'}",
-        f"{PREFIX}.warehouse": str(folder),
+        **sqlite_conf("fast", folder),
         "spark.sql.session.timeZone": "America/New_York",
     }
     with configured(spark, conf):

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import gc
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
@@ -21,8 +18,9 @@ from iceberg_pyspark.spark import session as session_module
 from iceberg_pyspark.spark.bridge.features import NEW_SESSIONS
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.session import IcebergSession
-from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.native_lake import plan_of, sqlite_conf, sqlite_lake
 from tests.support.spark_sessions import run_python, session_conf
+from tests.support.threads import at_once
 
 pytestmark = pytest.mark.release("how sessions are made, cloned and extended is internal to Spark")
 
@@ -169,26 +167,15 @@ def handle_of(session: IcebergSession) -> str:
     return session.bridge.session_handle
 
 
-def at_once(run: Callable[[int], Any]) -> list[Any]:
-    together = threading.Barrier(THREADS)
-
-    def started(number: int) -> Any:
-        together.wait()
-        return run(number)
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(started, range(THREADS)))
-
-
 def test_threads_that_install_at_once(lake: IcebergSession) -> None:
     one = lake.spark.newSession()
-    same = at_once(lambda _: install(one))
+    same = at_once(THREADS, lambda _: install(one))
     assert len({id(session) for session in same}) == 1
     assert rules(one) == 1
     own = [configured(lake.spark.newSession(), lake.spark) for _ in range(THREADS)]
-    actual = at_once(lambda n: install(own[n]))
+    actual = at_once(THREADS, lambda n: install(own[n]))
     assert len({handle_of(session) for session in actual}) == THREADS
-    assert at_once(lambda n: own[n].table("made.db.t").count()) == [10] * THREADS
+    assert at_once(THREADS, lambda n: own[n].table("made.db.t").count()) == [10] * THREADS
     assert [rules(session) for session in own] == [1] * THREADS
     for session in (*actual, same[0]):
         session.uninstall()
@@ -260,13 +247,9 @@ def test_contexts_that_are_stopped_leave_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pinned: str
 ) -> None:
     monkeypatch.setenv("PYSPARK_PIN_THREAD", pinned)
-    prefix = "spark.sql.catalog.lake"
     conf = {
         **session_conf(tmp_path),
-        prefix: "iceberg_pyspark",
-        f"{prefix}.type": "sql",
-        f"{prefix}.uri": f"sqlite:///{tmp_path / 'catalog.db'}",
-        f"{prefix}.warehouse": str(tmp_path / "lake"),
+        **sqlite_conf("lake", tmp_path, tmp_path / "lake"),
     }
     script = tmp_path / "driver.py"
     script.write_text(RESTARTED, encoding="utf-8")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -33,6 +32,7 @@ from tests.support.deleted_rows import delete_keys, delete_positions, list_posit
 from tests.support.executor_probe import position_probe
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.spark_settings import NOT_ADAPTIVE, configured
+from tests.support.threads import at_once
 
 SHOWN = "position_deletes(Broadcast("
 
@@ -169,19 +169,10 @@ def _bytes_read(spark: SparkSession) -> int:
 def read_at_the_same_time(
     tasks: Sequence[Any], request: Sequence[tuple[int, int]]
 ) -> list[list[int]]:
-    start = threading.Barrier(len(tasks))
-    result: list[list[int]] = []
+    def run(number: int) -> list[int]:
+        return [tasks[number].applyAsLong(file, position) for file, position in request]
 
-    def run(task: Any) -> None:
-        start.wait()
-        result.append([task.applyAsLong(file, position) for file, position in request])
-
-    threads = [threading.Thread(target=run, args=(task,)) for task in tasks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return result
+    return at_once(len(tasks), run)
 
 
 @pytest.mark.parametrize("lasting", [True, False])

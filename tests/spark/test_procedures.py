@@ -77,7 +77,11 @@ def test_orphan_files_go(spark: SparkSession, folder: Path) -> None:
     file.touch()
     past = time.time() - 4 * 86_400
     os.utime(file, (past, past))
-    for more in ("dry_run => true", "equal_schemes => map('a,b', 'c')", "dry_run => true"):
+    for more in (
+        "dry_run => true, prefix_listing => true, stream_results => true",
+        "equal_schemes => map('a,b', 'c')",
+        "dry_run => true",
+    ):
         there = file.exists()
         rows = spark.sql(f"CALL kept.system.remove_orphan_files(table => 'db.o', {more})")
         assert rows.columns == ["orphan_file_location"]

@@ -20,7 +20,7 @@ from iceberg_pyspark.storage.open_storage import open_storage
 from tests.services.hdfs import HdfsServer, hdfs_server
 from tests.support.catalog_contract import CatalogContract
 from tests.support.catalog_processes import EVENTS, run_together
-from tests.support.file_io_contract import TakenNamesContract
+from tests.support.file_io_contract import FileIOContract
 from tests.support.many_writers import SCHEMA, append_rows
 from tests.support.table_integrity import table_problems
 
@@ -39,7 +39,7 @@ def folder(hdfs: HdfsServer) -> str:
     return f"{hdfs.root}/{uuid.uuid4()}"
 
 
-class TestHdfs(TakenNamesContract):
+class TestHdfs(FileIOContract):
     @pytest.fixture
     def store(self, hdfs: HdfsServer) -> FileIO:
         return open_storage(hdfs.root, {"hdfs.user": "ali"})

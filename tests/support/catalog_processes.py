@@ -6,11 +6,12 @@ import multiprocessing
 import os
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.catalogs.glue.catalog import GlueCatalog
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
@@ -21,10 +22,11 @@ from iceberg_pyspark.catalogs.sql.database import Database
 from iceberg_pyspark.errors import CommitConflictError, TableAlreadyExistsError
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import LocalFileIO
+from tests.services.glue import glue_properties
 from tests.support.catalog_contract import create, set_property
 from tests.support.hooked_storage import HookedFileIO
 from tests.support.killed_process import PassStep, around_writes, killed_at
-from tests.support.row_commits import Row, RowCommitter
+from tests.support.row_commits import COLUMNS, SMALL_ROOTS, Row, RowCommitter
 
 T = TypeVar("T")
 
@@ -38,6 +40,13 @@ _PRELOADED = [__name__, "pandas"]
 
 EVENTS = TableIdentifier(namespace=("db",), name="events")
 
+SHARED_BY_PROCESSES = {
+    "commit.retry.num-retries": "20",
+    "commit.retry.max-wait-ms": "300",
+    "write.metadata.previous-versions-max": "10000",
+}
+"""Properties of a table that many processes change, all of whose metadata files are kept."""
+
 
 def open_catalog(kind: str, folder: str, io: FileIO | None = None) -> Catalog:
     """Open a catalog as any process opens it; for `rest`, `folder` is the URI."""
@@ -49,19 +58,37 @@ def open_catalog(kind: str, folder: str, io: FileIO | None = None) -> Catalog:
         properties = {"uri": Path(folder, SERVED).read_text(), "warehouse": f"{folder}/warehouse"}
         return HiveCatalog("lake", {**properties, "lock-check-max-wait-time": "0.5"}, io=io)
     if kind == "glue":
-        properties = {
-            "warehouse": f"{folder}/warehouse",
-            "glue.endpoint": Path(folder, SERVED).read_text(),
-            "glue.region": "eu-west-1",
-            "glue.access-key-id": "AKIDEXAMPLE",
-            "glue.secret-access-key": "secret",
-        }
+        properties = glue_properties(Path(folder, SERVED).read_text(), f"{folder}/warehouse")
         return GlueCatalog("lake", properties, io=io)
     # A database server's URL is in a file of the folder.
     served = Path(folder, SERVED)
     uri = f"sqlite:///{folder}/catalog.db" if kind == "sql" else served.read_text()
     properties = {"uri": uri, "warehouse": f"{folder}/warehouse"}
     return SqlCatalog("lake", {**properties, "jdbc.busy_timeout": "60000"}, io=io)
+
+
+def create_rows_table(
+    kind: str,
+    folder: Path,
+    version: int = 2,
+    properties: Mapping[str, str] | None = None,
+    *,
+    partitioned_by: Sequence[str] = ("p",),
+) -> Catalog:
+    """Create the table whose rows `RowCommitter` changes, in a catalog of its own."""
+    catalog = open_catalog(kind, str(folder))
+    catalog.create_namespace(EVENTS.namespace)
+    TableCatalog(catalog).create_table(
+        str(EVENTS),
+        COLUMNS,
+        partitioned_by=partitioned_by,
+        properties={
+            "format-version": str(version),
+            **(SMALL_ROOTS if version == 4 else {}),
+            **(properties or {}),
+        },
+    )
+    return catalog
 
 
 def run_together(work: Callable[..., T], arguments: list[tuple[Any, ...]]) -> list[T]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
 from iceberg_pyspark.storage.file_io import FileIO
+from tests.support.threads import at_once
 
 ODD_NAMES = (
     "a b",
@@ -116,25 +115,23 @@ class FileIOContract:
         assert store.read_bytes(f"{folder}/f") == b"old"
         assert [f.location for f in store.list_files(folder)] == [f"{folder}/f"]
 
-    def test_of_racing_threads_one_creates(self, store: FileIO, folder: str) -> None:
-        winners: list[int] = []
-        start = threading.Barrier(8)
+    def test_open_output_refuses_a_taken_name(self, store: FileIO, folder: str) -> None:
+        store.create_exclusive(f"{folder}/f", b"old")
+        with pytest.raises(FileAlreadyExistsError, match="/f"):
+            store.open_output(f"{folder}/f")
+        assert store.read_bytes(f"{folder}/f") == b"old"
 
-        def create(number: int) -> None:
-            start.wait()
+    def test_of_racing_threads_one_creates(self, store: FileIO, folder: str) -> None:
+        def create(number: int) -> bool:
             try:
                 store.create_exclusive(f"{folder}/v1", f"{number}".encode())
             except FileAlreadyExistsError:
-                return
-            winners.append(number)
+                return False
+            return True
 
-        threads = [threading.Thread(target=create, args=(n,)) for n in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(winners) == 1
-        assert store.read_bytes(f"{folder}/v1") == f"{winners[0]}".encode()
+        created = at_once(8, create)
+        assert created.count(True) == 1
+        assert store.read_bytes(f"{folder}/v1") == f"{created.index(True)}".encode()
 
     def test_write_bytes_replaces(self, store: FileIO, folder: str) -> None:
         store.write_bytes(f"{folder}/deep/hint", b"1")
@@ -179,13 +176,3 @@ class FileIOContract:
             store.create_exclusive(f"{folder}/{name}", name.encode())
         for name in names:
             assert store.read_bytes(f"{folder}/{name}") == name.encode()
-
-
-class TakenNamesContract(FileIOContract):
-    """The contract of a `FileIO` that looks for a name at no cost, which object stores cannot."""
-
-    def test_open_output_refuses_a_taken_name(self, store: FileIO, folder: str) -> None:
-        store.create_exclusive(f"{folder}/f", b"old")
-        with pytest.raises(FileAlreadyExistsError, match="/f"):
-            store.open_output(f"{folder}/f")
-        assert store.read_bytes(f"{folder}/f") == b"old"

@@ -12,14 +12,33 @@ from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.hive.client import HiveClient
 from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.errors import CatalogUnavailableError
+from tests.support.catalog_contract import create, new_name
 
 ALTER = "alter_table_with_environment_context"
+NO_ANSWER = CatalogUnavailableError("the answer is lost")
 
 
 def open_catalog(uri: str, folder: Path, **properties: str) -> HiveCatalog:
     catalog = load_catalog("lake", uri=uri, warehouse=str(folder), **properties)
     assert isinstance(catalog, HiveCatalog)
     return catalog
+
+
+def open_with(uri: str, folder: Path, locks: str) -> HiveCatalog:
+    """Return a catalog that has asked the metastore already what it compares."""
+    catalog = open_catalog(uri, folder, **{"iceberg.engine.hive.lock-enabled": locks})
+    catalog._compares = True
+    return catalog
+
+
+def create_events(catalog: HiveCatalog) -> TableIdentifier:
+    """Create the table `events` in a new namespace."""
+    db = new_name("db")
+    catalog.create_namespace((db,))
+    identifier = TableIdentifier(namespace=(db,), name="events")
+    create(catalog, identifier)
+    return identifier
 
 
 def calling(
@@ -35,6 +54,12 @@ def calling(
         return instead(lambda: call(self, name, **arguments))
 
     monkeypatch.setattr(HiveClient, "call", hooked)
+
+
+def lost(make: Callable[[], Any]) -> Any:
+    """Make a call and lose its answer."""
+    make()
+    raise NO_ANSWER
 
 
 def locks_of(catalog: HiveCatalog, table: TableIdentifier) -> list[Any]:

@@ -52,7 +52,6 @@ def a_file(path: str = "data/a.parquet", **values: Any) -> DataFile:
 
 
 def added(file: DataFile, **values: Any) -> ManifestEntry:
-    """Return an ADDED entry."""
     return ManifestEntry(status=EntryStatus.ADDED, data_file=file, **values)
 
 
@@ -67,7 +66,6 @@ def existing(file: DataFile, sequence_number: int = 1, **values: Any) -> Manifes
 
 
 def deleted(file: DataFile, sequence_number: int = 1, **values: Any) -> ManifestEntry:
-    """Return a DELETED entry."""
     numbers = {
         "snapshot_id": SNAPSHOT_ID,
         "sequence_number": sequence_number,

@@ -31,16 +31,21 @@ def native_lake(oracle: Oracle) -> Iterator[Oracle]:
         session.uninstall()
 
 
-@contextmanager
-def sqlite_lake(spark: SparkSession, folder: Path, name: str) -> Iterator[IcebergSession]:
-    """Yield a session with a catalog of this name on SQLite, whose namespace `db` is empty."""
+def sqlite_conf(name: str, folder: Path, warehouse: Path | None = None) -> dict[str, str]:
+    """Return the settings of a catalog of ours on SQLite, by default with its tables beside it."""
     prefix = f"spark.sql.catalog.{name}"
-    conf = {
+    return {
         prefix: "iceberg_pyspark",
         f"{prefix}.type": "sql",
         f"{prefix}.uri": f"sqlite:///{folder / 'catalog.db'}",
-        f"{prefix}.warehouse": str(folder),
+        f"{prefix}.warehouse": str(warehouse or folder),
     }
+
+
+@contextmanager
+def sqlite_lake(spark: SparkSession, folder: Path, name: str) -> Iterator[IcebergSession]:
+    """Yield a session with a catalog of this name on SQLite, whose namespace `db` is empty."""
+    conf = sqlite_conf(name, folder)
     for key, value in conf.items():
         spark.conf.set(key, value)
     session = install(spark)
@@ -54,13 +59,7 @@ def sqlite_lake(spark: SparkSession, folder: Path, name: str) -> Iterator[Iceber
 
 def with_session_catalog(session: SparkSession, folder: Path) -> SparkSession:
     """Configure `spark_catalog` of a session as a catalog on SQLite; return the session."""
-    prefix = "spark.sql.catalog.spark_catalog"
-    for key, value in {
-        prefix: "iceberg_pyspark",
-        f"{prefix}.type": "sql",
-        f"{prefix}.uri": f"sqlite:///{folder}/catalog.db",
-        f"{prefix}.warehouse": f"{folder}/ours",
-    }.items():
+    for key, value in sqlite_conf("spark_catalog", folder, folder / "ours").items():
         session.conf.set(key, value)
     return session
 

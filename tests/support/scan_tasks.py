@@ -29,12 +29,10 @@ UNPARTITIONED = PartitionSpec(spec_id=0)
 
 
 def optional(field_id: int, name: str, type_: Type, **more: Any) -> NestedField:
-    """Return an optional field."""
     return NestedField(field_id=field_id, name=name, type=type_, **more)
 
 
 def required(field_id: int, name: str, type_: Type, **more: Any) -> NestedField:
-    """Return a required field."""
     return NestedField(field_id=field_id, name=name, type=type_, required=True, **more)
 
 

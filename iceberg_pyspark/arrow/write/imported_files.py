@@ -8,7 +8,8 @@ Floating-point columns get no bounds and no NaN counts, because not every writer
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pyarrow as pa
@@ -48,27 +49,9 @@ def imported_file(
     Raises `InvalidRequestError` if the file does not fit the table, and `StorageError` if the file
     cannot be read.
     """
-    try:
-        return _imported_file(io, file, file_format, metadata, name_mapping, spec, partition)
-    except (pa.ArrowException, OSError) as e:
-        raise StorageError(
-            f"{file.location}: cannot be read as {file_format}, so it was not added to the table "
-            f"({e})"
-        ) from e
-
-
-def _imported_file(
-    io: FileIO,
-    file: FileInfo,
-    file_format: DataFileFormat,
-    metadata: TableMetadata,
-    name_mapping: NameMapping,
-    spec: PartitionSpec,
-    partition: tuple[object, ...],
-) -> DataFile:
     schema = metadata.current_schema
     values = {f.source_id: v for f, v in zip(spec.fields, partition, strict=True)}
-    with open_data_file(io, file.location, file_format) as reader:
+    with _reading(file, file_format), open_data_file(io, file.location, file_format) as reader:
         fields = resolve_file_fields(
             reader.schema, name_mapping, file.location, whole_columns=reader.reads_whole_columns
         )
@@ -101,6 +84,17 @@ def _imported_file(
         file_size_in_bytes=file.size,
         **metrics,
     )
+
+
+@contextmanager
+def _reading(file: FileInfo, file_format: DataFileFormat) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError) as e:
+        raise StorageError(
+            f"{file.location}: cannot be read as {file_format}, so it was not added to the table "
+            f"({e})"
+        ) from e
 
 
 def _check_spelling(

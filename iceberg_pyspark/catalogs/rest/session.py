@@ -76,9 +76,15 @@ class Session:
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        is_repeatable: bool | None = None,
     ) -> Answer:
-        """Send a request and return the answer; raise `CatalogUnavailableError` if none arrived."""
-        answer = self.try_to_ask(method, path, query=query, body=body, headers=headers)
+        """Send a request and return the answer; raise `CatalogUnavailableError` if none arrived.
+
+        If `is_repeatable` is None, the method decides whether a retry is safe.
+        """
+        answer = self.try_to_ask(
+            method, path, query=query, body=body, headers=headers, is_repeatable=is_repeatable
+        )
         if isinstance(answer, Lost):
             raise answer.error
         return answer
@@ -90,18 +96,6 @@ class Session:
             self._catalog, settings, self._client, self._authentication, secrets=self._secrets
         )
 
-    def ask_repeatably(
-        self, method: str, path: str, *, body: Mapping[str, Any], headers: Mapping[str, str]
-    ) -> Answer:
-        """Send a request that is safe to repeat, whatever its method, and return the answer.
-
-        Raise `CatalogUnavailableError` if no answer arrived.
-        """
-        answer = self.try_to_ask(method, path, body=body, headers=headers, is_repeatable=True)
-        if isinstance(answer, Lost):
-            raise answer.error
-        return answer
-
     def try_to_ask(
         self,
         method: str,
@@ -112,10 +106,7 @@ class Session:
         headers: Mapping[str, str] | None = None,
         is_repeatable: bool | None = None,
     ) -> Answer | Lost:
-        """Send a request, with retries, and return the answer or `Lost`.
-
-        If `is_repeatable` is None, the method decides whether a retry is safe.
-        """
+        """Send a request, with retries, and return the answer or `Lost`; see `ask`."""
         url = self._url(path, query)
         content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         repeats = method in _REPEATABLE if is_repeatable is None else is_repeatable

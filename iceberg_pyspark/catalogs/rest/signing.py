@@ -122,7 +122,9 @@ class RemoteSignings:
         base, _, path = signing.endpoint.partition("://")
         host, _, path = path.partition("/")
         session = self._sessions.of(identifier).at(f"{base}://{host}")
-        answer = session.ask_repeatably("POST", path, body=request, headers=signing.headers)
+        answer = session.ask(
+            "POST", path, body=request, headers=signing.headers, is_repeatable=True
+        )
         message = f"catalog '{self._catalog}': {answer.message()}"
         return SignerAnswer(answer.status, answer.headers, answer.body, message)
 

@@ -70,7 +70,7 @@ def _head(metadata: TableMetadata, branch: str) -> int | None:
 def _ancestors_of(run: ProcedureRun) -> tuple[Row, ...]:
     metadata = run.table.metadata
     snapshot_id = run.given_arguments.get("snapshot_id")
-    start = metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
+    start = metadata.snapshot_or_current(snapshot_id)
     return tuple((s.snapshot_id, s.timestamp_ms) for s in ancestors_of(metadata, start))
 
 

@@ -73,7 +73,6 @@ class Examination:
         self._sizes: list[Numbers] = [np.zeros(0, np.int64)]
         self._formats: Counter[str] = Counter()
         self._record_count = 0
-        self._small_bytes = 0
         self._delete_counts: Counter[int] = Counter()
         self._delete_count_bytes: Counter[int] = Counter()
         self._over_ratio = 0

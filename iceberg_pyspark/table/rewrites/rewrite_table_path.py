@@ -225,8 +225,8 @@ class TablePathRewrite:
         return staged, target
 
     def _check_is_new(self, staged: str) -> None:
-        """Raise `FileAlreadyExistsError` for a file of an earlier run: names are those of the
-        table's files, which an object store would replace.
+        """Raise `FileAlreadyExistsError` for a file of an earlier run: names have the UUIDs of the
+        table's files, and an object store would replace a file with such a name.
         """
         if self._may_have_files and self._staging_io.exists(staged):
             raise FileAlreadyExistsError(f"cannot create {staged}: it exists already")

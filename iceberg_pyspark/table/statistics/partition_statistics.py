@@ -75,9 +75,7 @@ class PartitionStatisticsComputation:
         self._progress = progress
         self._table = check_same_table(table, catalog.load_table(table.identifier))
         metadata = self._metadata = self._table.metadata
-        self._snapshot = (
-            metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
-        )
+        self._snapshot = metadata.snapshot_or_current(snapshot_id)
         self._name = str(table.identifier)
 
     def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, ComputedPartitionStatistics]:
@@ -182,7 +180,7 @@ def read_partition_statistics(
     The table has a row per partition and the columns of the specification; columns that the file
     lacks are null.
     """
-    snapshot = metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
+    snapshot = metadata.snapshot_or_current(snapshot_id)
     for file in metadata.partition_statistics:
         if snapshot is not None and file.snapshot_id == snapshot.snapshot_id:
             return _read(io, table, metadata, file)

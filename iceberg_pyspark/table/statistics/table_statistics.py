@@ -134,9 +134,7 @@ class TableStatisticsComputation:
         self._sketch_scan = sketch_scan
         self._table = check_same_table(table, catalog.load_table(table.identifier))
         metadata = self._table.metadata
-        self._snapshot = (
-            metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
-        )
+        self._snapshot = metadata.snapshot_or_current(snapshot_id)
         self._names = columns
 
     def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, ComputedTableStatistics]:

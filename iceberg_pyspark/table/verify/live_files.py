@@ -61,13 +61,15 @@ ReadLive = Callable[[ManifestFile], pa.Table]
 
 def files_of(manifests: Iterable[ManifestFile], read: ReadLive) -> Files:
     """Return the live files of manifests; `read` returns a manifest's live entries."""
-    parts: list[Numbers] = [np.empty((0, len(COLUMNS)), np.int64)]
-    of: list[tuple[ManifestFile, int]] = []
-    for manifest in manifests:
-        numbers = _numbers(read(manifest))
-        parts.append(numbers)
-        of.append((manifest, len(numbers)))
-    return Files(np.concatenate(parts), tuple(of))
+    return joined((manifest, numbers_of(read(manifest))) for manifest in manifests)
+
+
+def joined(numbers: Iterable[tuple[ManifestFile, Numbers]]) -> Files:
+    """Return the live files of manifests, each given with the numbers of its files."""
+    parts = list(numbers)
+    none = np.empty((0, len(COLUMNS)), np.int64)
+    values = np.concatenate([none, *(values for _, values in parts)])
+    return Files(values, tuple((manifest, len(values)) for manifest, values in parts))
 
 
 def id_of(path: str, offset: int | None = None) -> int:
@@ -81,7 +83,8 @@ def path_at(files: Files, row: int, read: ReadLive) -> str:
     return str(read(manifest)["file_path"][place].as_py())
 
 
-def _numbers(entries: pa.Table) -> Numbers:
+def numbers_of(entries: pa.Table) -> Numbers:
+    """Return the numbers of live entries, with the columns of `COLUMNS`."""
     offsets = entries["content_offset"].to_pylist()
     paths = entries["file_path"].to_pylist()
     targets = entries["referenced_data_file"].to_pylist()

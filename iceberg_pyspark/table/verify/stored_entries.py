@@ -8,6 +8,7 @@ from typing import Any
 
 from iceberg_pyspark.spec.content_entries import (
     LIVE_STATUSES,
+    MANIFEST_COUNTS,
     MANIFEST_TYPES,
     ROLES,
     SINGLE_FILE_COMMITS,
@@ -24,15 +25,7 @@ from iceberg_pyspark.storage.open_manifest import EncodedManifest
 _ROWS_AT_ONCE = 4096
 _NOT_READ = frozenset[Role](("partition", "content_stats"))
 
-COUNTS: tuple[Role, ...] = (
-    "added_files_count",
-    "existing_files_count",
-    "deleted_files_count",
-    "added_rows_count",
-    "existing_rows_count",
-    "deleted_rows_count",
-)
-MANIFEST_STATS: tuple[Role, ...] = (*COUNTS, "min_sequence_number")
+MANIFEST_STATS: tuple[Role, ...] = (*MANIFEST_COUNTS, "min_sequence_number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +69,7 @@ class StoredEntry:
             sequence_number=self["sequence_number"] or 0,
             min_sequence_number=self["min_sequence_number"] or 0,
             added_snapshot_id=self["snapshot_id"],
-            **{role: self[role] for role in COUNTS},
+            **{role: self[role] for role in MANIFEST_COUNTS},
             first_row_id=self["first_row_id"] if is_data else None,
             table_location=table_location,
         )

@@ -22,7 +22,12 @@ from iceberg_pyspark.storage.open_manifest import open_manifest
 from iceberg_pyspark.table.verify.file_checks import FileChecks
 from iceberg_pyspark.table.verify.findings import TableVerification
 from iceberg_pyspark.table.verify.leaf_columns import leaf_column_problems
-from iceberg_pyspark.table.verify.live_files import files_of, live_file_problems
+from iceberg_pyspark.table.verify.live_files import (
+    Numbers,
+    joined,
+    live_file_problems,
+    numbers_of,
+)
 from iceberg_pyspark.table.verify.manifest_rules import entries_of_manifest, manifest_problems
 from iceberg_pyspark.table.verify.metadata_rules import metadata_problems
 from iceberg_pyspark.table.verify.read_anew import ReadAnew
@@ -52,6 +57,9 @@ class _Verification:
     files: FileChecks = field(init=False)
     checked: set[int] = field(default_factory=set)
     manifests: set[str] = field(default_factory=set)
+    numbers: dict[ManifestFile, Numbers] = field(default_factory=dict)
+    """The live files of the snapshot that is checked and of the one before it, which share most
+    manifests."""
 
     def __post_init__(self) -> None:
         self.report = Report(self.io)
@@ -96,6 +104,7 @@ class _Verification:
             with self.report.reading(here, snapshot.manifest_list or self.table.metadata_location):
                 manifests = read_snapshot_manifests(self.io, snapshot)
         readable = [m for m in manifests if self._manifest(m, snapshot)]
+        self.numbers = {m: self.numbers[m] for m in readable}
         if len(readable) < len(manifests):
             return
         if root is not None:
@@ -127,7 +136,8 @@ class _Verification:
             if is_new and manifest.columns:
                 problems = leaf_column_problems(self.io, self.table.metadata, manifest)
                 self.report.add_problems(problems, here, path)
-            self._read(manifest)
+            if manifest not in self.numbers:
+                self.numbers[manifest] = numbers_of(self._read(manifest))
             is_readable = True
             self.manifests.add(path)
         return is_readable
@@ -136,7 +146,7 @@ class _Verification:
         return entries_of_manifest(self.io, self.table.metadata, manifest, drop_deleted=True)
 
     def _live(self, snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> None:
-        files = files_of(manifests, self._read)
+        files = joined((m, self.numbers[m]) for m in manifests)
         problems = live_file_problems(
             files,
             self._read,

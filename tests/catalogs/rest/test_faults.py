@@ -377,6 +377,25 @@ def test_a_table_that_has_not_changed_is_not_sent_again() -> None:
         assert server.requests[2].headers["if-none-match"] == '"1"'
 
 
+@pytest.mark.parametrize(
+    ("properties", "asks_anew"),
+    [
+        ({}, False),
+        ({"rest-table-cache.max-entries": "1"}, True),
+        ({"rest-table-cache.expire-after-write-ms": "0"}, True),
+    ],
+)
+def test_the_cache_has_a_size_and_an_end(properties: dict[str, str], asks_anew: bool) -> None:
+    other = TableIdentifier(namespace=EVENTS.namespace, name="other")
+    with catalog_of(lambda _: table_reply(headers={"ETag": '"1"'}), properties=properties) as (
+        catalog,
+        server,
+    ):
+        for identifier in (EVENTS, other, EVENTS):
+            catalog.load_table(identifier)
+        assert ("if-none-match" not in server.requests[-1].headers) == asks_anew
+
+
 def test_a_table_with_credentials_that_expire_soon_is_sent_again() -> None:
     expiry = {"s3.session-token-expires-at-ms": str(int(time.time() * 1000) + 1000)}
 

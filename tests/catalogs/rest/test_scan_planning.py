@@ -238,6 +238,23 @@ def test_what_becomes_of_a_plan_otherwise(
     assert server.paths("DELETE") == ([f"{PLAN}/p"] if has_id else [])
 
 
+def test_the_server_is_asked_at_growing_intervals(
+    planning: tuple[Planning, TestServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, server = planning
+    waits: list[float] = []
+    monkeypatch.setattr(scan_planning, "_now", lambda: sum(waits))
+    monkeypatch.setattr(scan_planning, "_sleep", waits.append)
+    source.plan = lambda r: (
+        Reply(204) if r.method == "DELETE" else Reply(200, {"status": "submitted", "plan-id": "p"})
+    )
+    with pytest.raises(CatalogUnavailableError, match="within 300000 ms"):
+        ids(load(server))
+    assert waits[:3] == [0.1, 0.2, 0.4]
+    assert set(waits[7:-1]) == {10.0}
+    assert sum(waits) == pytest.approx(300)
+
+
 @pytest.mark.parametrize(
     ("status", "type_", "kind", "match"),
     [

@@ -39,6 +39,7 @@ from iceberg_pyspark.spec.types import (
     TimeType,
     UUIDType,
 )
+from tests.support.sort_orders import ascending
 
 LITTLE = SortMemory(in_memory=2000, buffered=500)
 VALUES: list[tuple[PrimitiveType, st.SearchStrategy[Any]]] = [
@@ -144,14 +145,7 @@ def test_long_equal_beginnings_are_told_apart_in_little_memory() -> None:
     schema = Schema(fields=(NestedField(field_id=1, name="c", type=StringType()),))
     order = SortedBy(
         schema=schema,
-        fields=(
-            SortField(
-                source_ids=(1,),
-                transform=IdentityTransform(),
-                direction="asc",
-                null_order="nulls-first",
-            ),
-        ),
+        fields=(ascending(1),),
     )
     texts = ["x" * 300 + f"{n:03}" for n in range(200)] + ["y" * 9000] * 5
     rows = pa.table({"c": list(reversed(texts))})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +60,22 @@ def test_a_pipe_that_closes_early_and_an_absent_typer(
     assert done.returncode == 1
     assert done.stderr.startswith("error: the command line needs the package typer; pip install")
     assert done.stderr.count("\n") == 1
+
+
+def test_ctrl_c_ends_a_command_that_waits(environment: dict[str, str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        command = [*COMMAND, "list", "--property", "type=rest", "--uri", uri]
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            silent.settimeout(60)
+            silent.accept()
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert output == ""
+    assert "Traceback" not in errors
 
 
 def test_a_spark_that_does_not_start_is_one_line(

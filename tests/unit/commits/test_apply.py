@@ -39,7 +39,7 @@ from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot, SnapshotRef
-from iceberg_pyspark.spec.sorting import SortField, SortOrder
+from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from iceberg_pyspark.spec.table_metadata import (
     TableMetadata,
@@ -48,8 +48,9 @@ from iceberg_pyspark.spec.table_metadata import (
     metadata_to_bytes,
     metadata_to_json,
 )
-from iceberg_pyspark.spec.transforms import BucketTransform, IdentityTransform
+from iceberg_pyspark.spec.transforms import BucketTransform
 from iceberg_pyspark.spec.types import IntegerType, LongType, NestedField, StringType
+from tests.support.sort_orders import ascending
 
 NOW = 1_700_000_000_000
 A = NestedField(field_id=1, name="a", type=LongType(), required=True)
@@ -194,14 +195,7 @@ def test_version_1_numbers_partition_fields_from_1000() -> None:
 def test_sort_orders_start_at_1_and_are_used_again_87() -> None:
     by_a = SortOrder(
         order_id=17,
-        fields=(
-            SortField(
-                source_ids=(1,),
-                transform=IdentityTransform(),
-                direction="asc",
-                null_order="nulls-first",
-            ),
-        ),
+        fields=(ascending(1),),
     )
     metadata = apply(table(), AddSortOrder(by_a), SetDefaultSortOrder(LAST_ADDED))
     assert metadata.default_sort_order_id == 1

@@ -22,11 +22,12 @@ from iceberg_pyspark.commits.view_changes import (
 )
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.sorting import UNSORTED, SortField, SortOrder
+from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.transforms import BucketTransform, IdentityTransform
+from iceberg_pyspark.spec.transforms import BucketTransform
 from iceberg_pyspark.spec.types import LongType, NestedField, StringType
 from iceberg_pyspark.spec.views import SqlRepresentation
+from tests.support.sort_orders import ascending
 
 SCHEMAS = [
     Schema(
@@ -58,14 +59,7 @@ ORDERS = [
     UNSORTED,
     SortOrder(
         order_id=9,
-        fields=(
-            SortField(
-                source_ids=(1,),
-                transform=IdentityTransform(),
-                direction="asc",
-                null_order="nulls-first",
-            ),
-        ),
+        fields=(ascending(1),),
     ),
 ]
 

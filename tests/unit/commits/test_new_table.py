@@ -10,7 +10,7 @@ from iceberg_pyspark.commits.new_table import new_table_metadata
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import MAX_USER_FIELD_ID, Schema
-from iceberg_pyspark.spec.sorting import SortField, SortOrder
+from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (
     BucketTransform,
@@ -36,6 +36,7 @@ from iceberg_pyspark.spec.types import (
     UnknownType,
     VariantType,
 )
+from tests.support.sort_orders import ascending
 
 
 def column(field_id: int, name: str, type_: Type, *, required: bool = False) -> NestedField:
@@ -120,14 +121,7 @@ def test_partitioning_and_order_follow_the_new_ids() -> None:
         ),
         order=SortOrder(
             order_id=9,
-            fields=(
-                SortField(
-                    source_ids=(50,),
-                    transform=IdentityTransform(),
-                    direction="asc",
-                    null_order="nulls-first",
-                ),
-            ),
+            fields=(ascending(50),),
         ),
     )
     assert metadata.default_spec_id == 0

@@ -15,7 +15,7 @@ from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
-from iceberg_pyspark.spec.sorting import SortField, SortOrder
+from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (
     BucketTransform,
@@ -24,6 +24,7 @@ from iceberg_pyspark.spec.transforms import (
     VoidTransform,
 )
 from iceberg_pyspark.spec.types import IntegerType, ListType, NestedField, StringType, StructType
+from tests.support.sort_orders import ascending
 
 NESTED = StructType(
     (NestedField(field_id=11, name="x", type=IntegerType(), required=False),),
@@ -50,14 +51,7 @@ def spec(*fields: tuple[int, str, Transform]) -> PartitionSpec:
 def table(version: int = 2, partitioned: PartitionSpec | None = None) -> TableMetadata:
     order = SortOrder(
         order_id=1,
-        fields=(
-            SortField(
-                source_ids=(1,),
-                transform=IdentityTransform(),
-                direction="asc",
-                null_order="nulls-first",
-            ),
-        ),
+        fields=(ascending(1),),
     )
     metadata = new_table_metadata(
         SCHEMA,

@@ -13,9 +13,8 @@ from iceberg_pyspark.arrow.write.range_sort import SortMemory
 from iceberg_pyspark.arrow.write.row_order import SortedBy
 from iceberg_pyspark.spark.write.executors import FileRanges, has_executors
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.sorting import SortField
-from iceberg_pyspark.spec.transforms import IdentityTransform
 from iceberg_pyspark.spec.types import LongType, NestedField
+from tests.support.sort_orders import ascending
 
 
 @pytest.mark.parametrize(
@@ -36,14 +35,7 @@ def test_masters_with_executors(master: str, expected: bool) -> None:
 
 ORDER = SortedBy(
     schema=Schema(fields=(NestedField(field_id=1, name="a", type=LongType(), required=False),)),
-    fields=(
-        SortField(
-            source_ids=(1,),
-            transform=IdentityTransform(),
-            direction="asc",
-            null_order="nulls-first",
-        ),
-    ),
+    fields=(ascending(1),),
 )
 
 

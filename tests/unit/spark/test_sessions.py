@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.sessions import MAX_RECENT_SESSIONS, Sessions
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
+from tests.support.threads import at_once
 
 THREADS = 16
 
@@ -101,20 +101,8 @@ def jvm() -> Jvm:
     return Jvm("a")
 
 
-def at_once(run: Callable[[int], Any]) -> list[Any]:
-    """Return the results of threads that start together."""
-    together = threading.Barrier(THREADS)
-
-    def started(number: int) -> Any:
-        together.wait()
-        return run(number)
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(started, range(THREADS)))
-
-
 def test_one_session_begins_once_for_all_threads(record: Record, jvm: Jvm) -> None:
-    sessions = at_once(lambda _: record.install(Bridge(jvm, "a-1")))
+    sessions = at_once(THREADS, lambda _: record.install(Bridge(jvm, "a-1")))
     assert record.began == ["a-1"]
     assert len({id(session) for session in sessions}) == 1
     assert record.sessions.session("a-1") is sessions[0]
@@ -122,7 +110,7 @@ def test_one_session_begins_once_for_all_threads(record: Record, jvm: Jvm) -> No
 
 
 def test_sessions_of_their_own_begin_once_each(record: Record, jvm: Jvm) -> None:
-    sessions = at_once(lambda n: record.install(Bridge(jvm, f"a-{n}")))
+    sessions = at_once(THREADS, lambda n: record.install(Bridge(jvm, f"a-{n}")))
     assert sorted(record.began) == sorted(f"a-{n}" for n in range(THREADS))
     assert [session.handle for session in sessions] == [f"a-{n}" for n in range(THREADS)]
     assert len({id(session.catalogs) for session in sessions}) == THREADS
@@ -132,7 +120,7 @@ def test_who_asks_and_who_installs_at_once_meet_the_same_session(record: Record,
     bridge = Bridge(jvm, "a-1")
     first = record.install(Bridge(jvm, "a-0"))
     sessions = at_once(
-        lambda n: record.sessions.session("a-1") if n % 2 else record.install(bridge)
+        THREADS, lambda n: record.sessions.session("a-1") if n % 2 else record.install(bridge)
     )
     assert len({id(session) for session in sessions}) == 1
     assert record.began == ["a-0", "a-1"]
@@ -148,7 +136,7 @@ def test_installing_and_uninstalling_at_once_ends_as_one_of_them(record: Record,
         else:
             record.install(bridge)
 
-    at_once(change)
+    at_once(THREADS, change)
     assert len(record.sessions) in (0, 1)
     assert len(record.began) <= len(record.ended) + 1
 

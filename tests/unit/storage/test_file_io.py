@@ -14,10 +14,10 @@ from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.storage.open_storage import RoutingFileIO, open_storage
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.restricted import RestrictedFileIO
-from tests.support.file_io_contract import TakenNamesContract
+from tests.support.file_io_contract import FileIOContract
 
 
-class TestMemory(TakenNamesContract):
+class TestMemory(FileIOContract):
     @pytest.fixture
     def store(self) -> FileIO:
         return MemoryFileIO()
@@ -27,7 +27,7 @@ class TestMemory(TakenNamesContract):
         return "mem:/t"
 
 
-class TestLocalPath(TakenNamesContract):
+class TestLocalPath(FileIOContract):
     @pytest.fixture
     def store(self) -> FileIO:
         return LocalFileIO()
@@ -49,7 +49,7 @@ class TestLocalUriWithEmptyHost(TestLocalPath):
         return f"file://{tmp_path}/t"
 
 
-class TestFsspecMemory(TakenNamesContract):
+class TestFsspecMemory(FileIOContract):
     @pytest.fixture
     def store(self) -> FileIO:
         return FsspecFileIO(more_schemes=("memory",))

@@ -10,8 +10,8 @@ from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.storage.leaf_manifests import write_leaf_manifest
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.storage.written_roots import WrittenRoot
+from tests.support.content_entries import NO_FIELDS, TABLE, leaf_entry
 from tests.support.manifests import NO_COLUMNS, a_file, deleted, existing
-from tests.unit.storage.test_content_writer import NO_FIELDS, TABLE, leaf_entry
 
 
 def test_the_smallest_sequence_number_is_that_of_live_entries() -> None:

@@ -22,7 +22,7 @@ from iceberg_pyspark.commits.snapshot_changes import (
 from iceberg_pyspark.commits.spec_changes import SpecChanges
 from iceberg_pyspark.commits.updates import UpgradeFormatVersion
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
-from iceberg_pyspark.expressions.predicates import LiteralPredicate
+from iceberg_pyspark.expressions.predicates import LiteralPredicate, Predicate
 from iceberg_pyspark.spec.manifests import (
     DataFile,
     EntryStatus,
@@ -58,8 +58,16 @@ def append(t: CommitTable, *files: DataFile, **options: Any) -> LoadedTable:
     )
 
 
-def overwrite(t: CommitTable, mode: OverwriteMode, *files: DataFile, **options: Any) -> LoadedTable:
-    return commit_overwrite(t.catalog, t.loaded, t.io, files, mode, clock=t.clock.clock, **options)
+def overwrite(
+    t: CommitTable,
+    mode: OverwriteMode | Predicate,
+    *files: DataFile,
+    since: LoadedTable | None = None,
+    **options: Any,
+) -> LoadedTable:
+    return commit_overwrite(
+        t.catalog, since or t.loaded, t.io, files, mode, clock=t.clock.clock, **options
+    )
 
 
 def act(t: CommitTable, action: SnapshotAction, since: LoadedTable | None = None) -> LoadedTable:
@@ -617,15 +625,7 @@ def test_isolation_decides_over_rows_added_meanwhile_95(isolation: Any, refused:
     append(t, data_file("elsewhere", "y"))
 
     def dynamic() -> None:
-        commit_overwrite(
-            t.catalog,
-            read,
-            t.io,
-            [data_file("c", "x")],
-            "dynamic",
-            isolation=isolation,
-            clock=t.clock.clock,
-        )
+        overwrite(t, "dynamic", data_file("c", "x"), since=read, isolation=isolation)
 
     if refused:
         with pytest.raises(ConcurrentChangeError, match="mem://t/data/b"):
@@ -640,14 +640,12 @@ def test_rows_added_elsewhere_disturb_no_overwrite() -> None:
     append(t, data_file("a", "x"))
     read = t.loaded
     append(t, data_file("b", "y"))
-    commit_overwrite(
-        t.catalog,
-        read,
-        t.io,
-        [data_file("c", "x")],
+    overwrite(
+        t,
         LiteralPredicate("eq", "part", "x"),
+        data_file("c", "x"),
+        since=read,
         isolation="serializable",
-        clock=t.clock.clock,
     )
     assert t.live() == ["mem://t/data/b", "mem://t/data/c"]
 
@@ -658,15 +656,7 @@ def test_rows_removed_meanwhile_disturb_snapshot_isolation_too() -> None:
     read = t.loaded
     overwrite(t, "dynamic", data_file("b", "x"))
     with pytest.raises(ConcurrentChangeError, match="removed mem://t/data/a"):
-        commit_overwrite(
-            t.catalog,
-            read,
-            t.io,
-            [data_file("c", "x")],
-            "dynamic",
-            isolation="snapshot",
-            clock=t.clock.clock,
-        )
+        overwrite(t, "dynamic", data_file("c", "x"), since=read, isolation="snapshot")
 
 
 def test_compaction_meanwhile_disturbs_no_isolation() -> None:
@@ -681,15 +671,7 @@ def test_compaction_meanwhile_disturbs_no_isolation() -> None:
             checks=ConflictChecks(base_snapshot_id=head(t)),
         ),
     )
-    commit_overwrite(
-        t.catalog,
-        read,
-        t.io,
-        [data_file("c", "x")],
-        "dynamic",
-        isolation="serializable",
-        clock=t.clock.clock,
-    )
+    overwrite(t, "dynamic", data_file("c", "x"), since=read, isolation="serializable")
     assert t.live() == ["mem://t/data/c"]
 
 
@@ -707,15 +689,7 @@ def test_a_base_that_was_rolled_back_is_a_conflict() -> None:
         clock=t.clock.clock,
     )
     with pytest.raises(ConcurrentChangeError, match="rolled back"):
-        commit_overwrite(
-            t.catalog,
-            read,
-            t.io,
-            [],
-            "static",
-            isolation="snapshot",
-            clock=t.clock.clock,
-        )
+        overwrite(t, "static", since=read, isolation="snapshot")
 
 
 def test_what_users_say_of_a_snapshot_stands_in_its_summary() -> None:

@@ -404,10 +404,6 @@ def test_expired_metadata_is_cleaned_when_asked() -> None:
 Step = Callable[[Table, Any], None]
 
 
-def ref_names(table: Table) -> list[str]:
-    return sorted(table.refs)
-
-
 def _append(table: Table, draw: Any) -> None:
     branches = [n for n, ref in table.refs.items() if ref.type == "branch"] or [MAIN]
     table.append(some_rows(draw), branch=draw(st.sampled_from(sorted(branches))))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,8 +27,29 @@ from iceberg_pyspark.table.verify.rules import RULES_OF_ROOT_MANIFESTS, RULES_OF
 from iceberg_pyspark.table.verify.verification import verify_table
 from tests.support.deleted_rows import delete_positions, list_positions
 from tests.support.frames import append_rows, create_path_table, path_table
+from tests.support.hooked_storage import HookedFileIO
 from tests.support.table_histories import a_history
 from tests.unit.table.test_verify_entries import BREAKS
+
+PROGRAM = """
+import sys
+from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.table import Table
+from tests.support.peak_memory import peak_bytes
+from tests.support.commit_tables import commit_table, data_file
+
+count, at_once = int(sys.argv[1]), 10_000
+t = commit_table(partitioned=True)
+for start in range(0, count, at_once):
+    files = tuple(
+        data_file(f"part={i % 100}/{i}-1b4e28ba-2fa1-11d2.parquet", str(i % 100))
+        for i in range(start, start + at_once)
+    )
+    commit_action(t.catalog, t.loaded, t.io, AppendFiles(data_files=files, merge=False))
+assert Table(t.catalog, t.loaded, io=t.io).verify().ok
+print(peak_bytes())
+"""
 
 
 @pytest.fixture(scope="module")
@@ -198,6 +222,35 @@ def verified(table: Table, metadata: TableMetadata) -> TableVerification:
 
 def rules_of(result: TableVerification) -> set[str]:
     return {f.rule for f in result.findings}
+
+
+def test_a_manifest_is_read_for_the_first_of_the_snapshots_that_share_it(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t")
+    for number in range(6):
+        append_rows(table, [{"id": 100 + number, "p": "x"}])
+    reads = Counter[str]()
+
+    def count(operation: str, location: str, _: str) -> None:
+        if operation in ("open_input", "read_bytes", "read_range"):
+            reads[location] += 1
+
+    table.refresh()
+    assert verify_table(HookedFileIO(table.io, count), table.loaded).ok
+    first, *_, last = (
+        {m.manifest_path for m in read_snapshot_manifests(table.io, s)} for s in table.snapshots
+    )
+    assert len(last) > 6
+    assert first < last
+    assert len({reads[path] for path in last}) == 1, reads
+
+
+@pytest.mark.parametrize("count", [20_000, pytest.param(1_000_000, marks=pytest.mark.more)])
+def test_memory_is_bounded(count: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(count)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 1 << 30
 
 
 def test_files_that_are_missing_are_named_once(tmp_path: Path) -> None:

@@ -50,7 +50,6 @@ class Contestant:
     row_ids: dict[int, int] = field(default_factory=dict)
 
     def run(self, operation: str) -> None:
-        """Run one operation."""
         change = getattr(self, operation, None)
         if change is None:
             self.committer.run(operation)

@@ -1,0 +1,25 @@
+"""Calls for which nobody waits, such as reports of scans, at the end of a program."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+PROGRAM = """
+import time
+from iceberg_pyspark.catalogs.background_calls import BackgroundCalls
+
+calls = BackgroundCalls(10)
+calls.put("a report", lambda: (time.sleep(0.3), print("made", flush=True)))
+calls.put("a report to a server that hangs", lambda: time.sleep(60))
+"""
+
+
+def test_a_program_that_ends_waits_for_them_for_a_second() -> None:
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "made\n"
+    assert time.monotonic() - start < 30
