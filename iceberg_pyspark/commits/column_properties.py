@@ -30,16 +30,24 @@ def column_property_updates(
 ) -> tuple[TableUpdate, ...]:
     """Return the updates of a table's properties after a change from one schema to another."""
     updates = _renamed_properties(properties, before, after)
-    if (text := properties.get(NAME_MAPPING)) is not None:
-        updated = _updated_text(text, before, after)
-        if updated != text:
-            updates[NAME_MAPPING] = updated
+    updates |= name_mapping_property(properties, before, after)
     values = {name: value for name, value in updates.items() if value is not None}
     removed = tuple(sorted(name for name, value in updates.items() if value is None))
     return (
         *([SetProperties(values)] if values else []),
         *([RemoveProperties(removed)] if removed else []),
     )
+
+
+def name_mapping_property(
+    properties: Mapping[str, str], before: Schema, after: Schema
+) -> dict[str, str]:
+    """Return the name mapping of a table as a property if a change of its schema changes it."""
+    text = properties.get(NAME_MAPPING)
+    if text is None:
+        return {}
+    updated = _updated_text(text, before, after)
+    return {} if updated == text else {NAME_MAPPING: updated}
 
 
 def _renamed_properties(

@@ -113,7 +113,7 @@ class RemovePartitions:
 class RemoveWhere:
     """A removal of data files whose rows all match; a partly matching file is an error.
 
-    `match` says which rows of a data file match; `description` is the filter as the user wrote it.
+    `match` says which rows of a data file match; `description` is the filter as SQL.
     """
 
     match: Callable[[DataFile], Match]
@@ -193,7 +193,8 @@ def _matches_entirely(f: DataFile, match: Callable[[DataFile], Match], descripti
     if answer == "some":
         raise InvalidRequestError(
             f"cannot remove whole files where {description}: {f.file_path} holds rows that match "
-            "and may hold rows that do not; delete the rows instead"
+            "and may hold rows that do not; use a condition on partition columns that matches "
+            "whole files, or delete the rows with DELETE FROM in Spark SQL"
         )
     return answer == "all"
 

@@ -3,7 +3,9 @@
 The history, tags and branches other than `main` are kept. Schema, spec and sort order are replaced,
 and `main` starts without a parent. Columns keep the field ids of existing columns of the same name,
 and partition fields keep the ids of fields with the same source and transform, as in the reference
-implementation. New properties are added to the existing ones.
+implementation. New properties are added to the existing ones. A name mapping gets the new columns;
+the reference implementation leaves them out, so that files without field ids, if they are added
+later, have nulls in these columns.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import replace
 from itertools import count
 
 from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.column_properties import name_mapping_property
 from iceberg_pyspark.commits.compatibility import check_spec
 from iceberg_pyspark.commits.fresh_ids import fresh_ids, mapped_id, with_ids
 from iceberg_pyspark.commits.requirements import AssertRefSnapshotId, same_table
@@ -73,9 +76,9 @@ def replace_table(
         updates.append(RemoveSnapshotRef(MAIN))
     if location is not None:
         updates.append(SetLocation(location))
-    updates.append(
-        SetProperties({k: v for k, v in properties.items() if k not in RESERVED_PROPERTIES})
-    )
+    mapping = name_mapping_property(metadata.properties, metadata.current_schema, fresh)
+    new_properties = {k: v for k, v in properties.items() if k not in RESERVED_PROPERTIES}
+    updates.append(SetProperties({**mapping, **new_properties}))
     stays = AssertRefSnapshotId(MAIN, metadata.current_snapshot_id)
     return Changes(updates=tuple(updates), requirements=(*same_table(metadata.table_uuid), stays))
 

@@ -26,6 +26,7 @@ from iceberg_pyspark.commits.requirements import (
 from iceberg_pyspark.commits.updates import LAST_ADDED, AddSchema, SetCurrentSchema
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.promotions import can_promote
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (
@@ -381,23 +382,6 @@ class SchemaChanges:
                     self.update_type(name, new)
             case old, new:
                 raise InvalidRequestError(f"'{name}' is {old} and cannot become {new}")
-
-
-def can_promote(old: types.Type, new: types.Type, format_version: int) -> bool:
-    """Return whether the specification allows a column to change from one type to the other."""
-    match old, new:
-        case types.IntegerType(), types.LongType():
-            return True
-        case types.FloatType(), types.DoubleType():
-            return True
-        case types.DecimalType(), types.DecimalType():
-            return new.scale == old.scale and new.precision >= old.precision
-        case types.DateType(), types.TimestampType() | types.TimestampNsType():
-            return format_version >= 3
-        case types.UnknownType(), types.PrimitiveType():
-            return format_version >= 3
-        case _:
-            return False
 
 
 _PER_DAY = {types.TimestampType: 86_400_000_000, types.TimestampNsType: 86_400_000_000_000}

@@ -28,14 +28,13 @@ from iceberg_pyspark.commits.manifest_changes import (
     filter_manifests,
 )
 from iceberg_pyspark.commits.manifest_rewrites import RewriteManifests, plan_manifest_rewrite
-from iceberg_pyspark.commits.schema_changes import can_promote
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent
 from iceberg_pyspark.spec.partitioning import check_writable, partition_key
+from iceberg_pyspark.spec.promotions import is_readable_as
 from iceberg_pyspark.spec.properties import MANIFEST_TARGET_SIZE
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.spec.types import PrimitiveType, Type
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,18 +236,12 @@ def check_columns_stay(before: Schema, metadata: TableMetadata) -> None:
     now = metadata.current_schema
     for field_id, f in before.field_by_id.items():
         new = now.field_by_id.get(field_id)
-        if new is not None and not _is_readable_as(f.type, new.type, metadata.format_version):
+        if new is not None and not is_readable_as(f.type, new.type, metadata.format_version):
             raise ConcurrentChangeError(
                 f"table {metadata.location}: column '{before.name_by_id[field_id]}' was {f.type} "
                 f"when this operation began, and is {new.type} since the table was replaced; load "
                 "the table again, and run the operation with its new columns"
             )
-
-
-def _is_readable_as(old: Type, new: Type, format_version: int) -> bool:
-    if isinstance(old, PrimitiveType):
-        return old == new or can_promote(old, new, format_version)
-    return type(old) is type(new)
 
 
 def _check_not_live(

@@ -15,10 +15,10 @@ from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions import predicates
+from iceberg_pyspark.expressions.condition_text import literal_text
 from iceberg_pyspark.expressions.literals import BoundLiteralValue, place_literal
 from iceberg_pyspark.expressions.rewriting import and_, none_of, not_null, one_of, or_, push_not
 from iceberg_pyspark.spec import types
-from iceberg_pyspark.spec.json_fields import short_text
 from iceberg_pyspark.spec.schema import Schema
 
 _NOT_COMPARABLE = (types.VariantType, types.GeometryType, types.GeographyType)
@@ -202,5 +202,5 @@ def _place(column: predicates.BoundColumn, literal: Any) -> BoundLiteralValue:
     except (TypeError, ValueError, OverflowError) as e:
         raise InvalidRequestError(
             f"column '{column.name}' is {column.type}, which does not compare with "
-            f"{short_text(literal)}: {e}"
+            f"{literal_text(literal)}: {e}"
         ) from e

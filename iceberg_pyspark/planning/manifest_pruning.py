@@ -23,7 +23,9 @@ from iceberg_pyspark.planning.entry_filter import matching_metrics
 from iceberg_pyspark.spec.entry_columns import FILTER_METRICS, metric_column
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile, PartitionFieldSummary
 from iceberg_pyspark.spec.partitioning import PartitionSpec, read_partition_type
+from iceberg_pyspark.spec.retyped_columns import SchemasOfManifests
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import StructType
 
@@ -47,25 +49,43 @@ class SpecFilters:
     """The filters of a table's specs, created on first use."""
 
     def __init__(
-        self, metadata: TableMetadata, predicate: Predicate, schemas: Sequence[Schema] = ()
+        self,
+        metadata: TableMetadata,
+        predicate: Predicate,
+        schemas: Sequence[Schema] = (),
+        snapshot: Snapshot | None = None,
     ) -> None:
         """Filter by a predicate that is bound to the first of the schemas.
 
         The order of the schemas also decides about the types of partition values; by default, the
-        table's newest schema is first.
+        table's newest schema is first. `snapshot` has the manifests.
         """
         self._metadata = metadata
         self._schemas = schemas or metadata.schemas_newest_first
         self.predicate = predicate
-        self._filters: dict[int, SpecFilter] = {}
+        self.written = SchemasOfManifests(metadata, self._schemas[0], snapshot)
+        self._filters: dict[tuple[int, int | None], SpecFilter] = {}
 
     def of(self, manifest: ManifestFile) -> SpecFilter:
-        """Return the filter for a manifest's spec; an unknown spec raises."""
-        return self.of_spec(manifest.partition_spec_id, manifest.manifest_path)
+        """Return the filter for a manifest's spec; an unknown spec raises.
+
+        If columns got other types since the manifest was written, the partition type is that of the
+        manifest's time; a predicate on such a column raises `InvalidRequestError`.
+        """
+        if not self.written.retyped_since(manifest):
+            return self.of_spec(manifest.partition_spec_id, manifest.manifest_path)
+        spec = self._metadata.spec_by_id.get(manifest.partition_spec_id)
+        self.written.check_columns(manifest, spec, columns_of(self.predicate))
+        schema = self.written.schema_of(manifest)
+        return self._of(manifest.partition_spec_id, manifest.manifest_path, schema)
 
     def of_spec(self, spec_id: int, where: str) -> SpecFilter:
         """Return the filter for a spec id; an error for an unknown spec begins with `where`."""
-        if spec_id not in self._filters:
+        return self._of(spec_id, where, None)
+
+    def _of(self, spec_id: int, where: str, schema: Schema | None) -> SpecFilter:
+        key = (spec_id, None if schema is None else schema.schema_id)
+        if key not in self._filters:
             spec = self._metadata.spec_by_id.get(spec_id)
             if spec is None:
                 spec_ids = ", ".join(str(i) for i in self._metadata.spec_by_id)
@@ -73,11 +93,12 @@ class SpecFilters:
                     f"{where}: partition spec {spec_id} is not in the table's "
                     f"metadata, which has {spec_ids}"
                 )
-            self._filters[spec_id] = self._project(spec)
-        return self._filters[spec_id]
+            self._filters[key] = self._project(spec, schema)
+        return self._filters[key]
 
-    def _project(self, spec: PartitionSpec) -> SpecFilter:
-        type_ = read_partition_type(spec, self._schemas)
+    def _project(self, spec: PartitionSpec, schema: Schema | None) -> SpecFilter:
+        schemas = self._schemas if schema is None else (schema, *self._schemas)
+        type_ = read_partition_type(spec, schemas)
         inclusive = project_inclusive(self.predicate, spec, type_)
         return SpecFilter(
             spec=spec,

@@ -44,9 +44,12 @@ from iceberg_pyspark.planning.split_pack import (
 )
 from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.planning.without_collection import without_collection
+from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.manifests import EntryStatus, ManifestContent, ManifestFile
+from iceberg_pyspark.spec.metadata_columns import PARTITION_ID
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import DoubleType, FloatType, PrimitiveType, StructType, UUIDType
 
@@ -96,6 +99,9 @@ class PlannedFiles:
     change: RowChange | None = None
     """In a changelog, the change of all rows of the files; otherwise None."""
 
+    retyped: frozenset[int] = frozenset()
+    """Columns whose partition values are of another type, from before the table was replaced."""
+
     def least_live_rows(self) -> Numbers:
         """Return the least number of rows of each file after its deletes and residuals."""
         rows: Numbers = np.maximum(self.entries["record_count"].to_numpy(), 0)
@@ -144,6 +150,8 @@ class ScanPlan:
         metrics: Collection[int] = (),
         on_end: Callable[[PlanStatistics, int], None] | None = None,
         schemas: Sequence[Schema] = (),
+        snapshot: Snapshot | None = None,
+        columns: Collection[int] = (),
     ) -> None:
         """Create a plan; `predicate` is a row predicate bound to the scan's schema.
 
@@ -152,11 +160,14 @@ class ScanPlan:
         `only_files` are the locations of the data files to plan; None for all. `only_added_by` are
         the snapshots whose added data files are planned; None for all. `metrics` are additional
         column ids whose metrics the entries of data files must have. `on_end` receives the
-        statistics and the planning time in nanoseconds when planning is complete.
+        statistics and the planning time in nanoseconds when planning is complete. `snapshot` has
+        the manifests. `columns` are the ids of the columns that will be read, also `_partition`:
+        a file in which such a column has an unreadable type raises `InvalidRequestError`.
         """
         self._on_end = on_end
         self._schemas = schemas or metadata.schemas_newest_first
-        self._filters = SpecFilters(metadata, predicate, self._schemas)
+        self._filters = SpecFilters(metadata, predicate, self._schemas, snapshot)
+        self._columns = frozenset(columns)
         self._predicate = predicate
         self._read_entries = read_entries
         self._manifests = list(manifests)
@@ -192,7 +203,7 @@ class ScanPlan:
             manifests_kept=len(data) + len(deletes),
             data_files=sum(_live_files(m) for m in all_data),
         )
-        index, compared = self._index(deletes)
+        index, compared, compared_ids = self._index(deletes)
         self._count(delete_files=index.count)
         metrics_ids = self._filter_columns() | self._metrics
         metrics = metrics_ids.union(c.field_id for c in compared)
@@ -207,7 +218,18 @@ class ScanPlan:
                 by_them = pc.is_in(table["snapshot_id"], value_set=self._added_by)
                 table = table.filter(pc.and_(is_added, by_them))
             if table.num_rows:
-                yield self._planned_files(table, spec_filter, index)
+                self._check_types(manifest, spec_filter.spec, compared_ids)
+                retyped = frozenset(self._filters.written.retyped_since(manifest))
+                yield replace(self._planned_files(table, spec_filter, index), retyped=retyped)
+
+    def _check_types(
+        self, manifest: ManifestFile, spec: PartitionSpec, compared: Collection[int]
+    ) -> None:
+        written = self._filters.written
+        if written.retyped_since(manifest):
+            written.check_columns(manifest, spec, self._columns.union(compared))
+            if PARTITION_ID in self._columns:
+                written.check_partitions(manifest, spec)
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
         """Yield the remaining files as tasks; large files are split, unless `split` is None."""
@@ -220,19 +242,22 @@ class ScanPlan:
 
     def _index(
         self, manifests: Sequence[ManifestFile]
-    ) -> tuple[DeleteIndex, Sequence[BoundColumn]]:
-        """Return the index of deletes, and the equality columns whose metrics it compares."""
+    ) -> tuple[DeleteIndex, Sequence[BoundColumn], frozenset[int]]:
+        """Return the index of deletes, the equality columns whose metrics it compares, and the ids
+        of all equality columns.
+        """
         metrics = self._filter_columns().union(DELETE_METRICS)
         tables = {m.part: table for m, (table, _) in self._read(manifests, metrics)}
         ids = {path: equality_field_ids(table) for path, table in tables.items()}
-        compared = self._comparable(set().union(*ids.values()))
+        compared_ids = frozenset[int]().union(*ids.values())
+        compared = self._comparable(compared_ids)
         if compared:
             # the equality columns are known only now, so their metrics are read in a second pass
             more = metrics.union(c.field_id for c in compared)
             again = [m for m in manifests if ids[m.part]]
             tables |= {m.part: table for m, (table, _) in self._read(again, more)}
         entries = [(self._filters.of(m).spec, tables[m.part]) for m in manifests]
-        return DeleteIndex(entries, compared), compared
+        return DeleteIndex(entries, compared), compared, compared_ids
 
     def _comparable(self, field_ids: Collection[int]) -> list[BoundColumn]:
         """Return the columns whose bounds tell which values can be equal.
@@ -265,6 +290,9 @@ class ScanPlan:
         def read(manifest: ManifestFile) -> tuple[pa.Table, int]:
             spec_filter = self._filters.of(manifest)
             table = self._read_entries(manifest, spec_filter.partition_type, metrics=metrics)
+            for field_id, column in self._filters.written.retyped_since(manifest).items():
+                if field_id in metrics and not column.has_readable_rows:
+                    table = _without_bounds(table, field_id)
             return self._matching(table, spec_filter, manifest.content), table.num_rows
 
         return zip(manifests, threaded_map(read, manifests), strict=True)
@@ -303,6 +331,15 @@ class ScanPlan:
     def _count(self, **more: int) -> None:
         counts = {name: getattr(self.statistics, name) + n for name, n in more.items()}
         self.statistics = replace(self.statistics, **counts)
+
+
+def _without_bounds(table: pa.Table, field_id: int) -> pa.Table:
+    metrics: tuple[MetricMap, ...] = ("lower_bounds", "upper_bounds")
+    for metric in metrics:
+        position = table.schema.get_field_index(metric_column(metric, field_id))
+        field = table.schema.field(position)
+        table = table.set_column(position, field, pa.nulls(table.num_rows, field.type))
+    return table
 
 
 def _live_files(manifest: ManifestFile) -> int:

@@ -109,16 +109,14 @@ def read_partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> ice.S
     A replaced table may have given a column another type, which does not apply to manifests from
     before. A promotion applies: manifests may have been written before or after the promotion.
     """
-    type_ = partition_type(spec, schemas)
-    for schema in schemas[1:]:
-        other = partition_type(spec, (schema,))
-        type_ = ice.StructType(
-            tuple(
-                replace(f, type=_wider(f.type, o.type) or f.type)
-                for f, o in zip(type_.fields, other.fields, strict=True)
-            )
-        )
-    return type_
+    fields = []
+    for f, of_first in zip(spec.fields, partition_type(spec, schemas).fields, strict=True):
+        type_ = of_first.type
+        # most of the schemas agree
+        for source in dict.fromkeys(source_type(f, (schema,)) for schema in schemas[1:]):
+            type_ = _wider(type_, result_type(f.transform, source)) or type_
+        fields.append(replace(of_first, type=type_))
+    return ice.StructType(tuple(fields))
 
 
 def declared_partition_type(

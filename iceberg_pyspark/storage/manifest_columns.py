@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
 from iceberg_pyspark.spec.entry_columns import (
     ENTRY_COLUMNS,
     FILTER_METRICS,
@@ -28,6 +28,8 @@ from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, ManifestCon
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH
 from iceberg_pyspark.spec.relative_paths import SCHEME, may_hold_relative_paths, scheme_of
 from iceberg_pyspark.spec.types import (
+    DateType,
+    IntegerType,
     NestedField,
     StructType,
     UnknownType,
@@ -319,11 +321,23 @@ class _EntryReader:
             # a void field may have its source's type or int, whatever the source is (specification,
             # "Partition Transforms")
             return pa.nulls(self._rows, type_)
+        if pa.types.is_date32(array.type) and not isinstance(field.type, IntegerType | DateType):
+            raise self._retyped(field, array)
         try:
-            array = physical_values(array, field.type)
+            values = physical_values(array, field.type)
         except pa.ArrowInvalid as e:
             raise self._damaged(f"partition field {field.name}: {e}") from e
-        return self._cast(array, type_, f"partition field {field.name}")
+        if values.type != type_ and not _may_cast(values.type, type_):
+            raise self._retyped(field, array)
+        return self._cast(values, type_, f"partition field {field.name}")
+
+    def _retyped(self, field: NestedField, array: pa.Array) -> Exception:
+        return InvalidMetadataError(
+            f"{self._location}: its values of partition field '{field.name}' are {array.type}, "
+            f"and not {field.type}: the column got another type since the manifest was written, "
+            "because the table was replaced, or the manifest is damaged; read a snapshot of that "
+            "time by its id or by a tag, which has the columns of that time"
+        )
 
     def _first_row_id(self, columns: Mapping[str, pa.Array]) -> pa.Array:
         start = self._manifest.first_row_id

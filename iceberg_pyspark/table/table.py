@@ -16,6 +16,7 @@ from iceberg_pyspark.commits.file_filter import compile_file_match
 from iceberg_pyspark.commits.manifest_changes import RemoveWhere
 from iceberg_pyspark.commits.snapshot_changes import DeleteFiles, SnapshotAction
 from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.expressions.condition_text import condition_text
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.spec.display import html_table, printable, transform_text
@@ -308,7 +309,8 @@ class Table(EditableTable):
     ) -> None:
         """Remove the files of which all rows match; a file of which only some match is an error."""
         match = compile_file_match(bind(as_predicate(filter), self.schema), self.metadata)
-        action = DeleteFiles(removal=RemoveWhere(match, str(filter)))
+        text = filter if isinstance(filter, str) else condition_text(filter)
+        action = DeleteFiles(removal=RemoveWhere(match, text))
         self._commit(action, _options(branch, snapshot_properties, None))
 
     def add_files(

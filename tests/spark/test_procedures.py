@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark import load_catalog
@@ -235,6 +235,36 @@ def test_what_is_refused(spark: SparkSession, folder: Path) -> None:
     assert len(snapshot_ids(spark, "r")) == 3
 
 
+CALLS = {
+    "add_files": "source_table => '`parquet`.`/nowhere`'",
+    "cherrypick_snapshot": "snapshot_id => 1",
+    "fast_forward": "branch => 'main', to => 'b'",
+    "publish_changes": "wap_id => 'w'",
+    "rewrite_table_path": "source_prefix => '/a', target_prefix => '/b'",
+    "rollback_to_snapshot": "snapshot_id => 1",
+    "rollback_to_timestamp": "timestamp => TIMESTAMP'2020-01-01 00:00:00'",
+    "set_current_snapshot": "ref => 'main'",
+}
+
+
+@pytest.mark.parametrize("name", sorted({*PROCEDURES} - {"migrate", "register_table", "snapshot"}))
+def test_a_missing_table_is_the_error_that_spark_has_for_it(spark: SparkSession, name: str) -> None:
+    """The three others make the table."""
+    arguments = f", {CALLS[name]}" if name in CALLS else ""
+    for table in ("db.missing", "kept.nowhere.missing"):
+        with pytest.raises(
+            AnalysisException, match=r"`kept`\.`(db|nowhere)`\.`missing`"
+        ) as missing:
+            spark.sql(f"CALL kept.system.{name}(table => '{table}'{arguments})")
+        assert missing.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
+
+
+def test_a_view_is_no_table_to_call(spark: SparkSession, folder: Path) -> None:
+    spark.sql("CREATE VIEW kept.db.shown AS SELECT 1 AS n")
+    with pytest.raises(PySparkException, match=r"db\.shown"):
+        call(spark, "expire_snapshots('db.shown')")
+
+
 def test_they_are_described(spark: SparkSession, folder: Path) -> None:
     actual = spark.sql("SHOW PROCEDURES IN kept.system").collect()
     assert sorted(row["procedure_name"] for row in actual) == sorted(PROCEDURES)
@@ -332,7 +362,7 @@ def test_sources_that_are_refused(spark: SparkSession, folder: Path, plain: str)
         ("snapshot('plain.far', 'db.x')", "not in the folder of"),
         (f"snapshot('plain.p', 'db.x', '{inside}')", "give a location outside of them"),
         ("snapshot('plain.p', 'db.x', properties => map('gc.enabled', 'true'))", "must be false"),
-        ("add_files('db.x', 'plain.p')", "db.x"),
+        ("add_files('db.x', 'plain.p')", "`db`.`x` cannot be found"),
     ):
         with pytest.raises(PySparkException, match=message):
             call(spark, text)

@@ -162,6 +162,19 @@ def test_random_orders_and_queries(session: IcebergSession, seed: int) -> None:
         compared(session, name, f"select {key}, count(*), min({other}) from {{l}} group by {key}")
 
 
+def test_large_files_of_one_row_group_are_sorted(session: IcebergSession) -> None:
+    """Whatever the split size is, such a file is one split, so that its rows stay in order."""
+    make(session, "one_row_group", "id", "bucket(2, id)")
+    with configured(session.spark, {"spark.sql.iceberg.read.split-size": "512"}):
+        sizes = session.spark.table("sorted.db.left_one_row_group.files").collect()
+        assert [len(f.split_offsets) for f in sizes] == [1, 1]
+        assert min(f.file_size_in_bytes for f in sizes) > 4096
+        frame = session.spark.table("sorted.db.left_one_row_group")
+        scan = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
+        assert scan.inputPartitions().size() == 2
+        assert sorts(compared(session, "one_row_group", JOIN + "a.id = b.id")) == 0
+
+
 def test_parallelism_is_not_given_up(session: IcebergSession) -> None:
     """A file that Spark would split is split, and its rows are sorted again."""
     row_groups = "'write.parquet.row-group-size-bytes'='4096'"

@@ -56,7 +56,10 @@ class _ChangesScan(TableScan):
 
     changes: ChangePlan = field(repr=False)
 
-    def planned(self, metrics: Collection[int] = ()) -> tuple[TableScan, ChangePlan]:
+    def planned(
+        self, metrics: Collection[int] = (), *, reads_columns: bool = True
+    ) -> tuple[TableScan, ChangePlan]:
+        del reads_columns
         self.changes.metrics = metrics
         return self, self.changes
 

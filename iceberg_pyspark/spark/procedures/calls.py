@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.protocol.procedures import (
     Argument,
@@ -31,7 +31,12 @@ from iceberg_pyspark.spark.procedures import (
     snapshots,
     statistics,
 )
-from iceberg_pyspark.spark.procedures.definition import Procedure, ProcedureRun
+from iceberg_pyspark.spark.procedures.definition import (
+    NoTableToCallError,
+    Procedure,
+    ProcedureRun,
+)
+from iceberg_pyspark.sql_text.names import quoted_name
 
 SYSTEM = "system"
 PROCEDURES: Mapping[str, Procedure] = {
@@ -106,7 +111,10 @@ def call_procedure(
     current_namespace: Namespace,
     open_catalog: Callable[[str], Catalog],
 ) -> ProcedureRows:
-    """Run a procedure and return its result rows."""
+    """Run a procedure and return its result rows.
+
+    For a missing table, Spark's own error is raised, with the condition `TABLE_OR_VIEW_NOT_FOUND`.
+    """
     procedure = PROCEDURES[name]
     types = {**procedure.required, **procedure.optional}
     values: dict[str, Any] = dict(arguments)
@@ -114,13 +122,20 @@ def call_procedure(
         if types[parameter] == "timestamp" and value is not None:
             values[parameter] = value // 1000
     run = ProcedureRun(name, spark, catalog, values, current_namespace, open_catalog)
-    rows = procedure.run(run)
+    try:
+        rows = procedure.run(run)
+    except NoTableToCallError as e:
+        spark.table(quoted_name(_full_name(run)))
+        # a view has the name
+        raise NoSuchTableError(str(e)) from e
     if procedure.changes_rows:
-        identifier = run.identifier
-        full_name = (catalog.name, *identifier.namespace, identifier.name)
         # only fast_forward has this argument
-        read_cached_anew(bridge, full_name, values.get("branch"))
+        read_cached_anew(bridge, _full_name(run), values.get("branch"))
     return ProcedureRows(rows=rows)
+
+
+def _full_name(run: ProcedureRun) -> tuple[str, ...]:
+    return (run.catalog.name, *run.identifier.namespace, run.identifier.name)
 
 
 def _is_system(namespace: Namespace) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from iceberg_pyspark.errors import NoSuchTableError
 from iceberg_pyspark.spark.changelog.reading import changes_of_catalog
 from iceberg_pyspark.spark.changelog.view import PROCEDURE, Changelog, view_name
 from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
@@ -14,13 +13,7 @@ def _create_changelog_view(run: ProcedureRun) -> tuple[Row, ...]:
     identifier = run.identifier
     levels = (run.catalog.name, *identifier.namespace, identifier.name)
     read = changes_of_catalog(run.spark, levels)
-    try:
-        metadata = run.table.metadata
-    except NoSuchTableError:
-        # Raises Spark's own error of a missing table, as in the JVM connector, which reads first.
-        read({}, False)
-        raise
-    changelog = Changelog(**arguments).of(str(identifier), metadata, read)
+    changelog = Changelog(**arguments).of(str(identifier), run.table.metadata, read)
     changelog.createOrReplaceTempView(name)
     return ((name,),)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.table.maintenance import TableMaintenance
@@ -20,6 +20,10 @@ Row: TypeAlias = tuple[int | str | None, ...]
 
 DRY_RUN = "dry_run"
 """The parameter for a dry run; it comes last in procedures where Java has no such parameter."""
+
+
+class NoTableToCallError(NoSuchTableError):
+    """The table of a CALL does not exist."""
 
 
 def no_other_catalog(name: str) -> Catalog:
@@ -43,7 +47,7 @@ class ProcedureRun:
 
     @property
     def maintenance(self) -> TableMaintenance:
-        """The maintenance operations of the table; raises `NoSuchTableError`."""
+        """The maintenance operations of the table; raises `NoTableToCallError`."""
         return self.table.maintenance(progress=self.progress)
 
     @cached_property
@@ -64,8 +68,11 @@ class ProcedureRun:
 
     @cached_property
     def table(self) -> Table:
-        """The loaded table; raises `NoSuchTableError`."""
-        return load_table(self.catalog, self.identifier)
+        """The loaded table; raises `NoTableToCallError`."""
+        try:
+            return load_table(self.catalog, self.identifier)
+        except NoSuchTableError as e:
+            raise NoTableToCallError(str(e)) from e
 
     def required(self, name: str) -> Any:
         """Return an argument that must not be null; raise `InvalidRequestError` if it is null."""

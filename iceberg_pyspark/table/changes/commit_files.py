@@ -20,6 +20,7 @@ from iceberg_pyspark.commits.snapshot_changes import (
     SnapshotAction,
 )
 from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.expressions.condition_text import condition_text
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.partitioning import partition_key
@@ -114,7 +115,7 @@ def write_action(
         return OverwriteFiles(removal=RemoveAll(), data_files=files, checks=checks)
     bound = bind(mode, metadata.current_schema)
     checks = _overwrite_checks(base_id, isolation, compile_may_match(bound, metadata))
-    removal = RemoveWhere(compile_file_match(bound, metadata), str(mode))
+    removal = RemoveWhere(compile_file_match(bound, metadata), condition_text(mode))
     return OverwriteFiles(removal=removal, data_files=files, checks=checks)
 
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.manifest_changes import (
     NewManifest,
+    RemoveAll,
     SnapshotBase,
     SnapshotPlan,
     merged_manifest,
@@ -23,6 +24,8 @@ from iceberg_pyspark.commits.manifest_changes import (
 from iceberg_pyspark.commits.outcomes import NeverSent, NotCommitted, Refused
 from iceberg_pyspark.commits.requirements import AssertRefSnapshotId, same_table
 from iceberg_pyspark.commits.snapshot_changes import (
+    DeleteFiles,
+    OverwriteFiles,
     SnapshotAction,
     check_columns_stay,
     plan_snapshot,
@@ -42,6 +45,7 @@ from iceberg_pyspark.spec.properties import (
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef, snapshot_id_of
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import (
     location_provider,
@@ -65,6 +69,7 @@ from iceberg_pyspark.table.changes.leaf_removals import removed_from_leaves
 from iceberg_pyspark.table.changes.partition_types import (
     ambiguous_types,
     common_partition_type,
+    has_other_types,
     partition_type_of,
 )
 from iceberg_pyspark.table.changes.written_files import WrittenFiles, remove_files
@@ -134,8 +139,8 @@ class SnapshotStep:
             metadata=metadata,
             parent=parent,
             manifests=tuple(self._read_manifests(parent)),
-            read_entries=lambda m: self._read_entries(metadata, m),
-            read_paths=lambda m: self._read_paths(metadata, m),
+            read_entries=lambda m: self._read_entries(metadata, m, parent),
+            read_paths=self._read_paths,
             read_manifests=self._read_manifests,
             read_removed=lambda s, content: removed_from_leaves(self._io, metadata, s, content),
             spellings_of=spellings,
@@ -206,17 +211,27 @@ class SnapshotStep:
         return [] if snapshot is None else manifests_to_build_on(self._io, snapshot)
 
     def _read_entries(
-        self, metadata: TableMetadata, manifest: ManifestFile
+        self, metadata: TableMetadata, manifest: ManifestFile, parent: Snapshot | None
     ) -> Iterable[ManifestEntry]:
+        new_manifest = self._planned.get(manifest.manifest_path)
+        if new_manifest is not None:
+            return new_manifest.entries
+        action = self._action
+        removes_all = isinstance(action, OverwriteFiles | DeleteFiles) and isinstance(
+            action.removal, RemoveAll
+        )
+        # a rewritten manifest must say of which types the values in its live files are
+        columns = () if removes_all else metadata.current_schema.field_by_id
+        type_ = partition_type_of(metadata, manifest, parent, columns)
         entries = self._own_entries(manifest)
         if entries is not None:
             return entries
-        return read_manifest_entries(self._io, manifest, partition_type_of(metadata, manifest))
+        return read_manifest_entries(self._io, manifest, type_)
 
-    def _read_paths(self, metadata: TableMetadata, manifest: ManifestFile) -> Set[str]:
+    def _read_paths(self, manifest: ManifestFile) -> Set[str]:
         entries = self._own_entries(manifest)
         if entries is None:
-            live = read_entries(self._io, manifest, partition_type_of(metadata, manifest))
+            live = read_entries(self._io, manifest, StructType(()))
             paths = live["file_path"].to_pylist() + live["referenced_data_file"].to_pylist()
         else:
             files = [e.data_file for e in entries if e.is_live]
@@ -251,7 +266,11 @@ class SnapshotStep:
     def _merged(self, group: Sequence[ManifestFile], base: SnapshotBase) -> Sequence[ManifestFile]:
         """Merge the group into one manifest, unless its partition values have no common type."""
         metadata, spec_id = base.metadata, group[0].partition_spec_id
-        if len(group) == 1 or common_partition_type(self._io, group, metadata, spec_id) is None:
+        if (
+            len(group) == 1
+            or has_other_types(metadata, group, base.parent)
+            or common_partition_type(self._io, group, metadata, spec_id) is None
+        ):
             return group
         merged = merged_manifest(group, base.read_entries, self._snapshot_id)
         return [self._write_manifest(merged, metadata, group)]

@@ -39,7 +39,7 @@ def removed_from_leaves(
         entries = read_entries(
             io,
             replace(leaf, dead_positions=None, dead_count=0),
-            partition_type_of(metadata, leaf),
+            partition_type_of(metadata, leaf, snapshot),
             drop_deleted=False,
             metrics="all",
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.partitioning import partition_type, untyped_fields, with_types_of
+from iceberg_pyspark.spec.retyped_columns import SchemasOfManifests
+from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.file_io import FileIO
@@ -38,12 +40,32 @@ def ambiguous_types(table: object, spec_id: int) -> InvalidRequestError:
     )
 
 
-def partition_type_of(metadata: TableMetadata, manifest: ManifestFile) -> StructType:
-    """Return the partition type of a manifest's spec; raise `InvalidMetadataError` if unknown."""
+def partition_type_of(
+    metadata: TableMetadata,
+    manifest: ManifestFile,
+    snapshot: Snapshot | None,
+    columns: Collection[int] = (),
+) -> StructType:
+    """Return the partition type of a manifest's spec; raise `InvalidMetadataError` if unknown.
+
+    `snapshot` has the manifest. Raises `InvalidRequestError` if the manifest is from before the
+    table was replaced, and its tuples, or `columns` in its files, have other types.
+    """
     spec = metadata.spec_by_id.get(manifest.partition_spec_id)
     if spec is None:
         raise InvalidMetadataError(
             f"{manifest.manifest_path} has partition spec {manifest.partition_spec_id}, which "
             f"table {metadata.location} does not have"
         )
+    written = SchemasOfManifests(metadata, metadata.current_schema, snapshot)
+    written.check_partitions(manifest, spec)
+    written.check_columns(manifest, spec, columns)
     return partition_type(spec, metadata.schemas_newest_first)
+
+
+def has_other_types(
+    metadata: TableMetadata, manifests: Sequence[ManifestFile], snapshot: Snapshot | None
+) -> bool:
+    """Return whether columns got other types since one of the snapshot's manifests was written."""
+    written = SchemasOfManifests(metadata, metadata.current_schema, snapshot)
+    return any(written.retyped_since(m) for m in manifests)

@@ -28,6 +28,7 @@ from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
 from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import source_type
+from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import human_value
 from iceberg_pyspark.storage.file_io import FileIO
@@ -61,12 +62,14 @@ class Examination:
         metadata: TableMetadata,
         manifests: Sequence[ManifestFile],
         options: RewriteOptions,
+        snapshot: Snapshot | None,
     ) -> None:
-        """Read the manifests and compute the figures."""
+        """Read the manifests of a snapshot, and compute the figures."""
         self._io = io
         self._metadata = metadata
         self._manifests = manifests
         self._options = options
+        self._snapshot = snapshot
         self._numbers = PartitionNumbers()
         self._files, self._bytes = Counter64(), Counter64()
         self._records, self._small = Counter64(), Counter64()
@@ -83,6 +86,7 @@ class Examination:
             manifests=manifests,
             predicate=AlwaysTrue(),
             read_entries=partial(read_entries, io),
+            snapshot=snapshot,
         )
         for spec_id, entries in self._entries_of(ManifestContent.DELETES):
             self.delete_files.add_candidates(entries, self._numbers_of(entries, spec_id))
@@ -194,7 +198,8 @@ class Examination:
             yield manifest.partition_spec_id, table
 
     def _read(self, manifest: ManifestFile) -> pa.Table:
-        return read_entries(self._io, manifest, partition_type_of(self._metadata, manifest))
+        type_ = partition_type_of(self._metadata, manifest, self._snapshot)
+        return read_entries(self._io, manifest, type_)
 
     def _numbers_of(self, entries: pa.Table, spec_id: int) -> Numbers:
         return self._numbers.of(spec_id, entries["partition"].combine_chunks())

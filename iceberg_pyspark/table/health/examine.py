@@ -47,7 +47,8 @@ def examine(
     metadata = table.metadata
     snapshot = metadata.current_snapshot
     manifests = [] if snapshot is None else read_snapshot_manifests(io, snapshot)
-    examination = Examination(io, metadata, manifests, RewriteOptions.of({}, metadata.properties))
+    options = RewriteOptions.of({}, metadata.properties)
+    examination = Examination(io, metadata, manifests, options, snapshot)
     gains = Gains(
         catalog=catalog,
         table=table,

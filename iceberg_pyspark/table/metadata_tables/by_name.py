@@ -17,6 +17,7 @@ from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.metadata_tables.changes import (
     ChangePlan,
@@ -53,6 +54,7 @@ from iceberg_pyspark.table.metadata_tables.snapshots import (
     ref_rows,
     snapshot_rows,
 )
+from iceberg_pyspark.table.metadata_tables.written_types import WrittenTypes
 from iceberg_pyspark.table.reading.scan import scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import (
     SnapshotSelector,
@@ -184,7 +186,6 @@ def _parts(
     name: str, loaded_table: LoadedTable, io: FileIO, snapshots: Sequence[Snapshot]
 ) -> _Parts:
     metadata = loaded_table.metadata
-    specs, schemas = metadata.spec_by_id, metadata.schemas_newest_first
     match name.removeprefix("all_"):
         case "files" | "data_files" | "delete_files" | "entries" as kind:
             as_entries = kind == "entries"
@@ -192,8 +193,7 @@ def _parts(
             entry_rows = EntryRows(
                 schema=schema,
                 table_schema=metadata.current_schema,
-                specs=specs,
-                schemas=schemas,
+                written=WrittenTypes.of(metadata),
                 as_entries=as_entries,
             )
             return (
@@ -203,19 +203,20 @@ def _parts(
             )
         case "manifests":
             schema = manifests_schema(of_all_snapshots=name.startswith("all_"))
-            manifest_rows = ManifestRows(schema=schema, specs=specs, schemas=schemas)
+            written = WrittenTypes.of(metadata)
+            manifest_rows = ManifestRows(
+                schema=schema, written=written, schema_of=_schemas_of(metadata, written)
+            )
             return schema, manifest_rows, partial(list, snapshots)
         case "partitions":
             schema = partitions_schema(metadata)
             committed = {s.snapshot_id: s.timestamp_ms for s in metadata.snapshots}
             partition_rows = PartitionRows(
-                schema=schema, specs=specs, schemas=schemas, committed_at_ms=committed
+                schema=schema, written=WrittenTypes.of(metadata), committed_at_ms=committed
             )
             return schema, partition_rows, partial(list, snapshots)
         case "position_deletes":
-            delete_rows = PositionDeleteRows(
-                table=str(loaded_table.identifier), specs=specs, schemas=schemas
-            )
+            delete_rows = PositionDeleteRows(table=str(loaded_table.identifier))
             return (
                 position_deletes_schema(metadata),
                 delete_rows,
@@ -238,6 +239,16 @@ def _parts(
             return _known_rows(REFS, ref_rows(metadata))
         case _:
             return _known_rows(METADATA_LOG_ENTRIES, metadata_log_rows(loaded_table))
+
+
+def _schemas_of(metadata: TableMetadata, written: WrittenTypes) -> Mapping[int, Schema]:
+    if not written.is_retyped:
+        return {}
+    return {
+        s.snapshot_id: metadata.schema_by_id[s.schema_id]
+        for s in metadata.snapshots
+        if s.schema_id is not None and s.schema_id in metadata.schema_by_id
+    }
 
 
 def _known_rows(schema: Schema, rows: Iterable[Mapping[str, Any]]) -> _Parts:

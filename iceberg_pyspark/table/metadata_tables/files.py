@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.entry_columns import METRIC_MAPS, MetricMap
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
-from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type
+from iceberg_pyspark.spec.retyped_columns import RetypedColumn, retyped_columns
 from iceberg_pyspark.spec.schema import Schema, is_primitive
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -31,6 +31,7 @@ from iceberg_pyspark.table.metadata_tables.values import (
     partition_values,
     shown_type,
 )
+from iceberg_pyspark.table.metadata_tables.written_types import WrittenTypes
 
 PARTITION_DOC = "Partition data tuple, schema based on the partition spec"
 _ROWS_AT_ONCE = 4096
@@ -203,62 +204,85 @@ def _measured_fields(schema: Schema) -> list[types.NestedField]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class _TypesOfManifest:
+    """The type of a manifest's tuples, and the columns that got another type since."""
+
+    partition: types.StructType
+    retyped: Mapping[int, RetypedColumn]
+
+
+@dataclass(frozen=True, kw_only=True)
 class EntryRows:
     """A reader of manifests: of their live files or, with `as_entries`, of all their entries."""
 
     schema: Schema
     table_schema: Schema
-    specs: Mapping[int, PartitionSpec]
-    schemas: Sequence[Schema]
+    written: WrittenTypes
     as_entries: bool
 
     def read(self, io: FileIO, task: ManifestFile, projection: Schema) -> Iterator[pa.RecordBatch]:
         """Yield the entries of one manifest."""
-        spec = self.specs[task.partition_spec_id]
+        schemas = self.written.schemas_of(io, task)
+        of_manifest = _TypesOfManifest(
+            partition=self.written.partition_type(task.partition_spec_id, schemas),
+            retyped=retyped_columns(schemas[0], self.table_schema),
+        )
         entries = read_entries(
             io,
             task,
-            partition_type(spec, self.schemas),
+            of_manifest.partition,
             drop_deleted=not self.as_entries,
             metrics="all" if _needs_metrics(projection) else (),
         )
         for batch in entries.to_batches(max_chunksize=_ROWS_AT_ONCE):
-            yield batch_of(projection, batch.num_rows, partial(self._column, batch))
+            yield batch_of(projection, batch.num_rows, partial(self._column, batch, of_manifest))
 
-    def _column(self, batch: pa.RecordBatch, target: types.NestedField) -> pa.Array:
+    def _column(
+        self, batch: pa.RecordBatch, of_manifest: _TypesOfManifest, target: types.NestedField
+    ) -> pa.Array:
         field = field_of(self.schema.as_struct, target)
         if field.name == "readable_metrics":
-            return self._readable_metrics(batch, field, target)
+            return self._readable_metrics(batch, of_manifest, field, target)
         if field.name == "data_file":
-            children = [self._file_column(batch, f) for f in _struct(target).fields]
+            children = [self._file_column(batch, of_manifest, f) for f in _struct(target).fields]
             return struct_of(_struct(target), children, batch.num_rows)
         if self.as_entries:
             return batch.column(field.name)
-        return self._file_column(batch, target)
+        return self._file_column(batch, of_manifest, target)
 
-    def _file_column(self, batch: pa.RecordBatch, target: types.NestedField) -> pa.Array:
+    def _file_column(
+        self, batch: pa.RecordBatch, of_manifest: _TypesOfManifest, target: types.NestedField
+    ) -> pa.Array:
         field = field_of(_EVERY_FILE_COLUMN, target)
         array = batch.column(field.name)
         if field.name == "partition":
-            return partition_values(array, _struct(target))
+            return partition_values(array, _struct(target), of_manifest.partition)
         if field.name == "file_format":
             return pc.utf8_upper(array)
         return shaped(array, _EVERY_FILE_COLUMN, target)
 
     def _readable_metrics(
-        self, batch: pa.RecordBatch, field: types.NestedField, target: types.NestedField
+        self,
+        batch: pa.RecordBatch,
+        of_manifest: _TypesOfManifest,
+        field: types.NestedField,
+        target: types.NestedField,
     ) -> pa.Array:
         values = {metric: MetricValues(batch.column(metric)) for metric in METRIC_MAPS}
         columns = []
         for metrics_field in _struct(target).fields:
             of_column = field_of(_struct(field), metrics_field)
             source = self.table_schema.find(of_column.name)
+            retyped = of_manifest.retyped.get(source.field_id)
             metrics = []
             for f in _struct(metrics_field).fields:
                 metric = field_of(_struct(of_column), f).name
                 array = values[_METRICS[metric][0]].of_field(source.field_id)
-                is_bound = metric.endswith("bound")
-                metrics.append(bound_values(array, shown_type(source.type)) if is_bound else array)
+                if metric.endswith("bound"):
+                    if retyped is not None and not retyped.has_readable_rows:
+                        array = pa.nulls(batch.num_rows, pa.binary())
+                    array = bound_values(array, shown_type(source.type))
+                metrics.append(array)
             columns.append(struct_of(_struct(metrics_field), metrics, batch.num_rows))
         return struct_of(_struct(target), columns, batch.num_rows)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec import types as ice
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
-from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type, source_type
+from iceberg_pyspark.spec.partitioning import source_type
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.transforms import human_value
@@ -19,6 +19,7 @@ from iceberg_pyspark.spec.values import value_from_bytes
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.metadata_tables.rows import KnownRows, arrow_of_rows
+from iceberg_pyspark.table.metadata_tables.written_types import WrittenTypes
 
 _COUNTS = (
     (5, "added_data_files_count"),
@@ -77,8 +78,9 @@ class ManifestRows:
     """A reader of snapshots; it yields one row per manifest in the manifest list."""
 
     schema: Schema
-    specs: Mapping[int, PartitionSpec]
-    schemas: Sequence[Schema]
+    written: WrittenTypes
+    schema_of: Mapping[int, Schema]
+    """The schema of each snapshot if columns got other types; otherwise empty."""
 
     def read(self, io: FileIO, task: Snapshot, projection: Schema) -> Iterator[pa.RecordBatch]:
         """Yield the manifests of one snapshot."""
@@ -97,26 +99,30 @@ class ManifestRows:
             "partition_spec_id": m.partition_spec_id,
             "added_snapshot_id": m.added_snapshot_id,
             **dict(zip((name for _, name in _COUNTS), counts_of_files, strict=True)),
-            "partition_summaries": self._summaries(m),
+            "partition_summaries": self._summaries(m, snapshot),
             "reference_snapshot_id": snapshot.snapshot_id,
             "key_metadata": m.key_metadata,
         }
         return {f.name: row[f.name] for f in self.schema.fields}
 
-    def _summaries(self, m: ManifestFile) -> list[dict[str, Any]] | None:
+    def _summaries(self, m: ManifestFile, snapshot: Snapshot) -> list[dict[str, Any]] | None:
         if m.partitions is None:
             required = self.schema.find("partition_summaries").required
             return [] if required else None
-        spec = self.specs[m.partition_spec_id]
+        spec = self.written.specs[m.partition_spec_id]
         if len(spec.fields) != len(m.partitions):
             raise InvalidMetadataError(
                 f"{m.manifest_path}: its manifest list has {len(m.partitions)} partition summaries "
                 f"for it, which do not match partition spec {m.partition_spec_id} of the table"
             )
-        types = partition_type(spec, self.schemas)
+        # the list is read without its manifests; their snapshots may have expired
+        ids = (m.added_snapshot_id, snapshot.snapshot_id)
+        own = [self.schema_of[i] for i in ids if i is not None and i in self.schema_of]
+        schemas = (*own, *self.written.schemas)
+        types = self.written.partition_type(m.partition_spec_id, schemas)
         summaries = []
         for field, result, summary in zip(spec.fields, types.fields, m.partitions, strict=True):
-            source = source_type(field, self.schemas)
+            source = source_type(field, schemas)
             bounds = [
                 human_value(
                     field.transform,

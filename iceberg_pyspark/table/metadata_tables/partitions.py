@@ -10,12 +10,7 @@ import pyarrow as pa
 
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.spec.manifests import FileContent, ManifestFile
-from iceberg_pyspark.spec.partitioning import (
-    PartitionKey,
-    PartitionSpec,
-    partition_key,
-    partition_type,
-)
+from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -36,6 +31,7 @@ from iceberg_pyspark.table.metadata_tables.values import (
     partition_tuples,
     partition_values,
 )
+from iceberg_pyspark.table.metadata_tables.written_types import WrittenTypes
 
 _SUMMED_COLUMNS = (
     "spec_id",
@@ -118,8 +114,7 @@ class PartitionRows:
     """A reader of a snapshot; its memory is bounded by the number of partitions."""
 
     schema: Schema
-    specs: Mapping[int, PartitionSpec]
-    schemas: Sequence[Schema]
+    written: WrittenTypes
     committed_at_ms: Mapping[int, int]
     """The commit time of each known snapshot, in milliseconds since 1970."""
 
@@ -143,12 +138,13 @@ class PartitionRows:
     def _add(
         self, io: FileIO, manifest: ManifestFile, partitions: dict[PartitionKey, _Partition]
     ) -> None:
-        own = partition_type(self.specs[manifest.partition_spec_id], self.schemas)
+        schemas = self.written.schemas_of(io, manifest)
+        own = self.written.partition_type(manifest.partition_spec_id, schemas)
         place = {f.field_id: i for i, f in enumerate(own.fields)}
         places = [place.get(f.field_id) for f in self._partition_type.fields]
         entries = read_entries(io, manifest, own)
         for batch in entries.to_batches():
-            tuples = partition_tuples(batch)
+            tuples = partition_tuples(batch, own, self._partition_type)
             columns = zip(*(batch.column(c).to_pylist() for c in _SUMMED_COLUMNS), strict=True)
             for own_values, counts in zip(tuples, columns, strict=True):
                 values = tuple(None if i is None else own_values[i] for i in places)

@@ -6,7 +6,7 @@ Specification, "Position Delete Files" and "Deletion Vectors". One task per dele
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -28,7 +28,6 @@ from iceberg_pyspark.spec.metadata_columns import (
     SPEC_ID,
 )
 from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping
-from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -44,6 +43,7 @@ from iceberg_pyspark.table.metadata_tables.values import (
     partition_values,
     shown_type,
 )
+from iceberg_pyspark.table.metadata_tables.written_types import WrittenTypes
 
 _CONTENT_OFFSET_ID, _CONTENT_SIZE_ID = 2147483641, 2147483640
 _POSITIONS_AT_ONCE = 65_536
@@ -115,6 +115,7 @@ class PositionDeleteFile:
     record_count: int
     spec_id: int
     partition: tuple[Any, ...]
+    partition_type: StructType
     referenced_data_file: str | None
     content_offset: int | None
     content_size_in_bytes: int | None
@@ -125,18 +126,20 @@ def plan_position_deletes(
 ) -> list[PositionDeleteFile]:
     """Return the position deletes of these snapshots."""
     deletes = []
+    written = WrittenTypes.of(metadata)
     manifests = [m for s in snapshots for m in read_snapshot_manifests(io, s)]
     for manifest in manifests:
         if manifest.content is not ManifestContent.DELETES:
             continue
-        spec = metadata.spec_by_id[manifest.partition_spec_id]
-        own = partition_type(spec, metadata.schemas_newest_first)
+        schemas = written.schemas_of(io, manifest)
+        own = written.partition_type(manifest.partition_spec_id, schemas)
         for batch in read_entries(io, manifest, own).to_batches():
-            tuples = partition_tuples(batch)
+            tuples = partition_tuples(batch, own, own)
             rows = batch.select(_ENTRY_COLUMNS).to_pylist()
             for row, values in zip(rows, tuples, strict=True):
                 if row.pop("content") == FileContent.POSITION_DELETES:
-                    deletes.append(PositionDeleteFile(partition=values, **row))
+                    file = PositionDeleteFile(partition=values, partition_type=own, **row)
+                    deletes.append(file)
     return deletes
 
 
@@ -145,8 +148,6 @@ class PositionDeleteRows:
     """A reader of position delete files and deletion vectors."""
 
     table: str
-    specs: Mapping[int, PartitionSpec]
-    schemas: Sequence[Schema] = field(repr=False)
 
     def read(
         self, io: FileIO, task: PositionDeleteFile, projection: Schema
@@ -156,7 +157,7 @@ class PositionDeleteRows:
             rows = self._of_vector(io, task, projection)
         else:
             rows = self._of_file(io, task, projection)
-        partition = self._partition(task)
+        partition = partition_of_values(task.partition_type, [task.partition])
 
         for count, columns in rows:
 
@@ -170,10 +171,6 @@ class PositionDeleteRows:
                 )
 
             yield batch_of(projection, count, column)
-
-    def _partition(self, task: PositionDeleteFile) -> pa.Array:
-        own = partition_type(self.specs[task.spec_id], self.schemas)
-        return partition_of_values(own, [task.partition])
 
     def _of_vector(
         self, io: FileIO, task: PositionDeleteFile, projection: Schema
@@ -232,7 +229,8 @@ def _repeated(
     match f.field_id:
         case i if i == PARTITION_ID:
             assert isinstance(f.type, StructType), "partition is a struct"
-            return partition_values(partition.take(pa.array([0] * count, pa.int64())), f.type)
+            repeated = partition.take(pa.array([0] * count, pa.int64()))
+            return partition_values(repeated, f.type, task.partition_type)
         case i if i == SPEC_ID.field_id:
             value: Any = task.spec_id
         case i if i == FILE.field_id:

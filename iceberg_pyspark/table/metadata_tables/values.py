@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.schemas import arrow_type
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.planning.bound_values import decode_bounds
 from iceberg_pyspark.planning.partition_codes import as_texts
 from iceberg_pyspark.spec import types
-from iceberg_pyspark.spec.transforms import untyped_text
+from iceberg_pyspark.spec.promotions import is_readable_as
+from iceberg_pyspark.spec.transforms import IdentityTransform, human_value, untyped_text
 from iceberg_pyspark.storage.physical_types import physical_type
 from iceberg_pyspark.table.metadata_tables.rows import struct_of
 
@@ -72,9 +74,18 @@ def bound_values(bounds: pa.Array, type_: types.Type) -> pa.Array:
     return logical_values(decode_bounds(bounds, type_), type_)
 
 
-def partition_tuples(entries: pa.RecordBatch) -> list[tuple[Any, ...]]:
-    """Return the physical partition values of each entry; empty tuples if unpartitioned."""
-    parts = [part.to_pylist() for part in entries.column("partition").flatten()]
+def partition_tuples(
+    entries: pa.RecordBatch, own: types.StructType, target: types.StructType
+) -> list[tuple[Any, ...]]:
+    """Return the physical partition values of each entry; empty tuples if unpartitioned.
+
+    `own` is the type of the tuples. The values have the types of the fields of `target`; see
+    `partition_values`.
+    """
+    parts = [
+        (part if (f := target.field(o.field_id)) is None else _as_target(part, o, f)).to_pylist()
+        for part, o in zip(entries.column("partition").flatten(), own.fields, strict=True)
+    ]
     return list(zip(*parts, strict=True)) if parts else [()] * entries.num_rows
 
 
@@ -98,10 +109,14 @@ def _physical_array(type_: types.Type, values: Sequence[Any]) -> pa.Array:
             return pa.array(values, physical_type(type_))
 
 
-def partition_values(partition: pa.Array, target: types.StructType) -> pa.Array:
+def partition_values(
+    partition: pa.Array, target: types.StructType, own: types.StructType | None = None
+) -> pa.Array:
     """Convert partition tuples of one spec to a struct over all specs; missing fields are null.
 
-    `partition` has field ids as child names.
+    `partition` has field ids as child names. `own` is the type of the tuples if it may be another
+    one, from before the table was replaced. A value that has no form in the target type raises
+    `InvalidRequestError`.
     """
     rows = len(partition)
     at = {f.name: i for i, f in enumerate(partition.type)}
@@ -112,8 +127,37 @@ def partition_values(partition: pa.Array, target: types.StructType) -> pa.Array:
         if child is None or child.null_count == rows:
             children.append(pa.nulls(rows, arrow_type(f.type)))
         else:
+            own_field = None if own is None else own.field(f.field_id)
+            if own_field is not None:
+                child = _as_target(child, own_field, f)
             children.append(logical_values(child, f.type))
     return struct_of(target, children, rows)
+
+
+def _as_target(values: pa.Array, own: types.NestedField, target: types.NestedField) -> pa.Array:
+    """Return physical values of one type as physical values of a type that is no promotion."""
+    if values.null_count == len(values):
+        return values
+    match own.type, target.type:
+        case types.UnknownType(), _:
+            return values
+        case old, types.StringType() if old != target.type:
+            texts = [
+                None if v is None else human_value(IdentityTransform(), old, v)
+                for v in values.to_pylist()
+            ]
+            return pa.array(texts, pa.string())
+        case types.DateType(), types.TimestampType():
+            days = logical_values(values, own.type)
+            return days.cast(arrow_type(target.type)).cast(pa.int64())
+        case old, new if is_readable_as(old, new):
+            return values
+        case _:
+            raise InvalidRequestError(
+                f"values of partition field '{own.name}' are of type {own.type}, from before the "
+                f"table was replaced, and cannot be shown as {target.type}, the type of the field "
+                "now; leave out the column 'partition' of a metadata table"
+            )
 
 
 class MetricValues:

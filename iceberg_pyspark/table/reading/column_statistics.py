@@ -100,7 +100,7 @@ def column_statistics(
     files = 0 if scan.snapshot is None else scan.snapshot.number("total-data-files")
     if not totals or files is None or files > _MOST_FILES:
         return {}
-    for planned_files in scan.plan(metrics=list(totals)).files():
+    for planned_files in scan.plan(list(totals), reads_columns=False).files():
         for total in totals.values():
             total.add(planned_files)
     return {

@@ -32,7 +32,7 @@ def files_are_alike(scan: TableScan, column: NestedField) -> bool:
     if not isinstance(column.type, _MEASURED_TYPES):
         return False
     lower, upper = [], []
-    for planned in scan.plan(metrics=[column.field_id]).files():
+    for planned in scan.plan([column.field_id], reads_columns=False).files():
         lower.append(_numbers(planned.entries, "lower_bounds", column))
         upper.append(_numbers(planned.entries, "upper_bounds", column))
     least, greatest = _least_and_greatest(lower), _least_and_greatest(upper)

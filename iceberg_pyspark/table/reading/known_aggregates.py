@@ -60,7 +60,7 @@ def known_aggregates(
     columns = [*groups, *(a.column for a in aggregates if a.column is not None)]
     if scan.only_files is not None or not all(isinstance(c.type, _GROUPED_TYPES) for c in columns):
         return None
-    plan = scan.plan(metrics=[c.field_id for c in columns])
+    plan = scan.plan([c.field_id for c in columns], reads_columns=False)
     try:
         tables = [
             _of_files(scan, planned_files, groups, aggregates)
@@ -96,6 +96,7 @@ class _File:
         self._may_have_loose_bounds = snapshot is not None and snapshot.root_manifest is not None
         self._entries = planned_files.entries
         self._identity = identity_source_ids(planned_files.spec)
+        self._retyped = planned_files.retyped
         self._partition = planned_files.entries["partition"].combine_chunks()
         self.rows = planned_files.entries["record_count"].combine_chunks().cast(pa.int64())
         # Files imported by old writers may have a negative count, which means unknown.
@@ -111,7 +112,7 @@ class _File:
 
     def partition_values(self, column: types.NestedField) -> pa.Array:
         position = self._identity.get(column.field_id)
-        if position is None:
+        if position is None or column.field_id in self._retyped:
             raise _UnknownError
         return _as_values(self._partition.field(position), column.type)
 

@@ -130,10 +130,11 @@ class TableScan:
         """Return the scan of these data files only."""
         return replace(self, only_files=paths)
 
-    def plan(self, metrics: Collection[int] = ()) -> Plan:
+    def plan(self, metrics: Collection[int] = (), *, reads_columns: bool = True) -> Plan:
         """Return the plan, computed during iteration from manifests or by the catalog's server.
 
         Its entries have the metrics of the columns with these ids, and of the predicate's columns.
+        Without `reads_columns`, only the predicate's columns of the rows are read.
         """
         if self.planner is not None:
             return self._plan_by_server(self.planner, metrics)
@@ -148,6 +149,8 @@ class TableScan:
             metrics=metrics,
             on_end=None if self.report is None else self._planned,
             schemas=self.context.schemas,
+            snapshot=self.snapshot,
+            columns=self.context.projection.field_by_id if reads_columns else (),
         )
 
     def _manifests(self) -> list[ManifestFile]:
@@ -181,9 +184,11 @@ class TableScan:
                     manifest_by_part.setdefault(manifest.part, manifest)
         return list(reversed(manifest_by_part.values()))
 
-    def planned(self, metrics: Collection[int] = ()) -> tuple[TableScan, Plan]:
+    def planned(
+        self, metrics: Collection[int] = (), *, reads_columns: bool = True
+    ) -> tuple[TableScan, Plan]:
         """Return the scan and its plan; the scan has the credentials that a server may return."""
-        plan = self.plan(metrics)
+        plan = self.plan(metrics, reads_columns=reads_columns)
         if not isinstance(plan, ServerPlan):
             return self, plan
         plan.start()
@@ -264,7 +269,7 @@ class TableScan:
         """Return the number of rows; data files are read only if their values matter."""
         counting = replace(self.context, projection=Schema(fields=()))
         rows = 0
-        scan, plan = self.planned()
+        scan, plan = self.planned(reads_columns=False)
         for task in plan.tasks(split=None):
             if scan._is_countable(task):
                 rows += task.record_count - scan._deleted(task)
@@ -276,7 +281,7 @@ class TableScan:
         """Return the number of rows, or None if values of data files would have to be read."""
         rows = 0
         with_deletes = []
-        scan, plan = self.planned()
+        scan, plan = self.planned(reads_columns=False)
         for task in plan.tasks(split=None):
             if not self._is_countable(task):
                 return None

@@ -21,7 +21,7 @@ from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.maintenance.clustered_entries import ClusteredEntries
 from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.spec.manifests import FileContent, ManifestContent, ManifestFile
-from iceberg_pyspark.spec.partitioning import PartitionSpec, partition_type
+from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.properties import (
     COMMIT_NUM_RETRIES,
     MANIFEST_COMPRESSION,
@@ -37,7 +37,11 @@ from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_snapshot import ROOT_MANIFESTS_VERSION
-from iceberg_pyspark.table.changes.partition_types import ambiguous_types, common_partition_type
+from iceberg_pyspark.table.changes.partition_types import (
+    ambiguous_types,
+    common_partition_type,
+    partition_type_of,
+)
 
 _MEASURED_ENTRIES = 4096
 
@@ -126,11 +130,14 @@ class ManifestRewrite:
             ]
             if not group or (len(group) == 1 and group[0].manifest_length <= target):
                 continue
+            for manifest in group:
+                columns = metadata.current_schema.field_by_id
+                type_ = partition_type_of(metadata, manifest, snapshot, columns)
             entries = batches_on_disk.enter_context(
                 ClusteredEntries(
                     self._io,
                     group,
-                    partition_type(spec, metadata.schemas_newest_first),
+                    type_,
                     sort_field_ids,
                     self._progress,
                 )

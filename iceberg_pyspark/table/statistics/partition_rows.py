@@ -18,7 +18,6 @@ from iceberg_pyspark.spec.manifests import EntryStatus, FileContent, ManifestFil
 from iceberg_pyspark.spec.partitioning import (
     PartitionKey,
     partition_key,
-    partition_type,
 )
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -37,6 +36,7 @@ from iceberg_pyspark.table.metadata_tables.values import (
     partition_tuples,
     partition_values,
 )
+from iceberg_pyspark.table.metadata_tables.written_types import WrittenTypes
 
 _COUNTS: tuple[tuple[int, str, PrimitiveType], ...] = (
     (3, "data_record_count", LongType()),
@@ -115,6 +115,7 @@ class PartitionCounts:
     def __init__(self, metadata: TableMetadata) -> None:
         self._metadata = metadata
         self._type = metadata.unified_partition_type
+        self._written = WrittenTypes.of(metadata)
         self._partitions: dict[tuple[int, PartitionKey], _Partition] = {}
         self._committed: Mapping[int, int] = {
             s.snapshot_id: s.timestamp_ms for s in metadata.snapshots
@@ -129,16 +130,18 @@ class PartitionCounts:
         All live files count or, with `only_changes`, the files that the manifest's own snapshot
         added, minus those that it removed.
         """
-        spec = self._metadata.spec_by_id[manifest.partition_spec_id]
-        own = partition_type(spec, self._metadata.schemas_newest_first)
+        spec_id = manifest.partition_spec_id
+        own = self._written.partition_type(spec_id, self._written.schemas_of(io, manifest))
         place = {f.field_id: i for i, f in enumerate(own.fields)}
         places = [place.get(f.field_id) for f in self._type.fields]
         for batch in read_entries(io, manifest, own, drop_deleted=False).to_batches():
             columns = (batch.column(c).to_pylist() for c in _ENTRY)
-            rows = zip(partition_tuples(batch), zip(*columns, strict=True), strict=True)
+            rows = zip(
+                partition_tuples(batch, own, self._type), zip(*columns, strict=True), strict=True
+            )
             for own_values, entry in rows:
                 values = [None if i is None else own_values[i] for i in places]
-                self._add_entry(self._of(spec.spec_id, values), entry, only_changes)
+                self._add_entry(self._of(spec_id, values), entry, only_changes)
 
     def _add_entry(self, partition: _Partition, entry: Sequence[Any], only_changes: bool) -> None:
         status, snapshot_id, content, file_format, records, size = entry

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +15,7 @@ from iceberg_pyspark.commits.requirements import AssertRefSnapshotId
 from iceberg_pyspark.commits.updates import AddSnapshot, SetSnapshotRef, TableUpdate
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
+from iceberg_pyspark.spec.properties import NAME_MAPPING
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot, SnapshotRef
 from iceberg_pyspark.spec.sorting import SortOrder
@@ -171,3 +174,30 @@ def test_the_format_version_only_grows() -> None:
     assert replaced(table(), NEW, properties={"format-version": "3"}).format_version == 3
     with pytest.raises(InvalidRequestError, match="version"):
         replaced(table(), NEW, properties={"format-version": "1"})
+
+
+def test_a_name_mapping_gets_the_new_columns_and_the_given_one_wins() -> None:
+    """Else the values of a new column in files without field ids would be read as null."""
+    old = [
+        {"field-id": 1, "names": ["id", "new"]},
+        {"field-id": 2, "names": ["s"]},
+        {"field-id": 3, "names": ["st"], "fields": [{"field-id": 4, "names": ["x"]}]},
+    ]
+    metadata = table()
+    metadata = replace(metadata, properties={NAME_MAPPING: json.dumps(old)})
+    after = replaced(metadata, NEW)
+    assert json.loads(after.properties[NAME_MAPPING]) == [
+        {"field-id": 1, "names": ["id"]},
+        {"field-id": 2, "names": ["s"]},
+        {
+            "field-id": 3,
+            "names": ["st"],
+            "fields": [{"field-id": 4, "names": ["x"]}, {"field-id": 7, "names": ["y"]}],
+        },
+        {"field-id": 5, "names": ["new"]},
+        {"field-id": 6, "names": ["li"], "fields": [{"field-id": 8, "names": ["element"]}]},
+    ]
+    own = json.dumps([{"field-id": 1, "names": ["own"]}])
+    after = replaced(metadata, NEW, properties={NAME_MAPPING: own})
+    assert after.properties[NAME_MAPPING] == own
+    assert NAME_MAPPING not in replaced(table(), NEW).properties

@@ -15,10 +15,11 @@ import pytest
 from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.new_table import new_table_metadata
 from iceberg_pyspark.commits.requirements import AssertCurrentSchemaId, AssertLastAssignedFieldId
-from iceberg_pyspark.commits.schema_changes import SchemaChanges, can_promote
+from iceberg_pyspark.commits.schema_changes import SchemaChanges
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
+from iceberg_pyspark.spec.promotions import can_promote
 from iceberg_pyspark.spec.schema import Schema, schema_from_json, schema_to_json
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import BucketTransform, DayTransform, Transform

@@ -80,7 +80,8 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   public List sortedBy(IcebergPySplits splits) {
     long most = splits.mostBytes(session, files.sizes);
     boolean one = new HashSet(Arrays.asList(files.keys)).size() == files.keys.length;
-    for (int i = 0; i < files.sizes.length; i++) one &= files.sizes[i] <= most;
+    for (int i = 0; i < files.sizes.length; i++)
+      one &= files.sizes[i] <= most || files.hasOneRowGroup(i);
     return one ? sortedBy : new ArrayList();
   }
   public boolean isRead(String column) { return columns.getFieldIndex(column).isDefined(); }

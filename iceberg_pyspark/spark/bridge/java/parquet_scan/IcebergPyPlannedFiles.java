@@ -37,6 +37,11 @@ class IcebergPyPlannedFiles {
     }
   }
 
+  /** Return whether a file has one row group by its manifest, so that it is never split. */
+  boolean hasOneRowGroup(int file) {
+    return splitOffsets[file] != null && splitOffsets[file].length == 1;
+  }
+
   /** Return only the files to keep, in their order. */
   IcebergPyPlannedFiles only(boolean[] keeps) {
     int count = 0;
