@@ -149,9 +149,10 @@ HIDDEN_IN_EVENTS = Feature(
     ".pyiceberg.yaml or in the environment",
 )
 NEW_SESSIONS = Feature(
-    name="Iceberg in new sessions",
+    name="Iceberg in new sessions, and Python functions in DELETE, UPDATE and MERGE",
     internals=("session_extensions",),
-    otherwise="a new session has it once it has named a catalog of ours; or install() it there",
+    otherwise="a new session has it once it has named a catalog of ours, or install() it there; "
+    "statements with Python functions fail",
 )
 VIEWS = Feature(
     name="views of catalogs",

@@ -15,7 +15,7 @@ from typing import Literal
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
 from iceberg_pyspark.catalogs.own_folders import own_folders
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
 from iceberg_pyspark.maintenance.orphan_files import (
     FolderListing,
@@ -34,6 +34,7 @@ PrefixMismatchMode = Literal["error", "ignore", "delete"]
 DEFAULT_AGE_MS = 3 * 86_400_000
 _LEAST_AGE_MS = 86_400_000
 _MAX_EXAMPLES = 5
+_MAX_FAILURES = 5
 _log = logging.getLogger(__name__)
 
 
@@ -141,17 +142,23 @@ class OrphanRemoval:
             _log.warning("%s belongs to another table, and is kept", folder)
             files.drop_below(folder)
         read_manifests: set[Hashable] = set()
-        location = None
+        location, failures = None, 0
         while (newest := self._newest()).metadata_location != location:
             location = newest.metadata_location
             references = referenced_files(self.io, newest, read_manifests)
-            # the locations arrive in batches, one per manifest
-            for locations in with_progress(
-                self.progress, "lists of needed files", references, None
-            ):
-                files.need_in_store(
-                    locations, lambda x: self.store_names.is_same(x, listing.folder)
-                )
+            try:
+                # the locations arrive in batches, one per manifest
+                for locations in with_progress(
+                    self.progress, "lists of needed files", references, None
+                ):
+                    files.need_in_store(
+                        locations, lambda x: self.store_names.is_same(x, listing.folder)
+                    )
+            except StorageError:
+                # an expiry meanwhile deletes files that the newest metadata does not need
+                failures += 1
+                if failures > _MAX_FAILURES or self._newest().metadata_location == location:
+                    raise
         match self.prefix_mismatch_mode:
             case "error":
                 self._check_one_store(files)

@@ -233,6 +233,25 @@ def test_what_is_committed_after_the_listing_stays(tmp_path: Path) -> None:
     assert Path(location).exists()
 
 
+def test_an_expiry_meanwhile_is_no_error(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    orphan = stray(table, "data/x")
+    expired = list[int]()
+
+    def hook(operation: str, location: str, moment: str) -> None:
+        if not expired and location.rpartition("/")[2].startswith("snap-"):
+            expired.append(1)
+            done = table.maintenance().expire_snapshots(
+                older_than=time.time_ns() // 1_000_000 + 1, retain_last=1
+            )
+            assert done.deleted_manifest_lists_count == 1
+
+    done = remove(Table(table.catalog, table.loaded, io=HookedFileIO(table.io, hook)))
+    assert expired
+    assert done.orphan_file_locations == (orphan,)
+    assert table_problems(table.refresh()) == []
+
+
 def test_a_file_that_another_table_brought_in_and_odd_names(tmp_path: Path) -> None:
     table = a_table(tmp_path)
     odd = Path(table.location) / "data" / "a b%20c\udc80"

@@ -18,6 +18,8 @@ class IcebergPyExtensions {
       if (OURS.containsKey(before)) return;
       SparkSessionExtensions ours = IcebergPyInternals.copyOf(before);
       ours.injectCheckRule(new IcebergPyMeeting());
+      // Spark asks the extensions for these rules at each query, also in a session from before
+      ours.injectOptimizerRule(new IcebergPyPythonFunctions.Builder());
       if (parser != null) ours.injectParser(parser);
       OURS.put(ours, before);
       IcebergPyInternals.setExtensions(session, ours);

@@ -13,16 +13,24 @@ public class IcebergPyStrategy extends org.apache.spark.sql.execution.SparkStrat
   public scala.collection.immutable.Seq apply(LogicalPlan plan) {
     List commands = new ArrayList();
     plan = IcebergPyUncached.of(plan);
+    if (changesRows(plan)) plan = IcebergPyPythonFunctions.putBack(plan);
     if (isOurs(plan)) commands.add(new IcebergPyCommand(plan));
     return IcebergPyBridge.seq(commands);
   }
   private static boolean isOurs(LogicalPlan plan) {
-    if (!(plan instanceof V2WriteCommand || plan instanceof DeleteFromTable
-            || plan instanceof UpdateTable || plan instanceof MergeIntoTable))
+    if (!(plan instanceof V2WriteCommand)) return changesRows(plan);
+    Object target = IcebergPyCommand.target(plan);
+    return target instanceof DataSourceV2Relation
+        && (((DataSourceV2Relation) target).table() instanceof IcebergPyTable
+            || IcebergPySource.isOurs((DataSourceV2Relation) target));
+  }
+  /** Return whether a plan is a DELETE, UPDATE or MERGE of an Iceberg table. */
+  static boolean changesRows(LogicalPlan plan) {
+    if (!(plan instanceof DeleteFromTable || plan instanceof UpdateTable
+            || plan instanceof MergeIntoTable))
       return false;
     Object target = IcebergPyCommand.target(plan);
-    if (!(target instanceof DataSourceV2Relation)) return false;
-    return ((DataSourceV2Relation) target).table() instanceof IcebergPyTable
-        || plan instanceof V2WriteCommand && IcebergPySource.isOurs((DataSourceV2Relation) target);
+    return target instanceof DataSourceV2Relation
+        && ((DataSourceV2Relation) target).table() instanceof IcebergPyTable;
   }
 }
