@@ -1,4 +1,4 @@
-"""Columns whose names have dots and backticks, which SQL and DataFrames read as syntax."""
+"""Columns whose names have dots and backticks, or differ from each other in case only."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import sqlite_lake
+from tests.support.spark_settings import configured
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +48,22 @@ def test_a_dot_in_a_new_name_is_no_struct(session: IcebergSession) -> None:
     )
     sql(f"alter table {table} drop column `a.y`")
     assert session.spark.table(table).columns == ["a", "p.q.r", "b"]
+
+
+@pytest.mark.parametrize("other", ["int", "map<string, int>"], ids=["native", "Python"])
+def test_names_that_differ_in_case_only(session: IcebergSession, other: str) -> None:
+    """Java's tables may have such columns, and Spark reads them if it is case-sensitive."""
+    sql, table = session.spark.sql, f"names.db.cases_{other[:3]}"
+    with configured(session.spark, {"spark.sql.caseSensitive": "true"}):
+        sql(f"create table {table} (a int, A int, o {other})")
+        sql(f"insert into {table} values (1, 2, null), (3, 4, null)")
+        columns = session.spark.createDataFrame([(6, 5)], "A int, a int")
+        columns.selectExpr("*", f"cast(null as {other}) as o").writeTo(table).append()
+        sql(f"update {table} set A = 20 where a = 1")
+        sql(f"delete from {table} where A = 4")
+        sql(
+            f"merge into {table} t using (select 5 as a, 50 as A) s on t.a = s.a "
+            "when matched then update set A = s.A"
+        )
+        rows = sql(f"select A, a from {table} where A > 5 order by a").collect()
+    assert list(map(tuple, rows)) == [(20, 1), (50, 5)]

@@ -9,7 +9,7 @@ rows to write (`arrow/file_schema.py`).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -114,15 +114,11 @@ class _Plan:
         path: str,
     ) -> list[_Column]:
         """Return one column per field of `target`, which omits the `unknown` fields of `fields`."""
-        by_name: dict[str, int] = {}
-        for i, f in enumerate(source):
-            if by_name.setdefault(self._key(f.name), i) != i:
-                self.problems.append(f"the rows have column '{path}{f.name}' twice")
-        remaining = dict(by_name)
+        matches, remaining = self._matches(source, fields, path)
         targets = iter(target)
         columns = []
         for f in fields:
-            index = remaining.pop(self._key(f.name), None)
+            index = matches.get(f.name)
             name = f"{path}{f.name}"
             if isinstance(f.type, types.UnknownType):
                 if index is not None and not pa.types.is_null(source[index].type):
@@ -142,12 +138,47 @@ class _Plan:
         self.problems.extend(
             f"the table has no column '{path}{source[i].name}': drop it from the rows, or add it "
             "to the table first"
-            for i in remaining.values()
+            for i in remaining
         )
         return columns
 
-    def _key(self, name: str) -> str:
-        return name if self.case_sensitive else name.lower()
+    def _matches(
+        self, source: Sequence[pa.Field], fields: Sequence[types.NestedField], path: str
+    ) -> tuple[Mapping[str, int], Sequence[int]]:
+        """Return the index of the column of each field, and the columns without a field.
+
+        A field takes the column with its own name before a column whose name differs in case, since
+        a table may have fields that differ in case only.
+        """
+        names = {f.name for f in fields}
+        by_name: dict[str, int] = {}
+        others: list[int] = []
+        for i, f in enumerate(source):
+            if f.name not in names:
+                others.append(i)
+            elif by_name.setdefault(f.name, i) != i:
+                self.problems.append(f"the rows have column '{path}{f.name}' twice")
+        if self.case_sensitive:
+            return by_name, others
+        taken = {name.lower() for name in by_name}
+        free: dict[str, list[str]] = {}
+        for name in sorted(names - by_name.keys()):
+            free.setdefault(name.lower(), []).append(name)
+        remaining = []
+        for i in others:
+            name, key = f"{path}{source[i].name}", source[i].name.lower()
+            candidates = free.pop(key, [])
+            if len(candidates) == 1:
+                by_name[candidates[0]] = i
+                taken.add(key)
+            elif candidates:
+                both = " or ".join(f"'{path}{c}'" for c in candidates)
+                self.problems.append(f"column '{name}' of the rows may be {both}: rename it")
+            elif key in taken:
+                self.problems.append(f"the rows have column '{name}' twice")
+            else:
+                remaining.append(i)
+        return by_name, remaining
 
     def _refuse(self, path: str, source: pa.DataType, type_: types.Type, remedy: str = "") -> None:
         self.problems.append(

@@ -127,10 +127,10 @@ def _as_the_table_has(frame: StructType, schema: Schema) -> Schema:
 
     An example is a uuid, which a frame has as a string.
     """
-    by_name = {f.name.lower(): f for f in schema.fields}
+    by_name = {f.name.lower(): f for f in schema.fields} | {f.name: f for f in schema.fields}
     fields = []
     for f in from_spark_schema(frame).fields:
-        column = by_name.get(f.name.lower())
+        column = by_name.get(f.name) or by_name.get(f.name.lower())
         if column is not None and to_spark_schema(Schema(fields=(column,))) == to_spark_schema(
             Schema(fields=(replace(f, name=column.name, required=column.required, doc=column.doc),))
         ):

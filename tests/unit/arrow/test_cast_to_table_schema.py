@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -100,6 +100,21 @@ def test_two_columns_that_differ_in_case_are_ambiguous_without_case() -> None:
     batch = pa.RecordBatch.from_arrays([pa.array(["x"]), pa.array(["y"])], names=["c", "C"])
     with pytest.raises(InvalidRequestError, match="column 'C' twice"):
         conform_batch(batch, one_column(StringType()), table="t", case_sensitive=False)
+
+
+def test_columns_of_a_table_that_differ_in_case_are_found_by_their_own_names() -> None:
+    schema = Schema(fields=(a_field(1, "c", StringType()), a_field(2, "C", StringType())))
+
+    def rows(*names: str) -> list[dict[str, Any]]:
+        batch = pa.RecordBatch.from_arrays([pa.array([n]) for n in names], names=list(names))
+        result = conform_batch(batch, schema, table="t", case_sensitive=False).to_pylist()
+        return cast(list[dict[str, Any]], result)
+
+    assert rows("C", "c") == [{"c": "c", "C": "C"}]
+    assert rows("c") == [{"c": "c", "C": None}]
+    schema = Schema(fields=(a_field(1, "cc", StringType()), a_field(2, "Cc", StringType())))
+    with pytest.raises(InvalidRequestError, match="column 'CC' of the rows may be 'Cc' or 'cc'"):
+        rows("CC")
 
 
 def test_line_70_a_missing_column_takes_its_write_default_else_null() -> None:
