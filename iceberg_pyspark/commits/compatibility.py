@@ -168,7 +168,8 @@ def _check_source(
     source = schema.field_by_id.get(source_ids[0])
     if source is None:
         raise InvalidRequestError(
-            f"{field}: its source column (id {source_ids[0]}) is not in the schema"
+            f"{field}: its source column (id {source_ids[0]}) is not in the schema; drop the field "
+            "before its source column"
         )
     if not accepts(transform, source.type):
         raise InvalidRequestError(

@@ -68,6 +68,9 @@ def test_tables_are_renamed_and_dropped(spark: SparkSession, lake: IcebergSessio
     spark.sql("alter table lake.db.old rename to db.new")
     assert not spark.catalog.tableExists("lake.db.old")
     assert spark.table("lake.db.new").columns == ["id"]
+    # Iceberg's documentation writes the catalog's name, which Spark takes for a namespace
+    spark.sql("alter table lake.db.new rename to lake.db.newer")
+    spark.sql("alter table lake.db.newer rename to new")
     spark.sql("drop table lake.db.new")
     spark.sql("drop table if exists lake.db.new")
     assert condition_of(spark, "drop table lake.db.new") == "TABLE_OR_VIEW_NOT_FOUND"

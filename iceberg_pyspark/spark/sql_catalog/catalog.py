@@ -316,9 +316,11 @@ class CatalogCallbacks:
         return DropResult(existed=True)
 
     def table_rename(self, q: TableRename) -> Acknowledgement:
-        """Carry out ALTER TABLE ... RENAME TO."""
-        target = TableIdentifier(namespace=q.to_namespace, name=q.to_name)
-        self.catalog(q.catalog).rename_table(_identifier(q), target)
+        """Carry out ALTER TABLE ... RENAME TO, whose new name may begin with the catalog's name."""
+        catalog, levels = self.catalog(q.catalog), q.to_namespace
+        if len(levels) > 1 and levels[0] == catalog.name and not catalog.namespace_exists(levels):
+            levels = levels[1:]
+        catalog.rename_table(_identifier(q), TableIdentifier(namespace=levels, name=q.to_name))
         return _DONE
 
     def namespaces_list(self, q: NamespacesList) -> Namespaces:
