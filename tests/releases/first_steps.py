@@ -312,6 +312,20 @@ def change_rows_from_python(lake: Lake) -> None:
 
 
 @step("row changes")
+def change_rows_by_python_functions(lake: Lake) -> None:
+    lake.spark.udf.register("next_one", lambda v: v + 1, "bigint")
+    lake.spark.udf.register("added", lambda one, other: one + other, "bigint")
+    lake.sql("CREATE TABLE lake.db.called AS SELECT id, id AS v FROM range(4)")
+    lake.sql("UPDATE lake.db.called SET v = next_one(v) WHERE next_one(id) = 3")
+    lake.sql("DELETE FROM lake.db.called WHERE next_one(id) = 1")
+    lake.sql(
+        "MERGE INTO lake.db.called t USING lake.db.called s ON t.id = s.id "
+        "WHEN MATCHED AND added(t.id, s.id) = 6 THEN UPDATE SET v = added(t.v, s.v)"
+    )
+    equal(lake.rows("SELECT * FROM lake.db.called"), [(1, 1), (2, 3), (3, 6)])
+
+
+@step("row changes")
 def merge_a_data_frame(lake: Lake) -> None:
     source = lake.spark.createDataFrame([(2, 20), (8, 80)], "id bigint, v bigint").alias("s")
     merge = source.mergeInto("lake.db.api", sql.expr("lake.db.api.id = s.id"))

@@ -88,6 +88,7 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
     assert wrong(actual) == {}
     assert list(actual["missing"]) == [
         "native scans",
+        "batches as small as the Parquet files of a scan",
         "deletion vectors read by executors",
         "position deletes read by executors",
         "native scans of ORC files",
