@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from iceberg_pyspark.expressions import predicates
 from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.json_fields import short_text
 from iceberg_pyspark.spec.values import value_to_json
 
 _SHOWN_CHARACTERS = 500
@@ -76,8 +78,10 @@ def _literal(literal: Any) -> str:
             return f"X'{bytes(literal).hex()}'"
         case Decimal():
             return format(literal, "f") if literal.is_finite() else str(literal)
-        case _:
+        case int() | float() | UUID():
             return str(literal)
+        case _:
+            return short_text(literal)
 
 
 def _text(predicate: predicates.Predicate) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.manifests import ManifestFile
@@ -18,7 +19,16 @@ from iceberg_pyspark.spec.promotions import is_readable_as
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.transforms import (
+    DayTransform,
+    MonthTransform,
+    VoidTransform,
+    YearTransform,
+)
 from iceberg_pyspark.spec.types import DateType, PrimitiveType, Type
+
+_EQUAL_FOR_DATES_AND_TIMES = (YearTransform, MonthTransform, DayTransform, VoidTransform)
+"""The transforms that have equal values for a date and for the timestamp that it becomes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +96,11 @@ class SchemasOfManifests:
         self._snapshot = snapshot
         self._retyped: dict[int, Mapping[int, RetypedColumn]] = {}
 
+    @cached_property
+    def _may_be_retyped(self) -> bool:
+        # the snapshots of a table may be loaded on first use, by a request of their own
+        return any(retyped_columns(before, self._schema) for before in self._metadata.schemas)
+
     def schema_of(self, manifest: ManifestFile) -> Schema | None:
         """Return the schema with which a manifest was written, or None if it is unknown."""
         added_by = manifest.added_snapshot_id
@@ -96,6 +111,8 @@ class SchemasOfManifests:
 
     def retyped_since(self, manifest: ManifestFile) -> Mapping[int, RetypedColumn]:
         """Return the columns, by field id, that got another type after the manifest was written."""
+        if not self._may_be_retyped:
+            return {}
         before = self.schema_of(manifest)
         if before is None or before.schema_id == self._schema.schema_id:
             return {}
@@ -108,7 +125,12 @@ class SchemasOfManifests:
     ) -> None:
         """Refuse a use of columns that had unreadable types when the manifest was written."""
         retyped = self.retyped_since(manifest)
-        sources = frozenset(i for f in spec.fields for i in f.source_ids) if spec else frozenset()
+        sources = frozenset(
+            i
+            for f in (spec.fields if spec else ())
+            for i in f.source_ids
+            if not isinstance(f.transform, _EQUAL_FOR_DATES_AND_TIMES)
+        )
         for field_id in sorted(retyped.keys() & frozenset(field_ids)):
             if field_id in sources or not retyped[field_id].has_readable_rows:
                 raise _unreadable(manifest, retyped[field_id])

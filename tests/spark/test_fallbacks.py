@@ -100,7 +100,7 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
         "secrets hidden in the event log",
     ]
     release = actual["release"]
-    assert len(actual["logged"]) == 10
+    assert len(actual["logged"]) == 11
     for line, (name, why) in zip(actual["logged"], actual["missing"].items(), strict=True):
         assert line.startswith(f"{name}: not on Spark {release} ({why}); ")
         assert f"({why})" in actual["described"]

@@ -294,3 +294,22 @@ def test_root_manifests_of_an_old_branch_take_no_files(tmp_path: Path) -> None:
     )
     with refused:
         table.append(pa.table({"id": [7], "p": pa.nulls(1)}), branch="old")
+
+
+@pytest.mark.parametrize("partitioning", ["years(p)", "months(p)", "days(p)"])
+def test_a_date_that_became_a_timestamp_by_evolution(tmp_path: Path, partitioning: str) -> None:
+    """The specification allows it where the transform has equal values for both types."""
+    table = create_path_table(
+        tmp_path / "t",
+        "id BIGINT, p DATE",
+        [{"id": i, "p": day} for i, day in enumerate(DAYS)],
+        partitioned_by=[partitioning],
+        properties={"format-version": "3"},
+    )
+    table.update_schema().update_type("p", TimestampType()).commit()
+    append_rows(table.refresh(), [{"id": 2, "p": dt.datetime(2020, 1, 1, 5)}])
+    table = table.refresh()
+    rows = table.scan(filter="p >= TIMESTAMP_NTZ'2020-01-01 00:00:00'").to_arrow()
+    assert sorted(rows["id"].to_pylist()) == [1, 2]
+    table.delete("p < TIMESTAMP_NTZ'2019-06-01 00:00:00'")
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2]

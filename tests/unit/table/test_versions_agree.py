@@ -173,7 +173,8 @@ def test_versions_have_the_same_rows_ids_and_lineage(
         if table.metadata.format_version == 4:
             assert table.verify(checks_files=True).findings == ()
     histories = [one.table.metadata.snapshots for one in tables.values()]
-    if len({len(h) for h in histories}) == 1:
+    # a rewrite of manifests may have had nothing to do in one version only
+    if len({tuple(s.operation for s in h) for h in histories}) == 1:
         for snapshots in zip(*histories, strict=True):
             ids = [s.snapshot_id for s in snapshots]
             rows_by_version = {

@@ -2,7 +2,6 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.classic.SparkSession;
 
 /**
  * Keeps the Python functions of a statement that changes rows in the statement. Spark's optimizer
