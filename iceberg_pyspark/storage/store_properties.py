@@ -214,7 +214,9 @@ def _azure_endpoint(
         return endpoint.rstrip("/")
     scheme = properties.get("adls.blob-storage-scheme", connection.get("defaultendpointsprotocol"))
     if (authority := properties.get("adls.blob-storage-authority")) is not None:
-        return f"{scheme or 'https'}://{authority}"
+        # as in PyIceberg: a domain with a dot before it, or a server with many accounts
+        at = f"{account}{authority}" if authority.startswith(".") else f"{authority}/{account}"
+        return f"{scheme or 'https'}://{at}"
     if (host := properties.get("adls.account-host")) is not None:
         return f"{scheme or 'https'}://{host}"
     suffix = suffix or connection.get("endpointsuffix")

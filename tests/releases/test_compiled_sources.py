@@ -17,11 +17,17 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from iceberg_pyspark.spark.bridge import compiler
 from iceberg_pyspark.spark.bridge.compiler import load_lots
 from iceberg_pyspark.spark.bridge.features import FEATURES
-from iceberg_pyspark.spark.bridge.lots import BUILDS_ON, GOOGLE_FILES, RENEWED_S3A, source_of
+from iceberg_pyspark.spark.bridge.lots import (
+    AZURE_FILES,
+    BUILDS_ON,
+    GOOGLE_FILES,
+    RENEWED_S3A,
+    source_of,
+)
 from jobs.find_java import find_java_home
 from tests.releases.releases import LACKING, RELEASES
 from tests.releases.spark_jars import JarsUnavailableError, jars_of
-from tests.services.gcs_connector import made_jars
+from tests.services import gcs_connector, hadoop_azure
 from tests.services.server import SERVICES
 from tests.support.spark_sessions import QUICK_JVM, SPARK_HOME
 
@@ -88,16 +94,20 @@ def test_every_lot_compiles_and_every_internal_is_there(
     release: str, pytestconfig: pytest.Config
 ) -> None:
     jars = release_jars(release, pytestconfig)
-    s3a, google = s3a_jars_for(jars), made_jars()
-    with jvm_of([*jars, *s3a, *google]) as gateway:
+    stores = {
+        RENEWED_S3A: s3a_jars_for(jars),
+        GOOGLE_FILES: gcs_connector.made_jars(),
+        AZURE_FILES: hadoop_azure.made_jars(),
+    }
+    with jvm_of([*jars, *(jar for of_store in stores.values() for jar in of_store)]) as gateway:
         lots = load_lots(gateway)
         lacking = lacking_in(gateway, lots.loader)
         has_lot = {
             lot: lots.loader.getResource(f"{compiler._marker(lot)}.class") is not None
-            for lot in (RENEWED_S3A, GOOGLE_FILES)
+            for lot in stores
         }
     assert lots.failures == {}
-    assert has_lot == {RENEWED_S3A: bool(s3a), GOOGLE_FILES: bool(google)}
+    assert has_lot == {lot: bool(of_store) for lot, of_store in stores.items()}
     assert {name for name, why in lacking.items() if why is not None} == LACKING.get(release, set())
     assert set(lacking) == {name for f in FEATURES for name in f.internals}
 
@@ -111,7 +121,7 @@ def test_a_lot_that_does_not_compile_leaves_the_others(
         "source_of",
         lambda lot: "class A { B b; }" if lot == broken else source_of(lot),
     )
-    # these jars lack S3A and Google's connector, so the lots that need them are left out
+    # these jars lack the file systems of object stores, so the lots that need them are left out
     with jvm_of(release_jars(RELEASES[-1], pytestconfig)) as gateway:
         lots = load_lots(gateway)
         again = load_lots(gateway)
@@ -121,5 +131,5 @@ def test_a_lot_that_does_not_compile_leaves_the_others(
         }
     assert list(lots.failures) == list(again.failures) == [broken]
     assert '"B"' in lots.failures[broken]
-    left_out = (broken, RENEWED_S3A, GOOGLE_FILES)
+    left_out = (broken, RENEWED_S3A, GOOGLE_FILES, AZURE_FILES)
     assert class_presence == {lot: lot not in left_out for lot in BUILDS_ON}

@@ -13,8 +13,10 @@ import urllib.request
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from email.utils import formatdate
 from pathlib import Path
+from urllib.parse import urlencode
 
 from tests.services.server import Server, absent, build_lock, running
 from tests.support.ports import LOOPBACK, free_port
@@ -35,10 +37,29 @@ class AzureServer:
     def endpoint(self) -> str:
         return f"{self.server.endpoint}/{ACCOUNT}"
 
+    @property
+    def port(self) -> int:
+        return self.server.port
+
     def properties(self) -> dict[str, str]:
         """Return the Iceberg properties that connect to this server."""
         parts = (f"AccountName={ACCOUNT}", f"AccountKey={self.key}")
         return {"adls.connection-string": ";".join((*parts, f"BlobEndpoint={self.endpoint}"))}
+
+    def sas_token(self, container: str, end_s: int) -> str:
+        """Return a token with all rights to the blobs of a container until an epoch second."""
+        end = datetime.fromtimestamp(end_s, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        rights = "racwdl"
+        # a service SAS: rights, start, end, resource, policy, address, protocol, version, kind of
+        # resource, and seven empty parts
+        resource = f"/blob/{ACCOUNT}/{container}"
+        parts = (rights, "", end, resource, "", "", "", _API_VERSION, "c", *([""] * 7))
+        signature = self._signed("\n".join(parts))
+        return urlencode({"sv": _API_VERSION, "sr": "c", "sp": rights, "se": end, "sig": signature})
+
+    def _signed(self, text: str) -> str:
+        digest = hmac.new(base64.b64decode(self.key), text.encode(), hashlib.sha256).digest()
+        return base64.b64encode(digest).decode()
 
     def new_container(self) -> str:
         """Create a container with a request signed by the account's key; return its name."""
@@ -47,8 +68,7 @@ class AzureServer:
         # Azure's "Shared Key": the method, eleven empty headers, Azure's own headers, the path
         signed = "PUT" + "\n" * 12 + "".join(f"{k}:{v}\n" for k, v in headers.items())
         signed += f"/{ACCOUNT}/{ACCOUNT}/{container}\nrestype:container"
-        digest = hmac.new(base64.b64decode(self.key), signed.encode(), hashlib.sha256).digest()
-        headers["Authorization"] = f"SharedKey {ACCOUNT}:{base64.b64encode(digest).decode()}"
+        headers["Authorization"] = f"SharedKey {ACCOUNT}:{self._signed(signed)}"
         request = urllib.request.Request(
             f"{self.endpoint}/{container}?restype=container", headers=headers, method="PUT"
         )

@@ -19,6 +19,7 @@ from tests.services.server import Server, running
 from tests.support.google_front import GoogleFront
 from tests.support.http_server import Request, TestServer, http_server
 from tests.support.ports import LOOPBACK, free_port
+from tests.support.upstream import Upstream
 
 VERSION = "1.56.1"
 
@@ -66,7 +67,7 @@ def program() -> Path:
 def google_server(folder: Path) -> Iterator[GoogleServer]:
     """Yield a server that keeps its objects in memory and logs into `folder`."""
     port = free_port()
-    front = GoogleFront(port)
+    front = GoogleFront(Upstream(port))
     log = folder / "fake-gcs-server.log"
     with http_server(front) as served:
         command = [

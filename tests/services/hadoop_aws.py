@@ -56,20 +56,20 @@ _MODULE = """\
     </dependency>"""
 
 
-def _hadoop() -> str:
+def hadoop_version() -> str:
     """Return the version of Hadoop in pyspark."""
     return next((SPARK_HOME / "jars").glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
 
 
 def made_jars() -> list[Path]:
     """Return the jars if they have been downloaded already, else an empty list."""
-    folder = SERVICES / f"hadoop-aws-{_hadoop()}"
+    folder = SERVICES / f"hadoop-aws-{hadoop_version()}"
     return sorted((folder / "jars").glob("*.jar")) if (folder / "done").exists() else []
 
 
 def s3a_jars() -> list[Path]:
     """Return the jars; skip the test if Maven or its repository is not available."""
-    hadoop = _hadoop()
+    hadoop = hadoop_version()
     with build_lock(f"hadoop-aws-{hadoop}") as folder:
         done = folder / "done"
         jars = folder / "jars"

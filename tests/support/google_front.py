@@ -10,29 +10,26 @@ passes everything else on unchanged. The condition of a put (`x-goog-if-generati
 from __future__ import annotations
 
 import json
-import threading
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from http.client import HTTPConnection
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import unquote, urlencode
+from urllib.parse import unquote
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from tests.support.http_server import BreakConnection, Reply, Request
-from tests.support.ports import LOOPBACK
+from tests.support.upstream import Upstream
 
 _JSON_FOLDERS = ("/storage/v1/", "/upload/", "/download/", "/batch", "/_internal/")
-_OF_CONNECTION = ("connection", "transfer-encoding", "content-length", "keep-alive")
 _PASSED_ON_PUT = ("content-type", "cache-control")
 
 
 @dataclass
 class GoogleFront:
-    """The answers of the front; `upstream` is the port of the server."""
+    """The answers of the front of `upstream`."""
 
-    upstream: int
+    upstream: Upstream
     tokens: set[str] | None = None
     """The valid tokens; None accepts requests without a token too."""
 
@@ -47,8 +44,6 @@ class GoogleFront:
 
     uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
     """The parts of unfinished uploads by the upload's id."""
-
-    _local: threading.local = field(default_factory=threading.local, repr=False)
 
     def __call__(self, request: Request) -> Reply:
         token = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -65,7 +60,7 @@ class GoogleFront:
 
     def _served(self, request: Request) -> Reply:
         if request.path.startswith(_JSON_FOLDERS):
-            return self._ask(request.method, request.path, request.query, request)
+            return self.upstream.ask(request)
         bucket, _, name = request.path.lstrip("/").partition("/")
         if not name and request.method == "GET":
             return self._list(bucket, request)
@@ -78,7 +73,7 @@ class GoogleFront:
             return self._upload(bucket, unquote(name), request)
         if request.method == "PUT":
             return self._put(bucket, unquote(name), request, request.body)
-        return self._ask(request.method, request.path, request.query, request)
+        return self.upstream.ask(request)
 
     def _put(self, bucket: str, name: str, request: Request, body: bytes) -> Reply:
         query = {"uploadType": ["media"], "name": [name]}
@@ -87,7 +82,7 @@ class GoogleFront:
             query["ifGenerationMatch"] = [generation]
         headers = {k: v for k, v in request.headers.items() if k in _PASSED_ON_PUT}
         put = Request("POST", f"/upload/storage/v1/b/{bucket}/o", query, headers, body)
-        reply = self._ask(put.method, put.path, put.query, put)
+        reply = self.upstream.ask(put)
         if reply.status != 200:
             return reply
         stored = json.loads(reply.content)
@@ -124,7 +119,7 @@ class GoogleFront:
         }
         query = {names[k]: v for k, v in request.query.items() if k in names}
         query.setdefault("maxResults", [str(self.page_size)])
-        reply = self._ask("GET", f"/storage/v1/b/{bucket}/o", query, request)
+        reply = self.upstream.ask(replace(request, path=f"/storage/v1/b/{bucket}/o", query=query))
         if reply.status != 200:
             return reply
         page: dict[str, Any] = json.loads(reply.content)
@@ -140,23 +135,6 @@ class GoogleFront:
         token = page.get("nextPageToken")
         more = _tag("NextContinuationToken", token) if token else ""
         return _xml(f"<ListBucketResult>{objects}{folders}{more}</ListBucketResult>")
-
-    def _ask(
-        self, method: str, path: str, query: Mapping[str, list[str]], request: Request
-    ) -> Reply:
-        """Return the server's reply to a request; each thread has its own connection."""
-        connection = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = HTTPConnection(LOOPBACK, self.upstream)
-        headers = {k: v for k, v in request.headers.items() if k not in _OF_CONNECTION}
-        target = f"{path}?{urlencode(query, doseq=True)}" if query else path
-        connection.request(method, target, body=request.body, headers=headers)
-        with connection.getresponse() as answer:
-            content = answer.read()
-            sent = {k: v for k, v in answer.getheaders() if k.lower() not in _OF_CONNECTION}
-            if method == "HEAD":
-                sent["Content-Length"] = answer.headers.get("Content-Length", "0")
-        return Reply(answer.status, content, sent)
 
 
 def _xml(content: str) -> Reply:

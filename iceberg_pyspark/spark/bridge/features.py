@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from iceberg_pyspark.spark.bridge.file_systems import (
+    AZURE_IN_TASKS,
+    GOOGLE_IN_TASKS,
+    S3A_IN_TASKS,
+)
 from iceberg_pyspark.spark.bridge.lots import (
+    AZURE_FILES,
     DELETION_VECTORS,
     DIRECT_WRITE,
     EXTENSIONS,
@@ -24,6 +30,7 @@ from iceberg_pyspark.spark.bridge.lots import (
     POSITION_DELETES,
     RENEWED_S3A,
     ROW_LEVEL,
+    TASK_STORES,
 )
 
 
@@ -101,14 +108,19 @@ STORE_WRITE = Feature(
     otherwise="pyarrow writes the files there",
 )
 RENEWED_KEYS = Feature(
-    name="vended credentials renewed in tasks of the JVM",
-    lots=(RENEWED_S3A,),
+    name="vended credentials for S3 renewed in tasks of the JVM",
+    lots=(TASK_STORES, RENEWED_S3A),
     otherwise="they must stay valid until the tasks end",
 )
 GOOGLE_STORES = Feature(
     name="Google's connector with the properties of a catalog",
-    lots=(GOOGLE_FILES,),
+    lots=(TASK_STORES, GOOGLE_FILES),
     otherwise="Python reads and writes there",
+)
+AZURE_STORES = Feature(
+    name="one client for Azure for each set of keys, which tasks of the JVM renew",
+    lots=(TASK_STORES, AZURE_FILES),
+    otherwise="each file opens a client, and keys must stay valid until the tasks end",
 )
 ROW_CHANGES = Feature(
     name="DELETE, UPDATE and MERGE",
@@ -179,6 +191,7 @@ FEATURES = (
     STORE_WRITE,
     RENEWED_KEYS,
     GOOGLE_STORES,
+    AZURE_STORES,
     ROW_CHANGES,
     COLUMN_DEFAULTS,
     SCHEMA_EVOLUTION,
@@ -190,6 +203,13 @@ FEATURES = (
     VIEWS,
     CLOSED_CATALOGS,
 )
+
+STORES_IN_TASKS: Mapping[str, Feature] = {
+    S3A_IN_TASKS: RENEWED_KEYS,
+    GOOGLE_IN_TASKS: GOOGLE_STORES,
+    AZURE_IN_TASKS: AZURE_STORES,
+}
+"""The features that this package's own file systems belong to, by the name of their class."""
 
 
 def missing_features(

@@ -1,9 +1,18 @@
-"""What the JVM's side says of its file systems."""
+"""The file systems of the JVM: those that it has, and those that this package adds for tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+S3A_IN_TASKS = "IcebergPyRenewedS3A"
+"""S3A, which renews credentials."""
+
+GOOGLE_IN_TASKS = "IcebergPyGoogleFiles"
+"""Google's connector by another scheme."""
+
+AZURE_IN_TASKS = "IcebergPyAzureFiles"
+"""Hadoop's file system for Azure by another scheme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,3 +24,6 @@ class JvmFileSystem:
 
     options: Mapping[str, str] = field(default_factory=dict)
     """Hadoop's options without which this session could not open it."""
+
+    has_blob_interface: bool = False
+    """Whether it can use Azure's interface of blobs, which emulators have alone."""

@@ -19,11 +19,10 @@ from iceberg_pyspark.spark.bridge.calls import to_json
 from iceberg_pyspark.spark.bridge.compiler import load_lots
 from iceberg_pyspark.spark.bridge.features import (
     CLOSED_CATALOGS,
-    GOOGLE_STORES,
     NATIVE_SCAN,
     NEW_SESSIONS,
-    RENEWED_KEYS,
     SQL_EXTENSIONS,
+    STORES_IN_TASKS,
     Feature,
     missing_features,
 )
@@ -187,19 +186,19 @@ class Bridge:
         found = self._java.instance("IcebergPyFileSystems").find(self._java.session, scheme)
         return None if found is None else JvmFileSystem(**json.loads(found))
 
-    def open_google_in_tasks(self) -> str | None:
-        """Let tasks open Google's stores with a catalog's properties; return None, or why not."""
-        if not self.has(GOOGLE_STORES):
-            return self.missing_features[GOOGLE_STORES]
-        self._java.instance("IcebergPyGoogleTasks").start(self._java.session)
-        return None
+    def open_in_tasks(self, file_system: str, renews: bool) -> str | None:
+        """Let tasks open stores by one of `STORES_IN_TASKS`; return None, or why they cannot.
 
-    def renew_in_tasks(self) -> str | None:
-        """Let tasks renew credentials for S3A; return None, or the reason why they cannot."""
-        if not self.has(RENEWED_KEYS):
-            return self.missing_features[RENEWED_KEYS]
-        reason = self._java.instance("IcebergPyRenewals").start(self._java.session)
-        return None if reason is None else str(reason)
+        If it `renews`, tasks can also request new credentials from the driver.
+        """
+        feature = STORES_IN_TASKS[file_system]
+        if not self.has(feature):
+            return self.missing_features[feature]
+        stores = self._java.instance("IcebergPyTaskStores")
+        stores.open(self._java.session, file_system)
+        if renews:
+            stores.renew(self._java.session)
+        return None
 
     def read_cached_anew(self, name: Sequence[str]) -> None:
         """Let Spark read the rows anew that it has cached of a changed table, or of its branch.

@@ -39,11 +39,17 @@ PARQUET_WRITE = "parquet_write"
 DIRECT_WRITE = "direct_write"
 """The Parquet writer for object stores: tasks write final files, and executors get this jar."""
 
+TASK_STORES = "task_stores"
+"""Stores as tasks open them, with credentials that the driver renews; executors get this jar."""
+
 RENEWED_S3A = "renewed_s3a"
 """S3A with credentials that tasks renew; executors get this jar."""
 
 GOOGLE_FILES = "google_files"
 """Google's connector with the address and token of a catalog; executors get this jar."""
+
+AZURE_FILES = "azure_files"
+"""Hadoop's file system for Azure with the keys of a catalog; executors get this jar."""
 
 ROW_LEVEL = "row_level"
 """DELETE, UPDATE and MERGE: analysis of the statements, and joins."""
@@ -66,8 +72,10 @@ BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     LAYOUT: (CORE,),
     PARQUET_WRITE: (CORE,),
     DIRECT_WRITE: (CORE,),
-    RENEWED_S3A: (CORE,),
-    GOOGLE_FILES: (CORE,),
+    TASK_STORES: (CORE,),
+    RENEWED_S3A: (CORE, TASK_STORES),
+    GOOGLE_FILES: (CORE, TASK_STORES),
+    AZURE_FILES: (CORE, TASK_STORES),
     ROW_LEVEL: (CORE,),
     EXTENSIONS: (CORE,),
     FORMAT_NAME: (CORE,),
@@ -78,11 +86,15 @@ BUILDS_ON: Mapping[str, tuple[str, ...]] = {
 NEEDED_CLASSES: Mapping[str, str] = {
     RENEWED_S3A: "org.apache.hadoop.fs.s3a.S3AFileSystem",
     GOOGLE_FILES: "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
+    AZURE_FILES: "org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem",
 }
 """By lot: a class that Spark's own jars lack; the lot is left out where the class is missing."""
 
 FILES_THAT_LAST = frozenset(
-    (KNOWN_SIZES, DIRECT_WRITE, RENEWED_S3A, GOOGLE_FILES, FORMAT_NAME, ICEBERG_NAME)
+    (
+        *(KNOWN_SIZES, DIRECT_WRITE, FORMAT_NAME, ICEBERG_NAME),
+        *(TASK_STORES, RENEWED_S3A, GOOGLE_FILES, AZURE_FILES),
+    )
 )
 """Lots whose jar is opened again while Spark runs, by the driver or for executors."""
 

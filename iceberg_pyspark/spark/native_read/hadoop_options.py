@@ -2,8 +2,9 @@
 
 Spark copies such options only into the Hadoop configuration of the one job, so the credentials that
 a catalog vends for a table serve only that table's files. Hadoop caches one open file system for
-each scheme and bucket, whatever options it was opened with. So S3A and Google's connector get a
-scheme for each set of options (`storage.py`), and scans by another file system disable the cache.
+each scheme and bucket, whatever options it was opened with. So the file systems of Hadoop and of
+Google get a scheme for each set of options (`storage.py`), and scans by another one disable the
+cache.
 """
 
 from __future__ import annotations
@@ -12,23 +13,34 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 
-_S3A = "org.apache.hadoop.fs.s3a"
-S3A_FILE_SYSTEM = "${fs.s3a.impl}"
-"""The session's class for S3A, which is Hadoop's own class by default."""
+from iceberg_pyspark.spark.bridge.file_systems import (
+    AZURE_IN_TASKS,
+    GOOGLE_IN_TASKS,
+    S3A_IN_TASKS,
+    JvmFileSystem,
+)
 
-_RENEWED_S3A = "IcebergPyRenewedS3A"
-"""This package's class for S3A, which renews credentials in tasks; executors get its jar."""
+_S3A = "org.apache.hadoop.fs.s3a"
+S3A_FILE_SYSTEM = f"{_S3A}.S3AFileSystem"
+"""Hadoop's own class for `s3a`."""
+
+_S3A_OF_SESSION = "${fs.s3a.impl}"
+_UNKNOWN = JvmFileSystem("")
 
 GOOGLE_CONNECTOR = "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem"
 """Google's own class for `gs`; Hadoop has another one, `hadoop-gcp`, with fewer options."""
 
-_GOOGLE_FILES = "IcebergPyGoogleFiles"
-"""This package's class that opens the connector by another scheme; executors get its jar."""
-
 _GOOGLE_TOKEN = "IcebergPyGoogleToken"
 """This package's class that gives a catalog's token to the connector."""
 
-_S3A_KEYS = ("fs.s3a.access.key", "fs.s3a.secret.key", "fs.s3a.session.token")
+AZURE_FILE_SYSTEMS = (
+    "org.apache.hadoop.fs.azurebfs.AzureBlobFileSystem",
+    "org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem",
+)
+"""Hadoop's own classes for `abfs` and `abfss`."""
+
+_AZURE_TOKEN = "IcebergPyAzureToken"
+"""This package's class that gives Hadoop SAS tokens, renewed before they expire."""
 
 # These properties decide where bytes come from or whose access is used, and no option sets them.
 _UNTOLD = {
@@ -36,7 +48,7 @@ _UNTOLD = {
     "gs": ("gcs.user-project", "gcs.requester-pays"),
     "abfs": (
         *("adls.connection-string", "adls.tenant-id", "adls.client-id", "adls.account-host"),
-        *("adls.token", "adls.blob-storage-"),
+        "adls.token",
     ),
 }
 _S3_ENCRYPTION = {
@@ -61,12 +73,16 @@ _STORES = {
 
 
 def hadoop_options(
-    location: str, properties: Mapping[str, str], *, writes: bool = False, file_system: str = ""
+    location: str,
+    properties: Mapping[str, str],
+    *,
+    writes: bool = False,
+    file_system: JvmFileSystem = _UNKNOWN,
 ) -> dict[str, str] | None:
     """Return the options for a location's store, or None if a property has no equivalent option.
 
-    With `writes` the options also say how the store encrypts the written files. `file_system` is
-    the Java class that gets the options.
+    With `writes` the options also say how the store encrypts the written files. `file_system` gets
+    the options.
 
     >>> hadoop_options("s3://b/k", {"s3.endpoint": "http://h:9000"})["fs.s3a.endpoint"]
     'http://h:9000'
@@ -91,20 +107,48 @@ def hadoop_options(
                 return None
             options = found
         case _:
-            host = rest.partition("/")[0].rpartition("@")[2]
-            options = _adls(host, properties)
-    if options:
-        schemes = [s for s, kind in _STORES.items() if kind == store != "gs"]
-        options |= {f"fs.{s}.impl.disable.cache": "true" for s in schemes}
-        if writes and store == "s3":
-            # A file name is unique to its write, so S3A need not check whether the file exists.
-            options["fs.s3a.create.performance"] = "true"
+            found = _adls(_host(rest), properties, file_system)
+            if found is None:
+                return None
+            options = found
+    if options and writes and store == "s3":
+        # A file name is unique to its write, so S3A need not check whether the file exists.
+        options["fs.s3a.create.performance"] = "true"
     return options
+
+
+def credential_options(
+    location: str, properties: Mapping[str, str], file_system: JvmFileSystem
+) -> dict[str, str] | None:
+    """Return only the options that a renewal of credentials changes, or None if some are missing.
+
+    The arguments are those of `hadoop_options`.
+    """
+    options = hadoop_options(location, properties, file_system=file_system) or {}
+    necessary, optional = _credential_names(location)
+    if any(name not in options for name in necessary):
+        return None
+    return {name: options[name] for name in (*necessary, *optional) if name in options}
+
+
+def _credential_names(location: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the names of the options with a store's credentials: the necessary ones, and others.
+
+    Only credentials that may expire count.
+    """
+    scheme, _, rest = location.partition("://")
+    match _STORES[scheme.lower()]:
+        case "s3":
+            return ("fs.s3a.access.key", "fs.s3a.secret.key"), ("fs.s3a.session.token",)
+        case "gs":
+            return ("fs.gs.iceberg-py.token",), ()
+        case _:
+            return (f"fs.azure.sas.fixed.token.{_host(rest)}",), ()
 
 
 def _s3(properties: Mapping[str, str]) -> dict[str, str]:
     endpoint = properties.get("s3.endpoint")
-    key, secret, token = s3_keys(properties)
+    key, secret, token = _s3_keys(properties)
     options = _present(
         {
             "endpoint": endpoint,
@@ -126,27 +170,49 @@ def _s3(properties: Mapping[str, str]) -> dict[str, str]:
     return {f"fs.s3a.{name}": value for name, value in options.items()}
 
 
-def s3a_scheme_options(
-    options: Mapping[str, str], renewal: tuple[str, float] | None
+def scheme_options(
+    location: str,
+    jvm_scheme: str,
+    options: Mapping[str, str],
+    renewal: tuple[str, float] | None,
 ) -> tuple[str, dict[str, str]]:
-    """Return a scheme for S3A with these options, and the options that define the scheme.
+    """Return a scheme for a store with these options, and the options that define the scheme.
 
-    `renewal` is a handle for the renewal of the credentials and the epoch second of their end, or
-    None. With it the scheme stays the same when the credentials are renewed.
+    `jvm_scheme` is the store's own scheme in the JVM. `renewal` is a handle for the renewal of the
+    credentials and the epoch second of their end, or None. With it the scheme stays the same when
+    the credentials are renewed.
     """
     identity = dict(options)
     if renewal is not None:
-        identity = {k: v for k, v in options.items() if k not in _S3A_KEYS}
+        necessary, optional = _credential_names(location)
+        for name in (*necessary, *optional):
+            identity.pop(name, None)
         identity["renewal"] = renewal[0]
-    scheme = f"s3a-{store_digest(identity)[:12]}"
-    if renewal is None:
-        return scheme, {f"fs.{scheme}.impl": S3A_FILE_SYSTEM}
-    handle, end_s = renewal
-    return scheme, {
-        f"fs.{scheme}.impl": _RENEWED_S3A,
-        f"fs.{scheme}.credentials-renewal": handle,
-        f"fs.{scheme}.credentials-end-ms": str(int(end_s * 1000)),
-    }
+    scheme = f"{jvm_scheme}-{store_digest(identity)[:12]}"
+    match jvm_scheme:
+        case "s3a":
+            file_system = _S3A_OF_SESSION if renewal is None else S3A_IN_TASKS
+        case "gs":
+            file_system = GOOGLE_IN_TASKS
+        case _:
+            file_system = AZURE_IN_TASKS
+    of_scheme = {f"fs.{scheme}.impl": file_system}
+    if file_system == AZURE_IN_TASKS:
+        # Hadoop 3.5 collects metrics in a thread that keeps a driver from ending.
+        of_scheme["fs.azure.metrics.collection.enabled"] = "false"
+    if renewal is not None:
+        handle, end_s = renewal
+        of_scheme[f"fs.{scheme}.credentials-renewal"] = handle
+        of_scheme[f"fs.{scheme}.credentials-end-ms"] = str(int(end_s * 1000))
+        if file_system == AZURE_IN_TASKS:
+            host = _host(location.partition("://")[2])
+            of_scheme[f"fs.azure.sas.token.provider.type.{host}"] = _AZURE_TOKEN
+    return scheme, of_scheme
+
+
+def uncached(jvm_scheme: str) -> dict[str, str]:
+    """Return the option by which each file opens a file system of its own."""
+    return {f"fs.{jvm_scheme}.impl.disable.cache": "true"}
 
 
 def store_digest(options: Mapping[str, str]) -> str:
@@ -154,7 +220,7 @@ def store_digest(options: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(dict(options), sort_keys=True).encode()).hexdigest()
 
 
-def s3_keys(properties: Mapping[str, str]) -> tuple[str | None, str | None, str | None]:
+def _s3_keys(properties: Mapping[str, str]) -> tuple[str | None, str | None, str | None]:
     """Return the access key, the secret key and the session token for S3."""
     return (
         _first(properties, "s3.access-key-id", "client.access-key-id"),
@@ -187,14 +253,14 @@ def _path_style(properties: Mapping[str, str]) -> str | None:
     return properties.get("s3.path-style-access", default)
 
 
-def _gcs(properties: Mapping[str, str], file_system: str) -> dict[str, str] | None:
+def _gcs(properties: Mapping[str, str], file_system: JvmFileSystem) -> dict[str, str] | None:
     """Return the options, or None if the class has none for an address or a token."""
     host, token = properties.get("gcs.service.host"), properties.get("gcs.oauth2.token")
     anonymous = _is_true(properties, "gcs.no-auth")
     if not (host or token or anonymous):
         # Only requests for buckets need the project.
         return {}
-    if file_system != GOOGLE_CONNECTOR:
+    if file_system.name != GOOGLE_CONNECTOR:
         return None
     options = {
         "project.id": properties.get("gcs.project-id"),
@@ -216,14 +282,21 @@ def _gcs(properties: Mapping[str, str], file_system: str) -> dict[str, str] | No
     return {f"fs.gs.{name}": value for name, value in _present(options).items()}
 
 
-def google_scheme_options(options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Return a scheme for Google's connector with these options, and what defines the scheme."""
-    scheme = f"gs-{store_digest(options)[:12]}"
-    return scheme, {f"fs.{scheme}.impl": _GOOGLE_FILES}
+def _host(rest: str) -> str:
+    """Return the account's host; `rest` is a location for Azure without its scheme."""
+    return rest.partition("/")[0].rpartition("@")[2]
 
 
-def _adls(host: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of the host's account; catalogs vend `adls.sas-token.<account>`."""
+def _adls(
+    host: str, properties: Mapping[str, str], file_system: JvmFileSystem
+) -> dict[str, str] | None:
+    """Return the options of the host's account; catalogs vend `adls.sas-token.<account>`.
+
+    Return None if the file system cannot be given the address of another server than Azure's.
+    """
+    address = _azure_address(properties, file_system)
+    if address is None:
+        return None
     account = host.partition(".")[0]
     sas = _first(
         properties, f"adls.sas-token.{host}", f"adls.sas-token.{account}", "adls.sas-token"
@@ -231,15 +304,46 @@ def _adls(host: str, properties: Mapping[str, str]) -> dict[str, str]:
     key = _first(properties, "adls.account-key", "adls.auth.shared-key.account.key")
     if sas is not None:
         return {
+            **address,
             f"fs.azure.account.auth.type.{host}": "SAS",
             f"fs.azure.sas.fixed.token.{host}": sas,
         }
     if key is not None:
         return {
+            **address,
             f"fs.azure.account.auth.type.{host}": "SharedKey",
             f"fs.azure.account.key.{host}": key,
         }
-    return {}
+    return address
+
+
+def _azure_address(
+    properties: Mapping[str, str], file_system: JvmFileSystem
+) -> dict[str, str] | None:
+    """Return the options for the server with many accounts that the properties may name.
+
+    Such a server, an emulator of Azure, has the interface of blobs alone.
+    """
+    authority = properties.get("adls.blob-storage-authority")
+    scheme = properties.get("adls.blob-storage-scheme", "https")
+    if authority is None:
+        return {} if scheme == "https" else None
+    # Hadoop takes a host with a port only
+    if not file_system.has_blob_interface or authority.startswith(".") or ":" not in authority:
+        return None
+    options = {
+        "fs.azure.abfs.endpoint": authority,
+        "fs.azure.fns.account.service.type": "BLOB",
+        "fs.azure.account.hns.enabled": "false",
+    }
+    if scheme == "http":
+        options |= {
+            "fs.azure.always.use.https": "false",
+            "fs.azure.iceberg-py.http": "true",
+            # the other library fails without TLS
+            "fs.azure.networking.library": "JDK_HTTP_URL_CONNECTION",
+        }
+    return options
 
 
 def jvm_schemes(scheme: str) -> Sequence[str]:

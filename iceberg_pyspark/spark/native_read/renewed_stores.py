@@ -39,11 +39,14 @@ def register_store(location: str, properties: Mapping[str, str]) -> str | None:
     return handle
 
 
-def renewed_properties(handle: str) -> Mapping[str, str]:
-    """Return the store's properties with current credentials; raise an `IcebergError` if none."""
+def renewed_properties(handle: str) -> tuple[str, Mapping[str, str]]:
+    """Return a location in the store, and its properties with current credentials.
+
+    Raises an `IcebergError` if there are none.
+    """
     with _lock:
         store = _stores.get(handle)
     if store is None:
         raise StorageError("the driver has no source of new credentials for this store")
     location, properties, source = store
-    return properties_at(location, source.renewed(properties))
+    return location, properties_at(location, source.renewed(properties))

@@ -128,8 +128,7 @@ class NativeScan:
         self._storage = NativeStorage(
             bridge.file_system,
             storage or {},
-            renew_in_tasks=bridge.renew_in_tasks,
-            open_google_in_tasks=bridge.open_google_in_tasks,
+            open_in_tasks=bridge.open_in_tasks,
         )
         files = list(self._files_for_limit(plan))
         never_null_ids = self._prove_conditions([planned_files for planned_files, _ in files])

@@ -9,12 +9,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
+from iceberg_pyspark.spark.bridge.file_systems import (
+    AZURE_IN_TASKS,
+    GOOGLE_IN_TASKS,
+    S3A_IN_TASKS,
+    JvmFileSystem,
+)
 from iceberg_pyspark.spark.native_read.hadoop_options import (
-    google_scheme_options,
+    AZURE_FILE_SYSTEMS,
+    S3A_FILE_SYSTEM,
     hadoop_options,
     jvm_schemes,
-    s3a_scheme_options,
+    scheme_options,
+    uncached,
 )
 from iceberg_pyspark.spark.native_read.renewed_stores import register_store
 from iceberg_pyspark.storage.credential_renewal import end_of, lasting_properties
@@ -46,21 +53,18 @@ class NativeStorage:
         properties: Mapping[str, str],
         *,
         writes: bool = False,
-        renew_in_tasks: Callable[[], str | None] = lambda: "this session does not let them",
-        open_google_in_tasks: Callable[[], str | None] = lambda: "this session does not let them",
+        open_in_tasks: Callable[[str, bool], str | None] = lambda *_: "not in this session",
     ):
         """`file_system` returns the JVM's file system for a scheme; `properties` are Iceberg's
         properties.
 
-        With `writes` the options are for written files and include encryption. `renew_in_tasks`
-        lets tasks renew credentials for S3A, and `open_google_in_tasks` lets them open Google's
-        connector with these properties; both return None, or the reason why they cannot.
+        With `writes` the options are for written files and include encryption. `open_in_tasks` is
+        `Bridge.open_in_tasks`.
         """
         self._file_system = file_system
-        # Not all file systems of the JVM can renew credentials.
+        # Not all credentials can be renewed in the JVM.
         self._properties = lasting_properties(properties)
-        self._renew_in_tasks = renew_in_tasks
-        self._open_google_in_tasks = open_google_in_tasks
+        self._open_in_tasks = open_in_tasks
         self._writes = writes
         self._roots: dict[str, tuple[str | None, Mapping[str, str]]] = {}
         self._options: dict[str, str] = {}
@@ -106,9 +110,7 @@ class NativeStorage:
                 f"the JVM has no file system for {scheme}://{_remedy(scheme)}; {_PYTHON_SERVES}"
             )
             return None
-        options = hadoop_options(
-            root, properties, writes=self._writes, file_system=file_system.name
-        )
+        options = hadoop_options(root, properties, writes=self._writes, file_system=file_system)
         if options is None:
             _warn_once(f"{_NOT_ALL} {scheme}://; {_PYTHON_SERVES}")
             return None
@@ -116,38 +118,64 @@ class NativeStorage:
             # Hadoop has one set of keys for all buckets.
             _warn_once(f"{_NOT_ALL} {scheme}://: its buckets have different ones; {_PYTHON_SERVES}")
             return None
-        if options and jvm_scheme == "s3a":
+        if options:
             # Hadoop caches an open file system for each scheme and bucket. To open a file system
             # for each file took longer than to read a small file, so each set of options gets a
             # scheme of its own.
-            renewal = self._renewal(location, properties)
-            jvm_scheme, of_scheme = s3a_scheme_options(options, renewal)
-            options |= of_scheme
-        elif end_of(properties) is not None:
-            _warn_of_end(scheme, "only S3A asks the driver for new ones")
-        if options and jvm_scheme == "gs":
-            reason = self._open_google_in_tasks()
-            if reason is not None:
-                _warn_once(f"{_NOT_ALL} {scheme}:// ({reason}); {_PYTHON_SERVES}")
+            opened = self._opened_by(jvm_scheme, file_system.name, options, location, properties)
+            if opened is None:
                 return None
-            jvm_scheme, of_scheme = google_scheme_options(options)
+            jvm_scheme, of_scheme = opened
             options |= of_scheme
         self._options |= {**file_system.options, **options}
         return jvm_scheme
 
+    def _opened_by(
+        self,
+        jvm_scheme: str,
+        file_system: str,
+        options: Mapping[str, str],
+        location: str,
+        properties: Mapping[str, str],
+    ) -> tuple[str, Mapping[str, str]] | None:
+        """Return the scheme for a store with options, and what it needs; None if Python serves."""
+        scheme = location.partition("://")[0]
+        renewal = self._renewal(location, properties)
+        renews = renewal is not None
+        another = f"the session's file system for {jvm_scheme}:// is a {file_system}"
+        if jvm_scheme == "gs":
+            problem = self._open_in_tasks(GOOGLE_IN_TASKS, renews)
+            if problem is not None:
+                _warn_once(f"{_NOT_ALL} {scheme}:// ({problem}); {_PYTHON_SERVES}")
+                return None
+        elif jvm_scheme == "s3a":
+            problem = None
+            if renews:
+                is_own = file_system == S3A_FILE_SYSTEM
+                problem = self._open_in_tasks(S3A_IN_TASKS, renews) if is_own else another
+            if problem is not None:
+                _warn_of_end(scheme, problem)
+                renewal = None
+        else:
+            is_own = file_system in AZURE_FILE_SYSTEMS
+            problem = self._open_in_tasks(AZURE_IN_TASKS, renews) if is_own else another
+            if problem is not None:
+                if renews:
+                    _warn_of_end(scheme, problem)
+                return jvm_scheme, uncached(jvm_scheme)
+        return scheme_options(location, jvm_scheme, options, renewal)
+
     def _renewal(self, location: str, properties: Mapping[str, str]) -> tuple[str, float] | None:
-        """Return the handle and the end of credentials that tasks of the JVM renew, or None."""
+        """Return the handle and the end of credentials that the driver renews, or None."""
         end_s = end_of(properties)
         if end_s is None:
             return None
         handle = register_store(location, self._properties)
-        reason: str | None = "their catalog offers no renewal in this process"
-        if handle is not None:
-            reason = self._renew_in_tasks()
-            if reason is None:
-                return handle, end_s
-        _warn_of_end(location.partition("://")[0], reason)
-        return None
+        if handle is None:
+            reason = "their catalog offers no renewal in this process"
+            _warn_of_end(location.partition("://")[0], reason)
+            return None
+        return handle, end_s
 
 
 def _remedy(scheme: str) -> str:

@@ -51,8 +51,7 @@ def reach_store(bridge: Bridge, folder: str, io: FileIO) -> tuple[str, Mapping[s
         bridge.file_system,
         store.object_properties,
         writes=True,
-        renew_in_tasks=bridge.renew_in_tasks,
-        open_google_in_tasks=bridge.open_google_in_tasks,
+        open_in_tasks=bridge.open_in_tasks,
     )
     location = storage.location(folder)
     return None if location is None else (location, storage.options)

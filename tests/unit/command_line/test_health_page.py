@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,6 +16,7 @@ from iceberg_pyspark.command_line.health_page import health_page
 from iceberg_pyspark.spec.display import printable
 from iceberg_pyspark.table.health.report import TableHealth
 from iceberg_pyspark.table.health.report_text import sections
+from tests.services.chromium import shown
 from tests.support.deleted_rows import delete_positions
 from tests.support.frames import create_path_table
 from tests.unit.command_line.conftest import Run
@@ -186,22 +185,14 @@ def test_without_matplotlib_it_says_what_to_install(
     assert run("health", "db.t").code == 0
 
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
-
-
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
-@pytest.mark.more(reason="a browser shows what the checks above hold the page to")
 def test_a_browser_shows_it(page: str, tmp_path: Path) -> None:
     file = tmp_path / "health.html"
     file.write_text(page, encoding="utf-8")
-    options = ("--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr")
-    done = subprocess.run(
-        [str(BROWSER), *options, "--dump-dom", f"file://{file}"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=100,
-    )
-    assert done.stdout.count("<svg") == 4
-    assert "CONSOLE" not in done.stderr
+    with shown(file, tmp_path) as in_browser:
+        charts = "[...document.querySelectorAll('svg')].map(svg => svg.getBoundingClientRect())"
+        sizes = in_browser.evaluate(f"{charts}.map(box => [box.width, box.height])")
+        assert len(sizes) == 4
+        assert all(width > 100 and height > 50 for width, height in sizes)
+        title = in_browser.evaluate("document.title")
+        assert title == Page(page).texts["title"][0]
+        assert in_browser.messages == []

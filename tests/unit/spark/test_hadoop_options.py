@@ -11,7 +11,11 @@ import pytest
 
 from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
 from iceberg_pyspark.spark.native_read import storage as native_storage
-from iceberg_pyspark.spark.native_read.hadoop_options import GOOGLE_CONNECTOR, hadoop_options
+from iceberg_pyspark.spark.native_read.hadoop_options import (
+    AZURE_FILE_SYSTEMS,
+    GOOGLE_CONNECTOR,
+    hadoop_options,
+)
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
 
@@ -23,7 +27,7 @@ GOOGLE = {
     "fs.gs.implicit.dir.repair.enable": "false",
 }
 HADOOPS_GOOGLE = "org.apache.hadoop.fs.gs.GoogleHadoopFileSystem"
-NO_CACHE = {f"fs.{scheme}.impl.disable.cache": "true" for scheme in ("s3", "s3a", "s3n")}
+CONNECTOR = JvmFileSystem(GOOGLE_CONNECTOR)
 
 
 def session_with(*schemes: str, name: str = "a.Class", **options: str) -> FileSystems:
@@ -52,7 +56,6 @@ def test_s3_properties_become_options_of_s3a() -> None:
         "fs.s3a.secret.key": "s",
         "fs.s3a.session.token": "t",
         PROVIDER: "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider",
-        **NO_CACHE,
     }
 
 
@@ -80,7 +83,6 @@ def test_keys_without_a_token_and_without_any() -> None:
     assert options[PROVIDER].endswith(".SimpleAWSCredentialsProvider")
     assert hadoop_options("s3://b", {"s3.anonymous": "true"}) == {
         PROVIDER: "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider",
-        **NO_CACHE,
     }
     assert hadoop_options("s3://b", {}) == {}
     assert hadoop_options("hdfs://h/x", keys) == {}
@@ -129,7 +131,7 @@ def test_what_no_option_means_is_no_guess() -> None:
 
 def test_google_s_connector_gets_the_address_and_the_token() -> None:
     properties = {"gcs.project-id": "p", "gcs.service.host": "http://h", "gcs.oauth2.token": "t"}
-    assert hadoop_options("gcs://b", properties, file_system=GOOGLE_CONNECTOR) == {
+    assert hadoop_options("gcs://b", properties, file_system=CONNECTOR) == {
         "fs.gs.project.id": "p",
         "fs.gs.storage.root.url": "http://h",
         "fs.gs.auth.type": "ACCESS_TOKEN_PROVIDER",
@@ -140,13 +142,13 @@ def test_google_s_connector_gets_the_address_and_the_token() -> None:
     }
     # As in Python, access without a token wins.
     anonymous = {"gcs.no-auth": "true", "gcs.oauth2.token": "t"}
-    assert hadoop_options("gs://b", anonymous, file_system=GOOGLE_CONNECTOR) == {
+    assert hadoop_options("gs://b", anonymous, file_system=CONNECTOR) == {
         "fs.gs.auth.type": "UNAUTHENTICATED",
         "fs.gs.auth.null.enable": "true",
         "fs.gs.auth.service.account.enable": "false",
         **GOOGLE,
     }
-    assert hadoop_options("gs://b", {"gcs.project-id": "p"}, file_system=GOOGLE_CONNECTOR) == {}
+    assert hadoop_options("gs://b", {"gcs.project-id": "p"}, file_system=CONNECTOR) == {}
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def test_each_set_of_options_for_google_has_a_scheme_of_its_own(
 
     def stored(token: str, why_not: str | None = None) -> NativeStorage:
         properties = {"gcs.oauth2.token": token}
-        return NativeStorage(session, properties, open_google_in_tasks=lambda: why_not)
+        return NativeStorage(session, properties, open_in_tasks=lambda *_: why_not)
 
     storage = stored("t")
     location = str(storage.location("gcs://b/f"))
@@ -185,6 +187,53 @@ def test_each_set_of_options_for_google_has_a_scheme_of_its_own(
     assert without.options == {}
     (record,) = caplog.records
     assert "for gcs:// (it does not compile); Python reads and writes there" in record.getMessage()
+
+
+def test_an_emulator_of_azure_is_addressed_where_hadoop_has_the_interface_of_blobs() -> None:
+    location = "abfss://c@a.dfs.core.windows.net"
+    emulator = {"adls.blob-storage-authority": "h:10000", "adls.blob-storage-scheme": "http"}
+    newer = JvmFileSystem(AZURE_FILE_SYSTEMS[0], has_blob_interface=True)
+    assert hadoop_options(location, emulator, file_system=newer) == {
+        "fs.azure.abfs.endpoint": "h:10000",
+        "fs.azure.fns.account.service.type": "BLOB",
+        "fs.azure.account.hns.enabled": "false",
+        "fs.azure.always.use.https": "false",
+        "fs.azure.iceberg-py.http": "true",
+        "fs.azure.networking.library": "JDK_HTTP_URL_CONNECTION",
+    }
+    secure = hadoop_options(location, {"adls.blob-storage-authority": "h:1"}, file_system=newer)
+    assert secure is not None
+    assert "fs.azure.iceberg-py.http" not in secure
+    assert hadoop_options(location, emulator, file_system=JvmFileSystem("older")) is None
+    domain = {"adls.blob-storage-authority": ".blob.core.usgovcloudapi.net"}
+    assert hadoop_options(location, domain, file_system=newer) is None
+    assert hadoop_options(location, {"adls.blob-storage-scheme": "http"}, file_system=newer) is None
+
+
+@pytest.mark.parametrize("name", AZURE_FILE_SYSTEMS)
+def test_each_set_of_options_for_azure_has_a_scheme_of_its_own(name: str) -> None:
+    def stored(key: str) -> NativeStorage:
+        properties = {"adls.account-key": key}
+        return NativeStorage(
+            session_with("abfss", name=name), properties, open_in_tasks=lambda *_: None
+        )
+
+    storage = stored("k")
+    location = str(storage.location("abfss://c@a.b/f"))
+    scheme = location.removesuffix("://c@a.b/f")
+    assert re.fullmatch("abfss-[0-9a-f]{12}", scheme)
+    assert storage.options[f"fs.{scheme}.impl"] == "IcebergPyAzureFiles"
+    assert stored("k").location("abfss://c@a.b/f") == location
+    assert stored("other").location("abfss://c@a.b/f") != location
+
+
+def test_files_of_azure_without_our_class_open_a_file_system_each() -> None:
+    """Hadoop would else read with the keys of the table that was read first."""
+    key = {"adls.account-key": "k"}
+    for name in ("a.Class", AZURE_FILE_SYSTEMS[0]):
+        storage = NativeStorage(session_with("abfss", name=name), key)
+        assert storage.location("abfss://c@a.b/f") == "abfss://c@a.b/f"
+        assert storage.options["fs.abfss.impl.disable.cache"] == "true"
 
 
 def test_locations_by_a_scheme_that_the_jvm_knows(

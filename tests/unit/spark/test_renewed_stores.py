@@ -7,6 +7,7 @@ import logging
 import time
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pytest
 
@@ -15,6 +16,11 @@ from iceberg_pyspark.spark.answers.credentials import renew_credentials
 from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
 from iceberg_pyspark.spark.bridge.protocol.credentials import CredentialsRenew, RenewedCredentials
 from iceberg_pyspark.spark.native_read import storage as native_storage
+from iceberg_pyspark.spark.native_read.hadoop_options import (
+    AZURE_FILE_SYSTEMS,
+    GOOGLE_CONNECTOR,
+    S3A_FILE_SYSTEM,
+)
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.storage.credential_renewal import (
     RENEWAL,
@@ -26,6 +32,7 @@ from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
 
 END_S = int(time.time()) + 3600
 FILE = "s3://bucket/t/data/f"
+HOST = "acc.dfs.core.windows.net"
 
 
 def vended(number: int, end_s: int = END_S, prefix: str = "s3://bucket/t") -> dict[str, str]:
@@ -59,11 +66,15 @@ def source() -> Source:
     return Source()
 
 
-file_systems = {scheme: JvmFileSystem("a.Class") for scheme in ("s3a", "abfss")}
+FILE_SYSTEMS = {
+    "s3a": JvmFileSystem(S3A_FILE_SYSTEM),
+    "gs": JvmFileSystem(GOOGLE_CONNECTOR),
+    "abfss": JvmFileSystem(AZURE_FILE_SYSTEMS[1]),
+}
 
 
 def stored(properties: Mapping[str, str], why_not: str | None = None) -> NativeStorage:
-    return NativeStorage(file_systems.get, properties, renew_in_tasks=lambda: why_not)
+    return NativeStorage(FILE_SYSTEMS.get, properties, open_in_tasks=lambda *_: why_not)
 
 
 def handle_in(options: Mapping[str, str]) -> str:
@@ -91,9 +102,11 @@ def test_the_driver_answers_with_the_current_credentials(source: Source) -> None
     storage.location(FILE)
     question = CredentialsRenew(renewal=handle_in(storage.options))
     assert renew_credentials(None, question) == RenewedCredentials(
-        access_key_id="key-2",
-        secret_access_key="secret-2",
-        session_token="token-2",
+        options={
+            "fs.s3a.access.key": "key-2",
+            "fs.s3a.secret.key": "secret-2",
+            "fs.s3a.session.token": "token-2",
+        },
         expires_at_ms=(END_S + 3600) * 1000,
     )
     source.latest = vended(3, prefix="s3://bucket/another")
@@ -103,23 +116,84 @@ def test_the_driver_answers_with_the_current_credentials(source: Source) -> None
         renew_credentials(None, CredentialsRenew(renewal="guessed"))
 
 
-@pytest.mark.parametrize("kind", ["no source", "no class", "another store"])
+@dataclass(frozen=True)
+class TokenCase:
+    """A store with one token, by the names of Iceberg's properties and of Hadoop's option."""
+
+    location: str
+    name: str
+    end_name: str
+    option: str
+    file_system: str
+
+    def vended(self, number: int, end_s: int = END_S) -> dict[str, str]:
+        return {self.name: f"token-{number}", self.end_name: f"{end_s}000"}
+
+
+TOKENS = [
+    TokenCase(
+        location="gs://bucket/t/f",
+        name="gcs.oauth2.token",
+        end_name="gcs.oauth2.token-expires-at",
+        option="fs.gs.iceberg-py.token",
+        file_system="IcebergPyGoogleFiles",
+    ),
+    TokenCase(
+        location=f"abfss://c@{HOST}/t/f",
+        name=f"adls.sas-token.{HOST}",
+        end_name=f"adls.sas-token-expires-at-ms.{HOST}",
+        option=f"fs.azure.sas.fixed.token.{HOST}",
+        file_system="IcebergPyAzureFiles",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", TOKENS, ids=["google", "azure"])
+def test_the_driver_renews_tokens_of_google_and_azure(source: Source, case: TokenCase) -> None:
+    first, later = (stored(source.properties(case.vended(n))) for n in (1, 2))
+    location = str(first.location(case.location))
+    scheme = location.partition("://")[0]
+    assert first.options[f"fs.{scheme}.impl"] == case.file_system
+    assert first.options[f"fs.{scheme}.credentials-end-ms"] == f"{END_S}000"
+    assert first.options[case.option] == "token-1"
+    assert later.location(case.location) == location
+    assert later.options[case.option] == "token-2"
+    assert stored(case.vended(1)).location(case.location) != location
+    source.latest = case.vended(3, END_S + 60)
+    question = CredentialsRenew(renewal=handle_in(first.options))
+    assert renew_credentials(None, question) == RenewedCredentials(
+        options={case.option: "token-3"}, expires_at_ms=(END_S + 60) * 1000
+    )
+
+
+def test_hadoop_asks_for_a_sas_token_only_where_it_is_renewed(source: Source) -> None:
+    case = TOKENS[1]
+    provider = f"fs.azure.sas.token.provider.type.{HOST}"
+    renewed = stored(source.properties(case.vended(1)))
+    assert renewed.location(case.location) is not None
+    assert renewed.options[provider] == "IcebergPyAzureToken"
+    lasting = stored(source.properties({case.name: "t"}))
+    assert lasting.location(case.location) is not None
+    assert provider not in lasting.options
+
+
+@pytest.mark.parametrize("kind", ["no source", "no class", "another class", "no class for Azure"])
 def test_one_line_says_where_tasks_cannot_renew(
     source: Source, kind: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(native_storage, "_warnings", set())
-    host = "acc.dfs.core.windows.net"
     location, properties = FILE, source.properties(vended(1))
-    reason = "it has another class"
+    reason = "it does not compile"
     if kind == "no source":
         properties[RENEWAL] = Renewal(source="elsewhere").to_text()
         reason = "their catalog offers no renewal in this process"
-    if kind == "another store":
-        location, reason = f"abfss://c@{host}/f", "only S3A asks the driver for new ones"
-        sas = {f"adls.sas-token.{host}": "s", f"adls.sas-token-expires-at-ms.{host}": f"{END_S}000"}
-        properties = source.properties(sas)
+    if kind == "another class":
+        monkeypatch.setitem(FILE_SYSTEMS, "s3a", JvmFileSystem("a.Class"))
+        reason = "the session's file system for s3a:// is a a.Class"
+    if kind == "no class for Azure":
+        location, properties = TOKENS[1].location, source.properties(TOKENS[1].vended(1))
     for _ in range(2):
-        storage = stored(properties, "it has another class" if kind == "no class" else None)
+        storage = stored(properties, "it does not compile" if "no class" in kind else None)
         assert storage.location(location) is not None
         assert "IcebergPyRenewedS3A" not in storage.options.values()
     (record,) = caplog.records

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Question
 
 
@@ -12,10 +14,8 @@ class CredentialsRenew(Question, frozen=True, kw_only=True):
 
 
 class RenewedCredentials(Answer, frozen=True, kw_only=True):
-    """The current credentials for a store in S3."""
+    """The current credentials of a store, by the names of Hadoop's options for them."""
 
-    access_key_id: str
-    secret_access_key: str
-    session_token: str | None
+    options: Mapping[str, str]
     expires_at_ms: int | None
     """The time of expiry in milliseconds since the epoch, or None if unknown."""

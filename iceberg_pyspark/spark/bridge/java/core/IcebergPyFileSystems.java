@@ -10,6 +10,8 @@ import org.apache.spark.sql.classic.SparkSession;
 public class IcebergPyFileSystems {
   /** Google's connector, which came before Hadoop's own file system for `gs`. */
   private static final String GOOGLE = "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem";
+  /** The client for blobs of Hadoop's file system for Azure, which came with Hadoop 3.4.2. */
+  private static final String BLOBS = "org.apache.hadoop.fs.azurebfs.services.AbfsBlobClient";
 
   /** Return the class for a scheme and the options that it needs, as JSON; null without a class. */
   public String find(Object session, String scheme) throws JsonProcessingException {
@@ -26,6 +28,7 @@ public class IcebergPyFileSystems {
     Map found = new HashMap();
     found.put("name", name);
     found.put("options", options);
+    found.put("has_blob_interface", Boolean.valueOf(settings.getClassByNameOrNull(BLOBS) != null));
     return IcebergPyBridge.JSON.writeValueAsString(found);
   }
 

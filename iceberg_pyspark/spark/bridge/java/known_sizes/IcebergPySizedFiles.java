@@ -27,8 +27,9 @@ public class IcebergPySizedFiles extends FileSystem {
 
   /** Return whether files with this scheme may have their size in their path. */
   static boolean accepts(String scheme) {
-    return "s3a".equals(scheme)
-        || (scheme != null && (scheme.startsWith("s3a-") || scheme.startsWith("gs-")));
+    if (scheme == null) return false;
+    return "s3a".equals(scheme) || scheme.startsWith("s3a-") || scheme.startsWith("gs-")
+        || scheme.startsWith("abfs-") || scheme.startsWith("abfss-");
   }
   /** Return a scheme without the part that stands for a set of options. */
   static String schemeOfStore(String scheme) {

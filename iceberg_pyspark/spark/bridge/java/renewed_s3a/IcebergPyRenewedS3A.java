@@ -6,7 +6,7 @@ import org.apache.hadoop.fs.s3a.S3AFileSystem;
 
 /**
  * Hadoop's file system for S3 with credentials that are renewed before they expire. Executors load
- * this class by the setting `fs.<scheme>.impl`, from the jar that `IcebergPyRenewals` sends.
+ * this class by the setting `fs.<scheme>.impl`, from the jar that `IcebergPyTaskStores` sends.
  *
  * The provider is added as an object: by its name S3A would look for it beside its own classes,
  * where executors that have hadoop-aws on their class path do not see our jar.
@@ -18,9 +18,9 @@ public class IcebergPyRenewedS3A extends S3AFileSystem {
     // a provider that has no keys, so that S3A asks the one behind it
     own.set(
         "fs.s3a.aws.credentials.provider", "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider");
-    own.unset("fs.s3a.access.key");
-    own.unset("fs.s3a.secret.key");
-    own.unset("fs.s3a.session.token");
+    own.unset(IcebergPyRenewedKeys.KEY);
+    own.unset(IcebergPyRenewedKeys.SECRET);
+    own.unset(IcebergPyRenewedKeys.TOKEN);
     // the start must send no request, because it has no keys yet
     own.set("fs.s3a.bucket.probe", "0");
     own.set("fs.s3a.multipart.purge", "false");

@@ -1,6 +1,10 @@
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
 import org.apache.spark.rpc.RpcCallContext;
 
-/** The answer to one request: what `IcebergPyRenewedKeys.answerOfDriver` returns. */
+/** The answer to one request: what `IcebergPyRenewedOptions.answerOfDriver` returns. */
 class IcebergPyRenewalAnswer extends scala.runtime.AbstractPartialFunction {
   private final RpcCallContext context;
   IcebergPyRenewalAnswer(RpcCallContext context) { this.context = context; }
@@ -15,8 +19,15 @@ class IcebergPyRenewalAnswer extends scala.runtime.AbstractPartialFunction {
     try {
       IcebergPyRenewedCredentials renewed = IcebergPyQuestions.credentialsRenew(renewal);
       Number end = renewed.expiresAtMs();
-      return new String[] {renewed.accessKeyId(), renewed.secretAccessKey(), renewed.sessionToken(),
-          String.valueOf(end == null ? Long.MAX_VALUE : end.longValue())};
+      List answer = new ArrayList();
+      answer.add(String.valueOf(end == null ? Long.MAX_VALUE : end.longValue()));
+      Iterator options = renewed.options().entrySet().iterator();
+      while (options.hasNext()) {
+        Map.Entry option = (Map.Entry) options.next();
+        answer.add(option.getKey());
+        answer.add(option.getValue());
+      }
+      return (String[]) answer.toArray(new String[0]);
     } catch (Exception e) {
       // the next line of an error has only the name of its class in Python
       return new String[] {String.valueOf(e.getMessage()).split("\n")[0]};
