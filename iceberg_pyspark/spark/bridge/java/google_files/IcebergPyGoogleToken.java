@@ -1,6 +1,5 @@
 import com.google.cloud.hadoop.util.AccessTokenProvider;
 import java.io.IOException;
-import java.lang.reflect.Constructor;
 import java.time.Instant;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
@@ -25,16 +24,16 @@ public class IcebergPyGoogleToken implements AccessTokenProvider {
   }
   /** Return the token; without a time of expiry, the connector does not call `refresh`. */
   public AccessTokenProvider.AccessToken getAccessToken() {
+    Class token = AccessTokenProvider.AccessToken.class;
+    Object end = null;
     try {
       // the class of the second argument depends on the connector's release
-      Constructor constructor = AccessTokenProvider.AccessToken.class.getConstructors()[0];
-      Object end = null;
       if (options.endMs() < Long.MAX_VALUE) {
-        Instant instant = Instant.ofEpochMilli(options.endMs());
-        boolean takesInstant = constructor.getParameterTypes()[1] == Instant.class;
-        end = takesInstant ? (Object) instant : (Object) Long.valueOf(options.endMs());
+        boolean isLong = token.getConstructors()[0].getParameterTypes()[1] == Long.class;
+        end = isLong ? (Object) Long.valueOf(options.endMs())
+                     : (Object) Instant.ofEpochMilli(options.endMs());
       }
-      return (AccessTokenProvider.AccessToken) constructor.newInstance(
+      return (AccessTokenProvider.AccessToken) token.getConstructors()[0].newInstance(
           new Object[] {options.latest().get(TOKEN), end});
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException("the connector's class of tokens has changed: " + e);
