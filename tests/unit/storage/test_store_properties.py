@@ -112,6 +112,16 @@ def test_properties_of_google() -> None:
     [
         (None, {"adls.account-name": "a", "adls.account-key": "k"}, ("a", "k", None, None)),
         (HOST, {"adls.sas-token.acc": "s"}, ("acc", None, "s", None)),
+        (
+            HOST,
+            {"adls.blob-storage-authority": "h:1", "adls.blob-storage-scheme": "http"},
+            ("acc", None, None, "http://h:1/acc"),
+        ),
+        (
+            HOST,
+            {"adls.blob-storage-authority": ".blob.gov.example"},
+            ("acc", None, None, "https://acc.blob.gov.example"),
+        ),
         (HOST, {f"adls.sas-token.{HOST}": "s"}, ("acc", None, "s", None)),
         (HOST, {"adls.sas-token.other": "s", "adls.account-key": "k"}, ("acc", "k", None, None)),
         (
