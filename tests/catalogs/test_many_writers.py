@@ -1,5 +1,8 @@
 """Sixteen writers of one table with default properties: every append succeeds, and no row is lost.
 
+Writers on one machine take turns. Where each is on a machine of its own, they compete at the
+catalog, and need more retries than the default.
+
 `make bench ARGS=writers` measures how long the writers wait for each other.
 """
 
@@ -14,7 +17,13 @@ from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog
 from tests.services.databases import new_database
 from tests.support.catalog_processes import EVENTS, SERVED, open_catalog, run_together
-from tests.support.many_writers import SCHEMA, append_in_threads, append_many
+from tests.support.many_writers import (
+    PATIENT,
+    SCHEMA,
+    append_as_machine,
+    append_in_threads,
+    append_many,
+)
 from tests.support.table_integrity import table_problems
 
 WRITERS = 16
@@ -40,6 +49,12 @@ THREADS_OF_POSTGRES = pytest.mark.more("processes on PostgreSQL, and threads on 
         pytest.param("hive", "processes", marks=HIVE),
         pytest.param("hive", "threads", marks=HIVE),
         pytest.param("glue", "processes", marks=GLUE),
+        ("sql", "machines"),
+        ("hadoop", "machines"),
+        ("postgres", "machines"),
+        pytest.param("mariadb", "machines", marks=MARIADB),
+        pytest.param("hive", "machines", marks=HIVE),
+        pytest.param("glue", "machines", marks=GLUE),
     ],
 )
 def test_no_writer_among_many_gives_up(
@@ -53,7 +68,7 @@ def test_no_writer_among_many_gives_up(
         (tmp_path / SERVED).write_text(request.getfixturevalue("hive_uri"))
     elif kind == "glue":
         (tmp_path / SERVED).write_text(request.getfixturevalue("glue").endpoint)
-    catalog = append_together(kind, how, folder, {})
+    catalog = append_together(kind, how, folder, PATIENT if how == "machines" else {})
     if kind == "hive":
         # Other tests use the metastore too.
         catalog.drop_table(EVENTS)
@@ -70,12 +85,18 @@ def append_together(kind: str, how: str, folder: str, properties: dict[str, str]
     catalog = open_catalog(kind, folder)
     catalog.create_namespace(EVENTS.namespace)
     TableCatalog(catalog).create_table(str(EVENTS), SCHEMA, properties=properties)
-    if how == "threads":
-        done = append_in_threads(kind, folder, WRITERS, APPENDS)
+    arguments = [(kind, folder, worker, APPENDS) for worker in range(WRITERS)]
+    if how == "machines":
+        counts = run_together(append_as_machine, arguments)
+        assert [appends for appends, _ in counts] == [APPENDS] * WRITERS
+        assert sum(refusals for _, refusals in counts) > 0, "no writers raced"
     else:
-        arguments = [(kind, folder, worker, APPENDS) for worker in range(WRITERS)]
-        done = run_together(append_many, arguments)
-    assert [len(times) for times in done] == [APPENDS] * WRITERS
+        done = (
+            append_in_threads(kind, folder, WRITERS, APPENDS)
+            if how == "threads"
+            else run_together(append_many, arguments)
+        )
+        assert [len(times) for times in done] == [APPENDS] * WRITERS
     table = Table(catalog, catalog.load_table(EVENTS))
     ids = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
     assert sorted(ids) == [w * 10_000 + n for w in range(WRITERS) for n in range(APPENDS)]

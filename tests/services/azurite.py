@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import formatdate
@@ -19,27 +19,49 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from tests.services.server import Server, absent, build_lock, running
+from tests.support.http_server import BreakConnection, Reply, Request, TestServer, http_server
 from tests.support.ports import LOOPBACK, free_port
+from tests.support.upstream import Upstream
 
 VERSION = "3.35.0"
 ACCOUNT = "icebergtest"
 _API_VERSION = "2021-08-06"
 
 
+@dataclass
+class AzureFront:
+    """A front that passes requests on, and loses some."""
+
+    upstream: Upstream
+    loses: Callable[[Request, bool], bool] | None = None
+    """Whether the connection breaks before (False) or after (True) the server serves a request."""
+
+    def __call__(self, request: Request) -> Reply:
+        if self.loses is not None and self.loses(request, False):
+            raise BreakConnection
+        reply = self.upstream.ask(request)
+        if self.loses is not None and self.loses(request, True):
+            raise BreakConnection
+        return reply
+
+
 @dataclass(frozen=True)
 class AzureServer:
-    """A running server with one account and a new key."""
+    """A running server with one account and a new key, and its front."""
 
     server: Server
+    front: AzureFront
+    _served: TestServer
     key: str
 
     @property
     def endpoint(self) -> str:
-        return f"{self.server.endpoint}/{ACCOUNT}"
+        return f"{self._served.uri}/{ACCOUNT}"
 
     @property
-    def port(self) -> int:
-        return self.server.port
+    def requests(self) -> list[Request]:
+        """All requests so far."""
+        return self._served.requests
 
     def properties(self) -> dict[str, str]:
         """Return the Iceberg properties that connect to this server."""
@@ -60,6 +82,10 @@ class AzureServer:
     def _signed(self, text: str) -> str:
         digest = hmac.new(base64.b64decode(self.key), text.encode(), hashlib.sha256).digest()
         return base64.b64encode(digest).decode()
+
+    def new_root(self) -> str:
+        """Create a container and return its location."""
+        return f"abfss://{self.new_container()}@{ACCOUNT}.dfs.core.windows.net"
 
     def new_container(self) -> str:
         """Create a container with a request signed by the account's key; return its name."""
@@ -112,5 +138,9 @@ def azure_server(folder: Path) -> Iterator[AzureServer]:
     ]
     accounts = {"AZURITE_ACCOUNTS": f"{ACCOUNT}:{key}"}
     log = folder / "azurite.log"
-    with running("azurite", command, port=port, log=log, environment=accounts) as server:
-        yield AzureServer(server, key)
+    front = AzureFront(Upstream(port))
+    with (
+        running("azurite", command, port=port, log=log, environment=accounts) as server,
+        http_server(front) as served,
+    ):
+        yield AzureServer(server, front, served, key)

@@ -45,6 +45,10 @@ class GoogleServer:
         """Return the Iceberg properties that connect to this server without a token."""
         return {"gcs.service.host": self.endpoint, "gcs.no-auth": "true"}
 
+    def new_root(self) -> str:
+        """Create a bucket and return its location."""
+        return f"gs://{self.new_bucket()}"
+
     def new_bucket(self) -> str:
         """Create a bucket and return its name."""
         bucket = f"b-{uuid.uuid4().hex[:12]}"

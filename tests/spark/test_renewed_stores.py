@@ -16,9 +16,8 @@ from tests.services.azurite import ACCOUNT, azure_server
 from tests.services.gcs import google_server
 from tests.services.gcs_connector import connector_jar
 from tests.services.hadoop_azure import abfs_jar
-from tests.support.http_server import Reply, Request, http_server
+from tests.support.http_server import Request, http_server
 from tests.support.spark_sessions import run_driver
-from tests.support.upstream import Upstream
 from tests.support.vending_source import REFUSAL, VendingSource
 
 pytest.importorskip("obstore")
@@ -126,12 +125,11 @@ def google_store(folder: Path) -> Iterator[Vended]:
 def azure_store(folder: Path) -> Iterator[Vended]:
     with azure_server(folder) as azure:
         container = azure.new_container()
-        upstream = Upstream(azure.port)
-        uri = ""
 
         def issue(end_s: int) -> dict[str, str]:
+            authority = azure.endpoint.removeprefix("http://").removesuffix(f"/{ACCOUNT}")
             return {
-                "adls.blob-storage-authority": uri.removeprefix("http://"),
+                "adls.blob-storage-authority": authority,
                 "adls.blob-storage-scheme": "http",
                 f"adls.sas-token.{ACCOUNT}": azure.sas_token(container, end_s),
                 f"adls.sas-token-expires-at-ms.{ACCOUNT}": f"{end_s}000",
@@ -139,16 +137,15 @@ def azure_store(folder: Path) -> Iterator[Vended]:
 
         source = VendingSource(issue)
 
-        def answer(request: Request) -> Reply:
-            reply = upstream.ask(request)
-            if "Azure Blob FS" in request.headers["user-agent"] and ".parquet" in request.path:
+        def hold(request: Request, is_served: bool) -> bool:
+            is_jvm = "Azure Blob FS" in request.headers.get("user-agent", "")
+            if is_served and is_jvm and ".parquet" in request.path:
                 kind = {"GET": "read", "PUT": "write"}.get(request.method, "")
                 source.served(kind, request.query["sig"][0])
-            return reply
+            return False
 
-        with http_server(answer) as front:
-            uri = front.uri
-            yield Vended(f"abfss://{container}@{ACCOUNT}.dfs.core.windows.net/lake", source)
+        azure.front.loses = hold
+        yield Vended(f"abfss://{container}@{ACCOUNT}.dfs.core.windows.net/lake", source)
 
 
 @pytest.mark.cluster

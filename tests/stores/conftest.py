@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.services.azurite import AzureServer, azure_server
 from tests.services.gcs import GoogleServer, google_server
 from tests.services.s3 import S3Server, s3_server
 from tests.services.toxiproxy import Proxy, Toxiproxy, toxiproxy
@@ -38,3 +39,10 @@ def toxic_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy
 def proxy(toxic_server: Toxiproxy, s3: S3Server) -> Proxy:
     """Return a proxy in front of the S3 server that a test can disturb."""
     return toxic_server.proxy("s3", s3.endpoint)
+
+
+@pytest.fixture(scope="session")
+def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
+    """Yield one server of Azure for all tests of this folder."""
+    with azure_server(tmp_path_factory.mktemp("azure")) as server:
+        yield server

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 
 import pytest
 
@@ -11,20 +10,14 @@ from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
-from tests.services.azurite import ACCOUNT, AzureServer, azure_server
+from tests.services.azurite import AzureServer
 from tests.support.catalog_contract import CatalogContract
 from tests.support.file_io_contract import FileIOContract
 
 
 @pytest.fixture(scope="session")
-def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
-    with azure_server(tmp_path_factory.mktemp("azure")) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
 def container(azure: AzureServer) -> str:
-    return f"abfss://{azure.new_container()}@{ACCOUNT}.dfs.core.windows.net"
+    return azure.new_root()
 
 
 class TestAzure(FileIOContract):

@@ -21,7 +21,7 @@ from tests.services.hdfs import HdfsServer, hdfs_server
 from tests.support.catalog_contract import CatalogContract
 from tests.support.catalog_processes import EVENTS, run_together
 from tests.support.file_io_contract import FileIOContract
-from tests.support.many_writers import SCHEMA, append_rows
+from tests.support.many_writers import PATIENT, SCHEMA, append_rows, without_turns
 from tests.support.table_integrity import table_problems
 
 WRITERS = int(os.environ.get("ICEBERG_WRITERS", "8"))
@@ -86,6 +86,7 @@ def test_a_table_without_spark(folder: str) -> None:
 
 def write_rows(properties: Mapping[str, str], worker: int) -> int:
     """Append in this new process; return the number of acknowledged appends."""
+    without_turns()
     return len(append_rows(FilesystemCatalog("lake", properties), worker, APPENDS))
 
 
@@ -93,7 +94,7 @@ def test_every_acknowledged_append_of_many_processes_is_there_once(folder: str) 
     properties = {"warehouse": folder}
     catalog = FilesystemCatalog("lake", properties)
     catalog.create_namespace(EVENTS.namespace)
-    TableCatalog(catalog).create_table(str(EVENTS), SCHEMA)
+    TableCatalog(catalog).create_table(str(EVENTS), SCHEMA, properties=PATIENT)
     acknowledged = run_together(write_rows, [(properties, worker) for worker in range(WRITERS)])
     assert acknowledged == [APPENDS] * WRITERS
     table = Table(catalog, catalog.load_table(EVENTS))

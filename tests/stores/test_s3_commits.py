@@ -7,7 +7,7 @@ import re
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,12 +20,11 @@ from iceberg_pyspark.storage import object_store_io
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.table.changes import commit
 from tests.services.s3 import S3Server
 from tests.services.toxiproxy import Proxy
 from tests.support.catalog_processes import EVENTS, run_together
 from tests.support.hooked_storage import HookedFileIO
-from tests.support.many_writers import SCHEMA, append_rows
+from tests.support.many_writers import PATIENT, SCHEMA, append_rows, without_turns
 from tests.support.table_integrity import table_problems
 
 WRITERS = 16
@@ -33,11 +32,8 @@ APPENDS = int(os.environ.get("ICEBERG_COMMITS", "3"))
 
 
 def write_rows(properties: Mapping[str, str], worker: int) -> int:
-    """Append in this new process; return the number of acknowledged appends.
-
-    The writers of one machine would take turns, and those of several machines cannot.
-    """
-    commit.__dict__["commit_turn"] = lambda _: nullcontext()
+    """Append in this new process; return the number of acknowledged appends."""
+    without_turns()
     return len(append_rows(FilesystemCatalog("lake", properties), worker, APPENDS))
 
 
@@ -61,8 +57,7 @@ def table(properties: dict[str, str]) -> Table:
     catalog = FilesystemCatalog("lake", properties)
     catalog.create_namespace(EVENTS.namespace)
     soon = {"commit.status-check.min-wait-ms": "50", "commit.status-check.num-retries": "2"}
-    patient = {"commit.retry.num-retries": "50", "commit.retry.max-wait-ms": "200"}
-    TableCatalog(catalog).create_table(str(EVENTS), SCHEMA, properties={**soon, **patient})
+    TableCatalog(catalog).create_table(str(EVENTS), SCHEMA, properties={**soon, **PATIENT})
     return events(properties)
 
 

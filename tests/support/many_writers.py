@@ -1,22 +1,50 @@
-"""Many concurrent writers of one table, in threads and processes, with default table properties."""
+"""Many concurrent writers of one table, in threads and in processes."""
 
 from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Any
 
 import pyarrow as pa
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.catalog import Catalog
+from iceberg_pyspark.commits.outcomes import Refused
+from iceberg_pyspark.table.changes import commit
 from tests.support.catalog_processes import EVENTS, open_catalog
 
 SCHEMA = "id BIGINT, v STRING"
+PATIENT = {"commit.retry.num-retries": "100", "commit.retry.max-wait-ms": "200"}
+"""Properties of a table whose writers compete without turns: more retries than the default."""
 
 
 def append_many(kind: str, folder: str, worker: int, appends: int) -> list[float]:
     """Append `appends` rows, each in its own commit; return the seconds of each append."""
     return append_rows(open_catalog(kind, folder), worker, appends)
+
+
+def append_as_machine(kind: str, folder: str, worker: int, appends: int) -> tuple[int, int]:
+    """Append as a writer on a machine of its own; return the appends, and the refused commits."""
+    without_turns()
+    catalog = open_catalog(kind, folder)
+    commit_table = catalog.commit_table
+    refusals: list[Refused] = []
+
+    def counting(*arguments: Any, **keywords: Any) -> Any:
+        outcome = commit_table(*arguments, **keywords)
+        if isinstance(outcome, Refused):
+            refusals.append(outcome)
+        return outcome
+
+    catalog.commit_table = counting  # type: ignore[method-assign]
+    return len(append_rows(catalog, worker, appends)), len(refusals)
+
+
+def without_turns() -> None:
+    """Let this process compete: the writers of one machine take turns, those of several cannot."""
+    commit.__dict__["commit_turn"] = lambda _: nullcontext()
 
 
 def append_in_threads(kind: str, folder: str, workers: int, appends: int) -> list[list[float]]:

@@ -1,4 +1,4 @@
-"""Commits to folder tables in Google Cloud Storage: concurrent writers, and lost answers."""
+"""Commits to folder tables in the stores of Google and Azure: concurrent writers, lost answers."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.errors import CommitStateUnknownError
 from iceberg_pyspark.storage import store_properties
 from iceberg_pyspark.table.changes import commit
+from tests.services.azurite import AzureServer
 from tests.services.gcs import GoogleServer
 from tests.support.catalog_processes import EVENTS
 from tests.support.http_server import Request
-from tests.support.many_writers import SCHEMA, append_rows
+from tests.support.many_writers import PATIENT, SCHEMA, append_rows
 from tests.support.table_integrity import table_problems
 
 WRITERS = 4
 APPENDS = 3
-VERSION = re.compile(r"v\d+%2Emetadata%2Ejson$")
+VERSION = re.compile(r"v(\d+)(%2E|\.)metadata(%2E|\.)json$")
 ROW = pa.table({"id": pa.array([7], pa.int64()), "v": ["x"]})
 
 
@@ -35,9 +36,15 @@ def ids(table: Table) -> list[int]:
     return sorted(result)
 
 
+@pytest.fixture(params=["google", "azure"])
+def server(request: pytest.FixtureRequest) -> GoogleServer | AzureServer:
+    server: GoogleServer | AzureServer = request.getfixturevalue(request.param)
+    return server
+
+
 @pytest.fixture
-def properties(google: GoogleServer) -> dict[str, str]:
-    return {"warehouse": f"gs://{google.new_bucket()}/{uuid.uuid4()}", **google.properties()}
+def properties(server: GoogleServer | AzureServer) -> dict[str, str]:
+    return {"warehouse": f"{server.new_root()}/{uuid.uuid4()}", **server.properties()}
 
 
 def events(properties: Mapping[str, str]) -> Table:
@@ -50,8 +57,7 @@ def table(properties: dict[str, str]) -> Table:
     catalog = FilesystemCatalog("lake", properties)
     catalog.create_namespace(EVENTS.namespace)
     soon = {"commit.status-check.min-wait-ms": "50", "commit.status-check.num-retries": "2"}
-    patient = {"commit.retry.num-retries": "50", "commit.retry.max-wait-ms": "200"}
-    TableCatalog(catalog).create_table(str(EVENTS), SCHEMA, properties={**soon, **patient})
+    TableCatalog(catalog).create_table(str(EVENTS), SCHEMA, properties={**soon, **PATIENT})
     return events(properties)
 
 
@@ -59,7 +65,7 @@ class Loss:
     """Breaks connections of puts of one version of the metadata, `most` times."""
 
     def __init__(self, version: int) -> None:
-        self._name = f"v{version}%2Emetadata%2Ejson"
+        self._version = str(version)
         self.most = 1
         self.is_served = True
         """Whether the server serves the request, so that only the answer gets lost."""
@@ -72,17 +78,22 @@ class Loss:
     def __call__(self, request: Request, is_served: bool) -> bool:
         if self.is_blind and self.lost:
             return True
-        is_put = request.method == "PUT" and request.path.endswith(self._name)
-        is_lost = is_put and is_served == self.is_served and self.lost < self.most
+        put = VERSION.search(request.path) if request.method == "PUT" else None
+        is_lost = (
+            put is not None
+            and put[1] == self._version
+            and is_served == self.is_served
+            and self.lost < self.most
+        )
         self.lost += is_lost
         return is_lost
 
 
 @pytest.fixture
-def loss(google: GoogleServer, table: Table) -> Iterator[Loss]:
-    google.front.loses = loss = Loss(2)
+def loss(server: GoogleServer | AzureServer, table: Table) -> Iterator[Loss]:
+    server.front.loses = loss = Loss(2)
     yield loss
-    google.front.loses = None
+    server.front.loses = None
 
 
 @pytest.fixture
@@ -91,7 +102,10 @@ def no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_acknowledged_append_of_racing_writers_is_there_once(
-    google: GoogleServer, properties: dict[str, str], table: Table, monkeypatch: pytest.MonkeyPatch
+    server: GoogleServer | AzureServer,
+    properties: dict[str, str],
+    table: Table,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Only the server decides between writers on several machines, which cannot take turns."""
 
@@ -103,12 +117,12 @@ def test_every_acknowledged_append_of_racing_writers_is_there_once(
     def write(worker: int) -> int:
         return len(append_rows(FilesystemCatalog("lake", properties), worker, APPENDS))
 
-    before = len(google.requests)
-    monkeypatch.setattr(google.front, "loses", let_them_meet)
+    before = len(server.requests)
+    monkeypatch.setattr(server.front, "loses", let_them_meet)
     monkeypatch.setattr(commit, "commit_turn", lambda _: nullcontext())
     with ThreadPoolExecutor(WRITERS) as pool:
         assert list(pool.map(write, range(WRITERS))) == [APPENDS] * WRITERS
-    puts = [r for r in google.requests[before:] if r.method == "PUT" and VERSION.search(r.path)]
+    puts = [r for r in server.requests[before:] if r.method == "PUT" and VERSION.search(r.path)]
     after = events(properties)
     assert ids(after) == [w * 10_000 + n for w in range(WRITERS) for n in range(APPENDS)]
     assert len(after.snapshots) == WRITERS * APPENDS
@@ -136,12 +150,16 @@ def test_a_commit_whose_answer_is_lost_is_looked_up(
 
 
 def test_a_commit_that_cannot_be_looked_up_is_unknown_and_keeps_its_files(
-    no_retries: None, google: GoogleServer, properties: dict[str, str], table: Table, loss: Loss
+    no_retries: None,
+    server: GoogleServer | AzureServer,
+    properties: dict[str, str],
+    table: Table,
+    loss: Loss,
 ) -> None:
     loss.is_blind = True
     with pytest.raises(CommitStateUnknownError):
         table.append(ROW)
-    google.front.loses = None
+    server.front.loses = None
     assert ids(events(properties)) == [7]
     assert table_problems(events(properties)) == []
 
@@ -163,13 +181,13 @@ def test_a_commit_that_never_arrived_is_unknown_and_keeps_its_files(
 
 
 def test_the_requests_of_a_commit_to_a_folder_table(
-    google: GoogleServer, properties: dict[str, str], table: Table
+    server: GoogleServer | AzureServer, properties: dict[str, str], table: Table
 ) -> None:
     """They are those of S3: `test_s3_commits`."""
     table.append(ROW)
-    before = len(google.requests)
+    before = len(server.requests)
     table.append(ROW)
-    made = Counter(request.method for request in google.requests[before:])
+    made = Counter(request.method for request in server.requests[before:])
     assert made == Counter({"PUT": 5, "GET": 4, "HEAD": 8})
 
 
