@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
+from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
@@ -25,9 +27,23 @@ from tests.support.catalog_contract import create, set_property
 from tests.support.cut_connections import CuttingProxy, cutting_proxy
 from tests.support.ports import LOOPBACK
 from tests.support.sql_catalogs import V0_TABLES
-from tests.support.threads import at_once
+from tests.support.table_integrity import table_problems
+from tests.support.threads import at_once, until
 
 EVENTS = TableIdentifier(namespace=("db",), name="events")
+
+SLOW_FUNCTION = (
+    "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS "
+    "$$ BEGIN PERFORM pg_sleep(60); RETURN NULL; END $$"
+)
+SLOW_TRIGGER = (
+    "CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON iceberg_tables DEFERRABLE INITIALLY DEFERRED "
+    "FOR EACH ROW EXECUTE FUNCTION slow()"
+)
+TERMINATED_COMMITS = (
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+    "WHERE wait_event = 'PgSleep' AND query = 'COMMIT' AND datname = current_database()"
+)
 
 
 @pytest.fixture(params=["postgres", "mariadb"])
@@ -91,6 +107,34 @@ def test_a_commit_that_may_still_come_is_unknown_and_its_file_stays(
     assert len(list((tmp_path / "warehouse").rglob("*.metadata.json"))) == 2
     # The catalog opens a new connection, and the table is intact.
     assert set_property(through, EVENTS, "b", "2") == direct.load_table(EVENTS)
+
+
+def test_a_server_process_that_dies_in_its_commit_leaves_the_table_intact(
+    postgres_server: DatabaseServer, tmp_path: Path
+) -> None:
+    """A deferred trigger holds the COMMIT of PostgreSQL until the process is terminated."""
+    uri = new_database(postgres_server)
+    catalog = open_catalog(uri, tmp_path)
+    catalog.create_namespace(EVENTS.namespace)
+    soon = {"commit.status-check.min-wait-ms": "20", "commit.status-check.num-retries": "2"}
+    table = TableCatalog(catalog).create_table(str(EVENTS), "id BIGINT", properties=soon)
+    table.append(pa.table({"id": [1]}))
+    owner = sa.create_engine(uri, isolation_level="AUTOCOMMIT")
+    with owner.connect() as connection, ThreadPoolExecutor(1) as pool:
+        connection.execute(sa.text(SLOW_FUNCTION))
+        connection.execute(sa.text(SLOW_TRIGGER))
+        appending = pool.submit(table.append, pa.table({"id": [2]}))
+        until(lambda: connection.execute(sa.text(TERMINATED_COMMITS)).scalar() == 1)
+        connection.execute(sa.text("DROP TRIGGER slow ON iceberg_tables"))
+        with pytest.raises(CommitStateUnknownError, match="delete no file"):
+            appending.result(60)
+    owner.dispose()
+    after = TableCatalog(open_catalog(uri, tmp_path)).load_table(str(EVENTS))
+    assert after.scan().to_arrow()["id"].to_pylist() == [1]
+    assert len(list((tmp_path / "warehouse").rglob("*.parquet"))) == 2
+    after.append(pa.table({"id": [3]}))
+    assert sorted(after.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 3]
+    assert table_problems(after.refresh()) == []
 
 
 def test_a_server_that_is_away_refuses_and_changes_nothing(

@@ -1,8 +1,9 @@
-"""Threads that start together."""
+"""Threads that start together, and waiting for what another thread or process does."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -20,3 +21,11 @@ def at_once(threads: int, run: Callable[[int], T]) -> list[T]:
 
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(started, range(threads)))
+
+
+def until(is_true: Callable[[], bool], most_s: float = 60) -> None:
+    """Wait until a condition holds; fail after `most_s` seconds."""
+    end = time.monotonic() + most_s
+    while not is_true():
+        assert time.monotonic() < end, "the condition did not come true"
+        time.sleep(0.01)
