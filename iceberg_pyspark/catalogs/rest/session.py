@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import httpx
 
@@ -185,8 +186,10 @@ class Session:
         )
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> httpx.URL:
+        # AWS's signatures cover %20, and httpx itself would write a space as +
+        parameters = f"?{urlencode(query, safe='', quote_via=quote)}" if query else ""
         try:
-            return httpx.URL(f"{self._settings.uri}/{path}", params=dict(query) if query else None)
+            return httpx.URL(f"{self._settings.uri}/{path}{parameters}")
         except httpx.InvalidURL as e:
             raise InvalidRequestError(
                 f"catalog '{self._catalog}': the names in {path:.80} make no address ({e})"
