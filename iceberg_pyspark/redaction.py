@@ -26,6 +26,8 @@ _KEY_WORDS = (
     "signature",
     "cookie",
     "(?:basic|x)[-_.]auth",
+    # arguments of a user's own class, whose names are unknown
+    r"auth\.custom\.",
     "(?:private|access|account|api|storage)[-_.]{0,2}key",
     "(?:sse|kms|encryption-customer)[-_.]{0,2}key",
     "(?:en|de)cryption[-_]key",

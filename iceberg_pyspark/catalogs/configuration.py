@@ -2,14 +2,15 @@
 
 Precedence: explicit properties, then `PYICEBERG_CATALOG__<NAME>__<KEY>`, then the first
 `.pyiceberg.yaml` of $PYICEBERG_HOME, the home folder and the working folder. Catalog names are
-compared in lower case. In the key of a variable, `__` stands for a dot and `_` for a dash:
-`PYICEBERG_CATALOG__LAKE__S3__ACCESS_KEY_ID` sets `s3.access-key-id` of catalog `lake`.
+compared in lower case. In the file, the mappings `auth` and `ssl` of a catalog stand for keys with
+dots: `ssl: {cabundle: ca.pem}` sets `ssl.cabundle`. In the key of a variable, `__` stands for a dot
+and `_` for a dash: `PYICEBERG_CATALOG__LAKE__S3__ACCESS_KEY_ID` sets `s3.access-key-id` of `lake`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError
@@ -17,6 +18,7 @@ from iceberg_pyspark.errors import InvalidRequestError
 DEFAULT_NAME = "default"
 _FILE_NAME = ".pyiceberg.yaml"
 _PREFIX = "PYICEBERG_CATALOG__"
+_GROUPS = ("auth", "ssl")
 _DEFAULT_CATALOG = "PYICEBERG_DEFAULT_CATALOG"
 
 
@@ -61,14 +63,26 @@ def _catalogs_of_file(environment: Mapping[str, str]) -> dict[str, dict[str, str
         raise InvalidRequestError(f"{_FILE_NAME}: 'catalog' must map names to properties")
     catalogs: dict[str, dict[str, str]] = {}
     for name, properties in mapping.items():
-        if not isinstance(properties, dict) or not all(
-            isinstance(v, str) for v in properties.values()
-        ):
+        flat = dict(_flat(properties)) if isinstance(properties, dict) else {}
+        if not isinstance(properties, dict) or None in flat.values():
             raise InvalidRequestError(
                 f"{_FILE_NAME}: catalog '{name}' must map property names to plain values"
             )
-        catalogs[str(name).lower()] = {str(k).lower(): v for k, v in properties.items()}
+        catalogs[str(name).lower()] = {k: v for k, v in flat.items() if v is not None}
     return catalogs
+
+
+def _flat(properties: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, str | None]]:
+    """Yield the properties, those of the mappings of `_GROUPS` by keys with dots.
+
+    The value is None if it is no text: other mappings are mistakes, such as a password in braces.
+    """
+    for name, value in properties.items():
+        key = f"{prefix}{name}".lower()
+        if isinstance(value, dict) and key.split(".")[0] in _GROUPS:
+            yield from _flat(value, f"{key}.")
+        else:
+            yield key, value if isinstance(value, str) else None
 
 
 def _file(environment: Mapping[str, str]) -> dict[str, Any]:

@@ -119,6 +119,18 @@ class MetastoreViewCatalog(MetastoreCatalog):
         )
         return swap_pointer(io, view, lambda: self._publish_view(view)).result()
 
+    def register_view(self, identifier: TableIdentifier, metadata_location: str) -> LoadedView:
+        """Register an existing metadata file as a view; raise `ViewAlreadyExistsError`."""
+        self._require_free_for_view(identifier)
+        view = LoadedView(
+            identifier=identifier,
+            metadata=self._read_view(metadata_location),
+            metadata_location=metadata_location,
+            config=self._config,
+        )
+        self._publish_view(view).result()
+        return view
+
     def commit_view(
         self,
         identifier: TableIdentifier,

@@ -1,6 +1,6 @@
 """Creates a catalog from its name and properties.
 
-The types are a closed list: a class named in properties is never imported. Without any
+The types are a closed list: no catalog's class named in properties is imported. Without any
 configuration, there is the embedded catalog: an SQLite file beside its tables in the folder
 `iceberg-warehouse` of the working folder (`sql/open_catalog.py`). `configuration.py` finds the
 properties.

@@ -54,6 +54,10 @@ class ViewCatalog(Protocol):
         """
         ...
 
+    def register_view(self, identifier: TableIdentifier, metadata_location: str) -> LoadedView:
+        """Register an existing metadata file as a view; errors as for `create_view`."""
+        ...
+
     def commit_view(
         self,
         identifier: TableIdentifier,

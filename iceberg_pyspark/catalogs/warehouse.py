@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Mapping
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import check_folder_name
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.properties import bool_property
 
 LOCATION = "location"
 """The namespace property that moves a namespace's tables out of the warehouse folder."""
 WAREHOUSE = "warehouse"
+_UNIQUE = "unique-table-location"
 
 
 def absolute_location(location: str) -> str:
@@ -35,15 +38,20 @@ def default_location(
 ) -> str:
     """Return `<namespace's location>/<table>`, or else `<warehouse>/<namespace levels>/<table>`.
 
-    The databases of Hive have the suffix `.db`: `<warehouse>/<database>.db/<table>`. Raise
-    `InvalidRequestError` if neither location is set.
+    The databases of Hive have the suffix `.db`: `<warehouse>/<database>.db/<table>`. With the
+    catalog property `unique-table-location`, the last folder is `<table>-<UUID>`, another one in
+    each call, so a table never gets the folder of a renamed one. Raise `InvalidRequestError` if
+    neither location is set.
     """
     for level in (*identifier.namespace, identifier.name):
         check_folder_name(level)
+    folder = identifier.name
+    if bool_property(properties, _UNIQUE, False):
+        folder = f"{folder}-{uuid.uuid4().hex}"
     if base := namespace_properties.get(LOCATION):
-        return f"{base.rstrip('/')}/{identifier.name}"
+        return f"{base.rstrip('/')}/{folder}"
     if warehouse := properties.get(WAREHOUSE):
-        folders = (*(level + namespace_suffix for level in identifier.namespace), identifier.name)
+        folders = (*(level + namespace_suffix for level in identifier.namespace), folder)
         return f"{absolute_location(warehouse)}/{'/'.join(folders)}"
     raise InvalidRequestError(
         f"table {identifier} has no location: catalog '{catalog}' has no property 'warehouse', and "

@@ -21,8 +21,13 @@ from iceberg_pyspark.command_line import (
     scan,
     verify,
 )
-from iceberg_pyspark.command_line.group import CommandLine
-from iceberg_pyspark.command_line.invocation import Invocation, parse_property
+from iceberg_pyspark.command_line.group import ERROR_LOGGER, CommandLine
+from iceberg_pyspark.command_line.invocation import (
+    Invocation,
+    invocation_of,
+    parse_boolean,
+    parse_property,
+)
 from iceberg_pyspark.command_line.output import Output
 
 app = typer.Typer(
@@ -58,6 +63,11 @@ def _print_version(is_flag_set: bool) -> None:
         raise typer.Exit
 
 
+def _show_version(context: typer.Context) -> None:
+    """Print the version alone, as PyIceberg's command of this name does."""
+    invocation_of(context).output.value("version", version("iceberg-pyspark"))
+
+
 @app.callback()
 def options(
     context: typer.Context,
@@ -79,6 +89,13 @@ def options(
             "option while the command runs; they cannot see `.pyiceberg.yaml`."
         ),
     ] = None,
+    ugi: Annotated[
+        str | None,
+        typer.Option(
+            metavar="USER[:GROUP...]",
+            help="Set the catalog property `ugi`, the user of a Hive metastore.",
+        ),
+    ] = None,
     property_: Annotated[
         list[str] | None,
         typer.Option(
@@ -91,10 +108,16 @@ def options(
         OutputFormat, typer.Option(help="Select the output format.")
     ] = OutputFormat.TEXT,
     json: Annotated[bool, typer.Option("--json", help="Same as `--output json`.")] = False,
+    verbose: Annotated[
+        str,
+        typer.Option(metavar="BOOLEAN", help="Print the traceback of an error, if `true`."),
+    ] = "false",
     log_level: Annotated[
         LogLevel,
         typer.Option(
-            help="Log messages of this level and above; `debug` adds tracebacks to errors."
+            case_sensitive=False,
+            envvar="PYICEBERG_LOG_LEVEL",
+            help="Log messages of this level and above; `debug` adds tracebacks to errors.",
         ),
     ] = LogLevel.WARNING,
     version: Annotated[
@@ -114,7 +137,9 @@ def options(
     """
     del version
     logging.basicConfig(level=log_level.value.upper(), format="%(levelname)s %(name)s: %(message)s")
-    flags = {"uri": uri, "warehouse": warehouse, "credential": credential}
+    is_verbose = parse_boolean(verbose)
+    logging.getLogger(ERROR_LOGGER).setLevel(logging.DEBUG if is_verbose else logging.NOTSET)
+    flags = {"uri": uri, "warehouse": warehouse, "credential": credential, "ugi": ugi}
     properties_ = {key: value for key, value in flags.items() if value is not None}
     properties_.update(map(parse_property, property_ or []))
     as_json = json or output is OutputFormat.JSON
@@ -134,6 +159,7 @@ app.command()(metadata_rows.snapshots)
 app.command()(metadata_rows.history)
 app.command()(metadata_rows.refs)
 app.command("list-refs", hidden=True)(metadata_rows.refs)
+app.command("version", hidden=True)(_show_version)
 app.command()(health.health)
 app.command()(verify.verify)
 app.command()(scan.scan)

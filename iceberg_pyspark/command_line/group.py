@@ -20,6 +20,9 @@ from iceberg_pyspark.command_line.exit_codes import ExitCode, code_of
 from iceberg_pyspark.command_line.output import Output
 from iceberg_pyspark.errors import IcebergError
 
+ERROR_LOGGER = __name__
+"""The logger of the tracebacks of errors, at level DEBUG."""
+
 
 def options_first(
     arguments: Sequence[str], with_value: Collection[str], flags: Collection[str]
@@ -114,6 +117,6 @@ def _help_of(error: Exception) -> str:
 
 
 def _fail(message: str, code: ExitCode) -> ExitCode:
-    logging.getLogger(__name__).debug("the error's traceback", exc_info=True)
+    logging.getLogger(ERROR_LOGGER).debug("the error's traceback", exc_info=True)
     Output(as_json=False).error(message)
     return code

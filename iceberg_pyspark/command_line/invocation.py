@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from iceberg_pyspark.table.table_catalog import TableCatalog
 
 _EMBEDDED = "iceberg-warehouse"
+_BOOLEANS = {
+    **dict.fromkeys(("true", "t", "1", "yes", "y", "on"), True),
+    **dict.fromkeys(("false", "f", "0", "no", "n", "off"), False),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,3 +113,14 @@ def parse_property(text: str) -> tuple[str, str]:
         # the message leaves out the text, which may be a secret
         raise typer.BadParameter("expected key=value")
     return key, value
+
+
+def parse_boolean(text: str) -> bool:
+    """Parse `true` or `false`, or another word that PyIceberg's command accepts for one of them.
+
+    Raise `typer.BadParameter`.
+    """
+    lowered = text.strip().lower()
+    if lowered not in _BOOLEANS:
+        raise typer.BadParameter(f"'{text}' is neither true nor false")
+    return _BOOLEANS[lowered]

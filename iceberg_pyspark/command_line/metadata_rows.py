@@ -56,7 +56,8 @@ def refs(
     context: typer.Context,
     table: TableName,
     type_: Annotated[
-        RefType | None, typer.Option("--type", help="List only branches or only tags.")
+        RefType | None,
+        typer.Option("--type", case_sensitive=False, help="List only branches or only tags."),
     ] = None,
 ) -> None:
     """List the branches and tags of a table."""

@@ -28,6 +28,7 @@ from iceberg_pyspark.table.changes.create_table import (
     create_table,
     new_table_properties,
 )
+from iceberg_pyspark.table.changes.define_view import with_views
 from iceberg_pyspark.table.changes.purge_table import drop_with_files
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table import load_table as load_table_of
@@ -155,6 +156,16 @@ class TableCatalog:
         catalog, identifier = self._resolve(name)
         create_namespace_if_absent(catalog, identifier.namespace)
         return Table(catalog, catalog.register_table(identifier, metadata_location))
+
+    def register_view(self, name: str, metadata_location: str) -> None:
+        """Register an existing metadata file as a view, in catalogs that have views.
+
+        Raises `ViewAlreadyExistsError`, or `UnsupportedFeatureError` if the catalog has no views.
+        """
+        catalog, identifier = self._resolve(name)
+        view_catalog = with_views(catalog)
+        create_namespace_if_absent(catalog, identifier.namespace)
+        view_catalog.register_view(identifier, metadata_location)
 
     def create_namespace(self, name: str, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace; raises `NamespaceAlreadyExistsError`."""

@@ -1,13 +1,17 @@
 """The tests of Java's catalogs, `org.apache.iceberg.catalog.CatalogTests`, and our counterparts.
 
 Each value is the name of our test, in the contracts or in a file, or the reason why there is none.
-The only function checks that the named tests exist.
+The functions check that the named tests exist, and that all tests of Java are listed.
 """
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
 
+from jobs.find_java import find_java_home
+from tests.services import rest_fixture
 from tests.support.catalog_contract import CatalogContract
 from tests.support.change_contract import ChangeContract
 
@@ -15,6 +19,8 @@ _EMPTY_NAMESPACE = "no catalog here takes an empty name as a namespace"
 _EXPIRY = "test_what_expired_is_gone_with_what_only_it_used"
 _DEFAULTS = "test_table_catalog.py::test_defaults_and_overrides_of_the_catalog"
 _AS_CREATED = "one function, `new_table_properties`, serves creations and replacements"
+
+_UNIQUE = "test_unique_locations.py"
 
 BEHAVIOURS = {
     # Namespaces.
@@ -31,6 +37,9 @@ BEHAVIOURS = {
     "testDropNamespace": "test_dropping_a_namespace",
     "testDropNonexistentNamespace": "test_dropping_a_namespace",
     "testDropNonEmptyNamespace": "test_a_namespace_with_a_table_or_a_child_is_not_dropped",
+    "testDropNamespaceWithNestedNamespace": (
+        "test_a_namespace_with_a_table_or_a_child_is_not_dropped"
+    ),
     "testListNamespaces": "test_a_created_namespace_exists_and_is_listed",
     "testListNestedNamespaces": "test_nested_namespaces_are_listed_level_by_level",
     "testListNonExistingNamespace": "test_what_is_not_there_is_a_typed_error",
@@ -59,6 +68,10 @@ BEHAVIOURS = {
     "testListTables": "test_tables_are_listed_in_their_own_namespace",
     "tableCreationWithoutNamespace": "test_what_is_not_there_is_a_typed_error",
     "testRenameTable": "test_rename",
+    "createTableInUniqueLocation": f"{_UNIQUE}::test_a_new_table_gets_a_folder_of_its_own",
+    "dropAfterRenameDoesntCorruptTable": (
+        f"{_UNIQUE}::test_dropping_a_table_of_a_renamed_tables_name_keeps_the_renamed_tables_files"
+    ),
     "testRenameTableMissingSourceTable": "test_rename",
     "renameTableNamespaceMissing": "test_rename",
     "testRenameTableDestinationTableAlreadyExists": "test_rename",
@@ -136,8 +149,6 @@ BEHAVIOURS = {
     ),
     "testConcurrentReplaceTransactionSortOrder": "Spark's REPLACE TABLE has no sort order",
     "testConcurrentReplaceTransactionSortOrderConflict": "Spark's REPLACE TABLE has no sort order",
-    "testConcurrentReplaceTransactionFieldIdConflict": "test_of_two_replacements_the_last_holds",
-    "testConcurrentReplaceTransactionFieldIdsPreserved": "test_of_two_replacements_the_last_holds",
     "testDefaultTablePropertiesReplaceTransaction": _AS_CREATED,
     "testOverrideTablePropertiesReplaceTransaction": _AS_CREATED,
     "testCatalogWithCustomMetricsReporter": "it names a Java class",
@@ -152,3 +163,14 @@ def test_every_test_that_is_named_is_there() -> None:
             assert f"def {test}(" in (Path(__file__).parent / file).read_text(encoding="utf-8")
         elif place.startswith("test_"):
             assert place in contracts, place
+
+
+def test_every_test_of_java_is_listed() -> None:
+    """Compare the list with the methods of the class in Iceberg's own jar of tests."""
+    jar = rest_fixture.program() / f"iceberg-core-{rest_fixture.VERSION}-tests.jar"
+    javap = find_java_home() / "bin" / "javap"
+    command = [str(javap), "-cp", str(jar), "org.apache.iceberg.catalog.CatalogTests"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    names = set(re.findall(r"^  public void (\w+)\(", done.stdout, re.MULTILINE))
+    # the class also has public helpers
+    assert {name for name in names if not name.startswith("assert")} == BEHAVIOURS.keys()

@@ -209,9 +209,27 @@ def test_the_default_catalog_can_be_named(tmp_path: Path) -> None:
     assert default_name({"PYICEBERG_DEFAULT_CATALOG": "pond"}) == "pond"
 
 
+def test_the_mappings_of_tls_and_authentication_are_keys_with_dots(tmp_path: Path) -> None:
+    tls = "{cabundle: ca.pem, client: {CERT: c.pem, key: c.key}}"
+    auth = "{type: custom, impl: a.Login, custom: {team: data}}"
+    write_file(
+        tmp_path / "home", f"catalog:\n  lake:\n    type: rest\n    ssl: {tls}\n    auth: {auth}\n"
+    )
+    assert configured_properties("lake", os.environ) == {
+        "type": "rest",
+        "ssl.cabundle": "ca.pem",
+        "ssl.client.cert": "c.pem",
+        "ssl.client.key": "c.key",
+        "auth.type": "custom",
+        "auth.impl": "a.Login",
+        "auth.custom.team": "data",
+    }
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "catalog:\n  lake:\n    ssl: {client: [hunter2]}",
         "catalog: [unclosed",
         "- a list",
         "catalog:\n  - lake",

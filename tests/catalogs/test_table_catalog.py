@@ -10,12 +10,16 @@ import pyarrow as pa
 import pytest
 
 import iceberg_pyspark as ice
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchTableError,
     TableAlreadyExistsError,
+    UnsupportedFeatureError,
 )
 from tests.support.catalog_contract import SCHEMA
+from tests.support.view_contract import first_view
 
 
 @pytest.fixture
@@ -155,3 +159,20 @@ def test_importing_the_package_imports_neither_pyspark_nor_pyarrow() -> None:
 def test_an_unknown_name_of_the_package() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         _ = ice.nope  # type: ignore[attr-defined]
+
+
+def test_a_view_is_registered_by_name(catalog: ice.TableCatalog, tmp_path: Path) -> None:
+    views = catalog.catalog
+    assert isinstance(views, ViewCatalog)
+    views.create_namespace(("db",))
+    identifier = TableIdentifier(namespace=("db",), name="v")
+    created = views.create_view(identifier, first_view(views, identifier, "SELECT 1"))
+    views.drop_view(identifier)
+    catalog.register_view("other.adopted", created.metadata_location)
+    adopted = TableIdentifier(namespace=("other",), name="adopted")
+    assert views.load_view(adopted).metadata == created.metadata
+    folders = ice.load_catalog("folders", type="hadoop", warehouse=str(tmp_path))
+    with pytest.raises(UnsupportedFeatureError, match="has no views"):
+        folders.register_view("db.v", created.metadata_location)
+    with pytest.raises(UnsupportedFeatureError, match="has no views"):
+        catalog.register_view("/warehouse/db/v", created.metadata_location)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,8 @@ from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.command_line.application import app
 from tests.services.rest_fixture import rest_server
+from tests.support.http_server import Reply, http_server
+from tests.support.rest_answers import configured
 
 PREFIX = "spark.sql.catalog.spark_catalog"
 
@@ -78,3 +80,33 @@ def test_a_statement_loads_a_table_once_and_everybody_sees_what_it_did(
     session.sql("REFRESH TABLE remote.ice")
     properties = {r.key: r.value for r in session.sql("SHOW TBLPROPERTIES remote.ice").collect()}
     assert properties["team"] == "blue"
+
+
+class Login:
+    """A class of the user's own that authenticates requests."""
+
+    def __init__(self, team: str) -> None:
+        self.team = team
+
+    def headers(self, method: str, url: str, body: bytes) -> Mapping[str, str]:
+        return {"X-Team": self.team}
+
+    def renew(self) -> bool:
+        return False
+
+
+def test_the_configuration_of_a_session_names_a_class_that_authenticates(
+    spark: SparkSession,
+) -> None:
+    session, prefix = spark.newSession(), "spark.sql.catalog.own_login"
+    with http_server(configured(lambda _: Reply(200, {"namespaces": [["db"]]}))) as server:
+        session.conf.set(prefix, "iceberg_pyspark")
+        session.conf.set(f"{prefix}.uri", server.uri)
+        session.conf.set(f"{prefix}.auth.type", "custom")
+        session.conf.set(f"{prefix}.auth.impl", f"{__name__}.Login")
+        session.conf.set(f"{prefix}.auth.custom.team", "data")
+        installed = install(session)
+        names = [row[0] for row in session.sql("SHOW NAMESPACES IN own_login").collect()]
+        installed.uninstall()
+        assert names == ["db"]
+        assert {r.headers.get("x-team") for r in server.requests} == {"data"}

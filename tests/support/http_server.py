@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import select
+import socket
+import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -60,8 +64,14 @@ class TestServer:
 
 
 @contextlib.contextmanager
-def http_server(answer: Answering) -> Iterator[TestServer]:
-    """Serve `answer` on a free port of loopback."""
+def http_server(
+    answer: Answering, *, tls: ssl.SSLContext | None = None, tunnel: int | None = None
+) -> Iterator[TestServer]:
+    """Serve `answer` on a free port of loopback, by HTTPS if there is `tls`.
+
+    As a proxy, the server also accepts CONNECT and connects to the port `tunnel` of loopback,
+    whatever host was asked for, if `answer` replies 200.
+    """
     server = TestServer("")
 
     class Handler(BaseHTTPRequestHandler):
@@ -107,14 +117,34 @@ def http_server(answer: Answering) -> Iterator[TestServer]:
             if self.command != "HEAD":
                 self.wfile.write(body)
 
+        def do_CONNECT(self) -> None:
+            headers = {k.lower(): v for k, v in self.headers.items()}
+            request = Request(method="CONNECT", path=self.path, query={}, headers=headers, body=b"")
+            server.requests.append(request)
+            reply = answer(request)
+            self.send_response(reply.status)
+            self.end_headers()
+            self.close_connection = True
+            if reply.status == 200 and tunnel is not None:
+                _relay(self.connection, tunnel)
+
         do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _serve  # noqa: N815 - the library's names
 
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    http = ThreadingHTTPServer((LOOPBACK, 0), Handler)
+    class Threads(ThreadingHTTPServer):
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            # a client that refuses the certificate or goes away is what a test is about
+            if not isinstance(sys.exc_info()[1], ssl.SSLError | ConnectionError):
+                super().handle_error(request, client_address)
+
+    http = Threads((LOOPBACK, 0), Handler)
     http.daemon_threads = True
-    server.uri = f"http://{LOOPBACK}:{http.server_port}"
+    if tls is not None:
+        # the handshake is the handler's, so that a client that refuses it does not stop the server
+        http.socket = tls.wrap_socket(http.socket, server_side=True, do_handshake_on_connect=False)
+    server.uri = f"http{'' if tls is None else 's'}://{LOOPBACK}:{http.server_port}"
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -123,3 +153,14 @@ def http_server(answer: Answering) -> Iterator[TestServer]:
         http.shutdown()
         http.server_close()
         thread.join()
+
+
+def _relay(client: socket.socket, port: int) -> None:
+    """Pass bytes between a client and a port of loopback until one of them closes."""
+    with socket.create_connection((LOOPBACK, port)) as server:
+        others = {client: server, server: client}
+        while True:
+            for ready in select.select(list(others), [], [])[0]:
+                if not (content := ready.recv(65536)):
+                    return
+                others[ready].sendall(content)

@@ -17,6 +17,7 @@ CATALOG_KEYS = (
     "client.secret",
     "client.secret-access-key",
     "oauth2.client-secret",
+    "auth.custom.pin",
     "ssl.keystore-password",
 )
 STORE_KEYS = (

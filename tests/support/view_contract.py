@@ -123,3 +123,29 @@ class ViewContract(CatalogContract):
         nowhere = TableIdentifier(namespace=(new_name("nope"),), name="v")
         with pytest.raises(NoSuchNamespaceError):
             catalog.create_view(nowhere, view)
+
+    def test_a_view_is_registered(self, catalog: Catalog, identifier: TableIdentifier) -> None:
+        assert isinstance(catalog, ViewCatalog)
+        target = TableIdentifier(namespace=identifier.namespace, name=new_name("adopted"))
+        if not self.has_views:
+            with pytest.raises(UnsupportedFeatureError):
+                catalog.register_view(target, "/nowhere.metadata.json")
+            return
+        created = catalog.create_view(identifier, first_view(catalog, identifier, "SELECT 1"))
+        table = TableIdentifier(namespace=identifier.namespace, name=new_name("table"))
+        create(catalog, table)
+        for taken in (identifier, table):
+            with pytest.raises(ViewAlreadyExistsError):
+                catalog.register_view(taken, created.metadata_location)
+        nowhere = TableIdentifier(namespace=(new_name("nope"),), name="v")
+        with pytest.raises(NoSuchNamespaceError):
+            catalog.register_view(nowhere, created.metadata_location)
+        # the first view stays: Java deletes the metadata file of a view that is dropped
+        registered = catalog.register_view(target, created.metadata_location)
+        assert registered.metadata == created.metadata
+        assert registered.metadata_location == created.metadata_location
+        assert catalog.load_view(target) == registered
+        assert set(catalog.list_views(identifier.namespace)) == {identifier, target}
+        done = catalog.commit_view(target, (), definition("SELECT 2")).result()
+        assert [v.version_id for v in done.metadata.versions] == [1, 2]
+        assert catalog.load_view(identifier) == created

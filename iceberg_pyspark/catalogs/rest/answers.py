@@ -40,7 +40,9 @@ _LOGIN_EXPIRED = 419
 NOT_MODIFIED = 304
 UNAUTHORIZED = (401, _LOGIN_EXPIRED)
 CONFLICT = 409
+PROXY_LOGIN = 407
 TOO_MANY_REQUESTS = 429
+PROXY_REMEDY = "check rest.client.proxy.username and rest.client.proxy.password"
 
 _BY_TYPE: Mapping[str, type[IcebergError]] = {
     "NoSuchNamespaceException": NoSuchNamespaceError,
@@ -125,6 +127,9 @@ def error_of(
     match answer.status:
         case 401 | 403 | 419:
             return NotAuthorizedError(f"{message}; check the catalog's credentials and rights")
+        case 407:
+            # only a proxy answers so, and it has not passed the request on
+            return CatalogUnavailableError(f"{message}; {PROXY_REMEDY}")
         case 404:
             return (
                 error_class if error_class and issubclass(error_class, NotFoundError) else missing

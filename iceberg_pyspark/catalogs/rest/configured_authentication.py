@@ -1,6 +1,7 @@
 """Creates the authentication that a catalog's properties ask for, and that of single tables.
 
-`rest.auth.type` chooses, as in Java; without this property, `token` or `credential` mean OAuth2. A
+`rest.auth.type` chooses, as in Java, or `auth.type`, as in PyIceberg; without these properties,
+`token` or `credential` mean OAuth2. A
 server may issue a token for one table, or a token to exchange for such a token (Open API
 specification of the REST catalog, `LoadTableResult`).
 """
@@ -16,14 +17,17 @@ from iceberg_pyspark.catalogs.rest.authentication import (
     BasicAuthentication,
     NoAuthentication,
 )
+from iceberg_pyspark.catalogs.rest.custom_authentication import IMPL, custom_authentication_of
 from iceberg_pyspark.catalogs.rest.oauth2 import SUBJECTS, OAuth2, oauth2_settings
 from iceberg_pyspark.catalogs.rest.settings import HttpSettings
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 
 AUTH_TYPE = "rest.auth.type"
+PYICEBERG_AUTH_TYPE = "auth.type"
 _USER = "rest.auth.basic.username"
 _PASSWORD = "rest.auth.basic.password"
 _TYPES = ("none", "basic", "oauth2", "sigv4")
+_PYICEBERG_TYPES = ("noop", "basic", "custom")
 
 
 def authentication_of(
@@ -31,6 +35,8 @@ def authentication_of(
 ) -> Authentication:
     """Return the authentication that a catalog's properties ask for."""
     kind = properties.get(AUTH_TYPE, "").lower()
+    if any(key.startswith("auth.") for key in properties):
+        return _pyiceberg_authentication(catalog, properties, kind)
     if not kind:
         # the older properties of Java and PyIceberg
         if properties.get("rest.sigv4-enabled", "").lower() == "true":
@@ -41,12 +47,7 @@ def authentication_of(
         case "none":
             return NoAuthentication()
         case "basic":
-            user, password = properties.get(_USER), properties.get(_PASSWORD)
-            if user is None or password is None:
-                raise InvalidRequestError(
-                    f"catalog '{catalog}': {AUTH_TYPE} = basic needs {_USER} and {_PASSWORD}"
-                )
-            return BasicAuthentication(user, password)
+            return _basic(catalog, properties, AUTH_TYPE, (_USER, _PASSWORD))
         case "oauth2":
             return OAuth2(oauth2_settings(catalog, properties, settings.uri), client)
         case "sigv4":
@@ -54,9 +55,49 @@ def authentication_of(
         case _:
             raise UnsupportedFeatureError(
                 f"catalog '{catalog}': {AUTH_TYPE} '{kind}' is not known; there "
-                f"are {', '.join(_TYPES)}, and classes named in properties are never loaded: give "
-                "an object, as in RestCatalog(name, properties, authentication=...)"
+                f"are {', '.join(_TYPES)}, and classes named there are never loaded: name your own "
+                f"Python class with {PYICEBERG_AUTH_TYPE} = custom and {IMPL} = module.Class"
             )
+
+
+def _pyiceberg_authentication(
+    catalog: str, properties: Mapping[str, str], other_kind: str
+) -> Authentication:
+    """Return the authentication of PyIceberg's properties `auth.*`."""
+    if other_kind:
+        raise InvalidRequestError(
+            f"catalog '{catalog}': {AUTH_TYPE} and the properties auth.* are both set; remove one"
+        )
+    kind = properties.get(PYICEBERG_AUTH_TYPE, "").lower()
+    if kind != "custom" and IMPL in properties:
+        raise InvalidRequestError(
+            f"catalog '{catalog}': {IMPL} needs {PYICEBERG_AUTH_TYPE} = custom, not '{kind}'"
+        )
+    match kind:
+        case "noop":
+            return NoAuthentication()
+        case "basic":
+            names = ("auth.basic.username", "auth.basic.password")
+            return _basic(catalog, properties, PYICEBERG_AUTH_TYPE, names)
+        case "custom":
+            return custom_authentication_of(catalog, properties)
+        case _:
+            raise UnsupportedFeatureError(
+                f"catalog '{catalog}': {PYICEBERG_AUTH_TYPE} '{kind}' is not known here; there are "
+                f"{', '.join(_PYICEBERG_TYPES)}; for OAuth2 set 'credential' (client:secret), "
+                "'oauth2-server-uri' and 'scope' instead"
+            )
+
+
+def _basic(
+    catalog: str, properties: Mapping[str, str], type_key: str, names: tuple[str, str]
+) -> Authentication:
+    user, password = map(properties.get, names)
+    if user is None or password is None:
+        raise InvalidRequestError(
+            f"catalog '{catalog}': {type_key} = basic needs {' and '.join(names)}"
+        )
+    return BasicAuthentication(user, password)
 
 
 TABLE_TOKENS = ("token", *SUBJECTS)

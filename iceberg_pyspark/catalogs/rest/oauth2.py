@@ -18,6 +18,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
+from iceberg_pyspark.catalogs.rest.session import remedy_of
 from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     InvalidMetadataError,
@@ -200,9 +201,10 @@ class OAuth2:
         try:
             response = self._client.post(s.server_uri, data=data, headers=dict(headers))
         except httpx.HTTPError as e:
+            remedy = remedy_of(e) or "check oauth2-server-uri, or try again"
             raise CatalogUnavailableError(
                 f"catalog '{s.catalog}': its OAuth2 server {s.server_uri} cannot be reached "
-                f"({type(e).__name__}); check oauth2-server-uri, or try again"
+                f"({type(e).__name__}); {remedy}"
             ) from None
         where = f"the answer of the OAuth2 server {s.server_uri}"
         if response.status_code != 200:

@@ -87,6 +87,10 @@ class Paths:
         """Return the path where a table is registered."""
         return f"{self.namespace(namespace)}/register"
 
+    def register_view(self, namespace: Namespace) -> str:
+        """Return the path where a view is registered."""
+        return f"{self.namespace(namespace)}/register-view"
+
     @property
     def rename_table(self) -> str:
         """The path where tables are renamed."""

@@ -24,7 +24,7 @@ from iceberg_pyspark.redaction import redact_uri
 from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
 
 _CLASSES = ("impl", "factory", "credentials-provider", "signer", "auth.type", "reporter")
-_OWN = ("rest.", "header.", "ssl.", "urn:ietf:params:oauth:")
+_OWN = ("rest.", "auth.", "header.", "ssl.", "urn:ietf:params:oauth:")
 _OWN_NAMES = (
     *("type", "auth", "credential", "token", "scope", "audience", "resource", "oauth2-server-uri"),
     *LOCATION_OPTIONS,

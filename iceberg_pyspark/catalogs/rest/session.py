@@ -15,10 +15,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote, urlencode
 
 import httpx
 
-from iceberg_pyspark.catalogs.rest.answers import TOO_MANY_REQUESTS, UNAUTHORIZED, Answer
+from iceberg_pyspark.catalogs.rest.answers import (
+    PROXY_LOGIN,
+    PROXY_REMEDY,
+    TOO_MANY_REQUESTS,
+    UNAUTHORIZED,
+    Answer,
+)
 from iceberg_pyspark.catalogs.rest.authentication import Authentication
 from iceberg_pyspark.catalogs.rest.settings import HttpSettings
 from iceberg_pyspark.errors import CatalogUnavailableError, InvalidRequestError
@@ -38,11 +45,13 @@ _sleep = time.sleep
 class Lost:
     """A request without an answer.
 
-    `was_sent` means that the server may still have carried out the request.
+    `was_sent` means that the server may still have carried out the request; `is_final`, that
+    another attempt would fail too, for example because the server's certificate is not trusted.
     """
 
     error: CatalogUnavailableError
     was_sent: bool
+    is_final: bool = False
 
 
 class Session:
@@ -115,7 +124,8 @@ class Session:
         while True:
             answer = self._attempt(request, method, url, content, headers or {}, repeated)
             if isinstance(answer, Lost):
-                again, repeated = repeats or not answer.was_sent, repeated or answer.was_sent
+                again = (repeats or not answer.was_sent) and not answer.is_final
+                repeated = repeated or answer.was_sent
                 wait_s = self._wait_s(attempt, {})
             elif answer.status in UNAUTHORIZED and not renewed and self._authentication.renew():
                 renewed = True
@@ -159,11 +169,13 @@ class Session:
         except httpx.HTTPError as e:
             # raise without the cause, which contains the request with its headers
             text = without_secrets(str(e), self._secrets)
+            remedy = remedy_of(e) or "check the catalog's uri, or try again"
             error = CatalogUnavailableError(
                 f"catalog '{self._catalog}': {request} to {self._settings.uri} got no answer "
-                f"({type(e).__name__}: {text}); check the catalog's uri, or try again"
+                f"({type(e).__name__}: {text}); {remedy}"
             )
-            return Lost(error, was_sent=not isinstance(e, _NEVER_SENT))
+            was_sent = not isinstance(e, _NEVER_SENT)
+            return Lost(error, was_sent, is_final=remedy_of(e) is not None)
         return Answer(
             request=request,
             status=response.status_code,
@@ -174,8 +186,10 @@ class Session:
         )
 
     def _url(self, path: str, query: Mapping[str, str] | None) -> httpx.URL:
+        # AWS's signatures cover %20, and httpx itself would write a space as +
+        parameters = f"?{urlencode(query, safe='', quote_via=quote)}" if query else ""
         try:
-            return httpx.URL(f"{self._settings.uri}/{path}", params=dict(query) if query else None)
+            return httpx.URL(f"{self._settings.uri}/{path}{parameters}")
         except httpx.InvalidURL as e:
             raise InvalidRequestError(
                 f"catalog '{self._catalog}': the names in {path:.80} make no address ({e})"
@@ -198,6 +212,16 @@ def http_client(catalog: str, settings: HttpSettings) -> httpx.Client:
         limits=httpx.Limits(max_connections=settings.max_connections),
         follow_redirects=False,
     )
+
+
+def remedy_of(error: httpx.HTTPError) -> str | None:
+    """Return what to do about an error that another attempt cannot help, or None for others."""
+    text = str(error)
+    if isinstance(error, httpx.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in text:
+        return "set ssl.cabundle to a file with the certificate of the authority that signed it"
+    if isinstance(error, httpx.ProxyError) and text.startswith(str(PROXY_LOGIN)):
+        return PROXY_REMEDY
+    return None
 
 
 def _tls(catalog: str, settings: HttpSettings) -> ssl.SSLContext | bool:

@@ -109,6 +109,24 @@ class RestViews(ABC):
         )
         return outcome.result()
 
+    def register_view(self, identifier: TableIdentifier, metadata_location: str) -> LoadedView:
+        """Register an existing metadata file as a view; errors as for `create_view`.
+
+        Raise `UnsupportedFeatureError` if the server does not offer it.
+        """
+        c = self._connection
+        check_new_name(identifier)
+        c.endpoints.require(e.REGISTER_VIEW, self._name, "registering views")
+        body = {"name": identifier.name, "metadata-location": metadata_location}
+        outcome = outcome_of(
+            c.send(c.paths.register_view(identifier.namespace), body),
+            self._name,
+            f"view {identifier}",
+            lambda answer: self._view(answer, identifier),
+            lambda answer: self._refusal(answer, missing=NoSuchNamespaceError),
+        )
+        return outcome.result()
+
     def commit_view(
         self,
         identifier: TableIdentifier,

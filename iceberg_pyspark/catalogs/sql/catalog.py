@@ -152,13 +152,21 @@ class SqlCatalog(MetastoreViewCatalog):
 
     def create_view(self, identifier: TableIdentifier, metadata: ViewMetadata) -> LoadedView:
         """Publish the first metadata of a new view; raise `ViewAlreadyExistsError`."""
+        self._require_view_support(identifier)
+        return super().create_view(identifier, metadata)
+
+    def register_view(self, identifier: TableIdentifier, metadata_location: str) -> LoadedView:
+        """Register an existing metadata file as a view; raise `ViewAlreadyExistsError`."""
+        self._require_view_support(identifier)
+        return super().register_view(identifier, metadata_location)
+
+    def _require_view_support(self, identifier: TableIdentifier) -> None:
         if not self._is_v1:
             raise UnsupportedFeatureError(
                 f"catalog '{self._name}' cannot hold view {identifier}: the tables of its database "
                 f"{self._database.redacted_url} are of schema V0, which has no views; set "
                 "jdbc.schema-version to V1 once all clients of the database support it"
             )
-        return super().create_view(identifier, metadata)
 
     def _view_pointer(self, identifier: TableIdentifier) -> str | None:
         return self._views.location(identifier)

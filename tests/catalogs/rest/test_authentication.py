@@ -378,25 +378,6 @@ def test_addresses_that_are_none_are_refused(uri: str) -> None:
     assert "hunter22" not in str(raised.value)
 
 
-def test_a_signature_of_aws() -> None:
-    pytest.importorskip("botocore")
-    signing = {
-        "rest.auth.type": "sigv4",
-        "rest.signing-region": "eu-west-1",
-        "rest.signing-name": "glue",
-        "rest.access-key-id": "AKID",
-        "rest.secret-access-key": "hunter22",
-        "rest.session-token": "of-the-session",
-    }
-    with catalog_of(lambda _: table_reply(), **signing) as (catalog, server):
-        catalog.load_table(EVENTS)
-        headers = server.requests[-1].headers
-    assert headers["authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKID/")
-    assert "/eu-west-1/glue/aws4_request" in headers["authorization"]
-    assert "host;" in headers["authorization"]
-    assert headers["x-amz-security-token"] == "of-the-session"
-
-
 def test_nothing_that_is_logged_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     tokens = Tokens()

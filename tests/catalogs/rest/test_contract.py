@@ -13,11 +13,11 @@ from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.errors import InvalidRequestError
 from tests.services.server import Server
-from tests.support.catalog_contract import CatalogContract
 from tests.support.change_contract import ChangeContract
+from tests.support.view_contract import ViewContract
 
 
-class TestRestCatalog(CatalogContract, ChangeContract):
+class TestRestCatalog(ViewContract, ChangeContract):
     reads_metadata_files = False
     # The server commits every request, even one that changes nothing.
     skips_idle_commits = False

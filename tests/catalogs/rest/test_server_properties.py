@@ -105,6 +105,7 @@ def test_namespaces_are_joined_as_the_server_says(separator: str | None) -> None
         *("io-impl", "py-io-impl", "catalog-impl", "client.factory", "s3.signer"),
         *("client.credentials-provider", "rest.auth.type", "metrics-reporter-impl"),
         *("header.Authorization", "token", "credential", "oauth2-server-uri", "ssl.cabundle"),
+        *("auth.type", "auth.impl", "auth.custom.key"),
         *("rest.client.proxy.hostname", "s3.proxy-uri", "type"),
         *("read.allow-outside-locations", "read.restrict-locations"),
     ],
