@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -60,8 +61,8 @@ class TestServer:
 
 
 @contextlib.contextmanager
-def http_server(answer: Answering) -> Iterator[TestServer]:
-    """Serve `answer` on a free port of loopback."""
+def http_server(answer: Answering, tls: ssl.SSLContext | None = None) -> Iterator[TestServer]:
+    """Serve `answer` on a free port of loopback, by https with `tls`."""
     server = TestServer("")
 
     class Handler(BaseHTTPRequestHandler):
@@ -114,7 +115,9 @@ def http_server(answer: Answering) -> Iterator[TestServer]:
 
     http = ThreadingHTTPServer((LOOPBACK, 0), Handler)
     http.daemon_threads = True
-    server.uri = f"http://{LOOPBACK}:{http.server_port}"
+    if tls is not None:
+        http.socket = tls.wrap_socket(http.socket, server_side=True)
+    server.uri = f"{'http' if tls is None else 'https'}://{LOOPBACK}:{http.server_port}"
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
