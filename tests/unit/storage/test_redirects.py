@@ -13,10 +13,10 @@ from iceberg_pyspark.storage import store_properties
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.redirects import without_redirects
 from tests.support.http_server import Answering, Reply, TestServer, http_server
+from tests.support.object_stores import STORES, StoreAt, s3_store
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 DATE = "Mon, 23 Nov 2026 09:00:00 GMT"
-SECRET = "c2VjcmV0"
 
 
 @pytest.fixture(autouse=True)
@@ -39,38 +39,11 @@ def at_localhost(server: TestServer) -> str:
     return server.uri.replace("127.0.0.1", "localhost")
 
 
-def s3_store(uri: str) -> tuple[str, dict[str, str]]:
-    properties = {
-        "s3.endpoint": uri,
-        "s3.region": "eu-1",
-        "s3.access-key-id": "key",
-        "s3.secret-access-key": SECRET,
-        "s3.session-token": SECRET,
-    }
-    return "s3://bucket/file", properties
-
-
-def google_store(uri: str) -> tuple[str, dict[str, str]]:
-    return "gs://bucket/file", {"gcs.service.host": uri, "gcs.oauth2.token": SECRET}
-
-
-def azure_store(uri: str) -> tuple[str, dict[str, str]]:
-    properties = {
-        "adls.blob-storage-authority": uri.removeprefix("http://"),
-        "adls.blob-storage-scheme": "http",
-        "adls.sas-token": f"sv=2026&sig={SECRET}",
-    }
-    return "abfss://container@account.dfs.core.windows.net/file", properties
-
-
-STORES = pytest.mark.parametrize("store", [s3_store, google_store, azure_store])
-
-
-@STORES
+@pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_another_host_gets_no_request(
     serve: Callable[[Answering], TestServer],
-    store: Callable[[str], tuple[str, dict[str, str]]],
+    store: StoreAt,
     scheme: str,
 ) -> None:
     other = serve(lambda _: Reply(200, b"other bytes", {"ETag": '"x"', "Last-Modified": DATE}))
@@ -94,10 +67,10 @@ def test_another_host_gets_no_request(
     assert other.requests == []
 
 
-@STORES
+@pytest.mark.parametrize("store", STORES)
 def test_the_endpoint_itself_is_reached(
     serve: Callable[[Answering], TestServer],
-    store: Callable[[str], tuple[str, dict[str, str]]],
+    store: StoreAt,
 ) -> None:
     server = serve(lambda _: Reply(200, b"bytes", {"ETag": '"x"', "Last-Modified": DATE}))
     for uri in (server.uri, at_localhost(server)):
