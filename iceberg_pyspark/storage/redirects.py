@@ -14,13 +14,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment
+from urllib.request import getproxies_environment, proxy_bypass
 
 _NO_ADDRESS = "127.0.0.1:0"
 _REDIRECT = re.compile(
     rf"(?<![\w.]){re.escape(_NO_ADDRESS)}(?!\d)|redirect without LOCATION|status code: 30[12378]\b"
 )
 
+_PROXIES = frozenset(("http", "https", "all"))
 _LINK_LOCAL = (
     "169.254.169.254",
     "169.254.170.2",
@@ -64,8 +65,8 @@ def without_redirects(
     host = _host(endpoint)
     if host is None or "proxy_url" in options:
         return dict(options)
-    proxies = getproxies_environment()
-    if proxies and (environment_credentials or not proxy_bypass_environment(host, proxies)):
+    has_proxy = not _PROXIES.isdisjoint(getproxies_environment())
+    if has_proxy and (environment_credentials or not proxy_bypass(host)):
         return dict(options)
     hosts = [host, *(_credential_hosts(kind, region) if environment_credentials else ())]
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import uuid
 
@@ -59,7 +60,7 @@ def test_a_forked_process_has_no_files(
     catalog: TableCatalog, warehouse: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = catalog.create_table("db.t", schema="id bigint")
-    monkeypatch.setattr(memory.os, "getpid", lambda: -1)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
     with pytest.raises(StorageError, match="outside of the process"):
         table.append(ROWS.select(["id"]))
 

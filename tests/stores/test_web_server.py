@@ -64,6 +64,7 @@ def put_table(uri: str, files: ServedFiles) -> str:
     copy = table.maintenance().rewrite_table_path(
         source_prefix=table.location, target_prefix=f"{uri}/lake/t"
     )
+    assert copy.file_list_location is not None
     memory = process_memory(table.location)
     for line in memory.read_bytes(copy.file_list_location).decode().splitlines():
         source, _, target = line.partition(",")

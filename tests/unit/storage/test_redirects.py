@@ -129,6 +129,8 @@ def test_a_proxy_stays_the_only_way_out(monkeypatch: pytest.MonkeyPatch) -> None
     assert (
         without_redirects("s3", "https://h", own, region=None, environment_credentials=False) == own
     )
+    monkeypatch.setenv("no_proxy", "other")
+    assert options("https://h")["proxy_excludes"] == "h"
     monkeypatch.setenv("https_proxy", "http://proxy")
     assert options("https://h") == {"timeout": 1}
     monkeypatch.setenv("no_proxy", "h")
