@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,8 @@ from iceberg_pyspark.storage import store_properties
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.redirects import without_redirects
 from tests.support.http_server import Answering, Reply, TestServer, http_server
-from tests.support.object_stores import STORES, StoreAt, s3_store
+from tests.support.object_stores import SECRET, STORES, StoreAt, s3_store
+from tests.support.s3_double import access_key
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 DATE = "Mon, 23 Nov 2026 09:00:00 GMT"
@@ -122,6 +125,24 @@ def test_hosts_of_the_environments_credentials_are_reachable(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
     assert hosts("s3") == ["h"]
+
+
+def test_credentials_come_from_another_host_than_the_bytes(
+    serve: Callable[[Answering], TestServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a pod, whose credentials an agent on the machine has."""
+    for name in [n for n in os.environ if n.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    keys = {"AccessKeyId": "agent-key", "SecretAccessKey": SECRET, "Token": SECRET}
+    agent = serve(lambda _: Reply(200, {**keys, "Expiration": "2100-01-01T00:00:00Z"}))
+    server = serve(lambda _: Reply(200, b"bytes", {"ETag": '"x"', "Last-Modified": DATE}))
+    token = tmp_path / "token"
+    token.write_text("token")
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{agent.uri}/credentials")
+    monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(token))
+    io = ObjectStoreFileIO({"s3.endpoint": at_localhost(server), "s3.region": "eu-1"})
+    assert io.read_bytes("s3://bucket/file") == b"bytes"
+    assert access_key(server.requests[0]) == "agent-key"
 
 
 def test_a_proxy_stays_the_only_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
