@@ -36,6 +36,12 @@ _AZURE_HOSTS = (
     "login.partner.microsoftonline.cn",
     "login.chinacloudapi.cn",
 )
+# obstore reads these where no property sets the address
+_ENDPOINT_VARIABLES = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "gs": ("GOOGLE_BASE_URL",),
+    "azure": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
 _ADDRESS_VARIABLES = {
     "s3": (
         "AWS_CONTAINER_CREDENTIALS_FULL_URI",
@@ -57,18 +63,21 @@ def without_redirects(
 ) -> dict[str, Any]:
     """Return obstore's client options with which no host but the endpoint's gets a request.
 
-    Without an endpoint the store is the cloud's own, which is trusted. With a proxy, of the options
-    or of the environment, the options are unchanged: requests leave through the proxy only. If
-    `environment_credentials`, obstore asks the cloud for credentials with the same client, so the
-    hosts of these requests are reachable too.
+    Without an endpoint, also in the environment, the store is the cloud's own, which is trusted.
+    With a proxy, of the options or of the environment, the options are unchanged: requests leave
+    through the proxy only. If `environment_credentials`, obstore asks the cloud for credentials
+    with the same client, so the hosts of these requests are reachable too.
     """
-    host = _host(endpoint)
-    if host is None or "proxy_url" in options:
+    kind = kind if kind in _ENDPOINT_VARIABLES else "azure"
+    endpoints = [endpoint] if endpoint else map(os.environ.get, _ENDPOINT_VARIABLES[kind])
+    hosts = [host for host in map(_host, endpoints) if host is not None]
+    if not hosts or "proxy_url" in options:
         return dict(options)
     has_proxy = not _PROXIES.isdisjoint(getproxies_environment())
-    if has_proxy and (environment_credentials or not proxy_bypass(host)):
+    if has_proxy and (environment_credentials or not all(map(proxy_bypass, hosts))):
         return dict(options)
-    hosts = [host, *(_credential_hosts(kind, region) if environment_credentials else ())]
+    if environment_credentials:
+        hosts += _credential_hosts(kind, region)
     return {
         **options,
         "proxy_url": f"http://{_NO_ADDRESS}",
@@ -112,7 +121,6 @@ def _credential_hosts(kind: str, region: str | None) -> Iterable[str]:
         case "gs":
             yield from _GOOGLE_HOSTS
         case _:
-            kind = "azure"
             yield from _AZURE_HOSTS
     yield from _LINK_LOCAL
     for variable in _ADDRESS_VARIABLES[kind]:

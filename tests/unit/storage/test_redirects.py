@@ -102,8 +102,13 @@ def test_only_the_host_of_the_endpoint_is_reachable() -> None:
     assert options("http://bücher.example")["proxy_excludes"] == "xn--bcher-kva.example"
 
 
-def test_the_clouds_own_address_needs_no_list() -> None:
+def test_the_clouds_own_address_needs_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
     assert options(None) == {"timeout": 1}
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://of.environment")
+    assert options(None)["proxy_excludes"] == "of.environment"
+    assert options("https://h")["proxy_excludes"] == "h"
 
 
 def test_hosts_of_the_environments_credentials_are_reachable(

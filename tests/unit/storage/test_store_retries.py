@@ -87,6 +87,37 @@ def test_the_attempts_are_bounded_without_a_property(store: StoreAt) -> None:
     assert len(server.requests) == 11
 
 
+@FAILURES
+@pytest.mark.parametrize("store", STORES)
+def test_opening_a_file_has_no_more_attempts_than_reading_it(
+    store: StoreAt, failure: Callable[[Request], Reply]
+) -> None:
+    server = Failing(failure, times=100)
+    with http_server(server) as at:
+        location, properties = store(at.uri)
+        with pytest.raises(StorageError, match="after 10 retries"):
+            ObjectStoreFileIO(properties).open_input(location)
+    assert len(server.requests) == 11
+
+
+def test_an_empty_file_opens_after_a_failure() -> None:
+    """S3 refuses its range, and a request before has failed."""
+    server = Failing(busy, times=1)
+
+    def answer(request: Request) -> Reply:
+        reply = server(request)
+        if reply.status == 503:
+            return reply
+        if request.method == "HEAD":
+            return Reply(200, b"", {**HEADERS, "Content-Length": "0"})
+        return Reply(416, b"<Error><Code>InvalidRange</Code></Error>")
+
+    with http_server(answer) as at:
+        location, properties = s3_store(at.uri)
+        io = ObjectStoreFileIO({**properties, "s3.retry.num-retries": "1"})
+        assert io.open_input(location).read() == b""
+
+
 def test_an_answer_that_is_final_is_not_asked_for_again() -> None:
     server = Failing(lambda _: Reply(403, b"<Error><Code>AccessDenied</Code></Error>"), times=100)
     with http_server(server) as at:
