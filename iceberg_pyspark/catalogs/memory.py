@@ -1,6 +1,7 @@
 """A catalog in the memory of this process, for tests and for tables of one session.
 
-The pointers are in a dict that a lock protects; metadata and data are files in the warehouse.
+The pointers are in a dict that a lock protects; metadata and data are files in the warehouse, which
+may be `memory://<name>`: then they are in the memory of this process too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from iceberg_pyspark.errors import (
     NamespaceNotEmptyError,
 )
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.memory import is_memory, open_process_memory
 
 
 class MemoryCatalog(MetastoreViewCatalog):
@@ -31,6 +33,9 @@ class MemoryCatalog(MetastoreViewCatalog):
         self, name: str, properties: Mapping[str, str] | None = None, *, io: FileIO | None = None
     ) -> None:
         super().__init__(name, properties or {}, io)
+        warehouse = self._properties.get("warehouse", "")
+        if io is None and is_memory(warehouse):
+            open_process_memory(warehouse)
         self._lock = threading.RLock()
         self._namespaces: dict[Namespace, dict[str, str]] = {}
         self._locations: dict[TableIdentifier, str] = {}

@@ -26,6 +26,7 @@ from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.places import EQUAL_SCHEMES, check_scheme
 from iceberg_pyspark.storage.store_errors import store_errors
 from iceberg_pyspark.storage.upload_stream import UploadStream
+from iceberg_pyspark.storage.web_servers import WEB_SCHEMES, is_missing, web_options
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -68,7 +69,9 @@ class FsspecFileIO:
             if _protocol(location) == "memory":
                 # for `memory`, fsspec returns one stream per file, whose position all readers share
                 return io.BytesIO(fs.cat_file(path))
-            return io.BufferedReader(_Input(fs.open(path, "rb"), self, location), _BUFFER_BYTES)
+            with _real_errors():
+                stream = fs.open(path, "rb")
+            return io.BufferedReader(_Input(stream, self, location), _BUFFER_BYTES)
 
     def read_bytes(self, location: str) -> bytes:
         """Return the content of the whole file."""
@@ -85,6 +88,11 @@ class FsspecFileIO:
             # some stores return the whole file for an empty range
             end = offset + length
             data = bytes(fs.cat_file(path, start=offset, end=end)) if length else b""
+        if len(data) > length:
+            raise StorageError(
+                f"cannot read {location}: the server sent {len(data)} bytes for a range of "
+                f"{length}; it must support ranges"
+            )
         if len(data) != length:
             raise StorageError(
                 f"cannot read {location}: bytes {offset} to {offset + length} are outside the file"
@@ -95,7 +103,8 @@ class FsspecFileIO:
         """Return the size in bytes."""
         with self._errors("read", location):
             fs, path = self._file_system(location)
-            info = fs.info(path)
+            with _real_errors():
+                info = fs.info(path)
             if info["type"] == "directory":
                 raise StorageError(f"cannot read {location}: it is a folder")
             return int(info["size"])
@@ -105,12 +114,14 @@ class FsspecFileIO:
         with self._errors("look for", location):
             fs, path = self._file_system(location)
             try:
-                return bool(fs.info(path)["type"] != "directory")
+                with _real_errors():
+                    return bool(fs.info(path)["type"] != "directory")
             except FileNotFoundError:
                 return False
 
     def open_output(self, location: str) -> BinaryIO:
         """Return a stream to a new file, which appears when the stream is closed."""
+        _check_writable("create", location)
         if self.exists(location):
             raise FileAlreadyExistsError(f"cannot create {location}: it exists already")
         with self._errors("create", location):
@@ -140,6 +151,7 @@ class FsspecFileIO:
 
     def write_bytes(self, location: str, data: bytes) -> None:
         """Write or replace a whole file."""
+        _check_writable("write", location)
         with self._errors("write", location):
             fs, path = self._file_system(location)
             fs.makedirs(fs._parent(path), exist_ok=True)
@@ -147,6 +159,7 @@ class FsspecFileIO:
 
     def delete(self, location: str) -> None:
         """Delete a file; a missing file is not an error."""
+        _check_writable("delete", location)
         with self._errors("delete", location):
             fs, path = self._file_system(location)
             with contextlib.suppress(FileNotFoundError):
@@ -193,6 +206,8 @@ class FsspecFileIO:
         url = f"{protocol}://{location.partition('://')[2]}"
         # these arguments are the host and user in the location
         arguments = {} if protocol == "memory" else kind._get_kwargs_from_urls(url)
+        if protocol in WEB_SCHEMES:
+            arguments |= web_options()
         # a cached listing would hide files that other programs have just written
         return kind(use_listings_cache=False, **arguments), kind._strip_protocol(url)
 
@@ -206,6 +221,26 @@ def _protocol(location: str) -> str:
         raise StorageError(f"{location}: not an absolute location; it has neither scheme nor /")
     scheme = scheme.lower()
     return EQUAL_SCHEMES.get(scheme, scheme)
+
+
+def _check_writable(action: str, location: str) -> None:
+    if _protocol(location) in WEB_SCHEMES:
+        kind = StorageError if action == "delete" else FileNotWrittenError
+        raise kind(
+            f"cannot {action} {location}: web servers are only read; register the table in a "
+            "catalog with its files in a store that can be written"
+        )
+
+
+@contextlib.contextmanager
+def _real_errors() -> Iterator[None]:
+    """Raise the failure of a request, which fsspec reports as a file that does not exist."""
+    try:
+        yield
+    except FileNotFoundError as e:
+        if is_missing(e) or e.__cause__ is None:
+            raise
+        raise e.__cause__ from None
 
 
 def _modified_ms(info: Mapping[str, Any]) -> int | None:

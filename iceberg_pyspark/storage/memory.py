@@ -3,17 +3,33 @@
 It follows the same contract as every other store (`tests/support/file_io_contract.py`). Any string
 is a location; nothing is normalised. The store cannot be pickled, because its files exist only in
 this process.
+
+A catalog of type `memory` opens the store of its warehouse, `memory://<name>`, for the whole
+process (`open_process_memory`). A location alone never opens one: a table that is read from
+elsewhere must not name the memory of this process.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import threading
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
+from iceberg_pyspark.errors import (
+    FileAlreadyExistsError,
+    InvalidRequestError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from iceberg_pyspark.storage.file_io import FileInfo
+
+MEMORY_SCHEME = "memory"
+"""The scheme of locations in the memory of a process: `memory://<name>/<path>`."""
+
+# The process is in the key because a forked process has a copy, whose files nobody else sees.
+_process_memories: dict[tuple[int, str], MemoryFileIO] = {}
 
 
 class MemoryFileIO:
@@ -86,6 +102,53 @@ class MemoryFileIO:
         for name, size in files:
             if name.startswith(folder):
                 yield FileInfo(location=name, size=size, modified_ms=None)
+
+
+def is_memory(location: str) -> bool:
+    """Return whether a location is in the memory of a process.
+
+    >>> is_memory("memory://w/t"), is_memory("/memory"), is_memory("memory:/w")
+    (True, False, False)
+    """
+    scheme, separator, _ = location.partition("://")
+    return bool(separator) and scheme.lower() == MEMORY_SCHEME
+
+
+def open_process_memory(warehouse: str) -> MemoryFileIO:
+    """Return the store of a warehouse `memory://<name>`, which this process keeps until it ends.
+
+    Raises `InvalidRequestError` for a warehouse without a name.
+    """
+    name = _memory_name(warehouse)
+    if not name:
+        raise InvalidRequestError(f"warehouse {warehouse}: it has no name; write memory://<name>")
+    return _process_memories.setdefault((os.getpid(), name), MemoryFileIO())
+
+
+def process_memory(location: str) -> MemoryFileIO:
+    """Return the store of a location; raise `StorageError` if no catalog has opened it."""
+    store = _process_memories.get((os.getpid(), _memory_name(location)))
+    if store is None:
+        raise StorageError(
+            f"{location}: refused, because scheme '{MEMORY_SCHEME}' is not supported outside of "
+            "the process that has opened a catalog of type memory with this warehouse; use a "
+            "folder or an object store for tables that several processes share"
+        )
+    return store
+
+
+def check_tasks_reach(location: str) -> None:
+    """Raise `UnsupportedFeatureError` for a location that other processes, as of tasks, lack."""
+    if is_memory(location):
+        raise UnsupportedFeatureError(
+            f"{location}: files of {MEMORY_SCHEME}:// are in the memory of one process, and "
+            "Spark's tasks run in others; give the catalog a folder or an object store as its "
+            "warehouse, or read and write the table without Spark"
+        )
+
+
+def _memory_name(location: str) -> str:
+    return location.partition("://")[2].partition("/")[0]
 
 
 class _MemoryOutput(io.BytesIO):

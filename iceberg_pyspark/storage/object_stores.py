@@ -19,6 +19,7 @@ from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.credential_renewal import RENEWAL, RenewedCredentials, source_of
 from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.places import EQUAL_SCHEMES
+from iceberg_pyspark.storage.redirects import without_redirects
 from iceberg_pyspark.storage.remote_signing import (
     REMOTE_SIGNING_ENABLED,
     SIGNER,
@@ -38,6 +39,10 @@ _PREFIXES = {
     "abfs": ("adls.",),
     "az": ("adls.",),
 }
+# settings of obstore with which it asks no other server for credentials
+_OWN_CREDENTIALS = frozenset(
+    ("skip_signature", "service_account_key", "account_key", "sas_key", "token")
+)
 # obstore does not accept these names, and two spellings must not become one name
 _NO_NAME = re.compile(r"(?:^|/)(?:\.{0,2})(?:/|$)|[\x00-\x1f\x7f]")
 
@@ -127,7 +132,7 @@ def _store(
             f"pip install 'iceberg-pyspark[{_EXTRA[kind]}]'"
         ) from e
     redact_logs_of("obstore")
-    arguments = _arguments(store_settings(kind, bucket, dict(properties)))
+    arguments = _arguments(kind, store_settings(kind, bucket, dict(properties)))
     if renewal is not None and "credential_provider" in arguments:
         source = source_of(renewal.properties)
         if source is not None:
@@ -146,10 +151,17 @@ def _store(
             return stores.AzureStore(bucket.partition("@")[0], **arguments)
 
 
-def _arguments(settings: StoreSettings) -> dict[str, Any]:
+def _arguments(kind: str, settings: StoreSettings) -> dict[str, Any]:
+    own = settings.credentials is not None or settings.profile is not None
     arguments: dict[str, Any] = {
         "config": settings.config,
-        "client_options": settings.client_options,
+        "client_options": without_redirects(
+            kind,
+            settings.endpoint,
+            settings.client_options,
+            region=settings.config.get("region"),
+            environment_credentials=not own and _OWN_CREDENTIALS.isdisjoint(settings.config),
+        ),
         "retry_config": settings.retry_config,
     }
     if settings.credentials is not None:

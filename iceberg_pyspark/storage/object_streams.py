@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -28,6 +29,7 @@ _READ_AHEAD_BYTES = 1 << 20
 _SLICE_BYTES = 32 << 20
 _PART_BYTES = 8 << 20
 _PARTS_AT_ONCE = 4
+_LAST_RETRY = re.compile(r"after (\d+) retries, max_retries: \1\b(?!.*\b416\b)", re.DOTALL)
 
 
 class Errors(Protocol):
@@ -86,8 +88,10 @@ class ObjectInput(io.RawIOBase):
                 return int(tail.meta["size"]), memoryview(tail.bytes())
             except FileNotFoundError:
                 raise
-            except Exception:
-                # S3 refuses a range of an empty object
+            except Exception as e:
+                # S3 refuses a range of an empty object; after the last retry there is no request
+                if _LAST_RETRY.search(str(e)):
+                    raise
                 size = int(self._store.head(self._name)["size"])
                 if size:
                     raise

@@ -16,6 +16,7 @@ from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.hdfs_io import HdfsFileIO, is_hdfs
 from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.local import LocalFileIO, is_local, local_path
+from iceberg_pyspark.storage.memory import check_tasks_reach, is_memory, process_memory
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.object_stores import is_object
 from iceberg_pyspark.storage.remote_signing import check_tasks_sign
@@ -39,6 +40,8 @@ def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
         objects.check_scheme(location)
     elif is_hdfs(location):
         hdfs.check_scheme(location)
+    elif is_memory(location):
+        process_memory(location)
     else:
         remote.check_scheme(location)
     return RoutingFileIO(
@@ -54,7 +57,8 @@ def open_storage(location: str, properties: Mapping[str, str]) -> FileIO:
 class RoutingFileIO:
     """A store that selects by scheme: local, object store, HDFS, or `remote` for all other schemes.
 
-    Immutable metadata that is not local is cached.
+    Immutable metadata that is not local is cached. Locations of `memory://` are in the memory of
+    this process, if a catalog has opened it.
     """
 
     local: FileIO
@@ -66,8 +70,10 @@ class RoutingFileIO:
     def within(self, location: str) -> RoutingFileIO:
         """Return a store with the properties of a location's store and no secret of others.
 
-        Raises `UnsupportedFeatureError` if tasks could not sign requests for the location.
+        Raises `UnsupportedFeatureError` if tasks could not sign requests for the location, or lack
+        the memory that it is in.
         """
+        check_tasks_reach(location)
         objects, remote, hdfs = self.objects, self.remote, self.hdfs
         if isinstance(objects, ObjectStoreFileIO):
             objects = replace(objects, properties=properties_of_store(location, objects.properties))
@@ -88,6 +94,8 @@ class RoutingFileIO:
             return self.local
         if is_object(location):
             return self.objects
+        if is_memory(location):
+            return process_memory(location)
         return self.hdfs if is_hdfs(location) else self.remote
 
     def open_input(self, location: str) -> BinaryIO:
@@ -97,7 +105,8 @@ class RoutingFileIO:
     def read_bytes(self, location: str) -> bytes:
         """Return the content of the whole file, from the cache if possible."""
         store = self._store(location)
-        if store is not self.local and self.remote_cache is not None:
+        is_remote = store is not self.local and not is_memory(location)
+        if is_remote and self.remote_cache is not None:
             return self.remote_cache.read(location, store.read_bytes)
         return store.read_bytes(location)
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.local import is_local, local_path
+from iceberg_pyspark.storage.memory import MEMORY_SCHEME, is_memory, process_memory
 
 LOCAL_STORE = "file://"
 EQUAL_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs"}
@@ -59,6 +60,9 @@ def check_scheme(location: str, more_schemes: Sequence[str] = ()) -> None:
     """Raise `StorageError` for a scheme that tables must not name: `ftp://`, `local://`, chains."""
     if is_local(location):
         local_path(location)
+        return
+    if is_memory(location) and MEMORY_SCHEME not in more_schemes:
+        process_memory(location)
         return
     scheme = location.partition("://")[0]
     if "://" not in location or scheme.lower() not in (*REMOTE_SCHEMES, *more_schemes):

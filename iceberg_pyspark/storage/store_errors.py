@@ -12,6 +12,7 @@ from iceberg_pyspark.errors import (
     StorageError,
 )
 from iceberg_pyspark.redaction import harmless_cause, secret_values, without_secrets
+from iceberg_pyspark.storage.redirects import redirect_error
 
 
 class RequestError(Exception):
@@ -47,5 +48,5 @@ def store_errors(action: str, location: str, properties: Mapping[str, str]) -> I
             raise FileAlreadyExistsError(
                 f"cannot {action} {location}: it exists already"
             ) from cause
-        text = without_secrets(f"{type(e).__name__}: {e}", secrets)
+        text = redirect_error(str(e)) or without_secrets(f"{type(e).__name__}: {e}", secrets)
         raise StorageError(f"cannot {action} {location}: {text}") from cause

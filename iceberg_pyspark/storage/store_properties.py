@@ -55,6 +55,8 @@ class StoreSettings:
     """Credentials that exclude those of the environment; None means those in `config`."""
 
     profile: str | None = None
+    endpoint: str | None = None
+    """The address of the store's server; None means the cloud's own."""
 
 
 def store_settings(kind: str, bucket: str, properties: Mapping[str, str]) -> StoreSettings:
@@ -102,6 +104,7 @@ def s3_settings(bucket: str, properties: Mapping[str, str]) -> StoreSettings:
         retry_config=retry,
         credentials=_s3_credentials(properties),
         profile=_first(properties, "s3.profile-name", "client.profile-name"),
+        endpoint=endpoint,
     )
 
 
@@ -160,6 +163,7 @@ def gcs_settings(properties: Mapping[str, str]) -> StoreSettings:
         credentials=None
         if token is None or anonymous
         else {"token": token, "expires_at": _expiry(properties, "gcs.oauth2.token-expires-at")},
+        endpoint=host,
     )
 
 
@@ -204,6 +208,7 @@ def azure_settings(host: str | None, properties: Mapping[str, str]) -> StoreSett
         client_options=_client_options(endpoint),
         retry_config=_retry_config(),
         credentials=credentials,
+        endpoint=endpoint,
     )
 
 

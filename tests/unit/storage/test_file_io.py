@@ -10,8 +10,8 @@ import pytest
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.local import LocalFileIO
-from iceberg_pyspark.storage.memory import MemoryFileIO
-from iceberg_pyspark.storage.open_storage import RoutingFileIO, open_storage
+from iceberg_pyspark.storage.memory import MemoryFileIO, open_process_memory
+from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.restricted import RestrictedFileIO
 from tests.support.file_io_contract import FileIOContract
@@ -59,14 +59,15 @@ class TestFsspecMemory(FileIOContract):
         return f"memory://{uuid.uuid4()}/t"
 
 
-class TestRoutedToMemory(TestFsspecMemory):
+class TestRoutedToMemory(FileIOContract):
     @pytest.fixture
-    def store(self) -> FileIO:
-        return RoutingFileIO(
-            local=LocalFileIO(),
-            objects=MemoryFileIO(),
-            remote=FsspecFileIO(more_schemes=("memory",)),
-        )
+    def store(self, folder: str) -> FileIO:
+        open_process_memory(folder)
+        return open_storage(folder, {})
+
+    @pytest.fixture
+    def folder(self) -> str:
+        return f"memory://{uuid.uuid4()}/t"
 
 
 class TestRestricted(TestLocalPath):

@@ -106,9 +106,9 @@ def test_local_and_other_locations_share_one_store(tmp_path: Any) -> None:
     io = RoutingFileIO(
         local=LocalFileIO(),
         objects=MemoryFileIO(),
-        remote=FsspecFileIO(more_schemes=("memory",)),
+        remote=MemoryFileIO(),
     )
-    remote = f"memory://{uuid.uuid4()}/f"
+    remote = "https://host/f"
     io.create_exclusive(f"{tmp_path}/f", b"local")
     io.create_exclusive("s3://b/f", b"object")
     io.create_exclusive(remote, b"remote")

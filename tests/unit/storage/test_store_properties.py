@@ -231,3 +231,19 @@ def test_credentials_that_cannot_be_read_are_not_shown() -> None:
     with pytest.raises(InvalidMetadataError) as caught:
         properties_at("s3://b/t", {VENDED_CREDENTIALS: '{"s3.access-key-id": "AKIASECRET"'})
     assert "AKIA" not in f"{caught.value} {caught.value.__cause__}"
+
+
+def test_pauses_between_retries_grow_up_to_a_limit() -> None:
+    own = {"s3.retry.min-wait-ms": "7", "s3.retry.max-wait-ms": "900"}
+    for settings, least, most in (
+        (s3_settings("b", {}), 100, 15_000),
+        (gcs_settings({}), 100, 15_000),
+        (azure_settings(HOST, {}), 100, 15_000),
+        (s3_settings("b", own), 7, 900),
+    ):
+        assert settings.retry_config["backoff"] == {
+            "init_backoff": timedelta(milliseconds=least),
+            "max_backoff": timedelta(milliseconds=most),
+            "base": 2,
+        }
+        assert settings.retry_config["retry_timeout"] == timedelta(minutes=3)
