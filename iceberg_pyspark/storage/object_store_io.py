@@ -10,11 +10,13 @@ contains a UUID needs no test, because only one writer has the name.
 from __future__ import annotations
 
 import contextlib
+import logging
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Any, BinaryIO, cast
 
 from iceberg_pyspark.errors import FileNotWrittenError, StorageError
@@ -24,15 +26,21 @@ from iceberg_pyspark.storage.file_io import FileInfo
 from iceberg_pyspark.storage.object_stores import object_place, open_object_store
 from iceberg_pyspark.storage.object_streams import ObjectInput, ObjectOutput
 from iceberg_pyspark.storage.places import check_scheme
+from iceberg_pyspark.storage.remote_signing import is_signed_remotely
 from iceberg_pyspark.storage.store_errors import store_errors
+from iceberg_pyspark.storage.vended_credentials import properties_at
 
 ALLOW_UNSAFE_COMMITS = "storage.allow-unsafe-commits"
 """The property that allows tables in a store that cannot create a file exclusively."""
 
 _LISTED_AT_ONCE = 1000
+_DELETED_AT_ONCE = {"s3": 1000, "abfs": 256, "az": 256}
+"""The most files of one request, where the store has such a request."""
+_PARTS_OF_FAILED_REQUEST = 32
 _ENDPOINTS = {"s3": "s3.endpoint", "gs": "gcs.service.host"}
 
 _proven: set[tuple[str, ...]] = set()
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +145,41 @@ class ObjectStoreFileIO:
             with contextlib.suppress(FileNotFoundError):
                 store.delete(name)
 
+    def files_per_request(self, location: str) -> int:
+        """Return how many files of a location's store one request deletes.
+
+        It is 1 on Google, which has no such request, and if a server signs the requests, as it
+        signs only requests for one file.
+        """
+        try:
+            kind, _, _ = object_place(location)
+        except StorageError:
+            return 1
+        if is_signed_remotely(properties_at(location, self.properties)):
+            return 1
+        return _DELETED_AT_ONCE.get(kind, 1)
+
+    def delete_files(self, locations: Sequence[str]) -> dict[str, StorageError]:
+        """Delete files with few requests; return those that could not be deleted, with the reason.
+
+        A missing file is not an error.
+        """
+        failures: dict[str, StorageError] = {}
+        by_store: dict[int, tuple[Any, dict[str, str]]] = {}
+        for location in locations:
+            try:
+                with self._errors(location, "delete"):
+                    store, name = self._place(location)
+            except StorageError as e:
+                failures[location] = e
+            else:
+                by_store.setdefault(id(store), (store, {}))[1][location] = name
+        for store, names in by_store.values():
+            size = self.files_per_request(next(iter(names)))
+            for part in _parts(names, size):
+                failures |= self._delete_together(store, part)
+        return failures
+
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
         """Yield all files below a folder, recursively; locations begin with `prefix` unchanged."""
         folder = prefix.rstrip("/")
@@ -168,6 +211,29 @@ class ObjectStoreFileIO:
         return folders, sorted(
             o["path"][start:] for o in listing["objects"] if len(o["path"]) > start
         )
+
+    def _delete_together(self, store: Any, names: Mapping[str, str]) -> dict[str, StorageError]:
+        """Delete the names of locations with one request; return the failures by location.
+
+        The library reports only the first file that the store did not delete, and on Azure also a
+        missing file. Therefore a request with a failure is repeated in parts, down to one file.
+        """
+        location = next(iter(names))
+        failures: dict[str, StorageError] = {}
+        if len(names) == 1:
+            try:
+                self.delete(location)
+            except StorageError as e:
+                failures[location] = e
+            return failures
+        try:
+            with self._errors(location, "delete"):
+                store.delete(list(dict.fromkeys(names.values())))
+        except StorageError as e:
+            _log.debug("a request to delete %d files is repeated in parts: %s", len(names), e)
+            for part in _parts(names, max(len(names) // _PARTS_OF_FAILED_REQUEST, 1)):
+                failures |= self._delete_together(store, part)
+        return failures
 
     def _place(self, location: str) -> tuple[Any, str]:
         check_scheme(location)
@@ -204,6 +270,12 @@ class ObjectStoreFileIO:
 
     def _errors(self, location: str, action: str) -> AbstractContextManager[None]:
         return store_errors(action, location, self.properties)
+
+
+def _parts(names: Mapping[str, str], size: int) -> Iterator[dict[str, str]]:
+    entries = iter(names.items())
+    while part := dict(islice(entries, size)):
+        yield part
 
 
 def _has_own_name(name: str) -> bool:

@@ -6,10 +6,12 @@ is opened for one location also serves all others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
+from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.storage.bulk_deletion import delete_files, files_per_request
 from iceberg_pyspark.storage.cache import MetadataCache, metadata_cache
 from iceberg_pyspark.storage.file_io import FileInfo, FileIO
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
@@ -137,6 +139,21 @@ class RoutingFileIO:
     def delete(self, location: str) -> None:
         """Delete a file; a missing file is not an error."""
         self._store(location).delete(location)
+
+    def files_per_request(self, location: str) -> int:
+        """Return how many files of a location's store one request deletes; 1 if it cannot."""
+        return files_per_request(self._store(location), location)
+
+    def delete_files(self, locations: Sequence[str]) -> dict[str, StorageError]:
+        """Delete files in each store; return those that could not be deleted, with the reason."""
+        by_store: dict[int, tuple[FileIO, list[str]]] = {}
+        for location in locations:
+            store = self._store(location)
+            by_store.setdefault(id(store), (store, []))[1].append(location)
+        failures: dict[str, StorageError] = {}
+        for store, own_locations in by_store.values():
+            failures |= delete_files(store, own_locations)
+        return failures
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
         """Yield all files below a folder, recursively."""

@@ -14,13 +14,14 @@ Links of a local file system are resolved for deletes only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from iceberg_pyspark.errors import InvalidRequestError, LocationRefusedError, StorageError
 from iceberg_pyspark.spec.properties import bool_property
+from iceberg_pyspark.storage.bulk_deletion import delete_files, files_per_request
 from iceberg_pyspark.storage.file_io import FileInfo, FileIO
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.places import is_below, is_in_store, store_of
@@ -189,6 +190,26 @@ class RestrictedFileIO:
         """Delete a file; a missing file is not an error."""
         self._check_delete(location)
         self.io.delete(location)
+
+    def files_per_request(self, location: str) -> int:
+        """Return how many files of a location's store one request deletes; 1 if it cannot."""
+        return files_per_request(self.io, location)
+
+    def delete_files(self, locations: Sequence[str]) -> dict[str, StorageError]:
+        """Delete files; return those that were refused or could not be deleted, with the reason.
+
+        All locations are checked before the first file is deleted.
+        """
+        failures: dict[str, StorageError] = {}
+        permitted: list[str] = []
+        for location in locations:
+            try:
+                self._check_delete(location)
+            except StorageError as e:
+                failures[location] = e
+            else:
+                permitted.append(location)
+        return failures | delete_files(self.io, permitted)
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
         """Yield all files below a folder, recursively."""

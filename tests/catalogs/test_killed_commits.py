@@ -14,11 +14,12 @@ import pytest
 
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.errors import InvalidRequestError, TableAlreadyExistsError
 from iceberg_pyspark.table.rewrites.rewrite_data_files import RewrittenDataFiles
 from tests.support.catalog_processes import EVENTS, KILLED, create_rows_table, die_at
 from tests.support.row_commits import (
     BY_PARTITION,
+    REGISTERED,
     RowCommitter,
     copy_location,
     incoming_folder,
@@ -30,6 +31,10 @@ Rows = set[tuple[int, str]]
 MORE = pytest.mark.more("the same on the other kind of catalog")
 PART = pytest.mark.more("`update` writes data files and deletes")
 ROOTS = pytest.mark.more("the same with root manifests, whose other commits are here")
+CLEANED = pytest.mark.more("an expiry removes files in the same way with schemas and without")
+DANGLING = pytest.mark.more("a rewrite and a removal of files, whose other commits are here")
+EXPIRIES = ("expire_snapshots", "expire_and_clean_metadata")
+TWO_COMMITS = ("rewrite_data_files", "rewrite_and_remove_dangling_deletes")
 STATISTICS = ("compute_table_stats", "compute_partition_stats")
 CASES = [
     *[("sql", op, 3) for op in ("append", "update", "replace_files", "compact")],
@@ -57,6 +62,8 @@ CASES = [
         for op in ("rewrite_data_files", "rewrite_manifests", "expire_snapshots")
     ],
     pytest.param("hadoop", "replace_files", 4, marks=ROOTS),
+    pytest.param("sql", "expire_and_clean_metadata", 3, marks=CLEANED),
+    pytest.param("sql", "rewrite_and_remove_dangling_deletes", 3, marks=DANGLING),
 ]
 
 
@@ -76,10 +83,16 @@ def test_a_killed_commit_is_done_or_has_not_begun(
         client.run("append")
     bystander.run("compact")
     bystander.run("delete")
-    deletes = {"rewrite_deletes": "delete", "rewrite_equality_deletes": "delete_keys"}
-    if operation == "rewrite_equality_deletes":
+    prepared = {
+        "rewrite_deletes": "delete",
+        "rewrite_equality_deletes": "delete_keys",
+        "rewrite_and_remove_dangling_deletes": "delete_keys",
+        "expire_and_clean_metadata": "replace_schema",
+    }
+    if prepared.get(operation) == "delete_keys":
         bystander.run("delete_keys")
     outcomes = set()
+    commits, schemas_removed = set[int](), set[int]()
     incoming = Path(incoming_folder(victim.table.location))
     checked = catalog.load_table(EVENTS)
     assert table_problems(Table(catalog, checked)) == []
@@ -100,13 +113,16 @@ def test_a_killed_commit_is_done_or_has_not_begun(
         else:
             outcomes.add("new")
             new_snapshots = len(after.metadata.snapshots) - len(before.metadata.snapshots)
-            if operation == "expire_snapshots":
+            if operation in EXPIRIES:
                 assert new_snapshots < 0
             else:
-                # A rewrite with partial progress makes a commit for each partition.
-                most = 2 if operation == "rewrite_data_files" else 1
+                # A rewrite with partial progress makes a commit for each partition, and the removal
+                # of dangling deletes is a second commit.
+                most = 2 if operation in TWO_COMMITS else 1
                 assert (0 if operation in STATISTICS else 1) <= new_snapshots <= most
             assert is_changed_by(operation, rows, rows_of(catalog))
+            commits.add(new_snapshots)
+            schemas_removed.add(len(before.metadata.schemas) - len(after.metadata.schemas))
         if operation == "add_files":
             assert content_of(incoming).items() > sources.items()
             [folder] = {f.parents[1] for f in content_of(incoming).keys() - sources.keys()}
@@ -116,8 +132,8 @@ def test_a_killed_commit_is_done_or_has_not_begun(
         for client in (bystander, victim):
             client.adopt()
         (victim if len(victim.rows) < 4 else bystander).run("append")
-        if operation in deletes:
-            bystander.run(deletes[operation])
+        if operation in prepared:
+            bystander.run(prepared[operation])
         if code == 0:
             break
         assert code == -signal.SIGKILL
@@ -125,6 +141,11 @@ def test_a_killed_commit_is_done_or_has_not_begun(
         pytest.fail("the commit did not come to its end in 200 steps")
     assert step > 5
     assert outcomes == ({"old"} if operation == "remove_orphan_files" else {"old", "new"})
+    if operation == "rewrite_and_remove_dangling_deletes":
+        # Some processes died between the two commits.
+        assert commits == {1, 2}
+    if operation == "expire_and_clean_metadata":
+        assert max(schemas_removed) > 0
     rows, sources = rows_of(catalog), content_of(incoming)
     table = Table(catalog, catalog.load_table(EVENTS))
     # No process writes any more, so unreferenced files come from killed processes.
@@ -173,6 +194,39 @@ def test_a_killed_copy_leaves_the_table_and_no_list(version: int, tmp_path: Path
     copy = TableCatalog(catalog).register_table("db.copied", str(newest))
     assert table_problems(copy) == []
     assert rows_of(catalog, TableIdentifier(namespace=("db",), name="copied")) == rows
+
+
+def test_a_killed_registration_is_done_or_has_not_begun(tmp_path: Path) -> None:
+    catalog = create_rows_table("sql", tmp_path)
+    client = RowCommitter(catalog, EVENTS, KILLED)
+    for operation in ("append", "delete"):
+        client.run(operation)
+    loaded, rows = catalog.load_table(EVENTS), rows_of(catalog)
+    identifier = REGISTERED
+    location = Path(loaded.metadata.location.removeprefix("file:"))
+    before = content_of(location)
+    outcomes = set()
+    for step in range(1, 50):
+        code = die_at("sql", str(tmp_path), step, "register")
+        assert catalog.load_table(EVENTS) == loaded
+        assert content_of(location) == before
+        if catalog.table_exists(identifier):
+            outcomes.add("new")
+            with pytest.raises(TableAlreadyExistsError):
+                client.run("register")
+        else:
+            outcomes.add("old")
+            client.run("register")
+        registered = catalog.load_table(identifier)
+        assert registered.metadata_location == loaded.metadata_location
+        assert rows_of(catalog, identifier) == rows
+        assert catalog.drop_table(identifier)
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+    else:
+        pytest.fail("the registration did not come to its end in 50 steps")
+    assert outcomes == {"old", "new"}
 
 
 def test_a_killed_rewrite_goes_on_where_it_was(tmp_path: Path) -> None:

@@ -354,6 +354,36 @@ def test_a_killed_migration_loses_no_file_and_can_be_run_again(
     assert states == {("parquet", False), (None, True), ("iceberg", True), ("iceberg", False)}
 
 
+@OURS
+@pytest.mark.more("a process is started for each step; files are added as in a migration")
+def test_a_killed_snapshot_makes_a_whole_table_or_none(
+    session: SparkSession, db: str, folder: Path
+) -> None:
+    """The source stays as it is, and the procedure can be run again if there is no new table."""
+    source = f"{db}.t"
+    make(session, source)
+    expected, before = rows(session, source), files(place_of(session, source))
+    states = set()
+    for step in range(1, 60):
+        new = f"{db}.s{step}"
+        code = die_at(session, str(folder), source, step, new)
+        is_made = f"s{step}" in tables(session, db)
+        states.add(is_made)
+        if not is_made:
+            statement = f"CALL spark_catalog.system.snapshot('spark_catalog.{source}', '{new}')"
+            assert [tuple(r) for r in session.sql(statement).collect()] == [(2,)]
+        assert described(session, new)["Provider"] == "iceberg"
+        assert rows(session, new) == rows(session, source) == expected
+        assert files(place_of(session, source)) == before
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+    else:
+        pytest.fail("the snapshot did not come to its end in 60 steps")
+    assert step > 5
+    assert states == {False, True}
+
+
 def test_what_is_refused(session: SparkSession, db: str, tmp_path: Path) -> None:
     make(session, f"{db}.t")
     session.sql(f"CREATE TABLE {db}.ice (id INT) USING iceberg")

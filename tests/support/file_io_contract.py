@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, StorageError
+from iceberg_pyspark.storage.bulk_deletion import delete_files
 from iceberg_pyspark.storage.file_io import FileIO
 from tests.support.threads import at_once
 
@@ -26,6 +27,7 @@ ODD_NAMES = (
     "$HOME",
     "{brace}",
 )
+ALIKE_NAMES = ("a+b", "a%2Bb", "A B", "a  b", "a b ", "<a&amp;b>", "<a&b>", "c/d", "c%2Fd")
 
 
 class FileIOContract:
@@ -144,6 +146,21 @@ class FileIOContract:
         store.delete(f"{folder}/f")
         assert not store.exists(f"{folder}/f")
         store.create_exclusive(f"{folder}/f", b"again")
+
+    def test_many_files_are_deleted_and_no_other(self, store: FileIO, folder: str) -> None:
+        """Every second file is deleted, among names that a store could mistake for each other."""
+        names = [n for n in (*ODD_NAMES, *ALIKE_NAMES) if n not in self.refused_names]
+        locations = [f"{folder}/t/{name}" for name in names]
+        for location in locations:
+            store.create_exclusive(location, b"x")
+        for start in (0, 1):
+            deleted = [*locations[start::2], f"{folder}/t/missing", locations[start]]
+            refused = [f"{folder}/t/{name}" for name in self.refused_names]
+            failures = delete_files(store, deleted + refused)
+            assert sorted(failures) == sorted(refused)
+            remaining = locations[1::2] if start == 0 else []
+            assert sorted(f.location for f in store.list_files(folder)) == sorted(remaining)
+        assert delete_files(store, []) == {}
 
     def test_listing_is_recursive_and_keeps_to_the_folder(self, store: FileIO, folder: str) -> None:
         for name in ("t/a", "t/b/c", "t/b/d/e", "t2/x", "tail"):

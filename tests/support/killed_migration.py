@@ -1,4 +1,4 @@
-"""Runs `migrate` in a process that is killed at a step, on the JVM of the process that starts it.
+"""Runs `migrate` or `snapshot` in a process that is killed at a step, on its starter's JVM.
 
 The process has its own Python but uses the starter's JVM, so the tables of Spark's own in-memory
 catalog outlive it, as those of a Hive metastore do.
@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.catalogs.sql.database import Database
-from iceberg_pyspark.spark.procedures import migrate
+from iceberg_pyspark.spark.procedures import migrate, snapshot_table
 from iceberg_pyspark.spark.procedures.definition import ProcedureRun
 from iceberg_pyspark.storage.local import LocalFileIO
 from tests.support.hooked_storage import HookedFileIO
@@ -27,8 +27,12 @@ from tests.support.killed_process import around_writes, killed_at
 _STEPS = ("set_table_type", "rename_table", "table_source", "check_folders", "drop_table")
 
 
-def die_at(spark: SparkSession, folder: str, table: str, step: int) -> int:
+def die_at(
+    spark: SparkSession, folder: str, table: str, step: int, new_table: str | None = None
+) -> int:
     """Migrate a table in a process that is killed at a step; return its exit code.
+
+    With `new_table`, the procedure `snapshot` makes that table of the files of `table` instead.
 
     `folder` has the database `catalog.db` of the Iceberg tables. A process that makes fewer steps
     finishes, with the exit code 0.
@@ -40,6 +44,8 @@ def die_at(spark: SparkSession, folder: str, table: str, step: int) -> int:
         "PYSPARK_GATEWAY_SECRET": parameters.auth_token,
     }
     command = [sys.executable, "-m", __name__, folder, table, str(step)]
+    if new_table is not None:
+        command.append(new_table)
     return subprocess.run(command, env=environment, check=False).returncode
 
 
@@ -55,7 +61,7 @@ def _session() -> SparkSession:
     return SparkSession(context)
 
 
-def _migrate(folder: str, table: str, last_step: int) -> None:
+def _run(folder: str, table: str, last_step: int, new_table: str | None = None) -> None:
     pass_step = killed_at(last_step)
 
     def stepping(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -68,17 +74,22 @@ def _migrate(folder: str, table: str, last_step: int) -> None:
         return with_steps
 
     spark = _session()
-    for name in _STEPS:
-        setattr(migrate, name, stepping(getattr(migrate, name)))
+    module = migrate if new_table is None else snapshot_table
+    for name in filter(module.__dict__.__contains__, _STEPS):
+        setattr(module, name, stepping(getattr(module, name)))
     Database._write_once = stepping(Database._write_once)  # type: ignore[method-assign]
     properties = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"{folder}/ours"}
     io = HookedFileIO(LocalFileIO(), around_writes(pass_step))
     catalog = SqlCatalog("spark_catalog", properties, io=io)
-    arguments = {"table": table, "drop_backup": True}
-    migrate.MIGRATE.run(ProcedureRun("migrate", spark, catalog, arguments, ("default",)))
+    arguments: dict[str, object] = {"table": table, "drop_backup": True}
+    procedure = migrate.MIGRATE
+    if new_table is not None:
+        arguments = {"source_table": f"spark_catalog.{table}", "table": new_table}
+        procedure = snapshot_table.SNAPSHOT
+    procedure.run(ProcedureRun(procedure.name, spark, catalog, arguments, ("default",)))
 
 
 if __name__ == "__main__":
-    _migrate(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    _run(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[4:])
     # The JVM belongs to the process that started this one.
     os._exit(0)

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap64
 
-from iceberg_pyspark import Table
+from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.commits.conflicts import ConflictChecks, TouchedFile
@@ -59,6 +59,8 @@ SMALL_ROOTS = {
 PLACE = ("_file", "_pos")
 LINEAGE = (ROW_ID.name, LAST_UPDATED_SEQUENCE_NUMBER.name)
 PARTITIONS = 2
+REGISTERED = TableIdentifier(namespace=("db",), name="registered")
+"""The second name of the table that `register` makes."""
 BY_PARTITION = {
     "min-input-files": 2,
     "partial-progress.enabled": True,
@@ -304,6 +306,29 @@ class RowCommitter:
     def expire_snapshots(self) -> None:
         """Expire all but a few snapshots and delete the files that nothing else needs."""
         self.table.maintenance().expire_snapshots(older_than=time.time_ns() // 10**6, retain_last=5)
+
+    def expire_and_clean_metadata(self) -> None:
+        """Expire snapshots as `expire_snapshots` does, with the schemas that nothing needs."""
+        self.table.maintenance().expire_snapshots(
+            older_than=time.time_ns() // 10**6, retain_last=5, clean_expired_metadata=True
+        )
+
+    def replace_schema(self) -> None:
+        """Make a new current schema, with the same columns."""
+        table = self.table
+        table.update_schema().update_doc("v", uuid.uuid4().hex).commit()
+
+    def rewrite_and_remove_dangling_deletes(self) -> None:
+        """Compact all files, and remove the deletes that then apply to no file."""
+        self.table.maintenance().rewrite_data_files(
+            options={"rewrite-all": True, "remove-dangling-deletes": True}
+        )
+
+    def register(self) -> None:
+        """Register the table's newest metadata file under a second name."""
+        TableCatalog(self.catalog).register_table(
+            str(REGISTERED), self.table.loaded.metadata_location
+        )
 
     def _new_rows(self) -> pa.Table:
         ids = [self.number * 10**6 + self._next + i for i in range(3)]

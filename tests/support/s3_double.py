@@ -18,6 +18,8 @@ class S3Double:
     objects: dict[str, bytes] = field(default_factory=dict)
     gets: list[tuple[str, str]] = field(default_factory=list)
     """Path and access key of each GET request for an object."""
+    protected: set[str] = field(default_factory=set)
+    """The paths of objects that a delete of several objects reports as refused."""
 
     def __call__(self, request: Request) -> Reply:
         key = access_key(request)
@@ -32,6 +34,8 @@ class S3Double:
             case "DELETE":
                 self.objects.pop(request.path, None)
                 return Reply(204)
+            case "POST" if "delete" in request.query:
+                return self._delete_several(request)
         data = self.objects.get(request.path)
         if data is None:
             return Reply(404, b"<Error><Code>NoSuchKey</Code></Error>")
@@ -49,6 +53,18 @@ class S3Double:
             start, end = max(size - int(span[2]), 0), size - 1
         where = {"Content-Range": f"bytes {start}-{end}/{size}"}
         return Reply(206, data[start : end + 1], {**headers, **where})
+
+    def _delete_several(self, request: Request) -> Reply:
+        answer = ""
+        for key in re.findall("<Key>(.*?)</Key>", content(request).decode()):
+            path = f"{request.path.rstrip('/')}/{key}"
+            if path in self.protected:
+                refusal = "<Code>AccessDenied</Code><Message>protected</Message>"
+                answer += f"<Error><Key>{key}</Key>{refusal}</Error>"
+            else:
+                self.objects.pop(path, None)
+                answer += f"<Deleted><Key>{key}</Key></Deleted>"
+        return Reply(200, f"<DeleteResult>{answer}</DeleteResult>".encode())
 
 
 def content(request: Request) -> bytes:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import dataclass
+from itertools import chain, groupby
+from operator import itemgetter
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
 from iceberg_pyspark.catalogs.own_folders import own_folders
@@ -34,7 +36,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.table.changes.commit import Clock, MetadataStep, commit_steps, with_changes
-from iceberg_pyspark.table.changes.deleted_files import DeletedFile, FileDeletion
+from iceberg_pyspark.table.changes.deleted_files import FileDeletion
 
 _log = logging.getLogger(__name__)
 
@@ -217,11 +219,13 @@ def _delete(
 ) -> None:
     total, deleted_count = files.counts().total(), 0
     with FileDeletion(io, own, threads) as deletion:
-        for kind, locations in files.batches():
+        # all files of one kind are deleted before the first file of the next kind
+        for kind, batches in groupby(files.batches(), key=itemgetter(0)):
             progress("files deleted", deleted_count, total)
-            outcomes: Counter[DeletedFile] = deletion.delete(locations)
-            counts[_COUNTS[FileKind(kind)]] += outcomes["deleted"]
-            counts["outside_files_count"] += outcomes["outside"]
-            counts["failed_files_count"] += outcomes["failed"]
-            deleted_count += len(locations)
-            progress("files deleted", deleted_count, total)
+            locations = chain.from_iterable(batch for _, batch in batches)
+            for outcomes in deletion.delete(locations):
+                counts[_COUNTS[FileKind(kind)]] += outcomes["deleted"]
+                counts["outside_files_count"] += outcomes["outside"]
+                counts["failed_files_count"] += outcomes["failed"]
+                deleted_count += outcomes.total()
+                progress("files deleted", deleted_count, total)

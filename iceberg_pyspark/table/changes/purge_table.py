@@ -35,6 +35,7 @@ from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.restricted import check_read
 from iceberg_pyspark.storage.root_manifests import snapshot_files
+from iceberg_pyspark.table.changes.deleted_files import DEFAULT_THREADS, DeletedFile, FileDeletion
 from iceberg_pyspark.table.table_storage import table_io
 
 _log = logging.getLogger(__name__)
@@ -108,12 +109,13 @@ def _check_files_are_its_own(loaded_table: LoadedTable) -> None:
 def _deleted(
     io: FileIO, own: OwnFolders, stages: list[list[str]], identifier: TableIdentifier
 ) -> PurgedFiles:
-    outcomes: Counter[str] = Counter()
-    with ThreadPoolExecutor(_THREADS) as pool:
+    counts: Counter[DeletedFile] = Counter()
+    with FileDeletion(io, own, DEFAULT_THREADS, "a file of a dropped table") as deletion:
         for files in stages:
-            outcomes.update(pool.map(partial(_delete, io, own), files))
+            # all files of a stage are deleted before the first file of the next stage
+            counts = sum(deletion.delete(files), counts)
     purged_files = PurgedFiles(
-        **{name: outcomes[name] for name in ("deleted", "outside", "failed")}
+        deleted=counts["deleted"], outside=counts["outside"], failed=counts["failed"]
     )
     if purged_files.outside or purged_files.failed:
         _log.warning(
@@ -197,14 +199,3 @@ def _may_read(io: FileIO, location: str) -> bool:
     except StorageError:
         return False
     return True
-
-
-def _delete(io: FileIO, own: OwnFolders, location: str) -> str:
-    if not own.owns(location):
-        return "outside"
-    try:
-        io.delete(location)
-    except StorageError as e:
-        _log.warning("a file of a dropped table could not be deleted: %s", e)
-        return "failed"
-    return "deleted"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
@@ -83,14 +83,15 @@ class OrphanRemoval:
                     files, FolderListing(self.io, folder, older_than_ms, current, self.inventory)
                 )
                 total, deleted_count = files.counts().total(), 0
-                for _, locations in files.batches():
-                    owned = [location for location in locations if own.owns(location)]
-                    orphans += owned
-                    if not dry_run:
-                        self.progress("orphan files deleted", deleted_count, total)
-                        counts += deletion.delete(owned)
-                        deleted_count += len(locations)
-                        self.progress("orphan files deleted", deleted_count, total)
+                if dry_run:
+                    orphans += _owned(files, own)
+                    continue
+                if total:
+                    self.progress("orphan files deleted", deleted_count, total)
+                for outcomes in deletion.delete(_with_record(_owned(files, own), orphans)):
+                    counts += outcomes
+                    deleted_count += outcomes.total()
+                    self.progress("orphan files deleted", deleted_count, total)
         return OrphanFiles(
             orphan_file_locations=tuple(orphans),
             deleted_files_count=counts["deleted"],
@@ -178,3 +179,15 @@ class OrphanRemoval:
                 "them in equal_schemes or equal_authorities; otherwise set prefix_mismatch_mode "
                 "to ignore (keeps the listed files) or delete"
             )
+
+
+def _owned(files: CandidateFiles, own: OwnFolders) -> Iterator[str]:
+    for _, locations in files.batches():
+        yield from filter(own.owns, locations)
+
+
+def _with_record(locations: Iterator[str], record: list[str]) -> Iterator[str]:
+    """Yield the locations, each after it was added to the record."""
+    for location in locations:
+        record.append(location)
+        yield location

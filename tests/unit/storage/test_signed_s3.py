@@ -16,6 +16,7 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.storage import object_store_io, signed_requests
+from iceberg_pyspark.storage.bulk_deletion import delete_files, files_per_request
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import RoutingFileIO, open_storage
 from iceberg_pyspark.storage.remote_signing import SIGNING
@@ -91,6 +92,21 @@ def test_every_request_is_signed_and_no_key_is_here(both: tuple[Both, TestServer
     assert len(conditions) == 4
     assert SECRET not in repr(vars(open_storage)) + repr(io)
     assert "of-the-table" not in repr(io)
+
+
+def test_many_files_are_deleted_one_by_one(both: tuple[Both, TestServer]) -> None:
+    """A signer signs requests for one object; not every signer knows the request for several."""
+    _, server = both
+    io = opened(server)
+    locations = [f"s3://bucket/t/{n}" for n in range(3)]
+    for location in locations:
+        io.create_exclusive(location, b"x")
+    assert files_per_request(io, locations[0]) == 1
+    assert delete_files(io, [*locations, "s3://bucket/t/missing"]) == {}
+    assert not any(io.exists(location) for location in locations)
+    paths = [p for p in server.paths("DELETE") if "probe" not in p]
+    assert paths == [f"/bucket/t/{name}" for name in (0, 1, 2, "missing")]
+    assert server.paths("POST").count("/bucket") == 0
 
 
 def test_a_signature_of_reads_is_kept_where_the_server_lets_us(

@@ -1,4 +1,4 @@
-"""A million files in a table's folder are checked in bounded memory."""
+"""A million orphan files of a table are found and deleted in bounded memory."""
 
 from __future__ import annotations
 
@@ -10,38 +10,93 @@ import pytest
 GIB = 1 << 30
 PROGRAM = """
 import sys
+from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.file_io import FileInfo
+from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.table import Table
 from tests.support.peak_memory import peak_bytes
 from tests.support.commit_tables import commit_table
 from tests.support.hooked_storage import HookedFileIO
-import pyarrow as pa
 
+count, needed_count, kind = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 t = commit_table(location="mem://wh/t")
-Table(t.catalog, t.loaded, io=t.io).append(pa.table({"id": [1], "part": ["a"]}, schema=pa.schema(
-    [pa.field("id", pa.int64(), nullable=False), ("part", pa.string())])))
-count = int(sys.argv[1])
+UUIDS = "1b4e28ba-2fa1-11d2" * 2
+PARTS = "abcdefg"
+
+
+def needed_location(i):
+    return f"mem://wh/t/data/part={PARTS[i % 7]}/00001-{i}-{UUIDS}-00001.parquet"
+
+
+for start in range(0, needed_count, 50_000):
+    files = tuple(
+        DataFile(file_path=needed_location(i), record_count=1, file_size_in_bytes=700)
+        for i in range(start, min(start + 50_000, needed_count))
+    )
+    loaded = t.catalog.load_table(t.loaded.identifier)
+    commit_action(t.catalog, loaded, t.io, AppendFiles(data_files=files))
+
+is_deleted = bytearray(count)
+
 
 class ManyFiles(HookedFileIO):
     def list_files(self, prefix):
-        for i in range(count):
-            name = f"day=2026-01-{i % 28:02}/00000-{i}-{'1b4e28ba-2fa1-11d2' * 2}-00001.parquet"
-            yield FileInfo(location=f"{prefix}/data/{name}", size=1, modified_ms=0)
+        for i in range(max(count, needed_count)):
+            if i < count:
+                name = f"part={PARTS[i % 7]}/00000-{i}-{UUIDS}-00001.parquet"
+                yield FileInfo(location=f"{prefix}/data/{name}", size=1, modified_ms=0)
+            if i < needed_count:
+                yield FileInfo(location=needed_location(i), size=1, modified_ms=0)
         for info in t.io.list_files(prefix):
             yield FileInfo(location=info.location, size=info.size, modified_ms=0)
 
-table = Table(t.catalog, t.loaded, io=ManyFiles(t.io, lambda *_: None))
-found = table.maintenance().remove_orphan_files(dry_run=True)
-assert len(found.orphan_file_locations) == count
+    def delete(self, location):
+        start, number = location.rpartition("/")[2].split("-")[:2]
+        # a needed file, or a second deletion of a file
+        assert start == "00000" and not is_deleted[int(number)], location
+        is_deleted[int(number)] = 1
+
+
+class InBulk(ManyFiles):
+    def files_per_request(self, location):
+        return 1000
+
+    def delete_files(self, locations):
+        assert len(locations) <= 1000
+        for location in locations:
+            self.delete(location)
+        return {}
+
+
+io = (InBulk if kind == "bulk" else ManyFiles)(t.io, lambda *_: None)
+table = Table(t.catalog, t.catalog.load_table(t.loaded.identifier), io=io)
+result = table.maintenance().remove_orphan_files(dry_run=kind == "dry_run")
+assert len(result.orphan_file_locations) == count
+assert not any("/00001-" in location for location in result.orphan_file_locations)
+assert result.failed_files_count == 0
+assert result.deleted_files_count == sum(is_deleted) == (0 if kind == "dry_run" else count)
 print(peak_bytes())
 """
+MORE = pytest.mark.more("a million files take minutes")
 
 
-@pytest.mark.parametrize("count", [10_000, pytest.param(1_000_000, marks=pytest.mark.more)])
-def test_memory_is_bounded(count: int) -> None:
-    """Every file is an orphan, so that the result is as large as possible."""
+@pytest.mark.parametrize(
+    ("count", "needed_count", "kind"),
+    [
+        (10_000, 2000, "delete"),
+        pytest.param(1_000_000, 1, "dry_run", marks=MORE),
+        pytest.param(1_000_000, 1, "delete", marks=MORE),
+        pytest.param(1_000_000, 200_000, "bulk", marks=MORE),
+    ],
+)
+def test_memory_is_bounded(count: int, needed_count: int, kind: str) -> None:
+    """The result is as large as possible: it has all files that the table does not need."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(count)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM, str(count), str(needed_count), kind],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < GIB

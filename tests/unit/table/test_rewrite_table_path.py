@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.puffin import read_puffin_footer
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
+from tests.support.hooked_storage import HookedFileIO
 from tests.support.table_integrity import table_problems
 
 LINEAGE = ("_row_id", "_last_updated_sequence_number")
@@ -189,6 +191,47 @@ def test_an_older_version(catalog: TableCatalog, tmp_path: Path) -> None:
     with pytest.raises(FileAlreadyExistsError, match=r"already; .*give another staging_location"):
         rewrite(table, target, staging_location=f"{tmp_path}/stage")
     assert rewrite(table, target, create_file_list=False).file_list_location is None
+
+
+class Killed(BaseException):
+    """The end of the process."""
+
+
+def test_what_a_killed_run_leaves_is_removed_by_its_folder(
+    catalog: TableCatalog, tmp_path: Path
+) -> None:
+    """Each run writes a new folder, and no run needs the folder of an earlier run."""
+    table = a_table(catalog, 2)
+    needed = set(local(table.location).rglob("*"))
+
+    def die(operation: str, location: str, moment: str) -> None:
+        if location.endswith("/file-list"):
+            raise Killed
+
+    killed_table = Table(table.catalog, table.loaded, io=HookedFileIO(table.io, die))
+    with pytest.raises(Killed):
+        rewrite(killed_table, tmp_path / "copy")
+    [killed] = local(table.location).glob("metadata/copy-table-staging-*")
+    assert list(killed.glob("metadata/*.metadata.json"))
+    done = rewrite(table, tmp_path / "copy")
+    complete = local(done.file_list_location).parent
+    assert {killed, complete} == set(local(table.location).glob("metadata/copy-table-staging-*"))
+
+    def remove(**arguments: Any) -> set[Path]:
+        done = table.maintenance().remove_orphan_files(
+            older_than=time.time_ns() // 10**6 + 1000, force=True, **arguments
+        )
+        return {local(location) for location in done.orphan_file_locations}
+
+    # without the folder's location, its files are taken for those of another table
+    assert remove() == set()
+    staged = {file for file in killed.rglob("*") if file.is_file()}
+    assert remove(location=f"{table.location}/metadata/{killed.name}") == staged
+    assert not any(file.is_file() for file in killed.rglob("*"))
+    assert needed <= set(local(table.location).rglob("*"))
+    carry_out(done)
+    assert [r["id"] for r in rows(registered(catalog, "db.c", tmp_path / "copy", done), 2)]
+    assert [r["id"] for r in rows(table, 2)] == [2, 3, 4, 6]
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
