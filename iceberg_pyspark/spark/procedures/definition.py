@@ -55,6 +55,11 @@ class ProcedureRun:
         """The arguments that are not null, without `table`."""
         return {n: v for n, v in self.arguments.items() if n != "table" and v is not None}
 
+    @property
+    def is_dry(self) -> bool:
+        """Whether the argument `dry_run` is true, so that nothing may change."""
+        return bool(self.given_arguments.get(DRY_RUN, False))
+
     @cached_property
     def identifier(self) -> TableIdentifier:
         """The identifier that the argument `table` gives; raises `InvalidRequestError`."""
