@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +26,10 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from iceberg_pyspark import errors, install
+from iceberg_pyspark.command_line.planned_groups import COLUMNS, group_rows
 from iceberg_pyspark.command_line.progress import shown_progress
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.maintenance.rewrite_reasons import PlannedGroup
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.procedures.calls import PROCEDURES
 from iceberg_pyspark.spark.procedures.definition import DRY_RUN, Procedure, ProcedureRun, Row
@@ -123,9 +126,11 @@ def maintain(spark: SparkSession, console: Console, arguments: argparse.Namespac
         )
     values["table"] = quoted_name((*identifier.namespace, identifier.name))
     run = ProcedureRun(procedure.name, spark, table.catalog, values, identifier.namespace)
+    chosen: list[PlannedGroup] = []
     with shown_progress(console) as progress:
-        rows = procedure.run(replace(run, progress=progress))
+        rows = procedure.run(replace(run, progress=progress, show_groups=chosen.extend))
     show(console, procedure, rows)
+    show_groups(console, chosen)
 
 
 def show(console: Console, procedure: Procedure, rows: tuple[Row, ...]) -> None:
@@ -139,6 +144,19 @@ def show(console: Console, procedure: Procedure, rows: tuple[Row, ...]) -> None:
         for row in rows:
             for name, value in zip(procedure.columns, row, strict=True):
                 grid.add_row(name, escape(escaped(str(value))))
+    console.print(grid, highlight=False, soft_wrap=True)
+
+
+def show_groups(console: Console, groups: Sequence[PlannedGroup]) -> None:
+    """Print the groups of files that a plan has chosen, if there are any."""
+    if not groups:
+        return
+    grid = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in COLUMNS:
+        grid.add_column(name, no_wrap=True)
+    for row in group_rows(groups):
+        grid.add_row(*(escape(escaped(text)) for text in row))
+    console.print("\ngroups of files", highlight=False)
     console.print(grid, highlight=False, soft_wrap=True)
 
 

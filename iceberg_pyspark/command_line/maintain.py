@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +12,7 @@ from rich.console import Console
 
 from iceberg_pyspark.command_line.arguments import TableName
 from iceberg_pyspark.command_line.invocation import Invocation, invocation_of, parse_property
+from iceberg_pyspark.command_line.planned_groups import COLUMNS, group_rows
 from iceberg_pyspark.spec.snapshots import MAIN
 
 if TYPE_CHECKING:
@@ -171,7 +172,14 @@ def rewrite_data_files(
             branch=branch,
             dry_run=plan,
         )
-    _print(invocation, result)
+    facts = _facts(result)
+    groups = facts.pop("groups")
+    if invocation.output.as_json and plan:
+        facts["groups"] = [asdict(group) for group in groups]
+    invocation.output.facts(facts)
+    if groups and not invocation.output.as_json:
+        invocation.output.heading("groups of files")
+        invocation.output.rows(COLUMNS, group_rows(groups), right=(2, 3, 4))
 
 
 @maintain_app.command()
@@ -284,4 +292,8 @@ def _milliseconds(time: str | None) -> int | None:
 
 def _print(invocation: Invocation, result: Any) -> None:
     """Print the fields of a result by name."""
-    invocation.output.facts({f.name: getattr(result, f.name) for f in fields(result)})
+    invocation.output.facts(_facts(result))
+
+
+def _facts(result: Any) -> dict[str, Any]:
+    return {f.name: getattr(result, f.name) for f in fields(result)}

@@ -48,6 +48,7 @@ def test_files_are_rewritten_after_a_plan(
     assert main([*call, "--plan"]) == 0
     output = capsys.readouterr().out
     assert re.search(r"^rewritten_data_files_count +3\b", output, re.MULTILINE)
+    assert re.search(r"^1 +3 +\d+ +1 +3 too small$", output, re.MULTILINE)
     assert len(table.refresh().snapshots) == 3
     assert main(call) == 0
     assert re.search(r"^added_data_files_count +1\b", capsys.readouterr().out, re.MULTILINE)
