@@ -18,6 +18,7 @@ from iceberg_pyspark import Table, TableCatalog, load_catalog
 from iceberg_pyspark.spark.procedures.calls import PROCEDURES
 from iceberg_pyspark.spark.procedures.definition import DRY_RUN
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
+from jobs.maintain import flag_of
 from tests.support.deleted_rows import delete_keys, list_positions
 from tests.support.native_lake import session_catalog
 
@@ -133,6 +134,15 @@ def call_text(name: str, table: str, arguments: Mapping[str, Any]) -> str:
     given = {"table": f"db.{table}", **arguments}
     texts = ", ".join(f"{k} => {_literal(types[k], v)}" for k, v in given.items())
     return f"CALL spark_catalog.system.{name}({texts})"
+
+
+def job_arguments(name: str, table: str, arguments: Mapping[str, Any]) -> list[str]:
+    """Return the arguments of `jobs/maintain.py` for a procedure."""
+    words = [name, "--table", f"spark_catalog.db.{table}"]
+    for parameter, value in arguments.items():
+        given = [f"{k}={v}" for k, v in value.items()] if isinstance(value, Mapping) else [value]
+        words += [word for one in given for word in (flag_of(parameter), str(one))]
+    return words
 
 
 def _make_spark_table(lake: Lake, table: str) -> None:

@@ -132,14 +132,19 @@ def _session_catalog(run: ProcedureRun) -> Catalog:
     """Return the catalog that replaces Spark's own catalog and gets the new table."""
     if run.catalog.name == SESSION_CATALOG:
         return run.catalog
+    check_session_catalog(run.spark)
+    return run.open_catalog(SESSION_CATALOG)
+
+
+def check_session_catalog(spark: SparkSession) -> None:
+    """Raise `InvalidRequestError` if Spark's own catalog cannot have Iceberg tables."""
     key = f"spark.sql.catalog.{SESSION_CATALOG}"
-    if run.spark.conf.get(key, None) != "iceberg_pyspark":
+    if spark.conf.get(key, None) != "iceberg_pyspark":
         raise InvalidRequestError(
             f"migrate: {SESSION_CATALOG} has no Iceberg tables in this session: set {key} to "
             "iceberg_pyspark, with a type and a warehouse, or make a table in another catalog with "
             "snapshot"
         )
-    return run.open_catalog(SESSION_CATALOG)
 
 
 def _check_is_no_iceberg_table(catalog: Catalog, identifier: TableIdentifier) -> None:

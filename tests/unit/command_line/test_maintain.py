@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
+import os
 import random
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import typer
+from pyarrow import orc
 
 import iceberg_pyspark as ice
+from iceberg_pyspark.command_line.application import app
+from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.table.changes.commit_files import commit_action
 from tests.support.deleted_rows import delete_positions
+from tests.support.procedure_work import UNKNOWN_BEFORE, table_with_work
 from tests.unit.command_line.conftest import Run
 
 SMALL, GOOD, LARGE = 1, 2000, 8000
+PLANS: Mapping[str, Sequence[str]] = {
+    "add-files": ("{folder}/source",),
+    "compute-partition-stats": (),
+    "compute-table-stats": (),
+    "expire-snapshots": ("--older-than", "2099-01-01", "--retain-last", "1"),
+    "remove-orphan-files": (),
+    "rewrite-data-files": ("--option", "min-input-files=2"),
+    "rewrite-equality-deletes": (),
+    "rewrite-manifests": (),
+    "rewrite-position-delete-files": ("--option", "min-input-files=2"),
+    "rewrite-table-path": ("/", "/copy/"),
+}
+"""The arguments with which each command of `maintain` has something to do in the table `db.w`."""
 
 
 def numbers(partition: str, count: int) -> pa.Table:
@@ -105,6 +131,142 @@ def test_a_long_plan_is_a_short_table(run: Run) -> None:
     assert lines[-2].split()[0] == "20"
     assert len(run(*command, "--plan", "--json").json["groups"]) == 22
     assert "groups of files" not in run(*command).text
+
+
+@pytest.mark.parametrize("command", PLANS)
+def test_a_plan_changes_nothing_and_prints_what_the_command_does(run: Run, command: str) -> None:
+    catalog = ice.load_catalog("default", warehouse="w")
+    table = table_with_work(catalog, "db.w")
+    Path("source/p=a").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), "source/p=a/1.parquet")
+    name = command.replace("-", "_")
+    words = [word.replace("{folder}", str(Path.cwd())) for word in PLANS[command]]
+    call = ("maintain", command, "db.w", *words)
+    before = contents()
+    planned = run(*call, "--plan", "--json")
+    plan_text = run(*call, "--plan")
+    assert contents() == before
+    assert table.refresh().loaded.metadata_location in before
+    assert (planned.code, plan_text.code) == (0, 0)
+    done = run(*call, "--json").json
+    assert contents() != before
+    unknown = {*UNKNOWN_BEFORE.get(name, set()), "groups"}
+    assert _known(planned.json, unknown) == _known(done, unknown)
+    assert any(_known(done, unknown))
+    facts = [done] if isinstance(done, dict) else done
+    printed = plan_text.text.split()
+    assert [
+        v for f in facts for k, v in f.items() if k not in unknown and str(v) not in printed
+    ] == ([done["distinct_counts"]] if command == "compute-table-stats" else [])
+
+
+def test_every_command_has_a_plan() -> None:
+    group: Any = typer.main.get_command(app)
+    assert {*group.commands["maintain"].commands} == {*PLANS}
+
+
+def test_a_plan_of_register_registers_nothing(run: Run, table: ice.Table) -> None:
+    metadata = table.loaded.metadata_location
+    before = contents()
+    for name, code in (("db.again", 0), ("db.t", 4), ("nowhere.t", 3)):
+        assert run("register", name, metadata, "--plan").code == code
+    assert contents() == before
+    assert run("list", "db").lines == ["name  kind", "db.t  table"]
+    assert run("register", "db.again", metadata).lines == ["registered table db.again"]
+    assert run("register", "db.again", metadata, "--plan").code == 4
+
+
+def contents() -> dict[str, bytes]:
+    """Return all files of the warehouse with their content."""
+    files = [path for path in Path.cwd().rglob("*") if path.is_file()]
+    return {str(path): path.read_bytes() for path in files if ".db" not in path.name}
+
+
+def _known(document: Any, unknown: Collection[str]) -> Any:
+    """Return the document of a command without values that a plan does not have."""
+    if isinstance(document, list):
+        return document
+    return {name: value for name, value in document.items() if name not in unknown}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_orphan_files_of_an_inventory(run: Run, table: ice.Table, suffix: str) -> None:
+    data = Path(table.location, "data")
+    strays = [data / name for name in ("old.parquet", "new.parquet", "unlisted.parquet")]
+    for stray in strays:
+        stray.touch()
+    needed = next(iter(table.scan().plan_files())).file_path
+    paths, long_ago = [str(strays[0]), str(strays[1]), needed], "2026-01-01T00:00:00Z"
+    if suffix == "csv":
+        pairs = zip(paths, (long_ago, "", long_ago), strict=True)
+        lines = ["file_path,last_modified", *(",".join(pair) for pair in pairs)]
+        Path("listed.csv").write_text("\n".join(lines), encoding="utf-8")
+    else:
+        time = datetime.fromisoformat(long_ago.replace("Z", "+00:00"))
+        times = pa.array([time, None, time, time], pa.timestamp("us", tz="UTC"))
+        listed = pa.table({"file_path": [*paths, None], "last_modified": times})
+        pq.write_table(listed, "listed.parquet")
+    call = ("maintain", "remove-orphan-files", "db.t", "--inventory", f"listed.{suffix}", "--json")
+    expected = [{"orphan_file_location": str(strays[0])}]
+    assert run(*call, "--plan").json == expected
+    assert strays[0].exists()
+    assert run(*call).json == expected
+    assert [stray.exists() for stray in strays] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("none.parquet", None, "cannot be read"),
+        ("damaged.parquet", "no Parquet", "cannot be read"),
+        ("other.csv", "file_path,size\na,1\n", "must have the columns file_path (string)"),
+        ("times.csv", "file_path,last_modified\na,soon\n", "last_modified string"),
+    ],
+)
+def test_an_inventory_that_cannot_be_used_is_refused(
+    run: Run, table: ice.Table, name: str, text: str | None, message: str
+) -> None:
+    if text is not None:
+        Path(name).write_text(text, encoding="utf-8")
+    refused = run("maintain", "remove-orphan-files", "db.t", "--inventory", name)
+    assert refused.code == 1
+    assert message in refused.errors
+
+
+def test_stores_that_are_the_same_are_named(run: Run, table: ice.Table) -> None:
+    """A file of the folder has the path of a needed file of another store."""
+    file = Path(table.location, "data", "both.parquet")
+    file.touch()
+    os.utime(file, (0, 0))
+    entry = DataFile(
+        file_path=f"s3://bucket{file}", record_count=1, file_size_in_bytes=8, partition=(None,)
+    )
+    commit_action(table.catalog, table.loaded, table.io, AppendFiles(data_files=(entry,)))
+    call = ("maintain", "remove-orphan-files", "db.t", "--plan", "--json")
+    assert run(*call).code == 1
+    assert run(*call, "--prefix-mismatch-mode", "ignore").json == []
+    assert run(*call, "--prefix-mismatch-mode", "delete").json == [
+        {"orphan_file_location": str(file)}
+    ]
+    same = ("--equal-scheme", "s3=file", "--equal-authority", "bucket=")
+    assert run(*call, *same).json == []
+
+
+def test_files_of_a_partition_are_added(run: Run, table: ice.Table) -> None:
+    catalog = ice.load_catalog("default", warehouse="w")
+    new = catalog.create_table("db.a", "id BIGINT, p STRING", partitioned_by=["p"])
+    for p in ("x", "y"):
+        Path("more", f"p={p}").mkdir(parents=True)
+        orc.write_table(pa.table({"id": [1]}), f"more/p={p}/1.orc")
+    call = ("maintain", "add-files", "db.a", f"{Path.cwd()}/more", "--file-format", "orc")
+    assert run(*call, "--partition-filter", "p=x", "--json").json == {
+        "added_files_count": 1,
+        "changed_partition_count": 1,
+    }
+    assert new.refresh().scan().to_arrow()["p"].to_pylist() == ["x"]
+    refused = run(*call, "--plan")
+    assert refused.code == 1
+    assert "would duplicate their rows" in refused.errors
 
 
 def _words(reasons: dict[str, int]) -> list[str]:
