@@ -15,7 +15,7 @@ MOST_ROWS = 20
 
 def group_rows(groups: Sequence[PlannedGroup]) -> list[tuple[str, ...]]:
     """Return the rows of the table: one per group, and one for the groups that are left out."""
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             str(number),
             "(other specs)" if group.partition is None else group.partition,
