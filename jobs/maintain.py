@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,24 +26,27 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from iceberg_pyspark import errors, install
+from iceberg_pyspark.command_line.planned_groups import COLUMNS, group_rows
 from iceberg_pyspark.command_line.progress import shown_progress
-from iceberg_pyspark.errors import IcebergError, InvalidRequestError
+from iceberg_pyspark.errors import IcebergError, NoSuchTableError
+from iceberg_pyspark.maintenance.rewrite_reasons import PlannedGroup
 from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.procedures.calls import PROCEDURES
-from iceberg_pyspark.spark.procedures.definition import DRY_RUN, Procedure, ProcedureRun, Row
+from iceberg_pyspark.spark.procedures.definition import (
+    DRY_RUN,
+    NoTableToCallError,
+    Procedure,
+    Row,
+)
 from iceberg_pyspark.spec.display import escaped
-from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.reading.snapshot_selection import timestamp_ms_of
 
-NAMES = (
-    "expire_snapshots",
-    "remove_orphan_files",
-    "rewrite_data_files",
-    "rewrite_equality_deletes",
-    "rewrite_manifests",
-    "rewrite_position_delete_files",
-)
+EXCEPTIONS = {"create_changelog_view": "its view ends with the session of the job"}
+"""The procedures that the job does not have, with the reasons."""
+
+NAMES = tuple(name for name in PROCEDURES if name not in EXCEPTIONS)
 SWITCH = ("true", "false")
+TABLE = "table"
 
 
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
@@ -55,77 +59,84 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
         )
         command.set_defaults(procedure=name)
         command.add_argument("--table", required=True, help="lake.db.events")
-        command.add_argument(
-            "--plan", action="store_true", help="print what would be done, and do nothing"
-        )
-        for parameter, type_ in procedure.optional.items():
-            if parameter != DRY_RUN:
-                add_parameter(command, parameter, type_)
-    arguments = parser.parse_args(argv)
-    for text in getattr(arguments, "options", None) or ():
-        if not text.partition("=")[0] or "=" not in text:
-            parser.error(f"--option: '{text}' is not KEY=VALUE")
-    return arguments
+        if DRY_RUN in procedure.optional:
+            command.add_argument(
+                "--plan", action="store_true", help="print what would be done, and do nothing"
+            )
+        for parameter, type_ in (*procedure.required.items(), *procedure.optional.items()):
+            if parameter not in (TABLE, DRY_RUN):
+                is_required = parameter in procedure.required
+                add_parameter(command, parameter, type_, is_required=is_required)
+    return parser.parse_args(argv)
 
 
-def add_parameter(command: argparse.ArgumentParser, name: str, type_: str) -> None:
+def flag_of(parameter: str) -> str:
+    """Return the command line option of a procedure's parameter."""
+    return "--option" if parameter == "options" else f"--{parameter.replace('_', '-')}"
+
+
+def key_and_value(text: str) -> tuple[str, str]:
+    """Split `KEY=VALUE`; raise `argparse.ArgumentTypeError`."""
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE")
+    return key, value
+
+
+def add_parameter(
+    command: argparse.ArgumentParser, name: str, type_: str, *, is_required: bool
+) -> None:
     """Add a procedure's parameter as a command line option; `type_` is Spark's name of the type."""
-    flag = f"--{name.replace('_', '-')}"
+    settings: dict[str, Any] = {}
     match type_:
         case "map<string,string>":
-            flag = "--option" if name == "options" else flag
-            command.add_argument(
-                flag, dest=name, action="append", metavar="KEY=VALUE", help="repeatable"
-            )
+            settings = {"action": "append", "type": key_and_value, "metavar": "KEY=VALUE"}
         case "array<bigint>":
-            command.add_argument(flag, dest=name, action="append", type=int, help="repeatable")
+            settings = {"action": "append", "type": int}
         case "array<string>":
-            command.add_argument(flag, dest=name, action="append", help="repeatable")
+            settings = {"action": "append"}
         case "boolean":
-            command.add_argument(flag, dest=name, choices=SWITCH)
+            settings = {"choices": SWITCH}
         case "int" | "bigint":
-            command.add_argument(flag, dest=name, type=int)
+            settings = {"type": int}
         case "timestamp":
-            command.add_argument(flag, dest=name, metavar="TIME", help="2026-01-31T12:00:00+01:00")
-        case _:
-            command.add_argument(flag, dest=name)
+            settings = {"metavar": "TIME", "help": "2026-01-31T12:00:00+01:00"}
+    if "action" in settings:
+        settings["help"] = "repeatable"
+    command.add_argument(flag_of(name), dest=name, required=is_required, **settings)
 
 
 def values_of(procedure: Procedure, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the values of the command line options, converted to the procedure's types."""
     values: dict[str, Any] = {}
-    for name, type_ in procedure.optional.items():
+    for name, type_ in (*procedure.required.items(), *procedure.optional.items()):
         value = getattr(arguments, name, None)
         if value is None:
             continue
         match type_:
             case "map<string,string>":
-                value = dict(text.split("=", 1) for text in value)
+                value = dict(value)
             case "boolean":
                 value = value == "true"
             case "timestamp":
                 value = timestamp_ms_of(value)
         values[name] = value
-    if arguments.plan:
+    if getattr(arguments, "plan", False):
         values[DRY_RUN] = True
     return values
 
 
 def maintain(spark: SparkSession, console: Console, arguments: argparse.Namespace) -> None:
     procedure = PROCEDURES[arguments.procedure]
-    values = values_of(procedure, arguments)
-    table = install(spark).table(arguments.table)
-    identifier = table.identifier
-    if not identifier.namespace:
-        raise InvalidRequestError(
-            f"{arguments.table} is a path, and procedures are for tables of a catalog; name it as "
-            "lake.db.table, or use `iceberg-py maintain`"
-        )
-    values["table"] = quoted_name((*identifier.namespace, identifier.name))
-    run = ProcedureRun(procedure.name, spark, table.catalog, values, identifier.namespace)
+    run = install(spark).procedure_run(procedure.name, values_of(procedure, arguments))
+    chosen: list[PlannedGroup] = []
     with shown_progress(console) as progress:
-        rows = procedure.run(replace(run, progress=progress))
+        try:
+            rows = procedure.run(replace(run, progress=progress, show_groups=chosen.extend))
+        except NoTableToCallError as e:
+            raise NoSuchTableError(str(e)) from e
     show(console, procedure, rows)
+    show_groups(console, chosen)
 
 
 def show(console: Console, procedure: Procedure, rows: tuple[Row, ...]) -> None:
@@ -139,6 +150,19 @@ def show(console: Console, procedure: Procedure, rows: tuple[Row, ...]) -> None:
         for row in rows:
             for name, value in zip(procedure.columns, row, strict=True):
                 grid.add_row(name, escape(escaped(str(value))))
+    console.print(grid, highlight=False, soft_wrap=True)
+
+
+def show_groups(console: Console, groups: Sequence[PlannedGroup]) -> None:
+    """Print the groups of files that a plan has chosen, if there are any."""
+    if not groups:
+        return
+    grid = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in COLUMNS:
+        grid.add_column(name, no_wrap=True)
+    for row in group_rows(groups):
+        grid.add_row(*(escape(escaped(text)) for text in row))
+    console.print("\ngroups of files", highlight=False)
     console.print(grid, highlight=False, soft_wrap=True)
 
 

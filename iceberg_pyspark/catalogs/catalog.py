@@ -239,8 +239,13 @@ class Catalog(Protocol):
         """
         ...
 
-    def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
-        """Register an existing metadata file as a table; raise `TableAlreadyExistsError`."""
+    def register_table(
+        self, identifier: TableIdentifier, metadata_location: str, *, dry_run: bool = False
+    ) -> LoadedTable:
+        """Register an existing metadata file as a table; raise `TableAlreadyExistsError`.
+
+        `dry_run` only reads the file and checks the name; the returned table is in no catalog.
+        """
         ...
 
 

@@ -151,12 +151,15 @@ class MetastoreCatalog(CommittingCatalog):
     def _table_pointers(self) -> Pointers:
         return Pointers("table", self._pointer, lambda location: self._read(location).table_uuid)
 
-    def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
+    def register_table(
+        self, identifier: TableIdentifier, metadata_location: str, *, dry_run: bool = False
+    ) -> LoadedTable:
         """Register an existing metadata file as a table; raise `TableAlreadyExistsError`."""
         self._require_free(identifier)
         metadata = self._read(metadata_location)
         table = self._loaded(identifier, metadata_location, metadata)
-        self._publish_table(table).result()
+        if not dry_run:
+            self._publish_table(table).result()
         return table
 
     def _outcome_of(

@@ -129,14 +129,17 @@ def register(
         str,
         typer.Argument(help="The table's metadata file, such as .../metadata/v3.metadata.json."),
     ],
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Check the file and the name, and register nothing.")
+    ] = False,
 ) -> None:
     """Register an existing metadata file as a table."""
     invocation = invocation_of(context)
     if is_path(table):
         raise InvalidRequestError(f"'{table}' is a path; a table is registered under a name")
     catalog, name = invocation.locate(table)
-    catalog.register_table(name, metadata_location)
-    invocation.output.done(f"registered table {name}")
+    catalog.register_table(name, metadata_location, dry_run=plan)
+    invocation.output.done(f"{'would register' if plan else 'registered'} table {name}")
 
 
 def _confirm(question: str) -> None:

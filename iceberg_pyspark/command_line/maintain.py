@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import asdict, fields
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from rich.console import Console
 
 from iceberg_pyspark.command_line.arguments import TableName
 from iceberg_pyspark.command_line.invocation import Invocation, invocation_of, parse_property
+from iceberg_pyspark.command_line.planned_groups import COLUMNS, group_rows
 from iceberg_pyspark.spec.snapshots import MAIN
 
 if TYPE_CHECKING:
@@ -21,6 +23,23 @@ maintain_app = typer.Typer(
     help="Expire snapshots, remove orphan files, rewrite files, compute statistics.",
     no_args_is_help=True,
 )
+
+
+class PrefixMismatch(str, Enum):
+    """The values of `--prefix-mismatch-mode`."""
+
+    ERROR = "error"
+    IGNORE = "ignore"
+    DELETE = "delete"
+
+
+class SourceFormat(str, Enum):
+    """The values of `--file-format`."""
+
+    PARQUET = "parquet"
+    ORC = "orc"
+    AVRO = "avro"
+
 
 Plan = Annotated[
     bool, typer.Option("--plan", help="Count what the procedure would do, without doing it.")
@@ -126,14 +145,51 @@ def remove_orphan_files(
     location: Annotated[
         str | None, typer.Option(help="Search only this folder of the table's folder.")
     ] = None,
+    inventory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Use this list of all files in the folder instead of a listing: a Parquet or CSV "
+            "file with the columns file_path and last_modified.",
+        ),
+    ] = None,
+    equal_scheme: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMES=NAME",
+            help="Treat these schemes as one, such as s3a,s3n=s3; can be repeated.",
+        ),
+    ] = None,
+    equal_authority: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMES=NAME",
+            help="Treat these buckets or hosts as one, such as b1,b2=b; can be repeated.",
+        ),
+    ] = None,
+    prefix_mismatch_mode: Annotated[
+        PrefixMismatch,
+        typer.Option(help="Treat files with the path of a needed file, but in another store, so."),
+    ] = PrefixMismatch.ERROR,
     max_concurrent_deletes: Threads = None,
     plan: Plan = False,
 ) -> None:
     """Delete old files in the table's folder that the table does not need."""
+    listed = None
+    if inventory is not None:
+        from iceberg_pyspark.command_line.inventory_files import (  # noqa: PLC0415 - needs pyarrow
+            inventory_of,
+        )
+
+        listed = inventory_of(inventory)
     with _with_progress(context, table) as (invocation, maintenance):
         result = maintenance.remove_orphan_files(
             older_than=_milliseconds(older_than),
             location=location,
+            inventory=listed,
+            equal_schemes=dict(map(parse_property, equal_scheme or [])),
+            equal_authorities=dict(map(parse_property, equal_authority or [])),
+            prefix_mismatch_mode=prefix_mismatch_mode.value,
             max_concurrent_deletes=max_concurrent_deletes,
             dry_run=plan,
         )
@@ -171,7 +227,14 @@ def rewrite_data_files(
             branch=branch,
             dry_run=plan,
         )
-    _print(invocation, result)
+    facts = _facts(result)
+    groups = facts.pop("groups")
+    if invocation.output.as_json and plan:
+        facts["groups"] = [asdict(group) for group in groups]
+    invocation.output.facts(facts)
+    if groups and not invocation.output.as_json:
+        invocation.output.heading("groups of files")
+        invocation.output.rows(COLUMNS, group_rows(groups), right=(2, 3, 4))
 
 
 @maintain_app.command()
@@ -239,6 +302,9 @@ def rewrite_table_path(
             help="Write new files to this folder. Default: a folder beside the table's metadata."
         ),
     ] = None,
+    create_file_list: Annotated[
+        bool, typer.Option(help="Also write the list of files to copy.")
+    ] = True,
     plan: Plan = False,
 ) -> None:
     """Write metadata for a copy of the table at another location, and a list of files to copy."""
@@ -249,8 +315,41 @@ def rewrite_table_path(
         start_version=start_version,
         end_version=end_version,
         staging_location=staging_location,
+        create_file_list=create_file_list,
         dry_run=plan,
     )
+    _print(invocation, result)
+
+
+@maintain_app.command()
+def add_files(
+    context: typer.Context,
+    table: TableName,
+    source: Annotated[str, typer.Argument(help="A folder with files, or one file.")],
+    file_format: Annotated[
+        SourceFormat, typer.Option(help="The format of the files.")
+    ] = SourceFormat.PARQUET,
+    partition_filter: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=VALUE", help="Add only files of this partition value; can be repeated."
+        ),
+    ] = None,
+    plan: Plan = False,
+) -> None:
+    """Add existing files to the table, without copying them."""
+    from iceberg_pyspark.command_line.progress import shown_progress  # noqa: PLC0415 - as below
+
+    invocation = invocation_of(context)
+    loaded = invocation.table(table)
+    with shown_progress(Console(stderr=True)) as progress:
+        result = loaded.add_files(
+            source,
+            file_format=file_format.value,
+            partition_filter=dict(map(parse_property, partition_filter or [])),
+            dry_run=plan,
+            progress=progress,
+        )
     _print(invocation, result)
 
 
@@ -284,4 +383,8 @@ def _milliseconds(time: str | None) -> int | None:
 
 def _print(invocation: Invocation, result: Any) -> None:
     """Print the fields of a result by name."""
-    invocation.output.facts({f.name: getattr(result, f.name) for f in fields(result)})
+    invocation.output.facts(_facts(result))
+
+
+def _facts(result: Any) -> dict[str, Any]:
+    return {f.name: getattr(result, f.name) for f in fields(result)}

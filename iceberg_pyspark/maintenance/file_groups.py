@@ -19,6 +19,7 @@ from iceberg_pyspark.maintenance.rewrite_options import (
     WantedSizes,
     check_options,
 )
+from iceberg_pyspark.maintenance.rewrite_reasons import RewriteReason
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanTask
 from iceberg_pyspark.spec.partitioning import PartitionKey, partition_key
 from iceberg_pyspark.spec.properties import TARGET_FILE_SIZE
@@ -109,12 +110,14 @@ class FileGroup:
     """Files that are rewritten together, into files of at most `output_file_size` bytes.
 
     `output_file_count` is the approximate number of new files in one partition. `spec_id` and
-    `partition` are those of the files, or None if the new files will have another spec.
+    `partition` are those of the files, or None if the new files will have another spec. `reasons`
+    says of each file why it is rewritten, in the order of `tasks`.
     """
 
     spec_id: int | None
     partition: tuple[Any, ...] | None
     tasks: tuple[ScanTask, ...]
+    reasons: tuple[RewriteReason, ...]
     output_file_size: int
     output_file_count: int
 
@@ -150,7 +153,7 @@ def plan_groups(
     """Return the groups that a rewrite of these whole files writes, in its job order."""
     partitions: dict[PartitionKey | None, list[ScanTask]] = {}
     for task in tasks:
-        if options.rewrite_all or _is_candidate(task, options):
+        if _reason(task, options) is not None:
             is_of_spec = task.spec_id == output_spec_id
             key = partition_key(task.partition) if is_of_spec else None
             partitions.setdefault(key, []).append(task)
@@ -161,9 +164,7 @@ def plan_groups(
             if not options.rewrite_all and not _gains(packed, options):
                 continue
             if group_tasks := packed[:files_left]:
-                groups.append(
-                    _group(group_tasks, options.sizes, None if key is None else output_spec_id)
-                )
+                groups.append(_group(group_tasks, options, None if key is None else output_spec_id))
                 files_left -= len(group_tasks)
     match options.job_order.split("-"):
         case ["bytes", direction]:
@@ -173,8 +174,9 @@ def plan_groups(
     return groups
 
 
-def _group(tasks: list[ScanTask], sizes: WantedSizes, spec_id: int | None) -> FileGroup:
-    size = _size(tasks)
+def _group(tasks: list[ScanTask], options: RewriteOptions, spec_id: int | None) -> FileGroup:
+    sizes, size = options.sizes, _size(tasks)
+    reasons = (_reason(task, options) for task in tasks)
     count = output_file_count(size, sizes)
     # the output may be a little larger than the input
     largest = sizes.greatest if count == 1 else min(int(size / count * _ROOM), sizes.greatest)
@@ -182,34 +184,46 @@ def _group(tasks: list[ScanTask], sizes: WantedSizes, spec_id: int | None) -> Fi
         spec_id=spec_id,
         partition=None if spec_id is None else tasks[0].partition,
         tasks=tuple(tasks),
+        reasons=tuple(reason for reason in reasons if reason is not None),
         output_file_size=largest,
         output_file_count=count,
     )
 
 
-def _is_candidate(task: ScanTask, options: RewriteOptions) -> bool:
-    return not options.sizes.has(task.file_size_in_bytes) or _task_has_many_deletes(task, options)
-
-
-def _task_has_many_deletes(task: ScanTask, options: RewriteOptions) -> bool:
-    return has_many_deletes(task.deletes, task.record_count, options)
+def _reason(task: ScanTask, options: RewriteOptions) -> RewriteReason | None:
+    """Return why a file is a candidate, or None if it is none."""
+    if options.rewrite_all:
+        return RewriteReason.ALL_FILES
+    reason = _reason_of_deletes(task.deletes, task.record_count, options)
+    if reason is not None or options.sizes.has(task.file_size_in_bytes):
+        return reason
+    is_small = task.file_size_in_bytes < options.sizes.least
+    return RewriteReason.TOO_SMALL if is_small else RewriteReason.TOO_LARGE
 
 
 def has_many_deletes(
     deletes: Sequence[DeleteFileRef], record_count: int, options: RewriteOptions
 ) -> bool:
     """Return whether a file of `record_count` rows should be rewritten only for its deletes."""
+    return _reason_of_deletes(deletes, record_count, options) is not None
+
+
+def _reason_of_deletes(
+    deletes: Sequence[DeleteFileRef], record_count: int, options: RewriteOptions
+) -> RewriteReason | None:
     if len(deletes) >= options.delete_file_threshold:
-        return True
+        return RewriteReason.MANY_DELETE_FILES
     # for deletes of several files, this file's share is unknown
     own = sum(d.record_count for d in deletes if d.is_of_one_file)
     deleted = min(own, record_count)
-    return own > 0 and deleted / max(record_count, 1) >= options.delete_ratio_threshold
+    if own > 0 and deleted / max(record_count, 1) >= options.delete_ratio_threshold:
+        return RewriteReason.MANY_DELETED_ROWS
+    return None
 
 
 def _gains(tasks: list[ScanTask], options: RewriteOptions) -> bool:
     return options.sizes.gain(len(tasks), _size(tasks)) or any(
-        _task_has_many_deletes(t, options) for t in tasks
+        has_many_deletes(t.deletes, t.record_count, options) for t in tasks
     )
 
 

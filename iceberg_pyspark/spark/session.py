@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog
+from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.spark.answers.asking import AskingSession, AskingSessions
 from iceberg_pyspark.spark.answers.handlers import answer
 from iceberg_pyspark.spark.bridge.captured_errors import say_errors_as_before, say_our_errors_first
@@ -17,9 +20,19 @@ from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.described_session import describe_session
 from iceberg_pyspark.spark.bridge.features import SQL_EXTENSIONS
 from iceberg_pyspark.spark.bridge.hidden_secrets import hide_secrets, show_as_before
+from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG
+from iceberg_pyspark.spark.procedures.adoption import MigratedTable, SnapshotTable
+from iceberg_pyspark.spark.procedures.definition import DRY_RUN, ProcedureRun, no_other_catalog
+from iceberg_pyspark.spark.procedures.migrate import MIGRATE, check_session_catalog
+from iceberg_pyspark.spark.procedures.snapshot_table import SNAPSHOT
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.sessions import Sessions
-from iceberg_pyspark.spark.spark_table import SparkTable, catalog_and_levels, spark_table
+from iceberg_pyspark.spark.spark_table import (
+    SparkTable,
+    catalog_and_identifier,
+    catalog_and_levels,
+    spark_table,
+)
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 from iceberg_pyspark.spark.sql_catalog.statements import run_statement
 from iceberg_pyspark.sql_text.extensions import extension_statement
@@ -136,6 +149,95 @@ class IcebergSession:
             return self.spark.sql(text)
         run_statement(self.table(name), text, statement.offset)
         return self.spark.createDataFrame([], spark_types.StructType())
+
+    def snapshot(
+        self,
+        source_table: str,
+        table: str,
+        *,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        ignore_missing_files: bool = False,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+    ) -> SnapshotTable:
+        """Create a table with the files of one of Spark's own tables, which does not change.
+
+        The arguments are those of the procedure of this name. `location` is outside of the source's
+        folder; partitions without a folder are refused unless `ignore_missing_files`. `dry_run`
+        examines and counts the files, and creates nothing. Raises `TableAlreadyExistsError`,
+        `InvalidRequestError` and `UnsupportedFeatureError` for a source that cannot be used.
+        """
+        arguments = {
+            "source_table": source_table,
+            "table": table,
+            "location": location,
+            "properties": properties,
+            "ignore_missing_files": ignore_missing_files,
+            DRY_RUN: dry_run,
+        }
+        [[count]] = SNAPSHOT.run(self.procedure_run(SNAPSHOT.name, arguments, progress=progress))
+        return SnapshotTable(imported_files_count=int(count or 0))
+
+    def migrate(
+        self,
+        table: str,
+        *,
+        properties: Mapping[str, str] | None = None,
+        drop_backup: bool = False,
+        backup_table_name: str | None = None,
+        ignore_missing_files: bool = False,
+        dry_run: bool = False,
+        progress: Progress = no_progress,
+    ) -> MigratedTable:
+        """Replace one of Spark's own tables by an Iceberg table with the same files.
+
+        The arguments are those of the procedure of this name. The source keeps its files under the
+        name `backup_table_name` (`<name>_BACKUP_`), unless `drop_backup`. `dry_run` examines and
+        counts the files, and changes nothing. Raises `InvalidRequestError` if `spark_catalog` is no
+        catalog of this package, and the errors of `snapshot`.
+        """
+        arguments = {
+            "table": table,
+            "properties": properties,
+            "drop_backup": drop_backup,
+            "backup_table_name": backup_table_name,
+            "ignore_missing_files": ignore_missing_files,
+            DRY_RUN: dry_run,
+        }
+        [[count]] = MIGRATE.run(self.procedure_run(MIGRATE.name, arguments, progress=progress))
+        return MigratedTable(migrated_files_count=int(count or 0))
+
+    def procedure_run(
+        self, name: str, arguments: Mapping[str, Any], *, progress: Progress = no_progress
+    ) -> ProcedureRun:
+        """Return a run of a procedure; its argument `table` is named as in SQL.
+
+        Raises `InvalidRequestError` for a path, and `UnsupportedFeatureError` for a procedure that
+        reads Spark's own catalog if the session has no bridge.
+        """
+        table = arguments["table"]
+        if name in (MIGRATE.name, SNAPSHOT.name) and self.bridge is None:
+            raise UnsupportedFeatureError(
+                f"{name} reads Spark's own catalog, and this session has no access to it "
+                f"({self._portable_because}); use a classic session"
+            )
+        if name == MIGRATE.name and catalog_and_levels(self.spark, table) is None:
+            check_session_catalog(self.spark)
+        opened = None if self.bridge is None else self._open_catalog
+        catalog, identifier = catalog_and_identifier(self.spark, table, opened)
+        levels = (*identifier.namespace, identifier.name)
+        if name == MIGRATE.name and catalog.name == SESSION_CATALOG:
+            levels = (SESSION_CATALOG, *levels)
+        return ProcedureRun(
+            procedure=name,
+            spark=self.spark,
+            catalog=catalog,
+            arguments={**arguments, "table": quoted_name(levels)},
+            current_namespace=identifier.namespace,
+            open_catalog=opened or no_other_catalog,
+            progress=progress,
+        )
 
     def asking(self) -> AskingSession:
         """Return the objects that answer questions of the session's JVM."""

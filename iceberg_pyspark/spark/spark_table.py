@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
-from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spark.cached_rows import read_cached_anew
 from iceberg_pyspark.spark.changelog.reading import (
     FORMAT,
@@ -274,6 +274,29 @@ def catalog_options(spark: SparkSession, name: str) -> dict[str, str]:
     prefix = f"{_PREFIX}{name}."
     settings = spark.conf.getAll
     return {k.removeprefix(prefix): v for k, v in settings.items() if k.startswith(prefix)}
+
+
+def catalog_and_identifier(
+    spark: SparkSession, name: str, open_catalog: Callable[[str], Catalog] | None
+) -> tuple[Catalog, TableIdentifier]:
+    """Return the catalog and the identifier of a name, as `spark_table` finds them; load nothing.
+
+    Raises `InvalidRequestError` for a path, which belongs to no catalog.
+    """
+    if is_path(name):
+        raise InvalidRequestError(
+            f"{name} is a path, and procedures are for tables of a catalog; name it as "
+            "lake.db.table, or use `iceberg-py maintain`"
+        )
+    catalog_table = catalog_and_levels(spark, name)
+    if catalog_table is None:
+        return resolve_table(name)
+    catalog_name, levels = catalog_table
+    if open_catalog is None:
+        catalog = load_catalog(catalog_name, **catalog_options(spark, catalog_name))
+    else:
+        catalog = open_catalog(catalog_name)
+    return catalog, TableIdentifier(namespace=levels[:-1], name=levels[-1])
 
 
 def catalog_and_levels(spark: SparkSession, name: str) -> tuple[str, tuple[str, ...]] | None:

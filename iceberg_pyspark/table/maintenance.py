@@ -148,8 +148,8 @@ class TableMaintenance:
         Rows of version 3 keep their row ids. An equality delete that is committed meanwhile still
         applies. A row delete committed meanwhile for one of the files raises
         `ConcurrentChangeError` or, with `partial-progress.enabled`, leaves the files of one commit
-        unchanged. `dry_run` only counts what would be rewritten. Raises `InvalidRequestError` for
-        an invalid option or order.
+        unchanged. `dry_run` only counts what would be rewritten, and lists the groups of files with
+        the reasons. Raises `InvalidRequestError` for an invalid option or order.
         """
         table, result = DataFileRewrite(
             self._catalog,

@@ -323,6 +323,7 @@ class Table(EditableTable):
         nested_folders: bool = True,
         branch: str = MAIN,
         snapshot_properties: Mapping[str, str] | None = None,
+        dry_run: bool = False,
         progress: Progress = no_progress,
     ) -> AddedFiles:
         """Add existing files to the table; their rows are not copied.
@@ -335,9 +336,10 @@ class Table(EditableTable):
         called for each file, as in `maintenance`. Raises
         `InvalidRequestError` for a file that does not fit or that the table has already, and then
         adds nothing. The table owns the added files from then on: expiry may delete the files in
-        the table's own folder.
+        the table's own folder. `dry_run` examines and counts the files, with the same errors, and
+        adds none.
         """
-        self._loaded, added = FileImport(
+        file_import = FileImport(
             catalog=self._catalog,
             table=self._loaded,
             io=self.io,
@@ -350,7 +352,10 @@ class Table(EditableTable):
             may_be_empty=partitions is not None,
             nested_folders=nested_folders,
             progress=progress,
-        ).run()
+        )
+        if dry_run:
+            return file_import.plan()
+        self._loaded, added = file_import.run()
         return added
 
     def transaction(self) -> Transaction:

@@ -151,11 +151,17 @@ class TableCatalog:
             raise InvalidRequestError(f"'{name}' to '{new_name}': a path cannot be renamed")
         self._catalog.rename_table(self._identifier(name), self._identifier(new_name))
 
-    def register_table(self, name: str, metadata_location: str) -> Table:
-        """Register an existing metadata file as a table; raises `TableAlreadyExistsError`."""
+    def register_table(self, name: str, metadata_location: str, *, dry_run: bool = False) -> Table:
+        """Register an existing metadata file as a table; raises `TableAlreadyExistsError`.
+
+        `dry_run` reads the file, checks that the name is free, and registers nothing: the returned
+        table is in no catalog. A namespace that does not exist is then an error, and not created.
+        """
         catalog, identifier = self._resolve(name)
-        create_namespace_if_absent(catalog, identifier.namespace)
-        return Table(catalog, catalog.register_table(identifier, metadata_location))
+        if not dry_run:
+            create_namespace_if_absent(catalog, identifier.namespace)
+        table = catalog.register_table(identifier, metadata_location, dry_run=dry_run)
+        return Table(catalog, table)
 
     def register_view(self, name: str, metadata_location: str) -> None:
         """Register an existing metadata file as a view, in catalogs that have views.

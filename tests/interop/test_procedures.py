@@ -47,11 +47,17 @@ OURS_ALONE = {
     "rewrite_equality_deletes": [("table", "string", True), ("dry_run", "boolean", False)]
 }
 WITH_DRY_RUN = {
+    "add_files",
+    "compute_partition_stats",
+    "compute_table_stats",
     "expire_snapshots",
+    "migrate",
+    "register_table",
     "rewrite_data_files",
     "rewrite_manifests",
     "rewrite_position_delete_files",
     "rewrite_table_path",
+    "snapshot",
 }
 
 

@@ -48,6 +48,7 @@ def test_files_are_rewritten_after_a_plan(
     assert main([*call, "--plan"]) == 0
     output = capsys.readouterr().out
     assert re.search(r"^rewritten_data_files_count +3\b", output, re.MULTILINE)
+    assert re.search(r"^1 +3 +\d+ +1 +3 too small$", output, re.MULTILINE)
     assert len(table.refresh().snapshots) == 3
     assert main(call) == 0
     assert re.search(r"^added_data_files_count +1\b", capsys.readouterr().out, re.MULTILINE)
@@ -55,23 +56,21 @@ def test_files_are_rewritten_after_a_plan(
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2]
 
 
-def test_every_procedure_has_a_plan(
+def test_snapshots_expire(
     spark: SparkSession, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table = a_table(folder, "plans")
-    before = table.metadata
-    for name in NAMES:
-        assert main([name, "--table", "tended.db.plans", "--plan"]) == 0, name
-    assert table.refresh().metadata == before
+    """tests/spark/test_dry_runs.py has the plans of all procedures."""
+    table = a_table(folder, "expired")
     later = ("--older-than", "2099-01-01", "--retain-last", "1")
-    assert main(["expire_snapshots", "--table", "tended.db.plans", *later]) == 0
+    assert main(["expire_snapshots", "--table", "tended.db.expired", *later]) == 0
     assert "deleted_manifest_lists_count" in capsys.readouterr().out
     assert len(table.refresh().snapshots) == 1
 
 
 def test_parameters_are_those_of_call() -> None:
     for name in NAMES:
-        optional = PROCEDURES[name].optional
+        given = {**PROCEDURES[name].required, **PROCEDURES[name].optional}
+        types = {p: t for p, t in given.items() if p not in ("table", "dry_run")}
         written = {
             "map<string,string>": "a=b=c",
             "boolean": "false",
@@ -93,13 +92,11 @@ def test_parameters_are_those_of_call() -> None:
             "string": "x",
         }
         argv = [name, "--table", "t"]
-        for parameter, type_ in optional.items():
-            if parameter == "dry_run":
-                continue
+        for parameter, type_ in types.items():
             flag = "--option" if parameter == "options" else f"--{parameter.replace('_', '-')}"
             argv += [flag, written[type_]]
         values = values_of(PROCEDURES[name], parse_arguments(argv))
-        assert values == {p: expected[t] for p, t in optional.items() if p != "dry_run"}
+        assert values == {"table": "t", **{p: expected[t] for p, t in types.items()}}
 
 
 @pytest.mark.parametrize(
@@ -142,6 +139,9 @@ def test_bad_arguments_are_2(capsys: pytest.CaptureFixture[str]) -> None:
     for argv in (
         ["no_such"],
         ["rewrite_data_files"],
+        ["add_files", "--table", "t"],
+        ["ancestors_of", "--table", "t", "--plan"],
+        ["create_changelog_view", "--table", "t"],
         ["rewrite_data_files", "--table", "t", "--option", "x"],
     ):
         with pytest.raises(SystemExit) as raised:

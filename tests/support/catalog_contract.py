@@ -404,11 +404,16 @@ class CatalogContract:
         created = create(catalog, identifier)
         target = TableIdentifier(namespace=identifier.namespace, name=new_name("adopted"))
         if not self.can_register:
-            with pytest.raises(UnsupportedFeatureError):
-                catalog.register_table(target, created.metadata_location)
+            for dry_run in (True, False):
+                with pytest.raises(UnsupportedFeatureError):
+                    catalog.register_table(target, created.metadata_location, dry_run=dry_run)
             return
-        with pytest.raises(TableAlreadyExistsError):
-            catalog.register_table(identifier, created.metadata_location)
+        for dry_run in (True, False):
+            with pytest.raises(TableAlreadyExistsError):
+                catalog.register_table(identifier, created.metadata_location, dry_run=dry_run)
+        planned = catalog.register_table(target, created.metadata_location, dry_run=True)
+        assert planned.metadata == created.metadata
+        assert not catalog.table_exists(target)
         catalog.drop_table(identifier)
         registered = catalog.register_table(target, created.metadata_location)
         assert registered.metadata == created.metadata

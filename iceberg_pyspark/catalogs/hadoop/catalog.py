@@ -209,7 +209,9 @@ class FilesystemCatalog(CommittingCatalog):
             "is the path of its folder; create a table with the other name, and copy the rows"
         )
 
-    def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
+    def register_table(
+        self, identifier: TableIdentifier, metadata_location: str, *, dry_run: bool = False
+    ) -> LoadedTable:
         """Raise `UnsupportedFeatureError`: a table's folder determines its name."""
         raise UnsupportedFeatureError(
             f"catalog '{self._name}' of type hadoop cannot register {metadata_location}: its "

@@ -169,7 +169,9 @@ class PathCatalog(CommittingCatalog):
             "a table in another folder, and copy the rows"
         )
 
-    def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
+    def register_table(
+        self, identifier: TableIdentifier, metadata_location: str, *, dry_run: bool = False
+    ) -> LoadedTable:
         """Raise `UnsupportedFeatureError`: a path cannot refer to a file elsewhere."""
         raise UnsupportedFeatureError(
             f"{metadata_location} cannot be registered under a path; load that file itself, or "

@@ -19,7 +19,11 @@ from iceberg_pyspark.catalogs.catalog import (
     ScanReport,
     TableIdentifier,
 )
-from iceberg_pyspark.catalogs.identifiers import check_identifier, check_namespace
+from iceberg_pyspark.catalogs.identifiers import (
+    check_identifier,
+    check_namespace,
+    no_such_namespace,
+)
 from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
 from iceberg_pyspark.catalogs.rest import endpoints as e
 from iceberg_pyspark.catalogs.rest.answers import NOT_MODIFIED, Answer, error_of
@@ -73,6 +77,8 @@ from iceberg_pyspark.spec.properties import FORMAT_VERSION, bool_property, int_p
 from iceberg_pyspark.spec.schema import schema_to_json
 from iceberg_pyspark.spec.sorting import sort_order_to_json
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.storage.metadata_files import read_table_metadata
+from iceberg_pyspark.storage.open_storage import open_storage
 
 _CACHE_SIZE = "rest-table-cache.max-entries"
 _CACHE_MS = "rest-table-cache.expire-after-write-ms"
@@ -405,11 +411,15 @@ class RestCatalog(RestViews):
             lambda: not self.table_exists(source) and self.table_exists(target),
         )
 
-    def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
+    def register_table(
+        self, identifier: TableIdentifier, metadata_location: str, *, dry_run: bool = False
+    ) -> LoadedTable:
         """Register an existing metadata file as a table; raise `TableAlreadyExistsError`."""
         c = self._connection
         check_new_name(identifier)
         c.endpoints.require(e.REGISTER_TABLE, self._name, "registering tables")
+        if dry_run:
+            return self._planned_registration(identifier, metadata_location)
         body = {"name": identifier.name, "metadata-location": metadata_location}
         outcome = outcome_of(
             self._connection.send(c.paths.register(identifier.namespace), body, self._delegation()),
@@ -419,6 +429,25 @@ class RestCatalog(RestViews):
             lambda answer: creation_refusal(answer, self._name),
         )
         return outcome.result()
+
+    def _planned_registration(
+        self, identifier: TableIdentifier, metadata_location: str
+    ) -> LoadedTable:
+        """Return the table of the file, which this client reads: the server cannot only check."""
+        if not self.namespace_exists(identifier.namespace):
+            raise no_such_namespace(identifier.namespace, self._name)
+        if self.table_exists(identifier):
+            raise TableAlreadyExistsError(
+                f"table {identifier} is already in catalog '{self._name}'"
+            )
+        config = storage_properties(self.properties)
+        io = open_storage(metadata_location, config)
+        return LoadedTable(
+            identifier=identifier,
+            metadata=read_table_metadata(io, metadata_location),
+            metadata_location=metadata_location,
+            config=config,
+        )
 
     # requests
 

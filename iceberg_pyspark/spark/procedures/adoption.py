@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
@@ -21,6 +22,21 @@ from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.create_table import new_table_properties, planned_table
 from iceberg_pyspark.table.table_storage import table_io
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotTable:
+    """The result of `snapshot`: the number of files of the new table."""
+
+    imported_files_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigratedTable:
+    """The result of `migrate`: the number of files of the table, which are where they were."""
+
+    migrated_files_count: int
+
 
 _OF_SPARK_ALONE = frozenset({"path", "transient_lastDdlTime", "serialization.format"})
 """Properties that describe the source table and mean nothing for an Iceberg table."""

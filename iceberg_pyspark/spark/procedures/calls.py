@@ -128,7 +128,7 @@ def call_procedure(
         spark.table(quoted_name(_full_name(run)))
         # a view has the name
         raise NoSuchTableError(str(e)) from e
-    if procedure.changes_rows:
+    if procedure.changes_rows and not run.is_dry:
         # only fast_forward has this argument
         read_cached_anew(bridge, _full_name(run), values.get("branch"))
     return ProcedureRows(rows=rows)

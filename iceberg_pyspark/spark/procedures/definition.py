@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.maintenance.progress import Progress, no_progress
+from iceberg_pyspark.maintenance.rewrite_reasons import PlannedGroup
 from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.table.maintenance import TableMaintenance
 from iceberg_pyspark.table.table import Table, load_table
@@ -31,6 +32,10 @@ def no_other_catalog(name: str) -> Catalog:
     raise InvalidRequestError(f"catalog {name} cannot be opened here; call the procedure in SQL")
 
 
+def no_groups(groups: Sequence[PlannedGroup]) -> None:
+    """Show no groups: the columns of CALL are those of the JVM connector."""
+
+
 @dataclass(frozen=True)
 class ProcedureRun:
     """One CALL, with its arguments by parameter name; a timestamp is in milliseconds since 1970."""
@@ -44,6 +49,8 @@ class ProcedureRun:
     open_catalog: Callable[[str], Catalog] = no_other_catalog
     """Opens another catalog of this package by its name in the session."""
     progress: Progress = no_progress
+    show_groups: Callable[[Sequence[PlannedGroup]], None] = no_groups
+    """Called with the groups that a dry run of `rewrite_data_files` has chosen."""
 
     @property
     def maintenance(self) -> TableMaintenance:
@@ -54,6 +61,11 @@ class ProcedureRun:
     def given_arguments(self) -> dict[str, Any]:
         """The arguments that are not null, without `table`."""
         return {n: v for n, v in self.arguments.items() if n != "table" and v is not None}
+
+    @property
+    def is_dry(self) -> bool:
+        """Whether the argument `dry_run` is true, so that nothing may change."""
+        return bool(self.given_arguments.get(DRY_RUN, False))
 
     @cached_property
     def identifier(self) -> TableIdentifier:

@@ -45,7 +45,13 @@ from iceberg_pyspark.spark.procedures.adoption import (
     plan_of,
     properties_of,
 )
-from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+from iceberg_pyspark.spark.procedures.definition import (
+    DRY_RUN,
+    Column,
+    Procedure,
+    ProcedureRun,
+    Row,
+)
 from iceberg_pyspark.spark.procedures.source_tables import table_source
 from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.storage.places import is_below
@@ -66,7 +72,7 @@ def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
     identifier = _identifier(run)
     catalog = _session_catalog(run)
     _check_is_no_iceberg_table(catalog, identifier)
-    source, _ = table_source(spark, (*identifier.namespace, identifier.name))
+    source, files = table_source(spark, (*identifier.namespace, identifier.name))
     backup_name = arguments.get("backup_table_name", f"{source.name}{_BACKUP}")
     _check_backup(spark, catalog, source, backup_name)
     if arguments.get("drop_backup", False):
@@ -74,7 +80,8 @@ def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
     properties = dict(arguments.get("properties", {}))
     _check_provider(properties)
     location = properties.pop(_LOCATION, source.location)
-    create_namespace_if_absent(catalog, identifier.namespace)
+    if not run.is_dry:
+        create_namespace_if_absent(catalog, identifier.namespace)
     if isinstance(catalog, FilesystemCatalog):
         _check_place(catalog.default_table_location(identifier), location)
     planned = plan_of(
@@ -85,8 +92,13 @@ def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
         location,
     )
     _check_place(planned.metadata.location, location)
+    ignores_missing = arguments.get("ignore_missing_files", False)
+    if run.is_dry:
+        creation = import_of(catalog, planned, files, run.progress)
+        if not ignores_missing:
+            check_folders(spark, source, creation.partitions_without_files)
+        return ((creation.plan_creation().added_files_count,),)
     with _set_aside(spark, source, backup_name) as backup:
-        ignores_missing = arguments.get("ignore_missing_files", False)
         added = _take_over(spark, catalog, planned, backup, ignores_missing, run.progress)
     if arguments.get("drop_backup", False):
         _forget(spark, backup)
@@ -120,14 +132,19 @@ def _session_catalog(run: ProcedureRun) -> Catalog:
     """Return the catalog that replaces Spark's own catalog and gets the new table."""
     if run.catalog.name == SESSION_CATALOG:
         return run.catalog
+    check_session_catalog(run.spark)
+    return run.open_catalog(SESSION_CATALOG)
+
+
+def check_session_catalog(spark: SparkSession) -> None:
+    """Raise `InvalidRequestError` if Spark's own catalog cannot have Iceberg tables."""
     key = f"spark.sql.catalog.{SESSION_CATALOG}"
-    if run.spark.conf.get(key, None) != "iceberg_pyspark":
+    if spark.conf.get(key, None) != "iceberg_pyspark":
         raise InvalidRequestError(
             f"migrate: {SESSION_CATALOG} has no Iceberg tables in this session: set {key} to "
             "iceberg_pyspark, with a type and a warehouse, or make a table in another catalog with "
             "snapshot"
         )
-    return run.open_catalog(SESSION_CATALOG)
 
 
 def _check_is_no_iceberg_table(catalog: Catalog, identifier: TableIdentifier) -> None:
@@ -265,6 +282,7 @@ MIGRATE = Procedure(
         "backup_table_name": "string",
         "parallelism": "int",
         "ignore_missing_files": "boolean",
+        DRY_RUN: "boolean",
     },
     columns={"migrated_files_count": Column(type="long")},
     run=_migrate,

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+from iceberg_pyspark.spark.procedures.definition import (
+    DRY_RUN,
+    Column,
+    Procedure,
+    ProcedureRun,
+    Row,
+)
 from iceberg_pyspark.spark.procedures.source_tables import folder_source, table_source
 from iceberg_pyspark.sql_text.names import parse_levels
 
@@ -11,7 +17,9 @@ _TOTALS = {"total_records_count": "total-records", "total_data_files_count": "to
 
 
 def _register_table(run: ProcedureRun) -> tuple[Row, ...]:
-    table = run.catalog.register_table(run.identifier, run.required("metadata_file"))
+    table = run.catalog.register_table(
+        run.identifier, run.required("metadata_file"), dry_run=run.is_dry
+    )
     snapshot = table.metadata.current_snapshot
     if snapshot is None:
         return ((None, None, None),)
@@ -30,6 +38,7 @@ def _add_files(run: ProcedureRun) -> tuple[Row, ...]:
         partition_filter=run.given_arguments.get("partition_filter"),
         partitions=source.partitions,
         nested_folders=not source.is_table,
+        dry_run=run.is_dry,
         progress=run.progress,
     )
     return ((added.added_files_count, added.changed_partition_count),)
@@ -43,6 +52,7 @@ ADD_FILES = Procedure(
         "partition_filter": "map<string,string>",
         "check_duplicate_files": "boolean",
         "parallelism": "int",
+        DRY_RUN: "boolean",
     },
     columns={
         "added_files_count": Column(type="long"),
@@ -56,7 +66,7 @@ REGISTER_TABLE = Procedure(
     name="register_table",
     description="Adopts the table of a metadata file",
     required={"table": "string", "metadata_file": "string"},
-    optional={},
+    optional={DRY_RUN: "boolean"},
     columns={"current_snapshot_id": _COUNT, **dict.fromkeys(_TOTALS, _COUNT)},
     run=_register_table,
 )

@@ -40,6 +40,7 @@ def _rewrite_data_files(run: ProcedureRun) -> tuple[Row, ...]:
         )
     runner = Executors(context) if USE_EXECUTORS.of({USE_EXECUTORS.name: on_executors}) else None
     result = run.maintenance.rewrite_data_files(**arguments, options=options, runner=runner)
+    run.show_groups(result.groups)
     return (tuple(getattr(result, name) for name in _COUNTS),)
 
 

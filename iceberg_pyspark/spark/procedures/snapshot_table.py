@@ -10,7 +10,13 @@ from iceberg_pyspark.spark.procedures.adoption import (
     plan_of,
     properties_of,
 )
-from iceberg_pyspark.spark.procedures.definition import Column, Procedure, ProcedureRun, Row
+from iceberg_pyspark.spark.procedures.definition import (
+    DRY_RUN,
+    Column,
+    Procedure,
+    ProcedureRun,
+    Row,
+)
 from iceberg_pyspark.spark.procedures.source_tables import table_source
 from iceberg_pyspark.spec.properties import GC_ENABLED
 from iceberg_pyspark.sql_text.names import parse_levels, quoted
@@ -48,7 +54,7 @@ def _snapshot(run: ProcedureRun) -> tuple[Row, ...]:
     creation = import_of(run.catalog, planned, files, run.progress)
     if not run.given_arguments.get("ignore_missing_files", False):
         check_folders(spark, source, creation.partitions_without_files)
-    _, added = creation.create()
+    added = creation.plan_creation() if run.is_dry else creation.create()[1]
     return ((added.added_files_count,),)
 
 
@@ -62,7 +68,8 @@ def _check_name_is_free(run: ProcedureRun) -> None:
         raise TableAlreadyExistsError(
             f"{SESSION_CATALOG}.{run.identifier} already exists; give the new table another name"
         )
-    create_namespace_if_absent(run.catalog, run.identifier.namespace)
+    if not run.is_dry:
+        create_namespace_if_absent(run.catalog, run.identifier.namespace)
 
 
 SNAPSHOT = Procedure(
@@ -74,6 +81,7 @@ SNAPSHOT = Procedure(
         "properties": "map<string,string>",
         "parallelism": "int",
         "ignore_missing_files": "boolean",
+        DRY_RUN: "boolean",
     },
     columns={"imported_files_count": Column(type="long")},
     run=_snapshot,

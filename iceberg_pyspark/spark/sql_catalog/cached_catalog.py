@@ -147,10 +147,12 @@ class CachedCatalog:
         with self._changing(source), self._changing(target):
             self._catalog.rename_table(source, target)
 
-    def register_table(self, identifier: TableIdentifier, metadata_location: str) -> LoadedTable:
+    def register_table(
+        self, identifier: TableIdentifier, metadata_location: str, *, dry_run: bool = False
+    ) -> LoadedTable:
         """Register the table in the wrapped catalog and drop its cached entry."""
         with self._changing(identifier):
-            return self._catalog.register_table(identifier, metadata_location)
+            return self._catalog.register_table(identifier, metadata_location, dry_run=dry_run)
 
     @contextmanager
     def _changing(self, identifier: TableIdentifier) -> Iterator[None]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from iceberg_pyspark.arrow.write.imported_files import imported_file
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
 from iceberg_pyspark.commits.property_changes import PropertyChanges
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles
-from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.errors import InvalidRequestError, TableAlreadyExistsError
 from iceberg_pyspark.maintenance.partition_folders import (
     is_hidden,
     names_partitions,
@@ -35,7 +35,8 @@ from iceberg_pyspark.spec.name_mapping import (
     name_mapping_to_text,
 )
 from iceberg_pyspark.spec.partitioning import partition_key
-from iceberg_pyspark.spec.properties import NAME_MAPPING
+from iceberg_pyspark.spec.properties import NAME_MAPPING, check_commit_properties
+from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.file_io import FileInfo, FileIO
 from iceberg_pyspark.table.changes.commit import Clock, MetadataStep
 from iceberg_pyspark.table.changes.commit_files import commit_action
@@ -76,6 +77,15 @@ class FileImport:
     nested_folders: bool = True
     progress: Progress = no_progress
 
+    def plan(self) -> AddedFiles:
+        """Examine and count the files, and write nothing; raise the errors of `run`."""
+        files = self._data_files
+        if files:
+            newest = check_same_table(self.table, self.catalog.load_table(self.table.identifier))
+            step = self._step(newest.metadata.table_uuid, schema=self.table.metadata.current_schema)
+            step.check(newest.metadata)
+        return _added(files)
+
     def run(self) -> tuple[LoadedTable, AddedFiles]:
         """Add the files to the table; raise `InvalidRequestError` if a file does not fit."""
         files = self._data_files
@@ -85,12 +95,28 @@ class FileImport:
             self.catalog,
             self.table,
             self.io,
-            AppendFiles(data_files=tuple(files)),
+            self._action,
             self.options,
             before=[MetadataStep(self._name_mapping_changes().changes)],
             clock=self.clock,
         )
         return loaded_table, _added(files)
+
+    def plan_creation(self) -> AddedFiles:
+        """Examine and count the files of `create`, and write nothing; raise the errors of `create`.
+
+        Another client may still create the table in the meantime.
+        """
+        files = self._data_files
+        if self.catalog.table_exists(self.table.identifier):
+            raise TableAlreadyExistsError(
+                f"table {self.table.identifier} already exists in catalog '{self.catalog.name}'; "
+                "choose another name"
+            )
+        check_commit_properties(self.table.metadata.properties)
+        if files:
+            self._step(self.table.metadata.table_uuid).check(self.table.metadata)
+        return _added(files)
 
     def create(self) -> tuple[LoadedTable, AddedFiles]:
         """Create the planned table, which does not exist yet, with the files in one commit."""
@@ -102,15 +128,7 @@ class FileImport:
                 **self.table.metadata.properties,
             },
         )
-        steps = [
-            SnapshotStep(
-                AppendFiles(data_files=tuple(files)),
-                self.io,
-                self.options,
-                table_uuid=metadata.table_uuid,
-                clock=self.clock,
-            )
-        ]
+        steps = [self._step(metadata.table_uuid)]
         created = create_table_with(
             self.catalog,
             self.table.identifier,
@@ -125,6 +143,20 @@ class FileImport:
         """The partitions of `partitions` in which no file is."""
         filled = {frozenset(texts.items()) for _, texts in self._listing}
         return [p for p in self.partitions or () if frozenset(p.items()) not in filled]
+
+    @property
+    def _action(self) -> AppendFiles:
+        return AppendFiles(data_files=tuple(self._data_files))
+
+    def _step(self, table_uuid: str | None, schema: Schema | None = None) -> SnapshotStep:
+        return SnapshotStep(
+            self._action,
+            self.io,
+            self.options,
+            table_uuid=table_uuid,
+            clock=self.clock,
+            schema=schema,
+        )
 
     def _name_mapping_changes(self) -> PropertyChanges:
         changes = PropertyChanges()

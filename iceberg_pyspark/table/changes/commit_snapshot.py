@@ -129,26 +129,8 @@ class SnapshotStep:
     def changes(self, metadata: TableMetadata) -> Changes:
         """Write manifests and a manifest list or root for a snapshot on top of this metadata."""
         options = self._options
-        if self._schema is not None:
-            check_columns_stay(self._schema, metadata)
-        parent = snapshot_to_build_on(
-            metadata, options.branch, creates_branch=options.creates_branch
-        )
-        self._choose_snapshot_id(metadata)
-        base = SnapshotBase(
-            metadata=metadata,
-            parent=parent,
-            manifests=tuple(self._read_manifests(parent)),
-            read_entries=lambda m: self._read_entries(metadata, m, parent),
-            read_paths=self._read_paths,
-            read_manifests=self._read_manifests,
-            read_removed=lambda s, content: removed_from_leaves(self._io, metadata, s, content),
-            spellings_of=spellings,
-            fresh_paths=(
-                frozenset() if self._written_files is None else self._written_files.locations
-            ),
-        )
-        plan = plan_snapshot(self._action, base, self._snapshot_id)
+        base, plan = self._plan(metadata)
+        parent = base.parent
         if metadata.format_version >= ROOT_MANIFESTS_VERSION:
             snapshot = self._write_root(plan, base)
         else:
@@ -169,6 +151,34 @@ class SnapshotStep:
             updates = (AssignUUID(self._commit_uuid), *updates)
         stays = AssertRefSnapshotId(options.branch, None if ref is None else parent_id)
         return Changes(updates=updates, requirements=(*same_table(self._table_uuid), stays))
+
+    def check(self, metadata: TableMetadata) -> None:
+        """Raise the error with which `changes` refuses the action; write nothing."""
+        self._plan(metadata)
+
+    def _plan(self, metadata: TableMetadata) -> tuple[SnapshotBase, SnapshotPlan]:
+        """Return the state to build on, and the manifests of the new snapshot, unwritten."""
+        options = self._options
+        if self._schema is not None:
+            check_columns_stay(self._schema, metadata)
+        parent = snapshot_to_build_on(
+            metadata, options.branch, creates_branch=options.creates_branch
+        )
+        self._choose_snapshot_id(metadata)
+        base = SnapshotBase(
+            metadata=metadata,
+            parent=parent,
+            manifests=tuple(self._read_manifests(parent)),
+            read_entries=lambda m: self._read_entries(metadata, m, parent),
+            read_paths=self._read_paths,
+            read_manifests=self._read_manifests,
+            read_removed=lambda s, content: removed_from_leaves(self._io, metadata, s, content),
+            spellings_of=spellings,
+            fresh_paths=(
+                frozenset() if self._written_files is None else self._written_files.locations
+            ),
+        )
+        return base, plan_snapshot(self._action, base, self._snapshot_id)
 
     def attempt_failed(self, proof: Refused) -> None:
         """Remove the failed attempt's manifest list; the next attempt uses its manifests again."""

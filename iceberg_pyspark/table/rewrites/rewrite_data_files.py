@@ -13,7 +13,7 @@ import logging
 import math
 import os
 import uuid
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
@@ -44,10 +44,12 @@ from iceberg_pyspark.maintenance.file_groups import (
     plan_groups,
 )
 from iceberg_pyspark.maintenance.progress import Progress, no_progress
+from iceberg_pyspark.maintenance.rewrite_reasons import PlannedGroup
 from iceberg_pyspark.maintenance.rewrite_strategy import RewriteStrategy
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.metadata_columns import LINEAGE
+from iceberg_pyspark.spec.partitioning import partition_path
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -76,7 +78,8 @@ class RewrittenDataFiles:
     `removed_delete_files_count` counts the deletes of single data files, which are removed with
     them, and, with `remove-dangling-deletes`, deletes that no longer apply to any data file; a
     `dry_run` counts only those that are dangling already. `file_group_count` is the number of
-    chosen groups. Files of other partition specs count twice if their new files are rewritten again
+    chosen groups; a `dry_run` also lists the `groups`, with the reasons for which their files are
+    chosen. Files of other partition specs count twice if their new files are rewritten again
     with small files of the same partition; a `dry_run` cannot predict the second rewrite.
     """
 
@@ -86,6 +89,7 @@ class RewrittenDataFiles:
     failed_data_files_count: int = 0
     removed_delete_files_count: int = 0
     file_group_count: int = 0
+    groups: tuple[PlannedGroup, ...] = ()
 
 
 class DataFileRewrite:
@@ -167,13 +171,28 @@ class DataFileRewrite:
         """Rewrite the files; return the table as committed, and the result."""
         groups = self.plan()
         if dry_run:
-            result = _with(RewrittenDataFiles(file_group_count=len(groups)), groups, added=0)
+            planned = RewrittenDataFiles(
+                file_group_count=len(groups), groups=tuple(map(self._planned, groups))
+            )
+            result = _with(planned, groups, added=0)
             return self._table, self._without_dangling(result, dry_run=True)
         result = self._rewrite(groups)
         if any(g.spec_id is None for g in groups) and result.rewritten_data_files_count:
             with after_commit("rewriting what came to partitions beside other small files"):
                 result = _sum(result, self._settle(result))
         return self._table, self._without_dangling(result)
+
+    def _planned(self, group: FileGroup) -> PlannedGroup:
+        partition = None
+        if group.partition is not None:
+            partition = partition_path(self._spec, self._metadata.schemas, group.partition)
+        return PlannedGroup(
+            partition=partition,
+            data_files_count=len(group.tasks),
+            bytes_count=group.size,
+            new_files_count=group.output_file_count,
+            reasons={r.value: n for r, n in Counter(group.reasons).most_common()},
+        )
 
     def _settle(self, before: RewrittenDataFiles) -> RewrittenDataFiles:
         """Rewrite files again that were written from files of other partition specs.
