@@ -511,6 +511,7 @@ def test_groups_are_parts_of_what_is_there(sizes: list[int], parts: int, most: i
         ({"rewrite-job-order": "up"}, "rewrite-job-order=up"),
         ({"output-spec-id": 7}, "has no partition spec 7"),
         ({"delete-ratio-threshold": 2}, "delete-ratio-threshold=2"),
+        ({"delete-ratio-threshold": 0}, "delete-ratio-threshold=0"),
     ],
 )
 def test_wrong_options_are_refused(

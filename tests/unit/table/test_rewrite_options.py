@@ -15,6 +15,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.rewrites.group_progress import GroupSteps
 from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
+from tests.support.deleted_rows import delete_positions
 from tests.support.frames import append_rows, create_path_table, data_files, path_table
 from tests.unit.table.test_rewrite_data_files import a_table, delete_ids, files, racing, rows
 
@@ -92,6 +93,21 @@ def test_more_failed_commits_than_allowed_end_the_rewrite(tmp_path: Path) -> Non
     assert rows(table) == [row for row in before if row["id"] not in (0, 7)]
     for p, paths in partition_of.items():
         assert {t.file_path for t in files(table) if t.partition == (p,)} == paths
+
+
+@pytest.mark.parametrize(("deleted", "expected"), [([0, 1], 1), ([0], 0)])
+def test_only_files_without_rows_have_a_delete_ratio_of_1(
+    tmp_path: Path, deleted: list[int], expected: int
+) -> None:
+    table = a_table(tmp_path / "t", files=2)
+    [path, _] = [t.file_path for t in files(table)]
+    delete_positions(table, {path: deleted})
+    before = rows(table.refresh())
+    done = table.maintenance().rewrite_data_files(
+        options={"delete-ratio-threshold": 1.0, "min-file-size-bytes": 1}
+    )
+    assert done.rewritten_data_files_count == expected
+    assert rows(table.refresh()) == before
 
 
 class CountedWrites:
