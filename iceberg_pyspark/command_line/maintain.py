@@ -112,8 +112,10 @@ def compute_table_stats(
     plan: Plan = False,
 ) -> None:
     """Count the distinct values of columns, which helps to plan joins."""
-    invocation, maintenance = _of(context, table)
-    result = maintenance.compute_table_stats(snapshot_id=snapshot_id, columns=column, dry_run=plan)
+    with _with_progress(context, table) as (invocation, maintenance):
+        result = maintenance.compute_table_stats(
+            snapshot_id=snapshot_id, columns=column, dry_run=plan
+        )
     _print(invocation, result)
 
 
@@ -127,8 +129,8 @@ def compute_partition_stats(
     plan: Plan = False,
 ) -> None:
     """Count rows, files and deletes of each partition."""
-    invocation, maintenance = _of(context, table)
-    result = maintenance.compute_partition_stats(snapshot_id=snapshot_id, dry_run=plan)
+    with _with_progress(context, table) as (invocation, maintenance):
+        result = maintenance.compute_partition_stats(snapshot_id=snapshot_id, dry_run=plan)
     _print(invocation, result)
 
 
@@ -308,16 +310,16 @@ def rewrite_table_path(
     plan: Plan = False,
 ) -> None:
     """Write metadata for a copy of the table at another location, and a list of files to copy."""
-    invocation, maintenance = _of(context, table)
-    result = maintenance.rewrite_table_path(
-        source_prefix=source_prefix,
-        target_prefix=target_prefix,
-        start_version=start_version,
-        end_version=end_version,
-        staging_location=staging_location,
-        create_file_list=create_file_list,
-        dry_run=plan,
-    )
+    with _with_progress(context, table) as (invocation, maintenance):
+        result = maintenance.rewrite_table_path(
+            source_prefix=source_prefix,
+            target_prefix=target_prefix,
+            start_version=start_version,
+            end_version=end_version,
+            staging_location=staging_location,
+            create_file_list=create_file_list,
+            dry_run=plan,
+        )
     _print(invocation, result)
 
 
@@ -351,12 +353,6 @@ def add_files(
             progress=progress,
         )
     _print(invocation, result)
-
-
-def _of(context: typer.Context, table: str) -> tuple[Invocation, TableMaintenance]:
-    invocation = invocation_of(context)
-    catalog, name = invocation.locate(table)
-    return invocation, catalog.load_table(name).maintenance()
 
 
 @contextmanager

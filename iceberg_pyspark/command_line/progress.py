@@ -1,4 +1,4 @@
-"""Shows the progress of long work: a bar on a terminal, otherwise log lines."""
+"""Shows the progress of long work: bars on a terminal, otherwise log lines."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
+from iceberg_pyspark.maintenance.progress import LoggedProgress, steps_text
 from iceberg_pyspark.maintenance.progress import Progress as ProgressCallback
 from iceberg_pyspark.spec.display import escaped
 
-_LINE_SECONDS = 10.0
 _BAR_WIDTH = 20
 
 _log = logging.getLogger(__name__)
@@ -23,12 +30,12 @@ _log = logging.getLogger(__name__)
 def shown_progress(
     console: Console, *, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[ProgressCallback]:
-    """Yield a callback that shows progress: a bar on a terminal, else log lines.
+    """Yield a callback that shows progress: a bar of each phase on a terminal, else log lines.
 
-    A log line is written at the end of each step and every ten seconds.
+    A log line is written at the end of each phase, and every ten seconds.
     """
     if not console.is_terminal:
-        yield _Lines(clock)
+        yield LoggedProgress(_log, clock=clock)
         return
     columns = (
         SpinnerColumn(),
@@ -38,34 +45,24 @@ def shown_progress(
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bars:
-        yield _Bar(bars)
+        yield _Bars(bars)
 
 
-class _Bar:
+class _Bars:
+    """One bar for each phase; the first phase replaces the bar of the planning."""
+
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
-        self._task = bars.add_task("planning", total=None, steps="")
-        self._phase = ""
+        self._planning: TaskID | None = bars.add_task("planning", total=None, steps="")
+        self._bar_by_phase: dict[str, TaskID] = {}
 
     def __call__(self, phase: str, done: int, total: int | None) -> None:
-        if phase != self._phase:
-            self._phase = phase
-            self._bars.reset(self._task, total=total, description=escaped(phase), steps="")
-        self._bars.update(self._task, completed=done, total=total, steps=_steps(done, total))
-
-
-class _Lines:
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._last = clock()
-
-    def __call__(self, phase: str, done: int, total: int | None) -> None:
-        now = self._clock()
-        if now - self._last < _LINE_SECONDS and (total is None or done < total):
-            return
-        self._last = now
-        _log.info("%s: %s", phase, _steps(done, total))
-
-
-def _steps(done: int, total: int | None) -> str:
-    return f"{done:,}" if total is None else f"{done:,}/{total:,}"
+        before = self._bar_by_phase.get(phase, self._planning)
+        # a phase that begins again may have no total now
+        if phase not in self._bar_by_phase or done == 0:
+            if before is not None:
+                self._bars.remove_task(before)
+            self._planning = None
+            self._bar_by_phase[phase] = self._bars.add_task(escaped(phase), total=total, steps="")
+        bar = self._bar_by_phase[phase]
+        self._bars.update(bar, completed=done, total=total, steps=steps_text(done, total))

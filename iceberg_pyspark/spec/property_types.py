@@ -108,10 +108,11 @@ class IntProperty:
 
 @dataclass(frozen=True, slots=True)
 class FractionProperty:
-    """A number strictly between 0 and 1."""
+    """A number strictly between 0 and 1, or also 1."""
 
     name: str
     default: float
+    may_be_one: bool = False
 
     def of(self, properties: Mapping[str, str]) -> float:
         """Return the value in `properties`; raise `InvalidRequestError` naming the property."""
@@ -126,7 +127,7 @@ class FractionProperty:
     def problem(self, text: str) -> str | None:
         """Return why the text must not be set (see `TableProperty`)."""
         value = fraction(text)
-        if value is None or not 0 < value < 1:
+        if value is None or not (0 < value < 1 or (self.may_be_one and value == 1)):
             return "is no number between 0 and 1"
         return None
 

@@ -22,8 +22,13 @@ OPTIONS = {
     "equality deletes": "",
     "formats": "",
     "specs": "",
+    # all files, because Java groups files by the table's own spec, and we by the new files' spec
+    "older spec": "options => map('output-spec-id', '0', 'use-starting-sequence-number', 'false', "
+    "'max-concurrent-file-group-rewrites', '1', 'rewrite-all', 'true'), ",
+    "two delete files": "options => map('delete-file-threshold', '2', "
+    "'delete-ratio-threshold', '1.0', 'min-file-size-bytes', '1'), ",
 }
-VERSIONS = {"formats": (3,), "specs": (2,)}
+VERSIONS = {"formats": (3,), "specs": (2,), "older spec": (2,), "two delete files": (2,)}
 """The format versions of cases that run on one version; other cases run on versions 2 and 3."""
 
 CASES = [(case, v) for case in OPTIONS for v in VERSIONS.get(case, (2, 3))]
@@ -39,7 +44,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 def make(oracle: Oracle, name: str, version: int, case: str) -> None:
     """Create two partitions of several files, with deleted rows and a column that was added late.
 
-    The case `formats` writes files of all formats, the case `specs` files of two partition specs.
+    The case `formats` writes files of all formats, the cases of specs files of two partition specs.
     """
     oracle.sql(
         f"CREATE TABLE {name} (id BIGINT, day DATE) USING iceberg PARTITIONED BY (day) "
@@ -48,7 +53,7 @@ def make(oracle: Oracle, name: str, version: int, case: str) -> None:
     for number in range(6):
         if number == 3:
             oracle.sql(f"ALTER TABLE {name} ADD COLUMN note STRING")
-            if case == "specs":
+            if case in ("specs", "older spec"):
                 oracle.sql(f"ALTER TABLE {name} ADD PARTITION FIELD truncate(100, id)")
         if case == "formats":
             file_format = ("parquet", "avro", "orc")[number % 3]
@@ -61,7 +66,7 @@ def make(oracle: Oracle, name: str, version: int, case: str) -> None:
             f"FROM range({10 * number}, {10 * number + 10}, 1, 1)"
         )
     oracle.sql(f"DELETE FROM {name} WHERE id IN (2, 4, 6, 33)")
-    if case == "equality deletes":
+    if case in ("equality deletes", "two delete files"):
         days = [date(2026, 1, 1 + i) for i in range(2)]
         for day, keys in zip(days, ([8, 20, 33], [9, 21, 41]), strict=True):
             oracle.write_equality_deletes(name, ["id"], [(key,) for key in keys], (day,))
@@ -106,15 +111,20 @@ def test_both_do_the_same(lake: Oracle, case: str, version: int) -> None:
             # Java selects other files each time, and so other delete files.
             del done["removed_delete_files_count"]
             files, numbers = [f.content for f in files if f.content == 0], []
-        if case == "equality deletes" and version == 2:
+        if case in ("equality deletes", "two delete files") and version == 2:
             # In any commit, Java drops deletes that are older than every data file, without
             # counting them.
             files, numbers = ([f for f in some if f.content == 0] for some in (files, numbers))
         # The two writers' files have different sizes.
         has_bytes = done.pop("rewritten_bytes_count") > 0
         assert has_bytes == (done["rewritten_data_files_count"] > 0)
+        if case == "older spec":
+            assert {f.spec_id for f in files if f.content == 0} == {0}
+        if case == "two delete files":
+            # each of the others has no delete file, or the equality deletes of its partition
+            assert done["rewritten_data_files_count"] == 2
         outcomes.append((result.schema, done, files, numbers))
-        if side == "us" and case not in ("all files", "few files"):
+        if side == "us" and case not in ("all files", "few files", "older spec"):
             assert lake.sql(call).collect()[0].rewritten_data_files_count == 0
     assert outcomes[0] == outcomes[1]
 
@@ -128,7 +138,7 @@ def test_a_file_that_is_too_large_becomes_several(lake: Oracle) -> None:
         lake.sql(f"CREATE TABLE {table} (id BIGINT, text STRING) USING iceberg")
         lake.sql(f"INSERT INTO {table} SELECT id, sha2(string(id), 256) FROM range(0, 60000, 1, 1)")
         # A file of the right size is not rewritten.
-        lake.sql(f"INSERT INTO {table} SELECT id, sha2(string(id), 256) FROM range(0, 25000, 1, 1)")
+        lake.sql(f"INSERT INTO {table} SELECT id, sha2(string(id), 256) FROM range(0, 40000, 1, 1)")
         before = lake.sql(f"SELECT count(*), sum(id), sum(hash(text)) FROM {table}").collect()
         call = (
             f"CALL {catalog}.system.rewrite_data_files(table => 'rewritten.large_{side}', "
@@ -148,4 +158,13 @@ def test_a_file_that_is_too_large_becomes_several(lake: Oracle) -> None:
         # The number of new files depends on the sizes that each writer's files reach.
         assert done.added_data_files_count == len(sizes) - 1 > 1
         file_counts.append(done.rewritten_data_files_count)
+        # With a smaller `max-file-size-bytes`, the file of 40,000 rows is too large too.
+        most = target * 5 // 4
+        smaller = call.replace(f"'{target}')", f"'{target}', 'max-file-size-bytes', '{most}')")
+        [done] = lake.sql(smaller).collect()
+        wrong = [size for size in sizes if not target * 3 // 4 <= size <= most]
+        assert done.rewritten_data_files_count == len(wrong) >= 1
+        lake.sql(f"REFRESH TABLE {table}")
+        after = lake.sql(f"SELECT count(*), sum(id), sum(hash(text)) FROM {table}").collect()
+        assert after == before
     assert file_counts == [1, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
@@ -12,9 +13,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
-from iceberg_pyspark import load_catalog
+from iceberg_pyspark import TableCatalog, load_catalog
 from iceberg_pyspark.arrow.write.range_sort import SortMemory
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.procedures import statistics
 from iceberg_pyspark.spark.write.executors import Executors
 from iceberg_pyspark.table.rewrites import group_writer, rewrite_data_files
 from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
@@ -31,6 +33,12 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield folder
 
 
+def catalog_of(folder: Path) -> TableCatalog:
+    return load_catalog(
+        "executors", type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder)
+    )
+
+
 def make(spark: SparkSession, folder: Path, name: str) -> str:
     """Create eight files, each over the whole range; deletion vectors delete some rows."""
     table = f"executors.db.{name}"
@@ -38,9 +46,7 @@ def make(spark: SparkSession, folder: Path, name: str) -> str:
         f"CREATE TABLE {table} (a BIGINT, b BIGINT, c STRING) PARTITIONED BY (c) TBLPROPERTIES "
         "('format-version' = '3', 'write.delete.mode' = 'merge-on-read')"
     )
-    catalog = load_catalog(
-        "executors", type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder)
-    )
+    catalog = catalog_of(folder)
     written = catalog.load_table(f"db.{name}")
     for start in range(4):
         numbers = list(range(start, 8000, 4))
@@ -105,9 +111,7 @@ def test_in_little_memory(
     before = rows(spark, table)
     writer = partial(GroupWriter, memory=SortMemory(in_memory=9000, buffered=500))
     monkeypatch.setattr(rewrite_data_files, "GroupWriter", writer)
-    catalog = load_catalog(
-        "executors", type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder)
-    )
+    catalog = catalog_of(folder)
     done = (
         catalog.load_table("db.little")
         .maintenance()
@@ -130,9 +134,7 @@ def test_sampled_files_without_rows(
     """Spark trusts the sort order id of a file, so a file that has one is sorted."""
     spark.sql("CREATE TABLE executors.db.sparse (a BIGINT)")
     spark.sql("ALTER TABLE executors.db.sparse WRITE ORDERED BY a")
-    catalog = load_catalog(
-        "executors", type="sql", uri=f"sqlite:///{folder / 'catalog.db'}", warehouse=str(folder)
-    )
+    catalog = catalog_of(folder)
     table = catalog.load_table("db.sparse")
     table.append(pa.table({"a": [3, 1, 2]}))
     append_empty_file(table.refresh())
@@ -184,7 +186,11 @@ def test_jobs_are_in_the_group_of_the_caller(
         f"CALL executors.system.rewrite_data_files(table => '{table}', {sort_order}"
         "options => map('rewrite-all', 'true', 'use-executors', 'true'))"
     )
-    properties = {"spark.jobGroup.id": group, "spark.scheduler.pool": "background"}
+    properties = {
+        "spark.jobGroup.id": group,
+        "spark.scheduler.pool": "background",
+        "spark.job.description": "all tables of the night",
+    }
     for name, value in properties.items():
         context.setLocalProperty(name, value)
     try:
@@ -197,13 +203,66 @@ def test_jobs_are_in_the_group_of_the_caller(
     store = context._jsc.sc().statusStore()
     jobs = [store.job(i) for i in context.statusTracker().getJobIdsForGroup(group)]
     descriptions = sorted(j.description().get() for j in jobs if j.description().isDefined())
-    for number, description in enumerate(descriptions):
-        expected = f"rewrite_data_files db.grouped_{order}: group {number}, 4 files, "
-        assert description.removeprefix("executors.").startswith(expected)
+    for number, description in enumerate(descriptions, start=1):
+        expected = (
+            f"iceberg-py rewrite_data_files db.grouped_{order}: group {number} of 2, 4 files, "
+        )
+        assert description.startswith(expected)
     assert len(descriptions) == 2
     # The next statement of another caller has none of these properties.
     spark.sql(call)
     assert len(context.statusTracker().getJobIdsForGroup(group)) == len(jobs)
+
+
+@pytest.mark.parametrize("order", [None, "a"])
+def test_progress_counts_the_files_of_tasks(
+    spark: SparkSession, folder: Path, order: str | None
+) -> None:
+    table = catalog_of(folder).load_table(make(spark, folder, f"counted_{order}").partition(".")[2])
+    steps: list[tuple[str, int, int | None]] = []
+    done = table.maintenance(progress=lambda *step: steps.append(step)).rewrite_data_files(
+        sort_order=order,
+        # one group with several new files
+        where="c = 'c0'",
+        options={"rewrite-all": True, "target-file-size-bytes": 8000},
+        runner=Executors(spark.sparkContext),
+    )
+    assert (done.file_group_count, done.rewritten_data_files_count) == (1, 4)
+    new = done.added_data_files_count
+    assert new > 1
+    read = [done for phase, done, _ in steps if phase == "data files read"]
+    assert read[-1] == 4
+    # the tasks end before their group
+    before_end = steps[: steps.index(("data files rewritten", 4, 4))]
+    assert len([s for s in before_end if s[0] == "data files read"]) > 1
+    assert steps[-1] == ("new data files written", new, new)
+    assert "new data files written" in [phase for phase, _, _ in before_end]
+
+
+def test_statistics_count_files_and_restore_the_description(
+    spark: SparkSession, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    context = spark.sparkContext
+    table = make(spark, folder, "sketched")
+    properties = {"spark.jobGroup.id": "sketches", "spark.job.description": "mine"}
+    for name, value in properties.items():
+        context.setLocalProperty(name, value)
+    caplog.set_level(logging.INFO, "iceberg_pyspark")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(statistics, "has_executors", lambda _: True)
+        try:
+            spark.sql(f"CALL executors.system.compute_table_stats(table => '{table}')")
+            actual = {name: context.getLocalProperty(name) for name in properties}
+        finally:
+            for name in properties:
+                context.setLocalProperty(name, None)  # type: ignore[arg-type]
+    assert actual == properties
+    store = context._jsc.sc().statusStore()
+    jobs = [store.job(i) for i in context.statusTracker().getJobIdsForGroup("sketches")]
+    expected = "iceberg-py compute_table_stats db.sketched"
+    assert {j.description().get().partition(":")[0] for j in jobs} == {expected}
+    lines = [r.getMessage() for r in caplog.records]
+    assert "compute_table_stats executors.db.sketched: data files read: 8/8" in lines
 
 
 def test_use_executors_is_true_or_false(spark: SparkSession, folder: Path) -> None:

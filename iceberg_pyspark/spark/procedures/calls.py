@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
+from iceberg_pyspark.maintenance.progress import LoggedProgress
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.protocol.procedures import (
     Argument,
@@ -18,6 +20,7 @@ from iceberg_pyspark.spark.bridge.protocol.procedures import (
     ProcedureRows,
 )
 from iceberg_pyspark.spark.cached_rows import read_cached_anew
+from iceberg_pyspark.spark.job_descriptions import described_jobs
 from iceberg_pyspark.spark.procedures import (
     changelog,
     clean_up,
@@ -36,7 +39,10 @@ from iceberg_pyspark.spark.procedures.definition import (
     Procedure,
     ProcedureRun,
 )
+from iceberg_pyspark.spec.display import escaped
 from iceberg_pyspark.sql_text.names import quoted_name
+
+_log = logging.getLogger(__name__)
 
 SYSTEM = "system"
 PROCEDURES: Mapping[str, Procedure] = {
@@ -111,7 +117,7 @@ def call_procedure(
     current_namespace: Namespace,
     open_catalog: Callable[[str], Catalog],
 ) -> ProcedureRows:
-    """Run a procedure and return its result rows.
+    """Run a procedure and return its result rows; log its progress.
 
     For a missing table, Spark's own error is raised, with the condition `TABLE_OR_VIEW_NOT_FOUND`.
     """
@@ -121,9 +127,12 @@ def call_procedure(
     for parameter, value in values.items():
         if types[parameter] == "timestamp" and value is not None:
             values[parameter] = value // 1000
-    run = ProcedureRun(name, spark, catalog, values, current_namespace, open_catalog)
+    subject = f"{name} {escaped(str(values.get('table')))}"
+    progress = LoggedProgress(_log, subject=subject)
+    run = ProcedureRun(name, spark, catalog, values, current_namespace, open_catalog, progress)
     try:
-        rows = procedure.run(run)
+        with described_jobs(spark.sparkContext, f"iceberg-py {subject}"):
+            rows = procedure.run(run)
     except NoTableToCallError as e:
         spark.table(quoted_name(_full_name(run)))
         # a view has the name

@@ -7,21 +7,29 @@ equal the sketch of a single process.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import Accumulator, SparkContext
 from pyspark.errors import PySparkException
 
 from iceberg_pyspark import errors
 from iceberg_pyspark.errors import IcebergError, StorageError
+from iceberg_pyspark.maintenance.progress import Progress, StepQueue, no_progress
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.spark.error_text import iceberg_error_in
+from iceberg_pyspark.spark.job_descriptions import (
+    described_jobs,
+    with_properties_of_this_thread,
+)
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
+from iceberg_pyspark.spark.task_counts import task_count
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.theta_sketches import ThetaSketch
 from iceberg_pyspark.table.reading.scan import TableScan
 from iceberg_pyspark.table.statistics.table_statistics import (
+    FILES_READ,
     SketchedColumn,
     Sketches,
     sketches_of_task,
@@ -32,23 +40,40 @@ _TASKS_PER_CORE = 4
 
 
 def sketches_by_executors(
-    context: SparkContext, scan: TableScan, columns: Sequence[SketchedColumn]
+    context: SparkContext,
+    scan: TableScan,
+    columns: Sequence[SketchedColumn],
+    progress: Progress = no_progress,
 ) -> Sketches:
-    """Return the sketches of all rows of a scan; raise the error of a failed task."""
+    """Return the sketches of all rows of a scan; raise the error of a failed task.
+
+    The job has the job group and the tags of the calling thread.
+    """
     scan, plan = scan.planned()
     tasks = list(plan.tasks(scan.split))
     total = {c.field.field_id: ThetaSketch() for c in columns}
+    progress(FILES_READ, 0, len(tasks))
     if not tasks:
         return total
-    context.setJobDescription(f"compute_table_stats {scan.context.table}: {len(tasks)} tasks")
+    steps = StepQueue[int]()
+    parts = min(len(tasks), _TASKS_PER_CORE * context.defaultParallelism)
+    table = scan.context.table
+    with (
+        described_jobs(context, f"iceberg-py compute_table_stats {table}: {len(tasks)} data files"),
+        task_count(context, steps.add) as read_count,
+        ThreadPoolExecutor(1, thread_name_prefix="sketches") as pool,
+    ):
+        sketch = partial(_sketches, scan.context, columns, scan.io, read_count)
+        job = context.parallelize(tasks, parts).mapPartitions(sketch)
+        collecting = pool.submit(with_properties_of_this_thread(context, job.collect))
+        done = 0
+        for count in steps.until_done(collecting):
+            done += count
+            progress(FILES_READ, done, len(tasks))
     try:
-        parts = min(len(tasks), _TASKS_PER_CORE * context.defaultParallelism)
-        sketch = partial(_sketches, scan.context, columns, scan.io)
-        results = context.parallelize(tasks, parts).mapPartitions(sketch).collect()
+        results = collecting.result()
     except (PySparkException, Py4JError) as e:
-        raise _error_of(e, scan.context.table) from e
-    finally:
-        context.setJobDescription(None)  # type: ignore[arg-type]
+        raise _error_of(e, table) from e
     for sketches in results:
         more = {i: ThetaSketch.from_bytes(data, "a task") for i, data in sketches.items()}
         unite_sketches(total, more)
@@ -56,12 +81,17 @@ def sketches_by_executors(
 
 
 def _sketches(
-    context: ScanContext, columns: Sequence[SketchedColumn], io: FileIO, tasks: Iterable[ScanTask]
+    context: ScanContext,
+    columns: Sequence[SketchedColumn],
+    io: FileIO,
+    read_count: Accumulator[int],
+    tasks: Iterable[ScanTask],
 ) -> Iterator[dict[int, bytes]]:
     total = {c.field.field_id: ThetaSketch() for c in columns}
     with worker_step():
         for task in tasks:
             unite_sketches(total, sketches_of_task(context, columns, io, task))
+            read_count.add(1)
     yield {field_id: sketch.to_bytes() for field_id, sketch in total.items()}
 
 

@@ -19,7 +19,9 @@ from iceberg_pyspark.spark.write.executors import has_executors
 
 def _compute_table_stats(run: ProcedureRun) -> tuple[Row, ...]:
     context = SparkContext.getOrCreate()
-    sketch = partial(sketches_by_executors, context) if has_executors(context) else None
+    sketch = None
+    if has_executors(context):
+        sketch = partial(sketches_by_executors, context, progress=run.progress)
     result = run.maintenance.compute_table_stats(**run.given_arguments, sketch_scan=sketch)
     return _rows(result.statistics_file, run, has_work=bool(result.distinct_counts))
 

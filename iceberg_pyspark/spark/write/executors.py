@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from py4j.protocol import Py4JError
-from pyspark import RDD, Accumulator, SparkContext, TaskContext
+from pyspark import Accumulator, SparkContext, TaskContext
 from pyspark.errors import PySparkException
 
 from iceberg_pyspark import errors
@@ -41,11 +41,14 @@ from iceberg_pyspark.errors import IcebergError, StorageError
 from iceberg_pyspark.maintenance.file_groups import FileGroup
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.error_text import iceberg_error_in
+from iceberg_pyspark.spark.job_descriptions import described_jobs
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
+from iceberg_pyspark.spark.task_counts import task_count
 from iceberg_pyspark.spark.write.job import WrittenPaths
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.changes.written_files import remove_files
+from iceberg_pyspark.table.rewrites.group_progress import GroupSteps
 from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
 
 Piece: TypeAlias = tuple[int, bytes]
@@ -109,32 +112,24 @@ class Executors:
         return self._context.defaultParallelism
 
     def write(
-        self, writer: GroupWriter, group: FileGroup, number: int, io: FileIO
+        self, writer: GroupWriter, group: FileGroup, steps: GroupSteps, io: FileIO
     ) -> list[DataFile]:
         """Write the new files of a group; remove the files of finished tasks if its job fails."""
         self._set_properties(self._properties)
-        self._context.setJobDescription(
-            f"rewrite_data_files {writer.writes.table}: group {number}, {len(group.tasks)} files, "
-            f"{group.size:,} bytes"
+        description = (
+            f"iceberg-py rewrite_data_files {writer.writes.table}: group {steps.number + 1} of "
+            f"{steps.group_count}, {len(group.tasks)} files, {group.size:,} bytes"
         )
         paths = self._context.accumulator([], WrittenPaths())
         try:
-            order = writer.order_of(group)
-            context = writer.context(group)
-            sample = None if order is None else sampled(writer.sample(group, order, io))
-            if order is None or sample is None:
-                parts = group.parts()
-                write = partial(_write_parts, writer, context, io, number, paths)
-                job = self._context.parallelize(parts, len(parts)).mapPartitions(write)
-            else:
-                order = order.fitted(sample)
-                files = FileRanges.of_group(group, order, sample, writer.memory)
-                write = partial(
-                    _write_sorted, writer, order, files.ranges, context, io, number, paths
-                )
-                pieces = self._pieces(writer, files, group, io)
-                job = pieces.partitionBy(group.output_file_count, int).mapPartitions(write)
-            return [file for files in job.collect() for file in pickle.loads(files)]
+            with (
+                described_jobs(self._context, description),
+                task_count(self._context, steps.add_read) as read_count,
+                task_count(self._context, steps.add_written) as written_count,
+            ):
+                context = writer.context(group)
+                tasks = _Tasks(writer, context, io, steps.number, paths, read_count, written_count)
+                return self._collect(tasks, group)
         except BaseException as e:
             remove_files(io, paths.value, NeverSent())
             if isinstance(e, PySparkException | Py4JError):
@@ -143,19 +138,30 @@ class Executors:
         finally:
             # Spark keeps the accumulator until the process ends, so its list is emptied.
             paths.value = []
-            self._context.setJobDescription(None)  # type: ignore[arg-type]
             self._set_properties(dict.fromkeys(self._properties))
+
+    def _collect(self, tasks: _Tasks, group: FileGroup) -> list[DataFile]:
+        writer = tasks.writer
+        order = writer.order_of(group)
+        sample = None if order is None else sampled(writer.sample(group, order, tasks.io))
+        if order is None or sample is None:
+            parts = group.parts()
+            job = self._context.parallelize(parts, len(parts)).mapPartitions(tasks.write_parts)
+        else:
+            order = order.fitted(sample)
+            files = FileRanges.of_group(group, order, sample, writer.memory)
+            count = min(len(group.tasks), 4 * self.most_at_once)
+            pieces = self._context.parallelize(group.tasks, count).mapPartitions(
+                partial(tasks.split, files)
+            )
+            job = pieces.partitionBy(group.output_file_count, int).mapPartitions(
+                partial(tasks.write_sorted, order, files.ranges)
+            )
+        return [file for files in job.collect() for file in pickle.loads(files)]
 
     def _set_properties(self, properties: Mapping[str, str | None]) -> None:
         for name, value in properties.items():
             self._context.setLocalProperty(name, value)  # type: ignore[arg-type]
-
-    def _pieces(
-        self, writer: GroupWriter, files: FileRanges, group: FileGroup, io: FileIO
-    ) -> RDD[Piece]:
-        """Return the rows of a group by new file."""
-        tasks = self._context.parallelize(group.tasks, min(len(group.tasks), 4 * self.most_at_once))
-        return tasks.mapPartitions(partial(_split, writer, files, io))
 
 
 def _error_of(failure: Exception, table: str) -> IcebergError:
@@ -168,35 +174,74 @@ def _error_of(failure: Exception, table: str) -> IcebergError:
     return error
 
 
-def _write_parts(
-    writer: GroupWriter,
-    context: WriteContext,
-    io: FileIO,
-    number: int,
-    paths: Accumulator[list[str]],
-    parts: Iterable[tuple[ScanTask, ...]],
-) -> Iterator[bytes]:
-    with worker_step():
-        rows = chain.from_iterable(read_task(writer.scan, t, io) for tasks in parts for t in tasks)
-        yield _written(rows, context, io, number, paths)
+@dataclass(frozen=True)
+class _Tasks:
+    """The functions of the tasks that write one group."""
 
+    writer: GroupWriter
+    context: WriteContext
+    io: FileIO
+    group_number: int
+    paths: Accumulator[list[str]]
+    read_count: Accumulator[int]
+    written_count: Accumulator[int]
 
-def _split(
-    writer: GroupWriter, files: FileRanges, io: FileIO, tasks: Iterable[ScanTask]
-) -> Iterator[Piece]:
-    """Yield the rows of some files by new file, in pieces as large as memory allows."""
-    waiting: dict[int, list[pa.RecordBatch]] = {}
-    size = 0
-    with worker_step():
-        for task in tasks:
-            for batch in read_task(writer.scan, task, io):
+    def write_parts(self, parts: Iterable[tuple[ScanTask, ...]]) -> Iterator[bytes]:
+        """Write the rows of some files in the order of the files."""
+        with worker_step():
+            yield self._written(self._rows(task for part in parts for task in part))
+
+    def split(self, files: FileRanges, tasks: Iterable[ScanTask]) -> Iterator[Piece]:
+        """Yield the rows of some files by new file, in pieces as large as memory allows."""
+        waiting: dict[int, list[pa.RecordBatch]] = {}
+        size = 0
+        with worker_step():
+            for batch in self._rows(tasks):
                 for number, rows in pieces_by_range(files, batch):
                     waiting.setdefault(number, []).append(rows)
                 size += batch.nbytes
-                if size > writer.memory.buffered:
+                if size > self.writer.memory.buffered:
                     yield from map(_serialized, waiting.items())
                     waiting, size = {}, 0
-        yield from map(_serialized, waiting.items())
+            yield from map(_serialized, waiting.items())
+
+    def write_sorted(
+        self, order: RowOrder, ranges: Ranges, pieces: Iterable[Piece]
+    ) -> Iterator[bytes]:
+        """Sort and write the rows of one new file."""
+        with worker_step(), tempfile.TemporaryDirectory(prefix="iceberg-sort-") as folder:
+            spill = Spill(Path(folder), self.writer.memory.buffered)
+            try:
+                for _, stream in pieces:
+                    with pa.ipc.open_stream(stream) as reader:
+                        for batch in reader:
+                            spill.add(pieces_by_range(ranges, batch))
+            finally:
+                spill.close()
+            rows = chain.from_iterable(
+                spill.sorted(n, order, self.writer.memory) for n in sorted(spill.sizes())
+            )
+            yield self._written(rows)
+
+    def _rows(self, tasks: Iterable[ScanTask]) -> Iterator[pa.RecordBatch]:
+        for task in tasks:
+            yield from read_task(self.writer.scan, task, self.io)
+            self.read_count.add(1)
+
+    def _written(self, rows: Iterable[pa.RecordBatch]) -> bytes:
+        """Write the files of a task under names that are unique to the attempt; pickle them."""
+        task = TaskContext.get()
+        assert task is not None, "Spark runs this in a task"
+        files = write_data_files(
+            self.context,
+            rows,
+            self.io,
+            partition_id=self.group_number,
+            task_id=task.taskAttemptId(),
+        )
+        self.paths.add([f.file_path for f in files])
+        self.written_count.add(len(files))
+        return pickle.dumps(files)
 
 
 def _serialized(piece: tuple[int, list[pa.RecordBatch]]) -> Piece:
@@ -206,43 +251,3 @@ def _serialized(piece: tuple[int, list[pa.RecordBatch]]) -> Piece:
     with pa.ipc.new_stream(sink, rows.schema, options=_COMPRESSION) as stream:
         stream.write_table(rows)
     return number, sink.getvalue().to_pybytes()
-
-
-def _write_sorted(
-    writer: GroupWriter,
-    order: RowOrder,
-    ranges: Ranges,
-    context: WriteContext,
-    io: FileIO,
-    number: int,
-    paths: Accumulator[list[str]],
-    pieces: Iterable[Piece],
-) -> Iterator[bytes]:
-    with worker_step(), tempfile.TemporaryDirectory(prefix="iceberg-sort-") as folder:
-        spill = Spill(Path(folder), writer.memory.buffered)
-        try:
-            for _, stream in pieces:
-                with pa.ipc.open_stream(stream) as reader:
-                    for batch in reader:
-                        spill.add(pieces_by_range(ranges, batch))
-        finally:
-            spill.close()
-        rows = chain.from_iterable(
-            spill.sorted(n, order, writer.memory) for n in sorted(spill.sizes())
-        )
-        yield _written(rows, context, io, number, paths)
-
-
-def _written(
-    rows: Iterable[pa.RecordBatch],
-    context: WriteContext,
-    io: FileIO,
-    number: int,
-    paths: Accumulator[list[str]],
-) -> bytes:
-    """Write the files of a task under names that are unique to the attempt; return them pickled."""
-    task = TaskContext.get()
-    assert task is not None, "Spark runs this in a task"
-    files = write_data_files(context, rows, io, partition_id=number, task_id=task.taskAttemptId())
-    paths.add([f.file_path for f in files])
-    return pickle.dumps(files)

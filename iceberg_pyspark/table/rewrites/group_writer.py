@@ -22,6 +22,7 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
+from iceberg_pyspark.table.rewrites.group_progress import GroupSteps
 
 _SMALL_GROUP = 32 * 1024 * 1024
 _MOST_SAMPLED_FILES = 200
@@ -36,7 +37,7 @@ class GroupRunner(Protocol):
         ...
 
     def write(
-        self, writer: GroupWriter, group: FileGroup, number: int, io: FileIO
+        self, writer: GroupWriter, group: FileGroup, steps: GroupSteps, io: FileIO
     ) -> list[DataFile]:
         """Write a group; see `GroupWriter.write`."""
         ...
@@ -51,21 +52,24 @@ class GroupWriter:
     order: RowOrder | None = None
     memory: SortMemory = field(default_factory=SortMemory)
 
-    def write(self, group: FileGroup, number: int, io: FileIO, threads: int) -> list[DataFile]:
+    def write(
+        self, group: FileGroup, steps: GroupSteps, io: FileIO, threads: int
+    ) -> list[DataFile]:
         """Write a group and return its new files; after an error, no new file is left.
 
-        `number` distinguishes the names of its files from those of other groups.
+        The number of `steps` distinguishes the names of its files from those of other groups.
         """
         context = self.context(group)
         order = self.order_of(group)
         if order is None:
             return self._write_parts(
-                [partial(self._rows, tasks, io) for tasks in group.parts()],
-                *(context, io, number, threads),
+                [partial(self._rows, tasks, io, steps) for tasks in group.parts()],
+                *(context, io, steps, threads),
             )
         if group.output_file_count == 1 and group.size <= _SMALL_GROUP:
-            rows = partial(sorted_rows, partial(self._rows, group.tasks, io), order, self.memory)
-            return self._write_parts([rows], context, io, number, 1)
+            source = partial(self._rows, group.tasks, io, steps)
+            rows = partial(sorted_rows, source, order, self.memory)
+            return self._write_parts([rows], context, io, steps, 1)
         count = group.output_file_count
         with RangeSort(
             order,
@@ -73,9 +77,9 @@ class GroupWriter:
             count=count * self.memory.ranges_per_file(group.size, count),
             memory=self.memory,
         ) as sort:
-            sort.read([partial(read_task, self.scan, t, io) for t in group.tasks], threads)
+            sort.read([partial(self._rows, [t], io, steps) for t in group.tasks], threads)
             parts = sort.parts(count)
-            return self._write_parts(parts, context, io, number, threads)
+            return self._write_parts(parts, context, io, steps, threads)
 
     def context(self, group: FileGroup) -> WriteContext:
         """Return the context for writing the files of a group."""
@@ -92,13 +96,17 @@ class GroupWriter:
         parts: Sequence[Source],
         context: WriteContext,
         io: FileIO,
-        number: int,
+        steps: GroupSteps,
         threads: int,
     ) -> list[DataFile]:
         """Write consecutive parts, several at a time, and return their files in order."""
 
         def write(part: int) -> list[DataFile]:
-            return write_data_files(context, parts[part](), io, partition_id=number, task_id=part)
+            files = write_data_files(
+                context, parts[part](), io, partition_id=steps.number, task_id=part
+            )
+            steps.add_written(len(files))
+            return files
 
         with (
             WrittenFiles(io) as written,
@@ -117,9 +125,12 @@ class GroupWriter:
             # Parts start in order, so a failed part comes before the cancelled parts.
             return [file for future in futures for file in future.result()]
 
-    def _rows(self, tasks: Iterable[ScanTask], io: FileIO) -> Iterator[pa.RecordBatch]:
+    def _rows(
+        self, tasks: Iterable[ScanTask], io: FileIO, steps: GroupSteps
+    ) -> Iterator[pa.RecordBatch]:
         for task in tasks:
             yield from read_task(self.scan, task, io)
+            steps.add_read(1)
 
     def sample(self, group: FileGroup, order: RowOrder, io: FileIO) -> Iterator[pa.RecordBatch]:
         """Yield the sort columns of some of the group's files; deleted rows do no harm.

@@ -14,7 +14,7 @@ import math
 import os
 import uuid
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -62,11 +62,11 @@ from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.rewrites.dangling_deletes import remove_dangling_deletes
+from iceberg_pyspark.table.rewrites.group_progress import RewriteProgress
 from iceberg_pyspark.table.rewrites.group_writer import GroupRunner, GroupWriter
 
 _log = logging.getLogger(__name__)
 _CORES = os.cpu_count() or 1
-_STEP = "data files rewritten"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,12 +221,11 @@ class DataFileRewrite:
         if self._options.partial_progress:
             at_once = math.ceil(len(groups) / self._options.max_commits)
         failed_commits = 0
-        steps = self._steps(groups)
-        self._progress(_STEP, 0, sum(len(g.tasks) for g in groups))
+        progress = RewriteProgress(self._progress, groups)
         for start in range(0, len(groups), max(at_once, 1)):
             part = groups[start : start + at_once]
             with WrittenFiles(self._io) as written:
-                done, files = self._written(part, start, written, steps)
+                done, files = self._written(part, start, written, progress)
                 count = sum(len(g.tasks) for g in part) - sum(len(g.tasks) for g in done)
                 result = replace(
                     result, failed_data_files_count=result.failed_data_files_count + count
@@ -249,15 +248,8 @@ class DataFileRewrite:
                     )
                 else:
                     result = _with(result, done, added=len(files))
+        progress.end()
         return result
-
-    def _steps(self, groups: Sequence[FileGroup]) -> Iterator[None]:
-        """Yield once per group, after reporting the number of data files as progress."""
-        total, step = sum(len(g.tasks) for g in groups), 0
-        for group in groups:
-            step += len(group.tasks)
-            self._progress(_STEP, step, total)
-            yield
 
     def _without_dangling(
         self, result: RewrittenDataFiles, *, dry_run: bool = False
@@ -321,7 +313,7 @@ class DataFileRewrite:
         groups: Sequence[FileGroup],
         first: int,
         written: WrittenFiles,
-        steps: Iterator[None],
+        progress: RewriteProgress,
     ) -> tuple[list[FileGroup], list[DataFile]]:
         """Write groups, several at a time; return the finished groups and their new files.
 
@@ -333,38 +325,41 @@ class DataFileRewrite:
         threads = max(most // at_once, 1)
         finished: list[FileGroup] = []
         files: list[DataFile] = []
-        waiting: deque[tuple[FileGroup, Future[list[DataFile]]]] = deque()
+        waiting: deque[tuple[int, FileGroup, Future[list[DataFile]]]] = deque()
 
         def take() -> None:
-            group, future = waiting.popleft()
+            number, group, future = waiting[0]
+            progress.report_until_done(future)
+            waiting.popleft()
             try:
                 outcome = future.result()
-                next(steps)
             except (IcebergError, OSError, pa.ArrowException) as e:
                 if not self._options.partial_progress:
                     raise
                 _log.warning("%d files were not rewritten: %s", len(group.tasks), e)
-                next(steps)
+                progress.end_group(number)
                 return
             written.add(outcome)
             files.extend(outcome)
             finished.append(group)
+            progress.end_group(number)
 
         with ThreadPoolExecutor(at_once, thread_name_prefix="rewrite") as pool:
             try:
                 for number, group in enumerate(groups, start=first):
+                    steps = progress.steps_of(number)
                     if runner is None:
-                        writing = pool.submit(self._writer.write, group, number, self._io, threads)
+                        writing = pool.submit(self._writer.write, group, steps, self._io, threads)
                     else:
-                        writing = pool.submit(runner.write, self._writer, group, number, self._io)
-                    waiting.append((group, writing))
+                        writing = pool.submit(runner.write, self._writer, group, steps, self._io)
+                    waiting.append((number, group, writing))
                     if len(waiting) > at_once:
                         take()
                 while waiting:
                     take()
             except BaseException:
                 # the new files of the other groups must be removed too
-                for _, future in waiting:
+                for _, _, future in waiting:
                     if not future.cancel() and future.exception() is None:
                         written.add(future.result())
                 raise

@@ -44,6 +44,7 @@ from iceberg_pyspark.table.changes.partition_types import (
 )
 
 _MEASURED_ENTRIES = 4096
+_COMMITTED = "new manifests committed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +106,10 @@ class ManifestRewrite:
             )
             if not replaced or dry_run:
                 return newest, result
-            self._progress("manifests written and committed", 0, None)
+            self._progress(_COMMITTED, 0, len(new))
             action = RewriteManifests(replaced=tuple(replaced), new=tuple(new))
             committed = commit_action(self._catalog, newest, self._io, action, clock=self._clock)
+            self._progress(_COMMITTED, len(new), len(new))
             return committed, result
 
     def _groups(

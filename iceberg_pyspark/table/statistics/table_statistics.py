@@ -42,6 +42,9 @@ from iceberg_pyspark.table.statistics.commit_statistics import commit_statistics
 
 _log = logging.getLogger(__name__)
 
+FILES_READ = "data files read"
+"""The phase of the progress in which rows are read."""
+
 Sketches: TypeAlias = dict[int, ThetaSketch]
 """Sketches by column id."""
 
@@ -103,7 +106,7 @@ def sketches_of_scan(
     total = {c.field.field_id: ThetaSketch() for c in columns}
     tasks = list(plan.tasks(scan.split))
     read_sketches = threaded_map(read, tasks)
-    for sketches in with_progress(progress, "data files read", read_sketches, len(tasks)):
+    for sketches in with_progress(progress, FILES_READ, read_sketches, len(tasks)):
         unite_sketches(total, sketches)
     return total
 

@@ -470,6 +470,8 @@ def options(**arguments: object) -> RewriteOptions:
         ([100] * 5, {}, [[100] * 5]),
         ([600, 600], {}, [[600, 600]]),
         ([1900], {}, [[1900]]),
+        ([1500], {}, []),
+        ([1500], {"max_file_size_bytes": 1200}, [[1500]]),
         ([400], {"min_input_files": 1}, []),
         ([1000, 1000], {"rewrite_all": "true"}, [[1000, 1000]]),
         ([700] * 4, {"max_file_group_size_bytes": 1400}, [[700, 700], [700, 700]]),
@@ -509,6 +511,7 @@ def test_groups_are_parts_of_what_is_there(sizes: list[int], parts: int, most: i
         ({"rewrite-job-order": "up"}, "rewrite-job-order=up"),
         ({"output-spec-id": 7}, "has no partition spec 7"),
         ({"delete-ratio-threshold": 2}, "delete-ratio-threshold=2"),
+        ({"delete-ratio-threshold": 0}, "delete-ratio-threshold=0"),
     ],
 )
 def test_wrong_options_are_refused(
