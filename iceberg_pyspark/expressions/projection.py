@@ -9,7 +9,7 @@ transform's result type. Unknown and void transforms and transforms of several c
 nothing: their inclusive projection is true, their strict projection false.
 
 Some old writers rounded times before 1970 towards zero, and so wrote hours, days, months and years
-that are one too high (`docs/conformance.md`, 55). The stored value of a time transform is therefore
+that are one too high (docs/conformance.md 55). The stored value of a time transform is therefore
 assumed to be t or, for t < 0, t + 1.
 """
 

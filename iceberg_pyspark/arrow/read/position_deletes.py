@@ -1,8 +1,8 @@
 """Reads the deleted positions of one data file from a deletion vector or position delete files.
 
 Specification, "Position Delete Files" and "Deletion Vectors". A deletion vector replaces all
-position delete files of its data file. Paths are compared as exact strings (`docs/conformance.md`,
-32 and 37).
+position delete files of its data file. Paths are compared as exact strings
+(docs/conformance.md 32 and 37).
 """
 
 from __future__ import annotations

@@ -159,7 +159,8 @@ VECTORS = {
 
 
 @pytest.mark.parametrize("vector", VECTORS.values(), ids=VECTORS)
-def test_what_expires_91(vector: Vector) -> None:
+def test_what_expires(vector: Vector) -> None:
+    """docs/conformance.md 91."""
     assert expired(vector.metadata, vector.retention, NOW) == vector.expected
 
 
