@@ -121,11 +121,11 @@ class DeleteIndex:
         """
         if not self.count or not data.num_rows:
             return {}
-        ages = _numbers(data["sequence_number"])
+        sequence_numbers = _numbers(data["sequence_number"])
         partitions = self._partitions_of(data, spec_id)
         paths = _find(data["file_path"].combine_chunks(), self._paths)
         in_scope = partial(self._in_scope, data, partitions)
-        vectors = self._vectors.pairs(paths, ages, strictly_older=False, keep=in_scope)
+        vectors = self._vectors.pairs(paths, sequence_numbers, strictly_older=False, keep=in_scope)
         # a deletion vector includes all older position deletes of its data file
         has_vector = np.zeros(data.num_rows, np.bool_)
         has_vector[vectors[0]] = True
@@ -137,17 +137,21 @@ class DeleteIndex:
         ]
         may_share = partial(_may_share_rows, ranges)
         everywhere = np.zeros(data.num_rows, np.int64)
-        by_path = self._by_path.pairs(paths, ages, strictly_older=False, keep=in_scope)
+        by_path = self._by_path.pairs(paths, sequence_numbers, strictly_older=False, keep=in_scope)
         without_vector = ~has_vector[by_path[0]]
         return self._references(
             *join_pairs(
                 vectors,
                 (by_path[0][without_vector], by_path[1][without_vector]),
                 self._by_partition.pairs(
-                    partitions_without, ages, strictly_older=False, keep=may_hold
+                    partitions_without, sequence_numbers, strictly_older=False, keep=may_hold
                 ),
-                self._equality.pairs(partitions, ages, strictly_older=True, keep=may_share),
-                self._global.pairs(everywhere, ages, strictly_older=True, keep=may_share),
+                self._equality.pairs(
+                    partitions, sequence_numbers, strictly_older=True, keep=may_share
+                ),
+                self._global.pairs(
+                    everywhere, sequence_numbers, strictly_older=True, keep=may_share
+                ),
             )
         )
 

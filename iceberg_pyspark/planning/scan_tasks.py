@@ -17,7 +17,7 @@ from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 
 UNKNOWN_SEQUENCE_NUMBER = -1
-"""The sequence number of files planned by a catalog's server, which sends deletes but no ages."""
+"""The sequence number of files planned by a catalog's server, which sends deletes without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

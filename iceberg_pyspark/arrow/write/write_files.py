@@ -58,7 +58,7 @@ def write_data_files(
     """
     writer = _TaskWriter(context, io, partition_id=partition_id, task_id=task_id)
     try:
-        for batch in _conformed(context, batches):
+        for batch in _cast_batches(context, batches):
             writer.write(batch)
         return writer.close()
     except BaseException:
@@ -66,7 +66,7 @@ def write_data_files(
         raise
 
 
-def _conformed(
+def _cast_batches(
     context: WriteContext, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     compiled: pa.Schema | None = None

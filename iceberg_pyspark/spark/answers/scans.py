@@ -217,7 +217,7 @@ def _with_parts(bridge: Any, parts: Sequence[Part], text: str) -> Any:
     plans = [
         bridge.scans.plan(p.plan) if isinstance(p.plan, PlanRequest) else p.plan for p in parts
     ]
-    described = [(plan, p.live, p.anti_joins) for plan, p in zip(plans, parts, strict=True)]
+    described = [(plan, p.not_deleted, p.anti_joins) for plan, p in zip(plans, parts, strict=True)]
     return bridge.java_list([text, *described])
 
 
