@@ -48,6 +48,15 @@ def escaped(text: str) -> str:
     )
 
 
+def quoted(name: str) -> str:
+    """Return a name, or one level of a dotted name, in backticks, so that SQL accepts any name.
+
+    >>> quoted("a`b")
+    '`a``b`'
+    """
+    return f"`{name.replace('`', '``')}`"
+
+
 def utc_text(timestamp_ms: int) -> str:
     """Return a timestamp in UTC with millisecond precision.
 
