@@ -97,7 +97,7 @@ class MetricsFilter:
         not_empty = _mask(pc.not_equal(self._table["record_count"], 0))
         return not_empty & self._matches(push_not(predicate))
 
-    def proven(self, predicate: predicates.Predicate) -> Mask:
+    def proven_mask(self, predicate: predicates.Predicate) -> Mask:
         """Return for each file whether every row makes the bound row predicate true."""
         columns: dict[int, predicates.BoundColumn] = {}
         for leaf in leaves_of(predicate):

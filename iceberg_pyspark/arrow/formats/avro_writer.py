@@ -89,7 +89,7 @@ class AvroFileWriter:
         self._metadata = {"iceberg.schema": json.dumps(schema_to_json(schema))}
         self._metrics = RowMetrics(schema, properties)
         self._sync = os.urandom(_SYNC_SIZE)
-        header = self._encoded([])
+        header = self._encode([])
         self._header_size = len(header)
         self._stream = io.open_output(location)
         try:
@@ -108,7 +108,7 @@ class AvroFileWriter:
         self._metrics.observe(rows)
         for batch in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
             # fastavro encodes a whole file; only its blocks are taken
-            self._stream.write(self._encoded(self._records(batch))[self._header_size :])
+            self._stream.write(self._encode(self._records(batch))[self._header_size :])
 
     def close(self) -> ClosedFile:
         """Publish the file and return its size and metrics."""
@@ -120,7 +120,7 @@ class AvroFileWriter:
         """Close the file without publishing it, and remove its remains."""
         discard_file(self._stream, self._io, self._location)
 
-    def _encoded(self, records: list[dict[str, Any]]) -> memoryview:
+    def _encode(self, records: list[dict[str, Any]]) -> memoryview:
         out = bytes_io.BytesIO()
         fastavro.writer(
             out,

@@ -31,7 +31,7 @@ from iceberg_pyspark.arrow.write.range_sort import (
     Spill,
     parts_of_ranges,
     pieces_by_range,
-    sampled,
+    sample_of,
 )
 from iceberg_pyspark.arrow.write.row_order import Ranges, RowOrder
 from iceberg_pyspark.arrow.write.write_context import WriteContext
@@ -121,13 +121,13 @@ class Executors:
         try:
             order = writer.order_of(group)
             context = writer.context(group)
-            sample = None if order is None else sampled(writer.sample(group, order, io))
+            sample = None if order is None else sample_of(writer.sample(group, order, io))
             if order is None or sample is None:
                 parts = group.parts()
                 write = partial(_write_parts, writer, context, io, number, paths)
                 job = self._context.parallelize(parts, len(parts)).mapPartitions(write)
             else:
-                order = order.fitted(sample)
+                order = order.fit(sample)
                 files = FileRanges.of_group(group, order, sample, writer.memory)
                 write = partial(
                     _write_sorted, writer, order, files.ranges, context, io, number, paths
