@@ -11,7 +11,7 @@ from uuid import UUID
 
 from iceberg_pyspark.expressions import predicates
 from iceberg_pyspark.spec import types
-from iceberg_pyspark.spec.display import quoted
+from iceberg_pyspark.spec.display import cut_off, quoted
 from iceberg_pyspark.spec.json_fields import short_text
 from iceberg_pyspark.spec.values import value_to_json
 
@@ -48,16 +48,12 @@ def condition_text(predicate: predicates.Predicate) -> str:
     >>> condition_text(And(LiteralPredicate("gt", "id", 3), UnaryPredicate("not_null", "a b")))
     'id > 3 AND `a b` IS NOT NULL'
     """
-    return _cut_off(_text(predicate), _SHOWN_CHARACTERS)
+    return cut_off(_text(predicate), _SHOWN_CHARACTERS)
 
 
 def literal_text(literal: Any) -> str:
     """Return a Python literal of an unbound predicate as SQL; a long text is cut off."""
-    return _cut_off(_literal(literal), _SHOWN_CHARACTERS // 5)
-
-
-def _cut_off(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[:length]}..."
+    return cut_off(_literal(literal), _SHOWN_CHARACTERS // 5)
 
 
 def _literal(literal: Any) -> str:

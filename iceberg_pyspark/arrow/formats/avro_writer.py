@@ -24,6 +24,7 @@ from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.avro_types import record_schema
 from iceberg_pyspark.spec.properties import AVRO_COMPRESSION, AVRO_LEVEL
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
+from iceberg_pyspark.storage.avro import AVRO_CODECS
 from iceberg_pyspark.storage.file_io import FileIO
 
 BYTES_AT_ONCE = 8_388_608
@@ -32,13 +33,6 @@ BYTES_AT_ONCE = 8_388_608
 _ROWS_AT_ONCE = 8_192
 _BLOCK_BYTES = 65_536
 _SYNC_SIZE = 16
-_CODECS = {
-    "gzip": "deflate",
-    "zstd": "zstandard",
-    "snappy": "snappy",
-    "none": "null",
-    "uncompressed": "null",
-}
 _LEVELS = {"deflate": 9, "zstandard": 1}
 """Java's default levels."""
 
@@ -54,7 +48,7 @@ class AvroOptions:
     def of(properties: Mapping[str, str]) -> AvroOptions:
         """Return the options in table properties; the default codec is gzip, as in Java."""
         name = AVRO_COMPRESSION.of(properties)
-        codec = _CODECS[name]
+        codec = AVRO_CODECS[name]
         if codec not in _LEVELS:
             return AvroOptions(codec, None)
         level = _LEVELS[codec]

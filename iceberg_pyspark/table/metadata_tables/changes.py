@@ -21,9 +21,15 @@ from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError
 from iceberg_pyspark.expressions.partition_values import evaluate
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
-from iceberg_pyspark.planning.scan_plan import PlannedFiles, PlanStatistics, ScanPlan, tasks_of
+from iceberg_pyspark.planning.scan_plan import (
+    PlannedFiles,
+    PlanStatistics,
+    ScanPlan,
+    split_into_tasks,
+    tasks_of,
+)
 from iceberg_pyspark.planning.scan_tasks import RowChange, ScanContext, ScanTask
-from iceberg_pyspark.planning.split_pack import DEFAULT_SPLIT, SplitOptions, Splitter
+from iceberg_pyspark.planning.split_pack import DEFAULT_SPLIT, SplitOptions
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import (
     CHANGE_COLUMNS,
@@ -128,9 +134,7 @@ class ChangePlan:
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
         """Yield the files as scan tasks."""
-        splitter = None if split is None else Splitter(split.target_size)
-        for planned in self.files():
-            yield from tasks_of(planned, splitter)
+        return split_into_tasks(self.files(), split)
 
     def change_tasks(self) -> list[ChangeScanTask]:
         """Return all tasks, for whole files and for parts of files."""
