@@ -66,10 +66,10 @@ class ReadEntries(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStatistics:
-    """How much of a snapshot a plan read and kept; complete when all files were iterated.
+    """The manifests and files of a snapshot that a plan read and kept.
 
-    `data_files` is the sum of the counts in the manifest list; for a manifest without counts, the
-    entries that were read.
+    The counts are complete when all files were iterated. `data_files` adds the counts of the
+    manifest list; for a manifest without counts, it adds the number of entries that were read.
     """
 
     manifests: int = 0
