@@ -120,9 +120,9 @@ def _hashes(data: Bytes, starts: Integers, lengths: Integers) -> Hashes:
         at = np.flatnonzero(blocks > i)
         k1, k2 = _words(data, starts[at] + i * _BLOCK, None)
         a, b = h1[at] ^ _mixed1(k1), h2[at]
-        a = (_rotated(a, 27) + b) * np.uint64(5) + np.uint64(0x52DCE729)
+        a = (_rotate(a, 27) + b) * np.uint64(5) + np.uint64(0x52DCE729)
         b = b ^ _mixed2(k2)
-        b = (_rotated(b, 31) + a) * np.uint64(5) + np.uint64(0x38495AB5)
+        b = (_rotate(b, 31) + a) * np.uint64(5) + np.uint64(0x38495AB5)
         h1[at], h2[at] = a, b
     # missing bytes are zeros, and a zero word leaves the hash unchanged
     k1, k2 = _words(data, starts + blocks * _BLOCK, lengths % _BLOCK)
@@ -132,7 +132,7 @@ def _hashes(data: Bytes, starts: Integers, lengths: Integers) -> Hashes:
     h2 ^= lengths.astype(np.uint64)
     h1 += h2
     h2 += h1
-    hashes: Hashes = (_finished(h1) + _finished(h2)) >> np.uint64(1)
+    hashes: Hashes = (_final_mix(h1) + _final_mix(h2)) >> np.uint64(1)
     return hashes
 
 
@@ -148,22 +148,22 @@ def _words(data: Bytes, starts: Integers, lengths: Integers | None) -> tuple[Has
     return words[:, 0].astype(np.uint64), words[:, 1].astype(np.uint64)
 
 
-def _rotated(values: Hashes, bits: int) -> Hashes:
+def _rotate(values: Hashes, bits: int) -> Hashes:
     rotated: Hashes = (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
     return rotated
 
 
 def _mixed1(k1: Hashes) -> Hashes:
-    mixed: Hashes = _rotated(k1 * _C1, 31) * _C2
+    mixed: Hashes = _rotate(k1 * _C1, 31) * _C2
     return mixed
 
 
 def _mixed2(k2: Hashes) -> Hashes:
-    mixed: Hashes = _rotated(k2 * _C2, 33) * _C1
+    mixed: Hashes = _rotate(k2 * _C2, 33) * _C1
     return mixed
 
 
-def _finished(h: Hashes) -> Hashes:
+def _final_mix(h: Hashes) -> Hashes:
     h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     h = (h ^ (h >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
     finished: Hashes = h ^ (h >> np.uint64(33))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.committing_catalog import CommittingCatalog, Swap
@@ -35,6 +36,9 @@ _log = logging.getLogger(__name__)
 
 class MetastoreCatalog(CommittingCatalog):
     """A catalog that stores the location of each table's current metadata file."""
+
+    _namespace_suffix: ClassVar[str] = ""
+    """The end of the names of namespaces' folders."""
 
     def __init__(self, name: str, properties: Mapping[str, str], io: FileIO | None) -> None:
         super().__init__(name, properties, io)
@@ -91,8 +95,13 @@ class MetastoreCatalog(CommittingCatalog):
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
         """Return the location of a new table of this name if the user specifies no location."""
-        namespace_properties = self._namespace_properties(identifier.namespace)
-        return default_location(self._name, self._properties, namespace_properties, identifier)
+        return default_location(
+            self._name,
+            self._properties,
+            self._namespace_properties(identifier.namespace),
+            identifier,
+            namespace_suffix=self._namespace_suffix,
+        )
 
     def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
         self._require_free(identifier)
@@ -214,6 +223,11 @@ class MetastoreCatalog(CommittingCatalog):
     def _conflict(self, identifier: TableIdentifier) -> CommitConflictError:
         return CommitConflictError(
             f"table {identifier} was changed by another commit; refresh and retry"
+        )
+
+    def _not_iceberg(self, identifier: TableIdentifier) -> NoSuchTableError:
+        return NoSuchTableError(
+            f"{identifier} is in catalog '{self._name}' but is not an Iceberg table"
         )
 
     def _no_such_table(self, identifier: TableIdentifier) -> NoSuchTableError:

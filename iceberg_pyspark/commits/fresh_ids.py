@@ -86,29 +86,29 @@ def _with_type(f: NestedField, field_id: int, type_: Type) -> NestedField:
         f,
         field_id=field_id,
         type=type_,
-        initial_default=renumbered(f.initial_default, f.type, type_),
-        write_default=renumbered(f.write_default, f.type, type_),
+        initial_default=renumber(f.initial_default, f.type, type_),
+        write_default=renumber(f.write_default, f.type, type_),
     )
 
 
-def renumbered(value: Any, old: Type, new: Type) -> Any:
+def renumber(value: Any, old: Type, new: Type) -> Any:
     """Convert a value between two types that differ in their field ids only."""
     if value is None:
         return None
     match old, new:
         case StructType(fields=before), StructType(fields=after) if isinstance(value, dict):
             return {
-                b.field_id: renumbered(value[a.field_id], a.type, b.type)
+                b.field_id: renumber(value[a.field_id], a.type, b.type)
                 for a, b in zip(before, after, strict=True)
                 if a.field_id in value
             }
         case ListType(), ListType() if isinstance(value, list):
-            return [renumbered(v, old.element_type, new.element_type) for v in value]
+            return [renumber(v, old.element_type, new.element_type) for v in value]
         case MapType(), MapType() if isinstance(value, list):
             return [
                 (
-                    renumbered(k, old.key_type, new.key_type),
-                    renumbered(v, old.value_type, new.value_type),
+                    renumber(k, old.key_type, new.key_type),
+                    renumber(v, old.value_type, new.value_type),
                 )
                 for k, v in value
             ]

@@ -172,7 +172,7 @@ class _RootPlanning:
             self._sort_in(new)
         rows = self._rows_of_added()
         self._flush({c: sum(len(m.entries) for m in rows[c]) for c in ManifestContent})
-        leaves = self._merged()
+        leaves = self._merge()
         return RootPlan(
             unchanged_leaves=tuple(
                 (m, self._root.vectors.get(m.manifest_path, ())) for m in leaves
@@ -236,14 +236,14 @@ class _RootPlanning:
         limits = self._limits
         leaf_of: dict[str, tuple[object, ...]] = {}
         data = self._pop_moved_entries(ManifestContent.DATA, added, limits.max_data_entries)
-        for leaf in self._flushed(data, ManifestContent.DATA):
+        for leaf in self._flush_entries(data, ManifestContent.DATA):
             self._new_leaves.append(leaf)
             leaf_of |= {e.data_file.file_path: leaf.manifest.key for e in leaf.manifest.entries}
         by_target: dict[tuple[object, ...] | None, list[ManifestEntry]] = {}
         for e in self._pop_moved_entries(ManifestContent.DELETES, added, limits.max_delete_entries):
             by_target.setdefault(leaf_of.get(e.data_file.referenced_data_file or ""), []).append(e)
         for target, entries in by_target.items():
-            for leaf in self._flushed(entries, ManifestContent.DELETES, target):
+            for leaf in self._flush_entries(entries, ManifestContent.DELETES, target):
                 self._new_leaves.append(replace(leaf, target=target))
 
     def _pop_moved_entries(
@@ -258,7 +258,7 @@ class _RootPlanning:
         self._carried[content] = [e for e, stay in zip(carried, stays, strict=True) if stay]
         return [e for e, stay in zip(carried, stays, strict=True) if not stay]
 
-    def _flushed(
+    def _flush_entries(
         self,
         entries: Sequence[ManifestEntry],
         content: ManifestContent,
@@ -282,7 +282,7 @@ class _RootPlanning:
                 )
                 yield NewLeaf(manifest=manifest, status=ContentStatus.EXISTING)
 
-    def _merged(self) -> list[ManifestFile]:
+    def _merge(self) -> list[ManifestFile]:
         """Return the leaves that stay; drop leaves without live entries, merge small or dead ones.
 
         A leaf counts as dead if about half of its entries were removed before this commit: an entry

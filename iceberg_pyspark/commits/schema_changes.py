@@ -17,7 +17,7 @@ from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.column_properties import column_property_updates
 from iceberg_pyspark.commits.compatibility import check_schema
 from iceberg_pyspark.commits.default_literals import default_from_literal
-from iceberg_pyspark.commits.fresh_ids import renumbered, type_with_fresh_ids
+from iceberg_pyspark.commits.fresh_ids import renumber, type_with_fresh_ids
 from iceberg_pyspark.commits.requirements import (
     AssertCurrentSchemaId,
     AssertLastAssignedFieldId,
@@ -101,7 +101,7 @@ class SchemaChanges:
             raise InvalidRequestError(f"column '{_dotted_name(parent, name)}' already exists")
         field_id = self._next_id()
         fresh = type_with_fresh_ids(type_, self._fresh_ids())
-        default = renumbered(default_from_literal(name, type_, default), type_, fresh)
+        default = renumber(default_from_literal(name, type_, default), type_, fresh)
         added = types.NestedField(
             field_id=field_id,
             name=name,

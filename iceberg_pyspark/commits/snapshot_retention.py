@@ -59,14 +59,14 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
-class Expired:
+class Expiry:
     """The expired snapshots, and the names of expired branches and tags, in metadata order."""
 
     snapshot_ids: tuple[int, ...] = ()
     refs: tuple[str, ...] = ()
 
 
-def expired(metadata: TableMetadata, retention: Retention, now_ms: int) -> Expired:
+def expiry(metadata: TableMetadata, retention: Retention, now_ms: int) -> Expiry:
     """Return the snapshots and references that expire at the time `now_ms`.
 
     Raises `InvalidRequestError` if the caller names a snapshot that a branch or tag points at.
@@ -91,7 +91,7 @@ def expired(metadata: TableMetadata, retention: Retention, now_ms: int) -> Expir
         if snapshot.snapshot_id not in behind and snapshot.timestamp_ms >= older_than_ms:
             kept_ids.add(snapshot.snapshot_id)
     kept_ids -= retention.snapshot_ids
-    return Expired(
+    return Expiry(
         tuple(s.snapshot_id for s in metadata.snapshots if s.snapshot_id not in kept_ids),
         tuple(name for name in metadata.refs if name not in refs),
     )
@@ -134,7 +134,7 @@ def _retained_ids(
 
 def expiry_changes(
     metadata: TableMetadata,
-    expired_parts: Expired,
+    expired_parts: Expiry,
     *,
     schema_ids: Sequence[int] = (),
     spec_ids: Sequence[int] = (),
@@ -190,7 +190,7 @@ def unused_specs(metadata: TableMetadata, used_spec_ids: Collection[int]) -> tup
 
 def unused_schemas(
     metadata: TableMetadata,
-    expired_parts: Expired,
+    expired_parts: Expiry,
     used_spec_ids: Collection[int],
     *,
     has_deletes: bool,

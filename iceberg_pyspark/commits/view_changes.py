@@ -129,7 +129,7 @@ def apply_view_updates(
     builder = _ViewBuilder(base, now_ms)
     for update in updates:
         builder.apply(update)
-    metadata = builder.finished()
+    metadata = builder.finish()
     return base if base is not None and metadata == base else metadata
 
 
@@ -223,7 +223,7 @@ class _ViewBuilder:
             view, current_version_id=version_id, version_log=(*view.version_log, entry)
         )
 
-    def finished(self) -> ViewMetadata:
+    def finish(self) -> ViewMetadata:
         """Return the metadata without versions beyond the history size; refuse incomplete views."""
         view = self._view
         if not view.location or not view.view_uuid or not view.version_log:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from iceberg_pyspark.expressions import predicates
 from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.display import cut_off, quoted
 from iceberg_pyspark.spec.json_fields import short_text
 from iceberg_pyspark.spec.values import value_to_json
 
@@ -47,16 +48,12 @@ def condition_text(predicate: predicates.Predicate) -> str:
     >>> condition_text(And(LiteralPredicate("gt", "id", 3), UnaryPredicate("not_null", "a b")))
     'id > 3 AND `a b` IS NOT NULL'
     """
-    return _cut_off(_text(predicate), _SHOWN_CHARACTERS)
+    return cut_off(_text(predicate), _SHOWN_CHARACTERS)
 
 
 def literal_text(literal: Any) -> str:
     """Return a Python literal of an unbound predicate as SQL; a long text is cut off."""
-    return _cut_off(_literal(literal), _SHOWN_CHARACTERS // 5)
-
-
-def _cut_off(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[:length]}..."
+    return cut_off(_literal(literal), _SHOWN_CHARACTERS // 5)
 
 
 def _literal(literal: Any) -> str:
@@ -66,14 +63,14 @@ def _literal(literal: Any) -> str:
         case bool():
             return "true" if literal else "false"
         case str():
-            return _quoted(literal)
+            return _string(literal)
         case datetime():
             keyword = "TIMESTAMP_NTZ" if literal.tzinfo is None else "TIMESTAMP"
             return f"{keyword}'{literal.isoformat(' ')}'"
         case date():
             return f"DATE'{literal.isoformat()}'"
         case time():
-            return _quoted(literal.isoformat())
+            return _string(literal.isoformat())
         case bytes() | bytearray() | memoryview():
             return f"X'{bytes(literal).hex()}'"
         case Decimal():
@@ -134,23 +131,20 @@ def _membership(op: predicates.Membership, name: str, values: Iterable[str]) -> 
 def _bound_text(column: predicates.BoundColumn, value: Any) -> str:
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
-    shown = value_to_json(column.type, value)
+    json_value = value_to_json(column.type, value)
     if isinstance(column.type, types.DecimalType):
-        return str(shown)
+        return str(json_value)
     keyword = _KEYWORDS.get(type(column.type))
     if keyword is not None:
-        return f"{keyword}'{shown}'"
-    return _literal(shown)
+        return f"{keyword}'{json_value}'"
+    return _literal(json_value)
 
 
 def _name(name: str) -> str:
-    if _PLAIN_NAME.fullmatch(name):
-        return name
-    escaped = name.replace("`", "``")
-    return f"`{escaped}`"
+    return name if _PLAIN_NAME.fullmatch(name) else quoted(name)
 
 
-def _quoted(text: str) -> str:
+def _string(text: str) -> str:
     # as Spark's own settings have it, and the filters of `sql_text/filters.py`
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -9,7 +9,7 @@ transform's result type. Unknown and void transforms and transforms of several c
 nothing: their inclusive projection is true, their strict projection false.
 
 Some old writers rounded times before 1970 towards zero, and so wrote hours, days, months and years
-that are one too high (`docs/conformance.md`, 55). The stored value of a time transform is therefore
+that are one too high (docs/conformance.md 55). The stored value of a time transform is therefore
 assumed to be t or, for t < 0, t + 1.
 """
 
@@ -57,6 +57,10 @@ from iceberg_pyspark.spec.types import (
 from iceberg_pyspark.spec.values import decimal_of, unscaled_value
 
 _ProjectLeaf: TypeAlias = Callable[[predicates.BoundLeaf], predicates.Predicate]
+_ProjectValues: TypeAlias = Callable[
+    [Transform, predicates.BoundLiteral | predicates.BoundSet, predicates.BoundColumn],
+    predicates.Predicate | None,
+]
 
 
 def project_inclusive(
@@ -65,7 +69,13 @@ def project_inclusive(
     """Return a predicate that is true for every partition with a matching row."""
 
     def project(leaf: predicates.BoundLeaf) -> predicates.Predicate:
-        return and_(*(_inclusive(f, leaf, c) for f, c in _fields_of(leaf, spec, partition_type)))
+        # a comparison selects no null, and only null has the partition value null
+        return and_(
+            *(
+                _on_field(f, leaf, c, _inclusive_values, otherwise=not_null(c))
+                for f, c in _fields_of(leaf, spec, partition_type)
+            )
+        )
 
     return _project(predicate, project)
 
@@ -76,7 +86,12 @@ def project_strict(
     """Return a predicate that is true only for partitions in which every row matches."""
 
     def project(leaf: predicates.BoundLeaf) -> predicates.Predicate:
-        return or_(*(_strict(f, leaf, c) for f, c in _fields_of(leaf, spec, partition_type)))
+        return or_(
+            *(
+                _on_field(f, leaf, c, _strict_values, otherwise=predicates.AlwaysFalse())
+                for f, c in _fields_of(leaf, spec, partition_type)
+            )
+        )
 
     return _project(predicate, project)
 
@@ -117,29 +132,22 @@ def _partition_column(field: PartitionField, partition_type: StructType) -> pred
     )
 
 
-def _inclusive(
-    transform: Transform, leaf: predicates.BoundLeaf, target: predicates.BoundColumn
+def _on_field(
+    transform: Transform,
+    leaf: predicates.BoundLeaf,
+    target: predicates.BoundColumn,
+    project_values: _ProjectValues,
+    *,
+    otherwise: predicates.Predicate,
 ) -> predicates.Predicate:
+    """Return the leaf on a partition field; `otherwise` if the field's values do not decide it."""
     if isinstance(leaf, predicates.BoundUnary):
         return replace(leaf, column=target)
     exact = _exact(transform, leaf, target)
     if exact is not None:
         return exact
-    projected = _inclusive_values(transform, leaf, target)
-    # a comparison selects no null, and only null has the partition value null
-    return not_null(target) if projected is None else projected
-
-
-def _strict(
-    transform: Transform, leaf: predicates.BoundLeaf, target: predicates.BoundColumn
-) -> predicates.Predicate:
-    if isinstance(leaf, predicates.BoundUnary):
-        return replace(leaf, column=target)
-    exact = _exact(transform, leaf, target)
-    if exact is not None:
-        return exact
-    projected = _strict_values(transform, leaf, target)
-    return predicates.AlwaysFalse() if projected is None else projected
+    projected = project_values(transform, leaf, target)
+    return otherwise if projected is None else projected
 
 
 def _exact(

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.expressions.predicates import BoundColumn
 from iceberg_pyspark.planning.delete_groups import Numbers, Pairs, group_deletes, join_pairs
-from iceberg_pyspark.planning.entry_filter import ColumnRanges, Mask, lists_with, possible
+from iceberg_pyspark.planning.entry_filter import ColumnRanges, Mask, lists_with, mask_of, possible
 from iceberg_pyspark.planning.partition_codes import PartitionCodes, concat_partitions
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
 from iceberg_pyspark.spec.entry_columns import metric_column
@@ -77,7 +77,7 @@ class DeleteIndex:
         self._refs: dict[int, DeleteFileRef] = {}
         self._tuples: dict[tuple[int, ...], tuple[DeleteFileRef, ...]] = {}
         content = _numbers(self._table["content"])
-        puffin = _mask(pc.equal(self._table["file_format"], "puffin"))
+        puffin = mask_of(pc.equal(self._table["file_format"], "puffin"))
         positions = content == FileContent.POSITION_DELETES
         equality = content == FileContent.EQUALITY_DELETES
         specs = {spec.spec_id: spec for spec, _ in entries}
@@ -90,17 +90,17 @@ class DeleteIndex:
 
         self._check(positions | equality, "it holds a data file in a manifest of deletes")
         referenced = self._table["referenced_data_file"].combine_chunks()
-        self._is_named = _mask(pc.is_valid(referenced))
+        self._is_named = mask_of(pc.is_valid(referenced))
         for column in ("referenced_data_file", "content_offset", "content_size_in_bytes"):
-            is_known = _mask(pc.is_valid(self._table[column]))
+            is_known = mask_of(pc.is_valid(self._table[column]))
             self._check(~(positions & puffin) | is_known, f"a deletion vector must have {column}")
-        has_ids = _mask(pc.is_valid(self._table["equality_ids"]))
+        has_ids = mask_of(pc.is_valid(self._table["equality_ids"]))
         self._check(~equality | has_ids, "an equality delete file must have equality_ids")
 
         path = pc.if_else(
             pa.array(positions & ~puffin), pc.coalesce(referenced, self._only_path()), referenced
         )
-        has_path = _mask(pc.is_valid(path))
+        has_path = mask_of(pc.is_valid(path))
         self._paths = pc.unique(path.filter(pa.array(positions & has_path)))
         self._is_of_one_file = has_path
         path_keys = _find(path, self._paths)
@@ -121,11 +121,11 @@ class DeleteIndex:
         """
         if not self.count or not data.num_rows:
             return {}
-        ages = _numbers(data["sequence_number"])
+        sequence_numbers = _numbers(data["sequence_number"])
         partitions = self._partitions_of(data, spec_id)
         paths = _find(data["file_path"].combine_chunks(), self._paths)
         in_scope = partial(self._in_scope, data, partitions)
-        vectors = self._vectors.pairs(paths, ages, strictly_older=False, keep=in_scope)
+        vectors = self._vectors.pairs(paths, sequence_numbers, strictly_older=False, keep=in_scope)
         # a deletion vector includes all older position deletes of its data file
         has_vector = np.zeros(data.num_rows, np.bool_)
         has_vector[vectors[0]] = True
@@ -137,17 +137,21 @@ class DeleteIndex:
         ]
         may_share = partial(_may_share_rows, ranges)
         everywhere = np.zeros(data.num_rows, np.int64)
-        by_path = self._by_path.pairs(paths, ages, strictly_older=False, keep=in_scope)
+        by_path = self._by_path.pairs(paths, sequence_numbers, strictly_older=False, keep=in_scope)
         without_vector = ~has_vector[by_path[0]]
         return self._references(
             *join_pairs(
                 vectors,
                 (by_path[0][without_vector], by_path[1][without_vector]),
                 self._by_partition.pairs(
-                    partitions_without, ages, strictly_older=False, keep=may_hold
+                    partitions_without, sequence_numbers, strictly_older=False, keep=may_hold
                 ),
-                self._equality.pairs(partitions, ages, strictly_older=True, keep=may_share),
-                self._global.pairs(everywhere, ages, strictly_older=True, keep=may_share),
+                self._equality.pairs(
+                    partitions, sequence_numbers, strictly_older=True, keep=may_share
+                ),
+                self._global.pairs(
+                    everywhere, sequence_numbers, strictly_older=True, keep=may_share
+                ),
             )
         )
 
@@ -339,9 +343,3 @@ def _find(paths: pa.Array, value_set: pa.Array) -> Numbers:
 
 def _numbers(column: pa.ChunkedArray) -> Numbers:
     return np.asarray(column.to_numpy(), np.int64)
-
-
-def _mask(condition: pa.Array | pa.ChunkedArray) -> Mask:
-    if isinstance(condition, pa.ChunkedArray):
-        condition = condition.combine_chunks()
-    return np.asarray(condition.to_numpy(zero_copy_only=False), np.bool_)

@@ -94,10 +94,10 @@ class MetricsFilter:
     def matching(self, predicate: predicates.Predicate) -> Mask:
         """Return for each file whether a row may make the bound row predicate true."""
         # files that old writers imported have a record count of -1, which means unknown
-        not_empty = _mask(pc.not_equal(self._table["record_count"], 0))
+        not_empty = mask_of(pc.not_equal(self._table["record_count"], 0))
         return not_empty & self._matches(push_not(predicate))
 
-    def proven(self, predicate: predicates.Predicate) -> Mask:
+    def proven_mask(self, predicate: predicates.Predicate) -> Mask:
         """Return for each file whether every row makes the bound row predicate true."""
         columns: dict[int, predicates.BoundColumn] = {}
         for leaf in leaves_of(predicate):
@@ -145,7 +145,7 @@ class _DeletesFilter(MetricsFilter):
     def __init__(self, table: pa.Table) -> None:
         super().__init__(table)
         is_equality = pc.equal(table["content"], int(FileContent.EQUALITY_DELETES))
-        self._is_equality = _mask(is_equality)
+        self._is_equality = mask_of(is_equality)
         self._equality_ids = table["equality_ids"].combine_chunks()
 
     def _leaf(self, leaf: predicates.BoundLeaf) -> Mask:
@@ -196,7 +196,7 @@ def _counts(metric: pa.Array) -> tuple[Counts, Mask]:
     than the comparison itself.
     """
     if metric.null_count:
-        return pc.fill_null(metric, 0).to_numpy(), _mask(pc.is_valid(metric))
+        return pc.fill_null(metric, 0).to_numpy(), mask_of(pc.is_valid(metric))
     return metric.to_numpy(), np.ones(len(metric), np.bool_)
 
 
@@ -266,19 +266,20 @@ def _at_least(bound: pa.Array, literal: pa.Scalar) -> Mask:
 
 def possible(condition: pa.Array) -> Mask:
     """Return True where the condition is true or unknown."""
-    return _mask(_filled(condition, True))
+    return mask_of(_filled(condition, True))
 
 
 def _is_true(condition: pa.Array) -> Mask:
     """Return True where the condition is true, False where the condition is unknown."""
-    return _mask(_filled(condition, False))
+    return mask_of(_filled(condition, False))
 
 
 def _filled(condition: pa.Array, unknown: bool) -> pa.Array:
     return pc.fill_null(condition, unknown) if condition.null_count else condition
 
 
-def _mask(condition: pa.Array | pa.ChunkedArray) -> Mask:
+def mask_of(condition: pa.Array | pa.ChunkedArray) -> Mask:
+    """Return booleans without nulls as a NumPy array."""
     if isinstance(condition, pa.ChunkedArray):
         condition = condition.combine_chunks()
     return np.asarray(condition.to_numpy(zero_copy_only=False), np.bool_)

@@ -25,7 +25,7 @@ def proven_conditions(files: Iterable[PlannedFiles], conditions: Sequence[Predic
             strict = project_strict(condition, manifest_files.spec, manifest_files.partition_type)
             proven = matching_partitions(manifest_files.entries, strict)
             if not proven.all():
-                proven |= metrics.proven(condition)
+                proven |= metrics.proven_mask(condition)
             if not proven.all():
                 del unproven[number]
         if not unproven:

@@ -66,10 +66,10 @@ class ReadEntries(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStatistics:
-    """How much of a snapshot a plan read and kept; complete when all files were iterated.
+    """The manifests and files of a snapshot that a plan read and kept.
 
-    `data_files` is the sum of the counts in the manifest list; for a manifest without counts, the
-    entries that were read.
+    The counts are complete when all files were iterated. `data_files` adds the counts of the
+    manifest list; for a manifest without counts, it adds the number of entries that were read.
     """
 
     manifests: int = 0
@@ -233,9 +233,7 @@ class ScanPlan:
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
         """Yield the remaining files as tasks; large files are split, unless `split` is None."""
-        splitter = None if split is None else Splitter(split.target_size)
-        for planned_files in self.files():
-            yield from tasks_of(planned_files, splitter)
+        return split_into_tasks(self.files(), split)
 
     def _filter_columns(self) -> frozenset[int]:
         return frozenset(columns_of(self._predicate))
@@ -351,6 +349,15 @@ def _live_files(manifest: ManifestFile) -> int:
 
 
 @without_collection
+def split_into_tasks(
+    groups: Iterable[PlannedFiles], split: SplitOptions | None
+) -> Iterator[ScanTask]:
+    """Yield all files as tasks; large files are split, unless `split` is None."""
+    splitter = None if split is None else Splitter(split.target_size)
+    for planned_files in groups:
+        yield from tasks_of(planned_files, splitter)
+
+
 def tasks_of(planned_files: PlannedFiles, splitter: Splitter | None = None) -> list[ScanTask]:
     """Return planned files as tasks; without a splitter, each file is one task."""
     table = planned_files.entries

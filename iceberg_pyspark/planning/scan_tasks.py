@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
-from iceberg_pyspark.spec.manifests import FileContent, FileFormat
+from iceberg_pyspark.spec.manifests import FileContent, FileFormat, is_deletion_vector
 from iceberg_pyspark.spec.name_mapping import NameMapping
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 
 UNKNOWN_SEQUENCE_NUMBER = -1
-"""The sequence number of files planned by a catalog's server, which sends deletes but no ages."""
+"""The sequence number of files planned by a catalog's server, which sends deletes without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class DeleteFileRef:
     @property
     def is_deletion_vector(self) -> bool:
         """Whether this is a deletion vector: a blob in a Puffin file."""
-        return self.content is FileContent.POSITION_DELETES and self.file_format == "puffin"
+        return is_deletion_vector(self.content, self.file_format)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def pack_tasks(
     bins = list(_pack(tasks, options))
     if 1 < len(bins) <= _FEW_GROUPS:
         bins = _balance(bins, options)
-    return [ScanTaskGroup(tasks=tuple(_merged(bin_))) for bin_ in bins]
+    return [ScanTaskGroup(tasks=tuple(_merge_neighbours(bin_))) for bin_ in bins]
 
 
 @dataclass(slots=True)
@@ -175,7 +175,7 @@ def _weight(task: ScanTask, options: SplitOptions) -> int:
     return max(size, (1 + len(task.deletes)) * options.open_file_cost)
 
 
-def _merged(tasks: Sequence[ScanTask]) -> Iterator[ScanTask]:
+def _merge_neighbours(tasks: Sequence[ScanTask]) -> Iterator[ScanTask]:
     """Yield the tasks; neighbouring ranges of one file become one task."""
     last: ScanTask | None = None
     for task in tasks:

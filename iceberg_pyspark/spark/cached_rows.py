@@ -1,7 +1,7 @@
 """Rows that Spark has cached of a table, which become stale when the table changes.
 
-The JVM reads them anew after Spark's own statements. A procedure, a method of `SparkTable` and a
-save by name are no such statements, and say here what they have changed.
+The JVM reads them anew after Spark's own statements. Procedures, methods of `SparkTable` and saves
+by name are not Spark statements; they call `read_cached_anew` after a commit.
 """
 
 from __future__ import annotations

@@ -48,6 +48,24 @@ def escaped(text: str) -> str:
     )
 
 
+def quoted(name: str) -> str:
+    """Return a name, or one level of a dotted name, in backticks, so that SQL accepts any name.
+
+    >>> quoted("a`b")
+    '`a``b`'
+    """
+    return f"`{name.replace('`', '``')}`"
+
+
+def cut_off(text: str, length: int = 200) -> str:
+    """Return at most the first `length` characters, with `...` if there are more.
+
+    >>> cut_off("id BIGINT", 5)
+    'id BI...'
+    """
+    return text if len(text) <= length else f"{text[:length]}..."
+
+
 def utc_text(timestamp_ms: int) -> str:
     """Return a timestamp in UTC with millisecond precision.
 

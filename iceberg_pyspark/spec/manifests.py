@@ -41,6 +41,11 @@ class EntryStatus(IntEnum):
     DELETED = 2
 
 
+def is_deletion_vector(content: FileContent, file_format: FileFormat) -> bool:
+    """Return whether a file of this content and format is a `deletion-vector-v1` blob."""
+    return content is FileContent.POSITION_DELETES and file_format == "puffin"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
     """A data file, delete file or deletion vector, with its metrics keyed by field id.
@@ -75,7 +80,7 @@ class DataFile:
     @property
     def is_deletion_vector(self) -> bool:
         """Whether the object is a `deletion-vector-v1` blob of a Puffin file."""
-        return self.content is FileContent.POSITION_DELETES and self.file_format == "puffin"
+        return is_deletion_vector(self.content, self.file_format)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,7 +148,7 @@ class Snapshot:
         """
         return count_in(self.summary.get(key, ""))
 
-    def says(self, key: str, value: str) -> bool:
+    def has_value(self, key: str, value: str) -> bool:
         """Return whether the summary has the value under `key`; fast enough for all snapshots."""
         summary = self.summary
         if isinstance(summary, SummaryText) and not summary.may_hold(value):
@@ -218,12 +218,12 @@ def snapshot_to_bytes(snapshot: Snapshot) -> bytes:
     """Return a snapshot as compact JSON; an unparsed summary is written unchanged."""
     text = snapshot._text
     if text is None:
-        text = _encoded(snapshot)
+        text = _encode(snapshot)
         object.__setattr__(snapshot, "_text", text)
     return text
 
 
-def _encoded(snapshot: Snapshot) -> bytes:
+def _encode(snapshot: Snapshot) -> bytes:
     summary = snapshot.summary
     if not isinstance(summary, SummaryText):
         return compact_json(snapshot_to_json(snapshot)).encode()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.display import cut_off
 from iceberg_pyspark.spec.json_fields import MAX_INT32
 from iceberg_pyspark.spec.partitioning import (
     FIRST_PARTITION_FIELD_ID,
@@ -93,7 +94,7 @@ def parse_sort_order(terms: Sequence[str], schema: Schema) -> SortOrder:
         tokens = term_tokens(term)
         if not tokens:
             raise InvalidRequestError(
-                f"sort term '{_shortened(term)}': expected a column or a transform of one"
+                f"sort term '{cut_off(term)}': expected a column or a transform of one"
             )
         direction: Direction = "asc"
         null_order: NullOrder | None = None
@@ -128,10 +129,6 @@ def _last_words(tokens: Sequence[ClauseToken], number: int) -> list[str]:
     return [token.word for token in last[1:]]
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= 200 else f"{text[:200]}..."
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
     """A transform of a column, and the name of its partition field in a new table."""
@@ -153,7 +150,7 @@ def _term(text: str, tokens: Sequence[ClauseToken], schema: Schema) -> Term:
     match [token.text for token in tokens]:
         case [function, "(", *_, ")"] if tokens[0].is_word:
             arguments = _arguments(text, tokens[2:-1])
-            return _transform(function.lower(), arguments, _shortened(term_text), schema)
+            return _transform(function.lower(), arguments, cut_off(term_text), schema)
         case _:
             name, source_id = _column(term_text, schema)
             return Term(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spec.display import quoted as quoted
 from iceberg_pyspark.sql_text.on_demand import ClauseToken, term_tokens
 
 MAX_LEVEL_LENGTH = 255
@@ -58,15 +59,6 @@ def _level(text: str, start: int, end: int, in_backticks: ClauseToken | None) ->
             f"name {text!r}: a dot must follow the level {level!r}; quote whole levels"
         )
     return level
-
-
-def quoted(level: str) -> str:
-    """Return a level (for example a column's name) in backticks, so that SQL accepts any name.
-
-    >>> quoted("a`b")
-    '`a``b`'
-    """
-    return f"`{level.replace('`', '``')}`"
 
 
 def unquoted(name: str) -> str:

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.display import cut_off
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.sql_text.parser import SqlTextError, parse_statements, spark_tokens
 
@@ -56,7 +57,7 @@ def _parse_columns(text: str) -> list[exp.Expression]:
         statement, *others = parse_statements(f"CREATE TABLE t (\n{text}\n)")
     except SqlTextError as e:
         raise InvalidRequestError(
-            f"schema '{_shortened(text)}': not a list of columns as Spark SQL writes them, "
+            f"schema '{cut_off(text)}': not a list of columns as Spark SQL writes them, "
             f"'id BIGINT NOT NULL, ts TIMESTAMP'; a name that is a keyword needs backticks ({e})"
         ) from e
     if not isinstance(statement, exp.Create) or others:
@@ -71,7 +72,7 @@ def _parse_columns(text: str) -> list[exp.Expression]:
 
 def _not_columns(text: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"schema '{_shortened(text)}': expected columns and nothing else, as in 'id BIGINT, "
+        f"schema '{cut_off(text)}': expected columns and nothing else, as in 'id BIGINT, "
         "ts TIMESTAMP'"
     )
 
@@ -81,7 +82,7 @@ def _refuse_fixed(text: str) -> None:
     try:
         tokens = spark_tokens(text)
     except SqlTextError as e:
-        raise InvalidRequestError(f"schema '{_shortened(text)}': {e}") from e
+        raise InvalidRequestError(f"schema '{cut_off(text)}': {e}") from e
     for token, following in pairwise(tokens):
         if token.text.upper() == "FIXED" and following.text == "(":
             raise InvalidRequestError(
@@ -135,7 +136,7 @@ def _field(
 def _type(kind: exp.Expression, name: str, ids: Iterator[int], depth: int) -> types.Type:
     if depth > types.MAX_TYPE_DEPTH:
         raise InvalidRequestError(
-            f"column '{_shortened(name)}': types nest deeper than {types.MAX_TYPE_DEPTH} levels"
+            f"column '{cut_off(name)}': types nest deeper than {types.MAX_TYPE_DEPTH} levels"
         )
     dtype = kind.this if isinstance(kind, exp.DataType) else None
     parts = kind.expressions
@@ -186,10 +187,6 @@ def _decimal(parts: Sequence[exp.Expression], name: str) -> types.DecimalType:
 
 def _sql(node: exp.Expression) -> str:
     try:
-        return _shortened(node.sql(dialect="spark"))
+        return cut_off(node.sql(dialect="spark"))
     except RecursionError:
         return "(nested too deeply)"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -42,13 +42,14 @@ _MAX_TYPES = 50_000
 _BATCH_BYTES = 32 << 20
 """The memory that a list of records may take, unless a single block of records takes more."""
 
-_AVRO_CODEC = {
+AVRO_CODECS = {
     "gzip": "deflate",
     "zstd": "zstandard",
     "snappy": "snappy",
     "none": "null",
     "uncompressed": "null",
 }
+"""Avro's name of each codec of Iceberg's table properties."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -515,10 +516,10 @@ def write_avro(
 
     `schema` may be the result of `parsed_schema` or any other schema.
     """
-    avro_codec = _AVRO_CODEC.get(codec.lower())
+    avro_codec = AVRO_CODECS.get(codec.lower())
     if avro_codec is None:
         raise InvalidRequestError(
-            f"Avro compression codec '{codec}' is not one of {', '.join(_AVRO_CODEC)}"
+            f"Avro compression codec '{codec}' is not one of {', '.join(AVRO_CODECS)}"
         )
     out = io.BytesIO()
     fastavro.writer(out, dict(schema), records, codec=avro_codec, metadata=dict(metadata))

@@ -60,12 +60,12 @@ def _decimal_bytes(bounds: pa.Array) -> pa.Array:
     bounds = bounds.cast(pa.decimal128(bounds.type.precision, bounds.type.scale))
     data = memoryview(bounds.buffers()[1] or b"")[bounds.offset * _DECIMAL_BYTES :]
     values = list[bytes | None]()
-    for i, is_known in enumerate(bounds.is_valid().to_pylist()):
+    for i, is_present in enumerate(bounds.is_valid().to_pylist()):
         raw = data[i * _DECIMAL_BYTES : (i + 1) * _DECIMAL_BYTES]
-        unscaled = int.from_bytes(raw, "little", signed=True) if is_known else 0
+        unscaled = int.from_bytes(raw, "little", signed=True) if is_present else 0
         # the magnitude and one sign bit
         width = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
-        values.append(unscaled.to_bytes(width, "big", signed=True) if is_known else None)
+        values.append(unscaled.to_bytes(width, "big", signed=True) if is_present else None)
     return pa.array(values, pa.binary())
 
 
@@ -100,21 +100,21 @@ def typed_bounds(bounds: Sequence[bytes | None], type_: types.Type) -> pa.Array:
 def _numbers(bounds: Sequence[bytes | None], type_: types.Type) -> pa.Array | None:
     """Convert all bounds at once; return None if some have another width than the type."""
     format_, logical = _NUMBERS[type(type_)]
-    known = [b for b in bounds if b is not None]
-    if not {format_.itemsize}.issuperset(map(len, known)):
+    present_bounds = [b for b in bounds if b is not None]
+    if not {format_.itemsize}.issuperset(map(len, present_bounds)):
         return None
-    data = b"".join(known)
+    data = b"".join(present_bounds)
     values = np.frombuffer(data, format_)
     may_be_nan = format_.kind == "f"
-    if len(known) == len(bounds) and not (may_be_nan and np.isnan(values).any()):
+    if len(present_bounds) == len(bounds) and not (may_be_nan and np.isnan(values).any()):
         # both Arrow's numbers and binary single values are little-endian
         return pa.Array.from_buffers(logical, len(bounds), [None, pa.py_buffer(data)])
-    is_known = np.array([b is not None for b in bounds], np.bool_)
+    is_present = np.array([b is not None for b in bounds], np.bool_)
     numbers = np.zeros(len(bounds), format_)
-    numbers[is_known] = values
+    numbers[is_present] = values
     if may_be_nan:
-        is_known[is_known] = ~np.isnan(values)
-    return logical_array(pa.array(numbers, mask=~is_known), type_)
+        is_present[is_present] = ~np.isnan(values)
+    return logical_array(pa.array(numbers, mask=~is_present), type_)
 
 
 def _decimals(bounds: Sequence[bytes | None], precision: int, scale: int) -> pa.Array:
@@ -122,16 +122,16 @@ def _decimals(bounds: Sequence[bytes | None], precision: int, scale: int) -> pa.
     limit = 10**precision
     zero = bytes(_DECIMAL_BYTES)
     values = list[bytes]()
-    is_known = np.zeros(len(bounds), np.bool_)
+    is_present = np.zeros(len(bounds), np.bool_)
     for i, bound in enumerate(bounds):
         unscaled = int.from_bytes(bound, "big", signed=True) if bound else limit
-        is_known[i] = -limit < unscaled < limit
+        is_present[i] = -limit < unscaled < limit
         values.append(
-            unscaled.to_bytes(_DECIMAL_BYTES, "little", signed=True) if is_known[i] else zero
+            unscaled.to_bytes(_DECIMAL_BYTES, "little", signed=True) if is_present[i] else zero
         )
     type_ = pa.decimal128(precision, scale)
     array = pa.Array.from_buffers(type_, len(bounds), [None, pa.py_buffer(b"".join(values))])
-    return pc.if_else(pa.array(is_known), array, pa.scalar(None, type_))
+    return pc.if_else(pa.array(is_present), array, pa.scalar(None, type_))
 
 
 def _padded(bound: bytes | None, length: int) -> bytes | None:

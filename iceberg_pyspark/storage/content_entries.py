@@ -162,8 +162,8 @@ class ContentEntries:
             raise self._damaged(f"{role}: {e}") from e
 
     def _check_columns(self, profile: Profile) -> None:
-        known = {f"_{field_id}" for field_id in profile.top_level_ids} | {ORDINAL}
-        for name in self._raw.keys() - known:
+        profile_columns = {f"_{field_id}" for field_id in profile.top_level_ids} | {ORDINAL}
+        for name in self._raw.keys() - profile_columns:
             has_value = _numpy(self._raw[name].is_valid())
             if (has_value & self.is_live).any():
                 raise UnsupportedFeatureError(

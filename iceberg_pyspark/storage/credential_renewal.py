@@ -151,7 +151,7 @@ def lasting_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
         return properties
 
 
-class RenewedCredentials:
+class CredentialProvider:
     """A credential provider for obstore: one location's credentials, renewed before they expire.
 
     `read` extracts the values for the library, including `expires_at`, from a location's

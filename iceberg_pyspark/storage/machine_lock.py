@@ -32,7 +32,7 @@ def machine_lock(name: str, *, timeout_s: float) -> Iterator[bool]:
         yield False
         return
     try:
-        yield _locked(descriptor, time.monotonic() + timeout_s)
+        yield _acquire(descriptor, time.monotonic() + timeout_s)
     finally:
         os.close(descriptor)
 
@@ -49,7 +49,7 @@ def _open(name: str) -> int | None:
         return None
 
 
-def _locked(descriptor: int, until: float) -> bool:
+def _acquire(descriptor: int, until: float) -> bool:
     wait = _SHORTEST_WAIT_S
     while True:
         try:

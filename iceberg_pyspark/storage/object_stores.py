@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.storage.credential_renewal import RENEWAL, RenewedCredentials, source_of
+from iceberg_pyspark.storage.credential_renewal import RENEWAL, CredentialProvider, source_of
 from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.places import EQUAL_SCHEMES
 from iceberg_pyspark.storage.redirects import without_redirects
@@ -136,7 +136,7 @@ def _store(
     if renewal is not None and "credential_provider" in arguments:
         source = source_of(renewal.properties)
         if source is not None:
-            arguments["credential_provider"] = RenewedCredentials(
+            arguments["credential_provider"] = CredentialProvider(
                 renewal.prefix or renewal.location,
                 renewal.properties,
                 source,

@@ -83,7 +83,7 @@ class WrittenRoot:
             for (content, spec_id), of_kind in sorted(files.items(), key=lambda item: item[0])
         ]
         leaves = [
-            _masked(e.manifest, vectors.get(e.manifest.manifest_path, ()))
+            _with_vectors(e.manifest, vectors.get(e.manifest.manifest_path, ()))
             for e in self.entries
             if isinstance(e, LeafEntry) and e.status in LIVE_STATUSES
         ]
@@ -130,9 +130,9 @@ def _kind(e: ManifestEntry) -> tuple[ManifestContent, int]:
     return (ManifestContent.DATA if is_data else ManifestContent.DELETES), e.data_file.spec_id
 
 
-def _masked(leaf: ManifestFile, vectors: Sequence[ManifestVectorEntry]) -> ManifestFile:
+def _with_vectors(leaf: ManifestFile, vectors: Sequence[ManifestVectorEntry]) -> ManifestFile:
     if len(vectors) > 1:
-        return with_dead_positions(leaf, _united(vectors))
+        return with_dead_positions(leaf, _union(vectors))
     for one in vectors:
         return replace(leaf, dead_positions=one.inline, dead_count=one.cardinality)
     if leaf.dead_positions is None:
@@ -140,7 +140,7 @@ def _masked(leaf: ManifestFile, vectors: Sequence[ManifestVectorEntry]) -> Manif
     return replace(leaf, dead_positions=None, dead_count=0)
 
 
-def _united(vectors: Sequence[ManifestVectorEntry]) -> BitMap64:
+def _union(vectors: Sequence[ManifestVectorEntry]) -> BitMap64:
     first, *others = (decode_deletion_vector(v.inline or b"", v.leaf) for v in vectors)
     for other in others:
         first |= other

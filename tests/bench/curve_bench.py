@@ -54,7 +54,7 @@ def compare(scale: float = 0.1) -> list[TextTable]:
     for name, order in _orders().items():
         cells = []
         batch = rows.combine_chunks().to_batches()[0]
-        in_order = order.fitted(batch).sort(rows)
+        in_order = order.fit(batch).sort(rows)
         for count in _FILES:
             both, one = _files_read(in_order, count)
             cells += [f"{both:.1f}", f"{one:.1f}"]

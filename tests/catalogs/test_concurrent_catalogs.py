@@ -1,4 +1,4 @@
-"""Several processes on one catalog: races, and killed processes (faults 1, 14, 19, 21, 25)."""
+"""Several processes on one catalog: races, and killed processes."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_files_of_a_table(catalog: FilesystemCatalog, folder: Path) -> None:
     assert json.loads((folder / "v2.metadata.json").read_text())["location"] == str(folder.parent)
 
 
-# The version hint (fault 15).
+# The version hint.
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_a_version_published_under_another_codec_wins(
         other.unlink()
 
 
-# Exclusive names (fault 14), and late writers.
+# Exclusive names, and late writers.
 
 
 def test_a_lost_race_is_refused_and_leaves_nothing(
@@ -383,7 +383,7 @@ def test_a_creator_so_late_that_the_first_version_was_trimmed_is_refused(
 def test_a_commit_into_a_table_dropped_or_recreated_meanwhile_is_refused(
     catalog: FilesystemCatalog, folder: Path, tmp_path: Path
 ) -> None:
-    # Fault 22.
+    # The table of that name has other commits now, and the late one must not add to them.
     table_of(catalog, 2)
 
     def recreate() -> None:
@@ -409,7 +409,7 @@ def test_a_drop_takes_a_commit_that_raced_with_it(
     assert not catalog.table_exists(EVENTS)
 
 
-# Writes that fail (faults 16 and 28).
+# Writes that fail before or after the store carries them out.
 
 
 def test_a_publish_that_failed_after_it_worked_is_a_success(

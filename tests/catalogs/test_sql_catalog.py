@@ -222,7 +222,7 @@ def test_a_pickled_catalog_connects_anew(catalog: SqlCatalog) -> None:
 
 
 def test_a_database_in_memory_does_not_pickle() -> None:
-    # Fault 18.
+    # A copy would open an empty database of its own.
     catalog = SqlCatalog("lake", {"uri": "jdbc:sqlite::memory:"})
     with pytest.raises(InvalidRequestError, match="memory"):
         pickle.dumps(catalog)
@@ -248,7 +248,7 @@ def test_threads_share_a_database_in_memory(tmp_path: Path) -> None:
     assert len(catalog.list_tables(("db",))) == 8
 
 
-# Locks (fault 17).
+# A database that another connection has locked.
 
 
 @contextlib.contextmanager
@@ -364,7 +364,7 @@ def test_a_commit_that_lost_the_race_is_refused_and_cleans_up(
 def test_a_commit_into_a_table_dropped_or_recreated_meanwhile_is_refused(
     catalog: SqlCatalog, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Fault 22: the new table's row has another metadata location.
+    # The new table's row has another metadata location.
     create(catalog, EVENTS)
     other = open_catalog(database)
 
@@ -381,7 +381,7 @@ def test_a_commit_into_a_table_dropped_or_recreated_meanwhile_is_refused(
     assert not catalog.table_exists(EVENTS)
 
 
-# A lost answer to COMMIT (faults 6, 7, 8, 20).
+# A lost answer to COMMIT.
 
 
 class LostAnswer:
@@ -468,7 +468,7 @@ def test_a_create_whose_answer_is_lost(
         create(catalog, EVENTS)
 
 
-# A lost answer of the store (faults 3 and 5).
+# A lost answer of the store.
 
 
 @pytest.mark.parametrize("error", [StorageError("timed out"), FileAlreadyExistsError("412")])
@@ -501,7 +501,7 @@ def test_a_metadata_file_of_somebody_else_is_not_taken_for_ours(database: Path) 
     assert catalog.load_table(EVENTS) == created
 
 
-# URLs and secrets (fault 47).
+# URLs, and secrets that no message may show.
 
 
 @pytest.mark.parametrize(

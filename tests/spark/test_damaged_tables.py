@@ -17,7 +17,7 @@ from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, StorageError
 from iceberg_pyspark.spark.data_source.write_job import prepare_write
-from iceberg_pyspark.spark.data_source.writer import IcebergWriter, WrittenFiles
+from iceberg_pyspark.spark.data_source.writer import IcebergWriter, TaskFiles
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.storage import manifest_lists
 from iceberg_pyspark.storage.decoded_cache import DecodedCache
@@ -195,7 +195,7 @@ def test_an_append_to_a_damaged_table_changes_nothing(
     files = {f: f.read_bytes() for f in Path(table.location).rglob("*") if f.is_file()}
     options = {"path": table.location}
     with pytest.raises(InvalidMetadataError, match=part(table).name):
-        IcebergWriter(prepare_write(options, IDS, overwrite=False)).commit([WrittenFiles(())])
+        IcebergWriter(prepare_write(options, IDS, overwrite=False)).commit([TaskFiles(())])
     assert {f: f.read_bytes() for f in Path(table.location).rglob("*") if f.is_file()} == files
 
 
@@ -203,7 +203,7 @@ def test_an_append_after_damage_to_a_list_of_this_process_writes_it_whole(table:
     """The commit takes the list from its process's memory, so the next list is complete."""
     cut(manifest_list(table))
     options = {"path": table.location}
-    IcebergWriter(prepare_write(options, IDS, overwrite=False)).commit([WrittenFiles(())])
+    IcebergWriter(prepare_write(options, IDS, overwrite=False)).commit([TaskFiles(())])
     assert read_by_steps(table.location).rows == [(0,), (2,)]
 
 

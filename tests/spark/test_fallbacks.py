@@ -49,7 +49,7 @@ for number, (changes, steps) in enumerate(json.loads(sys.argv[2])):
 print(json.dumps(results))
 """
 
-NO_WRITER = ("IcebergPyInternals.writeFiles", "IcebergPyInternals.writeFilesOfTomorrow")
+NO_WRITER = ("IcebergPyFileInternals.writeFiles", "IcebergPyFileInternals.writeFilesOfTomorrow")
 
 
 Change = tuple[str, str]

@@ -39,3 +39,14 @@ def blocks_of(page: Path) -> list[Block]:
     return [
         Block(page, text.count("\n", 0, m.start(3)) + 1, m[2], m[3]) for m in _BLOCK.finditer(text)
     ]
+
+
+def commands_of(page: Path, program: str) -> list[str]:
+    """Return the commands of a page's shell blocks that run a program; each is one line."""
+    return [
+        command
+        for block in blocks_of(page)
+        if block.language == "bash"
+        for command in block.code.replace("\\\n", " ").splitlines()
+        if command.split()[:1] == [program]
+    ]

@@ -8,6 +8,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CITED = re.compile(r"docs/conformance\.md ((?:\d+(?:-\d+)?(?:,\s+| and )?)+)")
 
+# A number at an end of a name, unless it belongs to the word before it: "version_3", an exit
+# code "is_2", a start "at_0".
+NUMBERED = re.compile(
+    r"def (test_\d{1,2}_\w+|test_\w*(?<!_version)(?<!_is)(?<!_are)(?<!_at)(?<!_with)_\d{1,2})\("
+)
+
 
 def lines() -> list[int]:
     text = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
@@ -32,3 +38,34 @@ def test_cited_numbers_are_in_the_list() -> None:
     assert cited("iceberg_pyspark") <= numbers
     assert cited("tests") <= numbers
     assert len(cited("tests")) > 60
+
+
+def test_there_is_one_form_of_a_citation() -> None:
+    other = [
+        f"{file.relative_to(ROOT)}: {line.strip()}"
+        for folder in ("iceberg_pyspark", "jobs", "tests")
+        for file in (ROOT / folder).rglob("*.py")
+        if file != Path(__file__).resolve()
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if re.search(r"conformance(?!\.md \d)|(?<!docs/)conformance", line)
+    ]
+    assert other == []
+
+
+def test_names_of_tests_say_a_behaviour_and_no_number() -> None:
+    numbered = [
+        f"{file.relative_to(ROOT)}: {name}"
+        for file in (ROOT / "tests").rglob("test_*.py")
+        for name in NUMBERED.findall(file.read_text(encoding="utf-8"))
+    ]
+    assert numbered == []
+
+
+def test_no_other_list_is_cited_by_number() -> None:
+    cited = [
+        f"{file.relative_to(ROOT)}: {line.strip()}"
+        for file in (ROOT / "tests").rglob("*.py")
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if re.search(r"\b[Ff]aults? \d", line)
+    ]
+    assert cited == []

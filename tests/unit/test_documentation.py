@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 
+from iceberg_pyspark.catalogs import registry
+from iceberg_pyspark.catalogs.configuration import configured_names, configured_properties
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.data_source.options import parse_read_options, parse_write_options
 from iceberg_pyspark.spec.properties import KNOWN_PROPERTIES
+from jobs import ingest, maintain
 from tests.support import reference_pages
-from tests.support.documentation import DOCS, PAGES, README, ROOT, blocks_of, name_of
+from tests.support.documentation import DOCS, PAGES, README, ROOT, blocks_of, commands_of, name_of
 
 _BLOCK = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 TEXT = {page: page.read_text(encoding="utf-8") for page in PAGES}
 PROSE = {page: _BLOCK.sub("", text) for page, text in TEXT.items()}
 IN_BACKTICKS = {page: set(re.findall(r"`([^`\n]+)`", text)) for page, text in PROSE.items()}
+JOBS = {"jobs/ingest.py": ingest.parse_arguments, "jobs/maintain.py": maintain.parse_arguments}
+WITH_JOBS = [page for page in PAGES if commands_of(page, "spark-submit")]
+WITH_CONFIGURATIONS = [p for p in PAGES if any(b.language == "yaml" for b in blocks_of(p))]
 SHOWN_BY_USE = {"path", "paths", "table"}  # set by load() and save()
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -81,6 +88,39 @@ def test_a_name_that_takes_two_lines_of_the_results_is_one() -> None:
     results = "\n".join(lines)
     header, cells = reference_pages._line(results, "a long name", "ours/JVM")
     assert dict(zip(header, cells, strict=True))["ours/JVM"] == "0.50"
+
+
+# --- commands and configurations ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", WITH_JOBS, ids=name_of)
+def test_jobs_have_the_arguments_of_a_page(page: Path) -> None:
+    for command in commands_of(page, "spark-submit"):
+        words = shlex.split(command)
+        (position,) = [i for i, word in enumerate(words) if word.startswith("jobs/")]
+        JOBS[words[position]](words[position + 1 :])
+
+
+@pytest.mark.parametrize("page", WITH_CONFIGURATIONS, ids=name_of)
+def test_the_configurations_of_a_page_load(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for block in blocks_of(page):
+        if block.language != "yaml":
+            continue
+        (tmp_path / ".pyiceberg.yaml").write_text(block.code, encoding="utf-8")
+        catalogs = yaml.load(block.code, Loader=yaml.BaseLoader)["catalog"]
+        assert configured_names({}) == sorted(catalogs)
+        for name, properties in catalogs.items():
+            assert configured_properties(name, {}) == {k.lower(): v for k, v in properties.items()}
+            assert registry._type_of(name, configured_properties(name, {}))
+
+
+def test_there_are_jobs_and_configurations() -> None:
+    assert {page.name for page in WITH_JOBS} >= {"maintenance.md", "writing.md"}
+    assert {page.name for page in WITH_CONFIGURATIONS} >= {"catalogs.md", "stores.md"}
 
 
 # --- names in pages -------------------------------------------------------------------------------

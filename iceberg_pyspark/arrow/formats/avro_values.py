@@ -72,13 +72,18 @@ def _values(type_: types.Type, avro_type: Any) -> ToValues:
             return structs
         case types.ListType():
             element = _values(type_.element_type, _branch(avro_type["items"]))
-            return lambda array: _sliced(array, element(_reached(array, array.values)))
+            return lambda array: _split_at_offsets(
+                array, element(_values_in_range(array, array.values))
+            )
         case types.MapType():
             entries = _struct(types.StructType((type_.key, type_.value)), avro_type["items"])
 
             def maps(array: pa.MapArray) -> list[Any]:
-                keys, items = _reached(array, array.keys), _reached(array, array.items)
-                return _sliced(array, entries([keys, items], len(keys)))
+                keys, items = (
+                    _values_in_range(array, array.keys),
+                    _values_in_range(array, array.items),
+                )
+                return _split_at_offsets(array, entries([keys, items], len(keys)))
 
             return maps
         case types.DecimalType(precision=precision):
@@ -118,13 +123,13 @@ def _with_nulls(values: list[Any], array: pa.Array) -> list[Any]:
     return values
 
 
-def _reached(array: pa.Array, values: pa.Array) -> pa.Array:
+def _values_in_range(array: pa.Array, values: pa.Array) -> pa.Array:
     """Return the values of a list or map array within the range of its offsets."""
     first, last = array.offsets[0].as_py(), array.offsets[len(array)].as_py()
     return values.slice(first, last - first)
 
 
-def _sliced(array: pa.Array, values: list[Any]) -> list[Any]:
+def _split_at_offsets(array: pa.Array, values: list[Any]) -> list[Any]:
     if not len(array):
         return []
     offsets = array.offsets.to_numpy()

@@ -24,6 +24,7 @@ from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.avro_types import record_schema
 from iceberg_pyspark.spec.properties import AVRO_COMPRESSION, AVRO_LEVEL
 from iceberg_pyspark.spec.schema import Schema, schema_to_json
+from iceberg_pyspark.storage.avro import AVRO_CODECS
 from iceberg_pyspark.storage.file_io import FileIO
 
 BYTES_AT_ONCE = 8_388_608
@@ -32,13 +33,6 @@ BYTES_AT_ONCE = 8_388_608
 _ROWS_AT_ONCE = 8_192
 _BLOCK_BYTES = 65_536
 _SYNC_SIZE = 16
-_CODECS = {
-    "gzip": "deflate",
-    "zstd": "zstandard",
-    "snappy": "snappy",
-    "none": "null",
-    "uncompressed": "null",
-}
 _LEVELS = {"deflate": 9, "zstandard": 1}
 """Java's default levels."""
 
@@ -54,7 +48,7 @@ class AvroOptions:
     def of(properties: Mapping[str, str]) -> AvroOptions:
         """Return the options in table properties; the default codec is gzip, as in Java."""
         name = AVRO_COMPRESSION.of(properties)
-        codec = _CODECS[name]
+        codec = AVRO_CODECS[name]
         if codec not in _LEVELS:
             return AvroOptions(codec, None)
         level = _LEVELS[codec]
@@ -89,7 +83,7 @@ class AvroFileWriter:
         self._metadata = {"iceberg.schema": json.dumps(schema_to_json(schema))}
         self._metrics = RowMetrics(schema, properties)
         self._sync = os.urandom(_SYNC_SIZE)
-        header = self._encoded([])
+        header = self._encode([])
         self._header_size = len(header)
         self._stream = io.open_output(location)
         try:
@@ -108,7 +102,7 @@ class AvroFileWriter:
         self._metrics.observe(rows)
         for batch in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
             # fastavro encodes a whole file; only its blocks are taken
-            self._stream.write(self._encoded(self._records(batch))[self._header_size :])
+            self._stream.write(self._encode(self._records(batch))[self._header_size :])
 
     def close(self) -> ClosedFile:
         """Publish the file and return its size and metrics."""
@@ -120,7 +114,7 @@ class AvroFileWriter:
         """Close the file without publishing it, and remove its remains."""
         discard_file(self._stream, self._io, self._location)
 
-    def _encoded(self, records: list[dict[str, Any]]) -> memoryview:
+    def _encode(self, records: list[dict[str, Any]]) -> memoryview:
         out = bytes_io.BytesIO()
         fastavro.writer(
             out,

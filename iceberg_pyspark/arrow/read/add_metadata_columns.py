@@ -3,7 +3,7 @@
 Specification, "Reserved Field IDs" and "Row Lineage". A file may store `_row_id` and
 `_last_updated_sequence_number`; their nulls are replaced by inherited values. A file without
 `first_row_id` belongs to a snapshot from before row lineage: both columns are null then, whatever
-the file stores (`docs/conformance.md`, 15).
+the file stores (docs/conformance.md 15).
 """
 
 from __future__ import annotations

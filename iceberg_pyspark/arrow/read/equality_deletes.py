@@ -3,7 +3,7 @@
 Specification, "Equality Delete Files". The planner decides which delete files apply to a data file;
 all delete files of a task apply to all of its rows. Delete files with the same equality ids become
 one set of keys. Columns are found by field id and compared in the table's type, so promoted,
-reordered, renamed and dropped columns compare correctly (`docs/conformance.md`, 27 to 30).
+reordered, renamed and dropped columns compare correctly (docs/conformance.md 27-30).
 """
 
 from __future__ import annotations

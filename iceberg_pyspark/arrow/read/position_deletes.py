@@ -1,8 +1,8 @@
 """Reads the deleted positions of one data file from a deletion vector or position delete files.
 
 Specification, "Position Delete Files" and "Deletion Vectors". A deletion vector replaces all
-position delete files of its data file. Paths are compared as exact strings (`docs/conformance.md`,
-32 and 37).
+position delete files of its data file. Paths are compared as exact strings
+(docs/conformance.md 32 and 37).
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _WHOLE_FILE_RECORDS = 2_000_000
 """A delete file with more records is decoded for one data file at a time."""
 
 _PATH_COLUMN = BoundColumn(DELETE_FILE_PATH.field_id, DELETE_FILE_PATH.name, StringType(), True)
-# the specification fixes the names, so files without ids can be read too
-_NAMES = NameMapping(
+POSITION_DELETE_NAMES = NameMapping(
     fields=tuple(
         MappedField(field_id=f.field_id, names=(f.name,))
         for f in (DELETE_FILE_PATH, DELETE_FILE_POS)
     )
 )
+"""The specification fixes the names, so files without field ids can be read too."""
 
 _POSITIONS_CACHE: DecodedCache[Mapping[str, Positions]] = DecodedCache(
     _CACHE_BYTES, lambda by_path: sum(p.nbytes + len(path) for path, p in by_path.items())
@@ -219,7 +219,7 @@ def stored_positions(
     with open_data_file(io, location, file_format, verify_checksums=verify_checksums) as file:
         projection = FileProjection(
             (DELETE_FILE_PATH, DELETE_FILE_POS),
-            resolve_file_fields(file.schema, _NAMES, location),
+            resolve_file_fields(file.schema, POSITION_DELETE_NAMES, location),
             partition_values={},
             location=location,
         )

@@ -172,7 +172,7 @@ class _TaskReader:
 
     def convert(self, position: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """Return the live matching rows of a batch that starts at that file position, or None."""
-        deleted_rows = self._deleted(position, batch)
+        deleted_rows = self._deleted_mask(position, batch)
         keep = self._rows_to_return(batch, deleted_rows)
         if keep is None:
             return self._assemble(
@@ -190,7 +190,7 @@ class _TaskReader:
             None if deleted_rows is None else deleted_rows[keep],
         )
 
-    def _deleted(self, position: int, batch: pa.RecordBatch) -> Mask | None:
+    def _deleted_mask(self, position: int, batch: pa.RecordBatch) -> Mask | None:
         deleted_rows = None
         if self._deleted_rows is not None:
             deleted_rows = self._deleted_rows.mask(position, batch.num_rows)

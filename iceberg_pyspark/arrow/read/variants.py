@@ -35,7 +35,7 @@ def check_variant(stored_type: pa.DataType, where: str) -> None:
     if "metadata" not in names or not names & {"value", "typed_value"}:
         raise InvalidMetadataError(f"{where} is stored as {stored_type}, the table has a variant")
     if "typed_value" in names:
-        _Shredded.of(_plain(stored_type), where)
+        _VariantMerger.of(_plain(stored_type), where)
 
 
 def variant_array(array: pa.Array) -> pa.Array:
@@ -65,7 +65,7 @@ def _plain(type_: pa.DataType) -> pa.StructType:
 
 
 def _whole_values(array: pa.StructArray) -> pa.Array:
-    shredded = _Shredded.of(array.type, "a variant")
+    merger = _VariantMerger.of(array.type, "a variant")
     names: dict[bytes, _Names] = {}
     values: list[bytes | None] = []
     for row in array.to_pylist():
@@ -77,7 +77,7 @@ def _whole_values(array: pa.StructArray) -> pa.Array:
         if name_list is None:
             name_list = names[metadata] = _Names.of(metadata)
         # a variant at the top must have a value, so a missing value is read as variant null
-        values.append(shredded.whole(row, name_list) or _NULL)
+        values.append(merger.whole(row, name_list) or _NULL)
     return pa.array(values, pa.binary())
 
 
@@ -99,22 +99,24 @@ class _Names:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shredded:
+class _VariantMerger:
     """A merger of a group's `value` and `typed_value` to one value; None for a missing value."""
 
     typed: Callable[[Any, bytes | None, _Names], bytes] | None
 
     @staticmethod
-    def of(group: pa.StructType, where: str) -> _Shredded:
+    def of(group: pa.StructType, where: str) -> _VariantMerger:
         if not _has(group, "typed_value"):
-            return _Shredded(None)
+            return _VariantMerger(None)
         type_ = group.field("typed_value").type
         if pa.types.is_struct(type_):
-            return _Shredded(_object_of({f.name: _Shredded.of(f.type, where) for f in type_}))
+            return _VariantMerger(
+                _object_of({f.name: _VariantMerger.of(f.type, where) for f in type_})
+            )
         if pa.types.is_list(type_):
-            return _Shredded(_array_of(_Shredded.of(type_.value_type, where)))
+            return _VariantMerger(_array_of(_VariantMerger.of(type_.value_type, where)))
         encode = _primitive_of(type_, where)
-        return _Shredded(lambda value, _rest, _names: encode(value))
+        return _VariantMerger(lambda value, _rest, _names: encode(value))
 
     def whole(self, group: Mapping[str, Any], names: _Names) -> bytes | None:
         """Return the merged value of a group, or None if the group has no value."""
@@ -125,7 +127,9 @@ class _Shredded:
         return self.typed(typed, rest, names)
 
 
-def _object_of(fields: Mapping[str, _Shredded]) -> Callable[[Any, bytes | None, _Names], bytes]:
+def _object_of(
+    fields: Mapping[str, _VariantMerger],
+) -> Callable[[Any, bytes | None, _Names], bytes]:
     keys = {name: name.encode() for name in fields}
 
     def whole(typed: Mapping[str, Any], rest: bytes | None, names: _Names) -> bytes:
@@ -139,7 +143,7 @@ def _object_of(fields: Mapping[str, _Shredded]) -> Callable[[Any, bytes | None, 
     return whole
 
 
-def _array_of(element: _Shredded) -> Callable[[Any, bytes | None, _Names], bytes]:
+def _array_of(element: _VariantMerger) -> Callable[[Any, bytes | None, _Names], bytes]:
     def whole(typed: list[Any], _rest: bytes | None, names: _Names) -> bytes:
         return _encoded_array([element.whole(e, names) or _NULL for e in typed])
 

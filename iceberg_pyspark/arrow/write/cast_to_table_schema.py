@@ -160,7 +160,7 @@ class _Plan:
                 self.problems.append(f"the rows have column '{path}{f.name}' twice")
         if self.case_sensitive:
             return by_name, others
-        taken = {name.lower() for name in by_name}
+        lower_names = {name.lower() for name in by_name}
         free: dict[str, list[str]] = {}
         for name in sorted(names - by_name.keys()):
             free.setdefault(name.lower(), []).append(name)
@@ -170,11 +170,11 @@ class _Plan:
             candidates = free.pop(key, [])
             if len(candidates) == 1:
                 by_name[candidates[0]] = i
-                taken.add(key)
+                lower_names.add(key)
             elif candidates:
                 both = " or ".join(f"'{path}{c}'" for c in candidates)
                 self.problems.append(f"column '{name}' of the rows may be {both}: rename it")
-            elif key in taken:
+            elif key in lower_names:
                 self.problems.append(f"the rows have column '{name}' twice")
             else:
                 remaining.append(i)

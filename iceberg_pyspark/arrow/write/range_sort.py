@@ -86,8 +86,8 @@ class RangeSort:
         self._memory = memory
         self._folder = tempfile.TemporaryDirectory(prefix="iceberg-sort-")
         try:
-            rows = sampled(sample())
-            self._order = order if rows is None else order.fitted(rows)
+            rows = sample_of(sample())
+            self._order = order if rows is None else order.fit(rows)
             self._ranges = None if rows is None else self._order.ranges(rows, count, SHORT_TEXTS)
             self._spill = Spill(Path(self._folder.name), memory.buffered)
         except BaseException:
@@ -154,13 +154,13 @@ def sorted_rows(
         if size > memory.in_memory:
             break
     else:
-        if (rows := sampled(waiting)) is not None:
-            yield from order.fitted(rows).sort(pa.Table.from_batches(waiting)).to_batches()
+        if (rows := sample_of(waiting)) is not None:
+            yield from order.fit(rows).sort(pa.Table.from_batches(waiting)).to_batches()
         return
     waiting.clear()
-    rows = sampled(source())
+    rows = sample_of(source())
     assert rows is not None, "there were rows a moment ago"
-    order = order.fitted(rows)
+    order = order.fit(rows)
     ranges = order.ranges(rows, _MOST_RANGES, text_bytes)
     with tempfile.TemporaryDirectory(prefix="iceberg-sort-") as folder:
         spill = Spill(Path(folder), memory.buffered)
@@ -186,7 +186,7 @@ def sorted_rows(
         yield from order.sort(pa.Table.from_batches(source())).to_batches()
 
 
-def sampled(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch | None:
+def sample_of(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch | None:
     """Return an even sample of all rows, or None if there are no rows.
 
     Every n-th row of each batch is taken; n doubles whenever the sample becomes too large.

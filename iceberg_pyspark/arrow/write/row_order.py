@@ -47,7 +47,7 @@ class RowOrder(Protocol):
         """The ids of the fields whose values determine the order."""
         ...
 
-    def fitted(self, sample: pa.RecordBatch) -> RowOrder:
+    def fit(self, sample: pa.RecordBatch) -> RowOrder:
         """Return the order adapted to rows like those of the sample."""
         ...
 
@@ -76,7 +76,7 @@ class SortedBy:
         """The ids of the fields whose values determine the order."""
         return [f.source_id for f in self.fields]
 
-    def fitted(self, sample: pa.RecordBatch) -> RowOrder:
+    def fit(self, sample: pa.RecordBatch) -> RowOrder:
         """Return this order: it does not depend on a sample."""
         return self
 
@@ -165,7 +165,7 @@ class _SortKeys:
 class AlongCurve:
     """An order by the position on a curve through the values of several columns.
 
-    The axis of a column is its quantiles in a sample (`fitted`), so that columns of any range and
+    The axis of a column is its quantiles in a sample (`fit`), so that columns of any range and
     distribution have the same weight. `marks` are the bounds of the quantiles, by column.
     """
 
@@ -175,7 +175,7 @@ class AlongCurve:
     text_bytes: int = _TEXT_BYTES
     marks: tuple[NDArray[np.bytes_], ...] = ()
 
-    def fitted(self, sample: pa.RecordBatch) -> RowOrder:
+    def fit(self, sample: pa.RecordBatch) -> RowOrder:
         """Return the order with the sample's quantiles, or this order if it has quantiles."""
         if self.marks:
             return self

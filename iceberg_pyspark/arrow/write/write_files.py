@@ -58,7 +58,7 @@ def write_data_files(
     """
     writer = _TaskWriter(context, io, partition_id=partition_id, task_id=task_id)
     try:
-        for batch in _conformed(context, batches):
+        for batch in _cast_batches(context, batches):
             writer.write(batch)
         return writer.close()
     except BaseException:
@@ -66,7 +66,7 @@ def write_data_files(
         raise
 
 
-def _conformed(
+def _cast_batches(
     context: WriteContext, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     compiled: pa.Schema | None = None
@@ -125,9 +125,9 @@ class _TaskWriter:
         self._arrived: list[pa.RecordBatch] = []
         self._arrived_bytes = 0
         # memory held by waiting rows: a piece of a batch keeps the whole batch alive
-        self._held_bytes = 0
+        self._buffered_bytes = 0
         # splitting needs the rest: once for the joined rows, once for rows in partition order
-        self._max_held_bytes = context.buffer_bytes * (3 if context.spec.fields else 4) // 4
+        self._max_buffered_bytes = context.buffer_bytes * (3 if context.spec.fields else 4) // 4
         self._arrow_bytes_flushed = 0
         self._file_bytes_flushed = 0
 
@@ -148,14 +148,14 @@ class _TaskWriter:
 
     def _split(self, batch: pa.RecordBatch) -> None:
         pieces = partition_batch(batch, self._context.spec, self._schemas)
-        self._held_bytes += batch.nbytes + len(pieces) * batch.num_columns * _PIECE_COST
+        self._buffered_bytes += batch.nbytes + len(pieces) * batch.num_columns * _PIECE_COST
         for values, rows in pieces:
             key = _key(values)
             partition = self._partitions.get(key) or _Partition(values)
             self._add(key, partition, rows)
         if len(self._partitions) <= 1:
-            self._held_bytes = sum(p.waiting_bytes for p in self._partitions.values())
-        if self._held_bytes > self._max_held_bytes:
+            self._buffered_bytes = sum(p.waiting_bytes for p in self._partitions.values())
+        if self._buffered_bytes > self._max_buffered_bytes:
             self._make_room()
 
     def close(self) -> list[DataFile]:
@@ -234,7 +234,7 @@ class _TaskWriter:
             else:
                 waiting_bytes -= partition.waiting_bytes
                 self._flush(key, partition)
-        self._held_bytes = waiting_bytes
+        self._buffered_bytes = waiting_bytes
 
     def _open_file(self, key: Hashable, partition: _Partition) -> DataFileWriter:
         while len(self._open) >= self._max_open_files:

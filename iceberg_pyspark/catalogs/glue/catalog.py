@@ -29,7 +29,6 @@ from iceberg_pyspark.catalogs.glue.tables import (
 from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
 from iceberg_pyspark.catalogs.metastore_catalog import MetastoreCatalog
 from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
-from iceberg_pyspark.catalogs.warehouse import default_location
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, caused_by
 from iceberg_pyspark.errors import (
     CatalogError,
@@ -38,7 +37,6 @@ from iceberg_pyspark.errors import (
     IcebergError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
-    NoSuchTableError,
     NotAuthorizedError,
     UnsupportedFeatureError,
 )
@@ -58,6 +56,8 @@ class GlueCatalog(MetastoreCatalog):
 
     If `io` is None, the location of each file decides which storage is used.
     """
+
+    _namespace_suffix = ".db"
 
     def __init__(
         self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None
@@ -186,16 +186,6 @@ class GlueCatalog(MetastoreCatalog):
         table = self._table(identifier)
         return table is not None and is_iceberg(table)
 
-    def default_table_location(self, identifier: TableIdentifier) -> str:
-        """Return the location of a new table of this name if the user specifies no location."""
-        return default_location(
-            self._name,
-            self._properties,
-            self._namespace_properties(identifier.namespace),
-            identifier,
-            namespace_suffix=".db",
-        )
-
     def _table(self, identifier: TableIdentifier) -> dict[str, Any] | None:
         if not is_table_name(identifier):
             return None
@@ -216,9 +206,7 @@ class GlueCatalog(MetastoreCatalog):
 
     def _pointer_of(self, identifier: TableIdentifier, table: Mapping[str, Any]) -> str:
         if not is_iceberg(table):
-            raise NoSuchTableError(
-                f"{identifier} is in catalog '{self._name}' but is not an Iceberg table"
-            )
+            raise self._not_iceberg(identifier)
         pointer = table["Parameters"].get(METADATA_LOCATION)
         if not isinstance(pointer, str):
             raise CatalogError(

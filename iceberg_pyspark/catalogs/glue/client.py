@@ -47,10 +47,10 @@ _LOADERS: dict[str | None, Any] = {}
 
 
 def _loader_like(session: Any) -> Any:
-    """Return the loader of an earlier session with the same folders, which has parsed them.
+    """Return the first loader of a session with the same folders; it caches parsed descriptions.
 
-    To parse Glue's description takes a third of a second of processor time, and each catalog, such
-    as each copy that was pickled, has a session of its own.
+    Parsing Glue's description takes a third of a second of processor time. Each catalog has a
+    session of its own, and so has each unpickled copy of a catalog.
     """
     return _LOADERS.setdefault(
         session.get_config_variable("data_path"), session.get_component("data_loader")

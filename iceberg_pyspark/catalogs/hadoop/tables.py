@@ -217,7 +217,8 @@ def _outcome_of_failed_write(
 def _outcome_after_publish(
     io: FileIO, location: str, base: TableVersion, new: TableVersion
 ) -> Outcome[TableVersion]:
-    """Return the outcome after a version's file was created: is it in the table's history?
+    """Return `Done` if the published version is in the table's history, otherwise `Refused` or
+    `Unknown`.
 
     If later commits have deleted the old versions, or the table was dropped, the name after an old
     base is free again. A version that takes such a name is not part of the table.

@@ -51,7 +51,6 @@ from iceberg_pyspark.catalogs.view_catalog import LoadedView
 from iceberg_pyspark.catalogs.warehouse import (
     WAREHOUSE,
     absolute_location,
-    default_location,
 )
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, Unknown, caused_by
 from iceberg_pyspark.errors import (
@@ -59,7 +58,6 @@ from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     CommitStateUnknownError,
     IcebergError,
-    NoSuchTableError,
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.property_types import BoolProperty, IntProperty
@@ -100,6 +98,8 @@ class HiveCatalog(MetastoreViewCatalog):
 
     If `io` is None, the location of each file decides which storage is used.
     """
+
+    _namespace_suffix = ".db"
 
     def __init__(
         self, name: str, properties: Mapping[str, str], *, io: FileIO | None = None
@@ -189,16 +189,6 @@ class HiveCatalog(MetastoreViewCatalog):
         table = self._table(identifier)
         return table is not None and is_iceberg(table)
 
-    def default_table_location(self, identifier: TableIdentifier) -> str:
-        """Return the location of a new table of this name if the user specifies no location."""
-        return default_location(
-            self._name,
-            self._properties,
-            self._namespace_properties(identifier.namespace),
-            identifier,
-            namespace_suffix=".db",
-        )
-
     def _table(self, identifier: TableIdentifier) -> Struct | None:
         """Return the metastore's entry of any table or view, or None if there is none."""
         if not is_table_name(identifier):
@@ -224,9 +214,7 @@ class HiveCatalog(MetastoreViewCatalog):
         if table is None or is_iceberg_view(table):
             return None
         if not is_iceberg(table):
-            raise NoSuchTableError(
-                f"{identifier} is in catalog '{self._name}' but is not an Iceberg table"
-            )
+            raise self._not_iceberg(identifier)
         return self._pointer_in(identifier, table)
 
     def _pointer_in(self, identifier: TableIdentifier, table: Struct) -> str:

@@ -6,7 +6,6 @@ back to the portable reader if there is no native plan.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -47,6 +46,7 @@ from iceberg_pyspark.spark.native_read.runtime_filters import remaining_location
 from iceberg_pyspark.spark.native_read.scan import NativeScan, Part
 from iceberg_pyspark.spark.native_read.scan_request import ScanCondition, ScanRequest
 from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden
+from iceberg_pyspark.spark.rows.types import struct_from_json
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS
 from iceberg_pyspark.spec.schema import Schema
@@ -77,7 +77,7 @@ def scan_plan(sessions: AskingSessions, q: ScanParts) -> PlannedScan:
 def scan_aggregate(sessions: AskingSessions, q: ScanAggregate) -> KnownAggregates:
     """Return the aggregates of a scan if the table's metadata suffice to compute them."""
     session = sessions.of_handle(q.table.session)
-    struct = _struct(q.columns)
+    struct = struct_from_json(q.columns)
     if q.table.handle is not None:
         state = sessions.state(q.table.handle)
         if state.metadata_table is not None or state.reads is not None:
@@ -131,7 +131,7 @@ def scan_statistics(sessions: AskingSessions, q: ScanStatistics) -> KnownStatist
 
 
 def _plan_table(session: AskingSession, state: TableState, q: ScanQuestion) -> PlannedScan:
-    struct = _struct(q.schema)
+    struct = struct_from_json(q.schema)
     if state.metadata_table == CHANGES:
         return _plan_changes(session, state, struct, q)
     if state.metadata_table is not None:
@@ -187,7 +187,7 @@ def _plan_source(session: AskingSession, q: ScanQuestion) -> PlannedScan:
     job = _read_job(q.table)
     if job is None:
         return _STAYS
-    scan = job.scan_of(_struct(q.schema))
+    scan = job.scan_of(struct_from_json(q.schema))
     # With location restrictions the scan stays native: the portable source does not know the
     # session.
     if not is_exact(scan.context.predicate) and not q.table.locations:
@@ -217,7 +217,7 @@ def _with_parts(bridge: Any, parts: Sequence[Part], text: str) -> Any:
     plans = [
         bridge.scans.plan(p.plan) if isinstance(p.plan, PlanRequest) else p.plan for p in parts
     ]
-    described = [(plan, p.live, p.anti_joins) for plan, p in zip(plans, parts, strict=True)]
+    described = [(plan, p.not_deleted, p.anti_joins) for plan, p in zip(plans, parts, strict=True)]
     return bridge.java_list([text, *described])
 
 
@@ -297,7 +297,3 @@ def _read_job(table: ScannedTable) -> ReadJob | None:
 def _prune(scan: TableScan, condition: Expression | None) -> TableScan:
     """Return the scan without the files that the condition excludes; Spark still filters rows."""
     return scan.pruned_by(inclusive_predicate_of(condition, scan.context.schemas[0]))
-
-
-def _struct(text: str) -> spark_types.StructType:
-    return spark_types.StructType.fromJson(json.loads(text))

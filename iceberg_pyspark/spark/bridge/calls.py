@@ -21,7 +21,7 @@ from iceberg_pyspark.spec.manifests import FileFormat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectFiles:
-    """Where the tasks of a write put their files, if the tasks write to the final locations."""
+    """The final locations of the files of a write whose tasks write there directly."""
 
     folder: str
     """The table's data folder as the JVM addresses it."""
@@ -191,7 +191,7 @@ class Storing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedWhen:
-    """Which rows a change applies to; `condition` is None if it applies to all of them."""
+    """The rows that a change applies to; all rows of `where` if `condition` is None."""
 
     where: Literal["any", "both", "source", "target"]
     """Rows of a join: any rows, rows with both sides, with the source alone, or with the target

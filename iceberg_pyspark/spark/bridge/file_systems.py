@@ -23,7 +23,7 @@ class JvmFileSystem:
     """The name of its Java class."""
 
     options: Mapping[str, str] = field(default_factory=dict)
-    """Hadoop's options without which this session could not open it."""
+    """Hadoop options that this session needs to open the file system."""
 
     has_blob_interface: bool = False
-    """Whether it can use Azure's interface of blobs, which emulators have alone."""
+    """Whether the file system can use Azure's Blob interface, the only one that emulators have."""

@@ -183,8 +183,8 @@ class Bridge:
 
     def file_system(self, scheme: str) -> JvmFileSystem | None:
         """Return the session's file system for a URI scheme, or None if it has none."""
-        found = self._java.instance("IcebergPyFileSystems").find(self._java.session, scheme)
-        return None if found is None else JvmFileSystem(**json.loads(found))
+        description = self._java.instance("IcebergPyFileSystems").find(self._java.session, scheme)
+        return None if description is None else JvmFileSystem(**json.loads(description))
 
     def open_in_tasks(self, file_system: str, renews: bool) -> str | None:
         """Let tasks open stores by one of `STORES_IN_TASKS`; return None, or why they cannot.

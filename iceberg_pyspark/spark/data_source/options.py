@@ -52,8 +52,7 @@ _PLANNING = {
     SPLIT_OPEN_FILE_COST.name: number_option("file-open-cost", 0),
 }
 _LOCALITY = flag_option("locality", False)
-_FLAGS_OF_NATIVE_SCANS = (
-    _LOCALITY,
+_FLAGS_OF_CATALOG_TABLES = (
     flag_option("preserve-data-grouping", False),
     flag_option("preserve-data-ordering", False),
 )
@@ -76,7 +75,7 @@ READ_OPTIONS_WITHOUT_EFFECT = frozenset(
         # accepted because users carry them over from the JVM connector
         *("vectorization-enabled", "batch-size", "aggregate-push-down-enabled"),
         # These options apply only to tables in a catalog of the session.
-        *("preserve-data-grouping", "preserve-data-ordering"),
+        *(flag.name for flag in _FLAGS_OF_CATALOG_TABLES),
     }
 )
 _ALL_OF_READS = READ_OPTIONS | READ_OPTIONS_WITHOUT_EFFECT
@@ -136,7 +135,7 @@ def parse_read_options(options: Mapping[str, str]) -> ReadOptions:
     """Return the read options; raise `InvalidRequestError` for an unknown name or a bad value."""
     values = lower_names(options)
     _refuse_unknown(values, "unknown read option", _ALL_OF_READS, (), also=_WRITE)
-    for flag in _FLAGS_OF_NATIVE_SCANS:
+    for flag in (_LOCALITY, *_FLAGS_OF_CATALOG_TABLES):
         flag.of(values)
     as_of = _AS_OF_TIMESTAMP.of(values)
     if as_of is None and "timestampasof" in values:

@@ -27,7 +27,7 @@ from iceberg_pyspark.table.changes.written_files import remove_files
 
 
 @dataclass(frozen=True)
-class WrittenFiles(WriterCommitMessage):
+class TaskFiles(WriterCommitMessage):
     """The complete data files of one task."""
 
     data_files: tuple[DataFile, ...]
@@ -64,7 +64,7 @@ class IcebergWriter(DataSourceArrowWriter):
                 partition_id=task.partitionId(),
                 task_id=task.taskAttemptId(),
             )
-        return WrittenFiles(tuple(files))
+        return TaskFiles(tuple(files))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Commit all files as one snapshot; if the commit is refused, remove the files."""
@@ -91,4 +91,4 @@ class IcebergWriter(DataSourceArrowWriter):
 
 
 def _files_of(messages: Sequence[WriterCommitMessage | None]) -> tuple[DataFile, ...]:
-    return tuple(f for m in messages if isinstance(m, WrittenFiles) for f in m.data_files)
+    return tuple(f for m in messages if isinstance(m, TaskFiles) for f in m.data_files)

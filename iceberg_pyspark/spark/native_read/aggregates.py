@@ -5,7 +5,6 @@ Only columns that Spark sees unchanged are supported, and only conditions with a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of
 from iceberg_pyspark.spark.bridge.protocol.scans import KnownAggregates, ScanAggregate
 from iceberg_pyspark.spark.bridge.protocol.values import wire_value
-from iceberg_pyspark.spark.rows.types import to_spark_schema
+from iceberg_pyspark.spark.rows.types import struct_from_json, to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.table.reading.known_aggregates import Aggregate, known_aggregates
@@ -33,7 +32,7 @@ def answer_aggregate(scan: TableScan, q: ScanAggregate) -> KnownAggregates:
 
 def _aggregate_rows(scan: TableScan, q: ScanAggregate) -> Sequence[tuple[Any, ...]] | None:
     schema = scan.context.schemas[0]
-    struct = spark_types.StructType.fromJson(json.loads(q.columns))
+    struct = struct_from_json(q.columns)
     columns = {f.name: _column(schema, f) for f in struct.fields}
     if any(c is None for c in columns.values()):
         return None

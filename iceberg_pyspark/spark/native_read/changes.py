@@ -21,7 +21,7 @@ from iceberg_pyspark.spark.rows.python_tasks import python_tasks
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.metadata_tables.changes import ChangePlan, ChangeRows, ChangeTask
+from iceberg_pyspark.table.metadata_tables.changes import ChangePlan, ChangeRows, ChangeScanTask
 from iceberg_pyspark.table.reading.scan import TableScan
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class _ChangedRows:
     projection: Schema
 
     def __call__(self, task: Any) -> Iterator[pa.RecordBatch]:
-        assert isinstance(task, ChangeTask)
+        assert isinstance(task, ChangeScanTask)
         to_spark = compile_to_spark(self.projection)
         for batch in self.reader.read(self.io, task, self.projection):
             yield to_spark(batch)

@@ -50,14 +50,14 @@ class DeletedKeys:
     globally.
 
     `keys` has a column `__ice_deleted_<field id>` for each compared column, the sequence number of
-    the youngest delete, and the partition's ordinal if the deletes are scoped. `any_age` means that
-    all deletes are younger than all rows.
+    the youngest delete, and the partition's ordinal if the deletes are scoped.
+    `is_newer_than_all_rows` means that each delete is newer than all rows.
     """
 
     keys: pa.Table
     schema: Schema
     scoped: bool
-    any_age: bool
+    is_newer_than_all_rows: bool
 
 
 @dataclass(kw_only=True)
@@ -121,7 +121,9 @@ def read_deleted_keys(
                 keys=keys,
                 schema=Schema(fields=tuple(fields[i] for i in ids)),
                 scoped=scoped and len(scopes.ordinals) > 1,
-                any_age=all(youngest_rows < ref.data_sequence_number for ref, _ in members),
+                is_newer_than_all_rows=all(
+                    youngest_rows < ref.data_sequence_number for ref, _ in members
+                ),
             )
         )
     return deleted_keys
@@ -134,18 +136,19 @@ def _keys_of(
     *,
     scoped: bool,
 ) -> pa.Table | None:
-    """Return the distinct keys, each with the age of its youngest delete; None without keys."""
+    """Return the distinct keys, each with its youngest delete's sequence number, or None."""
     names = [deleted_name(i) for i in ids]
     tables = []
     for ref, scope in members:
         columns = read_equality_keys(scan.io, scan.context, ids, [ref])
         if columns and len(columns[0]):
             rows = len(columns[0])
-            ages = pa.repeat(pa.scalar(ref.data_sequence_number, pa.int64()), rows)
+            sequence_numbers = pa.repeat(pa.scalar(ref.data_sequence_number, pa.int64()), rows)
             within = pa.repeat(pa.scalar(scope, pa.int32()), rows)
             tables.append(
                 pa.table(
-                    [*columns, within, ages], [*names, _DELETED_PARTITION, _DELETED_SEQUENCE_NUMBER]
+                    [*columns, within, sequence_numbers],
+                    [*names, _DELETED_PARTITION, _DELETED_SEQUENCE_NUMBER],
                 )
             )
     if not tables:
@@ -199,5 +202,5 @@ def _matching(keys: DeletedKeys, ids: Sequence[int]) -> Iterator[Column]:
         )
     if keys.scoped:
         yield sql.col(PARTITION_ORDINAL) == sql.col(_DELETED_PARTITION)
-    if not keys.any_age:
+    if not keys.is_newer_than_all_rows:
         yield sql.col(DATA_SEQUENCE_NUMBER) < sql.col(_DELETED_SEQUENCE_NUMBER)

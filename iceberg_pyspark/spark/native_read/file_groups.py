@@ -80,7 +80,7 @@ def group_files(
                 groups.portable.append(task)
             elif not task.deletes:
                 groups.plain.append(task)
-            elif marks_deleted or _has_unknown_ages(task):
+            elif marks_deleted or _has_unknown_sequence_numbers(task):
                 groups.portable.append(task)
             else:
                 with_deletes.append(task)
@@ -89,7 +89,7 @@ def group_files(
     return groups
 
 
-def _has_unknown_ages(task: ScanTask) -> bool:
+def _has_unknown_sequence_numbers(task: ScanTask) -> bool:
     """Return whether a server planned a file with equality deletes but without sequence numbers.
 
     An anti-join would have to compare these sequence numbers.

@@ -102,15 +102,15 @@ def hadoop_options(
                     return None
                 options |= encryption
         case "gs":
-            found = _gcs(properties, file_system)
-            if found is None:
+            store_options = _gcs(properties, file_system)
+            if store_options is None:
                 return None
-            options = found
+            options = store_options
         case _:
-            found = _adls(_host(rest), properties, file_system)
-            if found is None:
+            store_options = _adls(_host(rest), properties, file_system)
+            if store_options is None:
                 return None
-            options = found
+            options = store_options
     if options and writes and store == "s3":
         # A file name is unique to its write, so S3A need not check whether the file exists.
         options["fs.s3a.create.performance"] = "true"

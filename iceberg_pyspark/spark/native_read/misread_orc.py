@@ -52,7 +52,7 @@ _BY_PLACE = "_col"
 
 @dataclass(frozen=True, kw_only=True)
 class OrcFilesRead:
-    """Which ORC files are read by Spark's reader."""
+    """The properties of the ORC files that Spark's reader reads."""
 
     bounded_dates: frozenset[int] = frozenset()
     """The ids of the date columns in which no such file has an old date."""

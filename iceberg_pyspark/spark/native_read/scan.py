@@ -88,7 +88,7 @@ class Part:
     """
 
     plan: Any
-    live: Any = None
+    not_deleted: Any = None
     anti_joins: tuple[Any, ...] = ()
 
 
@@ -262,9 +262,11 @@ class NativeScan:
         assert columns is not None, "files went to the portable part"
         tasks = [task for task, _ in files]
         plan = self._select(columns, tasks, (ORDINAL,), name, (*columns.outputs, *_PLACE_OF_ROW))
-        return Part(plan=plan, live=self._live(plan, [deleted for _, deleted in files]))
+        return Part(
+            plan=plan, not_deleted=self._not_deleted(plan, [deleted for _, deleted in files])
+        )
 
-    def _live(self, plan: Any, deleted: Sequence[DeletedRows]) -> Any:
+    def _not_deleted(self, plan: Any, deleted: Sequence[DeletedRows]) -> Any:
         """Return the condition that a plan's rows are not deleted, or None if no row is deleted."""
         bitmaps = [d if isinstance(d, BitMap64) else BitMap64() for d in deleted]
         vectors = [d if isinstance(d, DeletionVector) else None for d in deleted]
@@ -299,7 +301,7 @@ class NativeScan:
             return self._portable(tasks)
         extras = [alias_column(columns.further_names[i], kept_name(i)) for i in ids]
         file_constants: list[str] = []
-        if any(not d.any_age for d in deleted):
+        if any(not d.is_newer_than_all_rows for d in deleted):
             file_constants.append(CONSTANT_SEQUENCE)
             extras.append(alias_column(CONSTANT_SEQUENCE, DATA_SEQUENCE_NUMBER))
         if any(d.scoped for d in deleted):
@@ -313,7 +315,7 @@ class NativeScan:
         plan = self._bridge.analyse(frame)
         return Part(
             plan=plan,
-            live=self._live(plan, deleted_rows),
+            not_deleted=self._not_deleted(plan, deleted_rows),
             anti_joins=tuple(
                 self._bridge.analyse(anti_join(self._spark, frame, d)) for d in deleted
             ),

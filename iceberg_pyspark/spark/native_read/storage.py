@@ -96,9 +96,9 @@ class NativeStorage:
         self, scheme: str, location: str, root: str, properties: Mapping[str, str]
     ) -> str | None:
         # Hadoop opens some schemes, such as `ftp`, that no table may name; Python refuses them.
-        may_be = jvm_schemes(scheme) if scheme.lower() in REMOTE_SCHEMES else ()
-        found = ((s, self._file_system(s)) for s in may_be)
-        jvm_scheme, file_system = next(((s, f) for s, f in found if f), (None, None))
+        candidate_schemes = jvm_schemes(scheme) if scheme.lower() in REMOTE_SCHEMES else ()
+        file_systems = ((s, self._file_system(s)) for s in candidate_schemes)
+        jvm_scheme, file_system = next(((s, f) for s, f in file_systems if f), (None, None))
         if is_signed_remotely(properties):
             _warn_once(
                 f"the catalog's server signs the requests to {scheme}:// "

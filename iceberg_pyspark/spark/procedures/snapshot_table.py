@@ -19,7 +19,7 @@ from iceberg_pyspark.spark.procedures.definition import (
 )
 from iceberg_pyspark.spark.procedures.source_tables import table_source
 from iceberg_pyspark.spec.properties import GC_ENABLED
-from iceberg_pyspark.sql_text.names import parse_levels, quoted
+from iceberg_pyspark.sql_text.names import parse_levels, quoted_name
 from iceberg_pyspark.storage.places import is_below
 from iceberg_pyspark.table.changes.create_table import create_namespace_if_absent
 
@@ -64,7 +64,7 @@ def _check_name_is_free(run: ProcedureRun) -> None:
         return
     levels = (*run.identifier.namespace, run.identifier.name)
     catalog = run.spark.catalog
-    if catalog.tableExists(".".join(quoted(level) for level in (SESSION_CATALOG, *levels))):
+    if catalog.tableExists(quoted_name((SESSION_CATALOG, *levels))):
         raise TableAlreadyExistsError(
             f"{SESSION_CATALOG}.{run.identifier} already exists; give the new table another name"
         )

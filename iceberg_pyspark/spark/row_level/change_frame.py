@@ -42,10 +42,10 @@ _Case: TypeAlias = Value | None
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What happens to the rows that fulfil a condition, or to all rows if it is None.
+    """A change of the rows that fulfil a condition, or of all rows if the condition is None.
 
     `values` are the new values by column. `side` is the side of the join whose columns the
-    condition and values name. `placed` says whether a changed row has the position of a target row.
+    condition and values name. `placed` means that a changed row has the position of a target row.
     """
 
     op: Op

@@ -23,9 +23,10 @@ SOURCE_ALIAS = "s"
 
 @dataclass(frozen=True, kw_only=True)
 class MergeTable:
-    """What a builder needs to know and do: read the columns, widen the schema, run a merge.
+    """The target table of a merge builder.
 
-    `has_alias` returns whether a source has an alias.
+    `columns` returns the column names, `has_alias` whether a source has an alias. `evolve` adds the
+    new columns of a source to the table, and `run` runs the merge.
     """
 
     columns: Callable[[], tuple[str, ...]]

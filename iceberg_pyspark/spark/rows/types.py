@@ -10,6 +10,7 @@ shows such columns (`shown_spark_schema`), so that the other columns can be sele
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -59,6 +60,11 @@ _ICEBERG_BY_SPARK: dict[type[spark_types.DataType], Callable[[], ice.PrimitiveTy
 if hasattr(spark_types, "TimeType"):
     _SPARK_BY_ICEBERG[ice.TimeType] = lambda: spark_types.TimeType(6)
     _ICEBERG_BY_SPARK[spark_types.TimeType] = ice.TimeType
+
+
+def struct_from_json(text: str) -> spark_types.StructType:
+    """Return the Spark schema of a JSON text."""
+    return spark_types.StructType.fromJson(json.loads(text))
 
 
 def to_spark_schema(schema: Schema) -> spark_types.StructType:

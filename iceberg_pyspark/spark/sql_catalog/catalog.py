@@ -6,12 +6,10 @@ everything that is needed to load the same state again.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
-from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
@@ -77,7 +75,7 @@ from iceberg_pyspark.spark.procedures.calls import (
     procedure_definition,
     procedure_names,
 )
-from iceberg_pyspark.spark.rows.types import from_spark_schema
+from iceberg_pyspark.spark.rows.types import from_spark_schema, struct_from_json
 from iceberg_pyspark.spark.snapshot_options import snapshot_bounds
 from iceberg_pyspark.spark.sql_catalog.alter_table import alter_table
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
@@ -371,7 +369,7 @@ def _identifier(q: TableQuestion) -> TableIdentifier:
 
 
 def _new_table(catalog: Catalog, q: TableCreate) -> NewTable:
-    schema = with_defaults(from_spark_schema(_struct(q.schema)), q.defaults)
+    schema = with_defaults(from_spark_schema(struct_from_json(q.schema)), q.defaults)
     properties = dict(q.properties)
     location = properties.pop("location", None)
     return NewTable(
@@ -480,7 +478,3 @@ def _drop_all_in(catalog: Catalog, namespace: tuple[str, ...]) -> None:
     for child in catalog.list_namespaces(namespace):
         _drop_all_in(catalog, child)
         catalog.drop_namespace(child)
-
-
-def _struct(text: str) -> spark_types.StructType:
-    return spark_types.StructType.fromJson(json.loads(text))

@@ -8,7 +8,6 @@ columns of the view, the query's own column names, and the engine that created i
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,7 +18,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchViewError
 from iceberg_pyspark.spark.bridge.protocol.views import AnalysedQuery, ViewStatement
-from iceberg_pyspark.spark.rows.types import from_spark_schema
+from iceberg_pyspark.spark.rows.types import from_spark_schema, struct_from_json
 from iceberg_pyspark.spark.sql_catalog.views import DIALECT
 from iceberg_pyspark.spec.views import SqlRepresentation
 from iceberg_pyspark.table.changes.define_view import (
@@ -112,7 +111,7 @@ def _check_query(identifier: TableIdentifier, query: AnalysedQuery) -> None:
 def _definition(
     catalog: Catalog, identifier: TableIdentifier, statement: ViewStatement, query: AnalysedQuery
 ) -> NewDefinition:
-    columns = _struct(query.schema)
+    columns = struct_from_json(query.schema)
     own_names = [field.name for field in columns.fields]
     display_columns = _shown_columns(identifier, columns, statement)
     properties = {
@@ -139,7 +138,7 @@ def _shown_columns(
     """Return the query's columns with the names and comments that the view gives them."""
     display_columns = list(columns.fields)
     if statement.columns:
-        column_names = _struct(statement.columns).fields
+        column_names = struct_from_json(statement.columns).fields
         if len(column_names) != len(display_columns):
             raise InvalidRequestError(
                 f"view {identifier} names {len(column_names)} columns, and its query has "
@@ -179,7 +178,3 @@ def _new_name(
 
 def _engine(query: AnalysedQuery) -> str:
     return f"Spark {query.release}"
-
-
-def _struct(text: str) -> spark_types.StructType:
-    return spark_types.StructType.fromJson(json.loads(text))

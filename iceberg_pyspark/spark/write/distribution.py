@@ -54,7 +54,7 @@ _OTHER_SHRINK_FACTOR = 2
 
 @dataclass(frozen=True, kw_only=True)
 class WriteDistribution:
-    """How rows are distributed and sorted.
+    """The distribution of rows over tasks, and their order in each task.
 
     `sort_order` is the sort order of each task's rows, or `UNSORTED`. `ordering` begins with the
     partition, so that a task writes one partition after the other.

@@ -31,7 +31,7 @@ from iceberg_pyspark.arrow.write.range_sort import (
     Spill,
     parts_of_ranges,
     pieces_by_range,
-    sampled,
+    sample_of,
 )
 from iceberg_pyspark.arrow.write.row_order import Ranges, RowOrder
 from iceberg_pyspark.arrow.write.write_context import WriteContext
@@ -143,12 +143,12 @@ class Executors:
     def _collect(self, tasks: _Tasks, group: FileGroup) -> list[DataFile]:
         writer = tasks.writer
         order = writer.order_of(group)
-        sample = None if order is None else sampled(writer.sample(group, order, tasks.io))
+        sample = None if order is None else sample_of(writer.sample(group, order, tasks.io))
         if order is None or sample is None:
             parts = group.parts()
             job = self._context.parallelize(parts, len(parts)).mapPartitions(tasks.write_parts)
         else:
-            order = order.fitted(sample)
+            order = order.fit(sample)
             files = FileRanges.of_group(group, order, sample, writer.memory)
             count = min(len(group.tasks), 4 * self.most_at_once)
             pieces = self._context.parallelize(group.tasks, count).mapPartitions(

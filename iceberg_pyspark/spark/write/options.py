@@ -56,7 +56,8 @@ _SPEC_ID = number_option("output-spec-id")
 _SORT_ORDER_ID = number_option("output-sort-order-id")
 _VALIDATE_FROM = number_option("validate-from-snapshot-id")
 _ISOLATION = choice_option("isolation-level", "serializable", "snapshot")
-_TXN_VERSION = number_option("txn-version", 0)
+TXN_APP_ID, TXN_VERSION = "txn-app-id", "txn-version"
+_TXN_VERSION = number_option(TXN_VERSION, 0)
 _SHRED_VARIANTS = flag_option("shred-variants", False)
 _MERGE_SCHEMA = flag_option("merge-schema", False)
 _MERGE_SCHEMA_IN_SPARK = flag_option("mergeschema", False)
@@ -79,7 +80,7 @@ OPTIONS: Mapping[Way, frozenset[str]] = {
             *_OF_BOTH,
             *PROPERTY_BY_OPTION,
             *(_SPEC_ID.name, _SORT_ORDER_ID.name, _VALIDATE_FROM.name, _ISOLATION.name),
-            *("txn-app-id", _TXN_VERSION.name, _SHRED_VARIANTS.name, _USES_DISTRIBUTION.name),
+            *(TXN_APP_ID, _TXN_VERSION.name, _SHRED_VARIANTS.name, _USES_DISTRIBUTION.name),
             *(_MERGE_SCHEMA.name, _MERGE_SCHEMA_IN_SPARK.name),
         }
     ),
@@ -202,7 +203,7 @@ def _overwrite_mode(values: Mapping[str, str]) -> Literal["static", "dynamic", "
 
 
 def _transaction(values: Mapping[str, str]) -> tuple[str, int] | None:
-    app, version = values.get("txn-app-id"), _TXN_VERSION.of(values)
+    app, version = values.get(TXN_APP_ID), _TXN_VERSION.of(values)
     if (app is None) != (version is None):
         raise InvalidRequestError("options txn-app-id and txn-version must be given together")
     return None if app is None or version is None else (app, version)

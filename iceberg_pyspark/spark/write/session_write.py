@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.commits.cherry_picks import WAP_ID
 from iceberg_pyspark.commits.snapshot_changes import SnapshotAction
 from iceberg_pyspark.spark.bridge.protocol.writes import WriteEnvironment
 from iceberg_pyspark.spark.native_read.location_settings import with_location_settings
+from iceberg_pyspark.spark.write.options import TXN_APP_ID, TXN_VERSION
 from iceberg_pyspark.spark.write.settings import WriteSettings
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -24,9 +26,6 @@ from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.commit_snapshot import snapshot_to_build_on
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.table_storage import table_io
-
-_TXN_APP_ID = "txn-app-id"
-_TXN_VERSION = "txn-version"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +56,8 @@ class SessionWrite:
         if self.settings.options.transaction is None:
             return False
         app, version = self.settings.options.transaction
-        of_app = (s for s in self.metadata.snapshots if s.summary.get(_TXN_APP_ID) == app)
-        versions = (s.number(_TXN_VERSION) for s in of_app)
+        of_app = (s for s in self.metadata.snapshots if s.summary.get(TXN_APP_ID) == app)
+        versions = (s.number(TXN_VERSION) for s in of_app)
         return any(v is not None and v >= version for v in versions)
 
     def commit(
@@ -112,9 +111,9 @@ def _commit_options(
     summary = {**environment.application, **settings.options.snapshot_properties}
     if settings.options.transaction is not None:
         app, version = settings.options.transaction
-        summary |= {_TXN_APP_ID: app, _TXN_VERSION: str(version)}
+        summary |= {TXN_APP_ID: app, TXN_VERSION: str(version)}
     if settings.wap_id is not None:
-        summary["wap.id"] = settings.wap_id
+        summary[WAP_ID] = settings.wap_id
     return CommitOptions(
         branch=settings.branch,
         snapshot_properties=summary,

@@ -124,7 +124,7 @@ class SnapshotStep:
 
     def is_in(self, metadata: TableMetadata) -> bool:
         """Return whether a snapshot of the table has this step's write id."""
-        return any(s.says(WRITE_ID, self._write_id) for s in metadata.snapshots)
+        return any(s.has_value(WRITE_ID, self._write_id) for s in metadata.snapshots)
 
     def changes(self, metadata: TableMetadata) -> Changes:
         """Write manifests and a manifest list or root for a snapshot on top of this metadata."""

@@ -21,7 +21,7 @@ from iceberg_pyspark.commits.compatibility import check_may_change
 from iceberg_pyspark.commits.outcomes import after_commit
 from iceberg_pyspark.commits.snapshot_retention import (
     Retention,
-    expired,
+    expiry,
     expiry_changes,
     unused_schemas,
     unused_specs,
@@ -135,7 +135,7 @@ class SnapshotExpiry:
     def _changes(self, metadata: TableMetadata) -> Changes:
         check_may_delete(self._table, metadata, "expire snapshots")
         self._before = metadata
-        expired_parts = expired(metadata, self._retention, self._now_ms)
+        expired_parts = expiry(metadata, self._retention, self._now_ms)
         if not self._clean:
             return expiry_changes(metadata, expired_parts)
         ids = set(expired_parts.snapshot_ids)

@@ -46,8 +46,8 @@ class DeletedRowsOfFile:
 
     task: ScanTask
     rows: BitMap64
-    replaced: tuple[DeleteFileRef, ...] = ()
-    goes: bool = False
+    obsolete_deletes: tuple[DeleteFileRef, ...] = ()
+    is_fully_deleted: bool = False
     """Whether no row is left, so that the data file itself is removed."""
 
 
@@ -76,19 +76,23 @@ def write_row_deletes(
 
     def with_earlier(path: str) -> DeletedRowsOfFile:
         task, rows = files[path], removed[path]
-        whole = _united(table, io, task, rows, verify)
+        whole = _all_deleted_rows(table, io, task, rows, verify)
         if 0 < task.record_count == _count_below(whole, task.record_count):
-            return DeletedRowsOfFile(task, whole, _replaced(io, task, verify), goes=True)
-        replaced = _replaced(io, task, verify) if per_file else ()
+            return DeletedRowsOfFile(
+                task, whole, _deletes_of_one_file(io, task, verify), is_fully_deleted=True
+            )
+        obsolete_deletes = _deletes_of_one_file(io, task, verify) if per_file else ()
         if metadata.format_version < 3:
             # The deletes in a file for several data files stay valid, so they are not written
             # again.
-            whole = _united(table, io, replace(task, deletes=replaced), rows, verify)
-        return DeletedRowsOfFile(task, whole, replaced)
+            whole = _all_deleted_rows(
+                table, io, replace(task, deletes=obsolete_deletes), rows, verify
+            )
+        return DeletedRowsOfFile(task, whole, obsolete_deletes)
 
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         deleted_rows = list(pool.map(with_earlier, sorted(removed)))
-    remaining_files = [d for d in deleted_rows if not d.goes]
+    remaining_files = [d for d in deleted_rows if not d.is_fully_deleted]
     if not remaining_files:
         delete_files: tuple[DataFile, ...] = ()
     elif metadata.format_version >= 3:
@@ -99,14 +103,16 @@ def write_row_deletes(
         )
     return RowDeletes(
         delete_files=delete_files,
-        removed_data_paths=frozenset(d.task.file_path for d in deleted_rows if d.goes),
+        removed_data_paths=frozenset(d.task.file_path for d in deleted_rows if d.is_fully_deleted),
         removed_deletes=frozenset(
-            (ref.file_path, ref.content_offset) for d in deleted_rows for ref in d.replaced
+            (ref.file_path, ref.content_offset) for d in deleted_rows for ref in d.obsolete_deletes
         ),
     )
 
 
-def _united(table: str, io: FileIO, task: ScanTask, rows: BitMap64, verify: bool) -> BitMap64:
+def _all_deleted_rows(
+    table: str, io: FileIO, task: ScanTask, rows: BitMap64, verify: bool
+) -> BitMap64:
     earlier = read_deleted_rows(io, task, table, verify_checksums=verify)
     return rows if earlier is None else rows | earlier.bitmap()
 
@@ -128,7 +134,7 @@ def _count_below(rows: BitMap64, count: int) -> int:
     return int(rows.rank(count - 1)) if count > 0 else 0
 
 
-def _replaced(io: FileIO, task: ScanTask, verify: bool) -> tuple[DeleteFileRef, ...]:
+def _deletes_of_one_file(io: FileIO, task: ScanTask, verify: bool) -> tuple[DeleteFileRef, ...]:
     """Return the position deletes and vectors that apply to this data file only."""
     return tuple(
         d

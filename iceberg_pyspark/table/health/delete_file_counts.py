@@ -16,7 +16,7 @@ from iceberg_pyspark.maintenance.delete_file_choice import DeleteFileOptions
 from iceberg_pyspark.maintenance.partition_numbers import Numbers
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
 from iceberg_pyspark.spec.manifests import FileContent
-from iceberg_pyspark.table.health.figures import DeleteFiles
+from iceberg_pyspark.table.health.figures import DeleteFileFigures
 
 _COLUMNS = (
     "content",
@@ -131,10 +131,10 @@ class DeleteFileCounts:
                 group.files += 1
                 group.bytes += size
 
-    def by_kind(self) -> tuple[DeleteFiles, DeleteFiles, DeleteFiles]:
+    def by_kind(self) -> tuple[DeleteFileFigures, DeleteFileFigures, DeleteFileFigures]:
         """Return the counts of deletion vectors, position deletes and equality deletes."""
         vectors, positions, equality = (
-            DeleteFiles(
+            DeleteFileFigures(
                 files=k.files, bytes=k.bytes, records=k.records, dangling_files=k.dangling_files
             )
             for k in self._kinds

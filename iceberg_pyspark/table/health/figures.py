@@ -45,7 +45,7 @@ class FileSizes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteFiles:
+class DeleteFileFigures:
     """The delete files of one kind; `dangling_files` of them no longer apply to any data file.
 
     `records` are deleted positions, or the values that rows are compared with.
@@ -68,9 +68,9 @@ class Deletes:
     by the number of delete files that a scan reads for each.
     """
 
-    deletion_vectors: DeleteFiles
-    position_deletes: DeleteFiles
-    equality_deletes: DeleteFiles
+    deletion_vectors: DeleteFileFigures
+    position_deletes: DeleteFileFigures
+    equality_deletes: DeleteFileFigures
     data_files_with_deletes: int = 0
     most_deletes_of_a_file: int = 0
     deleted_ratio: float = 0.0

@@ -21,9 +21,15 @@ from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchSnapshotError
 from iceberg_pyspark.expressions.partition_values import evaluate
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
-from iceberg_pyspark.planning.scan_plan import PlannedFiles, PlanStatistics, ScanPlan, tasks_of
+from iceberg_pyspark.planning.scan_plan import (
+    PlannedFiles,
+    PlanStatistics,
+    ScanPlan,
+    split_into_tasks,
+    tasks_of,
+)
 from iceberg_pyspark.planning.scan_tasks import RowChange, ScanContext, ScanTask
-from iceberg_pyspark.planning.split_pack import DEFAULT_SPLIT, SplitOptions, Splitter
+from iceberg_pyspark.planning.split_pack import DEFAULT_SPLIT, SplitOptions
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import (
     CHANGE_COLUMNS,
@@ -49,7 +55,7 @@ _EVERY_ROW = AlwaysTrue()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeTask:
+class ChangeScanTask:
     """Rows of a data file that one snapshot added or deleted, as `task.change` says.
 
     The rows are the live rows of `task` without the live rows of `other_side`, which is the same
@@ -110,7 +116,7 @@ class ChangePlan:
         """The columns for which entries include metrics, in addition to the predicate's columns."""
 
         self.statistics = PlanStatistics()
-        self.in_part: list[ChangeTask] = []
+        self.in_part: list[ChangeScanTask] = []
         """The tasks for a part of a file's rows; complete after `files` is exhausted."""
 
     def files(self) -> Iterator[PlannedFiles]:
@@ -128,13 +134,11 @@ class ChangePlan:
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
         """Yield the files as scan tasks."""
-        splitter = None if split is None else Splitter(split.target_size)
-        for planned in self.files():
-            yield from tasks_of(planned, splitter)
+        return split_into_tasks(self.files(), split)
 
-    def change_tasks(self) -> list[ChangeTask]:
+    def change_tasks(self) -> list[ChangeScanTask]:
         """Return all tasks, for whole files and for parts of files."""
-        return [*(ChangeTask(task=t) for t in self.tasks(split=None)), *self.in_part]
+        return [*(ChangeScanTask(task=t) for t in self.tasks(split=None)), *self.in_part]
 
     def _is_wanted(self, change: RowChange) -> bool:
         columns = {
@@ -224,17 +228,17 @@ class _Compared:
                         change=change,
                     )
 
-    def in_part(self) -> Iterator[ChangeTask]:
+    def in_part(self) -> Iterator[ChangeScanTask]:
         """Yield the files with deletes on one side, or with different deletes on both sides."""
         for side, other, change in self._directions():
             for path, task in side.tasks.items():
                 on_other = other.tasks.get(path)
                 if on_other is None and task.deletes:
-                    yield ChangeTask(task=replace(task, change=change))
+                    yield ChangeScanTask(task=replace(task, change=change))
                 elif on_other is not None and set(on_other.deletes) - set(task.deletes):
                     # Rows are rarely added again: usually the other deletion vector includes these
                     # deletes.
-                    yield ChangeTask(task=replace(task, change=change), other_side=on_other)
+                    yield ChangeScanTask(task=replace(task, change=change), other_side=on_other)
 
     def _directions(self) -> tuple[tuple[_Side, _Side, RowChange], ...]:
         return (
@@ -258,7 +262,9 @@ class ChangeRows:
 
     context: ScanContext = field(repr=False)
 
-    def read(self, io: FileIO, task: ChangeTask, projection: Schema) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, io: FileIO, task: ChangeScanTask, projection: Schema
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the changed rows, with the columns that describe the change."""
         if task.other_side is None:
             yield from read_task(self._of(projection.fields), task.task, io)

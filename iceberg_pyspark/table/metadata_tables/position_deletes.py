@@ -16,6 +16,7 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.formats.file_fields import resolve_file_fields
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.read.file_projection import FileProjection
+from iceberg_pyspark.arrow.read.position_deletes import POSITION_DELETE_NAMES
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec.manifests import FileContent, FileFormat, ManifestContent
@@ -27,7 +28,6 @@ from iceberg_pyspark.spec.metadata_columns import (
     PARTITION_ID,
     SPEC_ID,
 )
-from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -47,13 +47,6 @@ from iceberg_pyspark.table.metadata_tables.written_types import WrittenTypes
 
 _CONTENT_OFFSET_ID, _CONTENT_SIZE_ID = 2147483641, 2147483640
 _POSITIONS_AT_ONCE = 65_536
-# files without field ids are readable too, since the specification fixes the column names
-_NAMES = NameMapping(
-    fields=tuple(
-        MappedField(field_id=f.field_id, names=(f.name,))
-        for f in (DELETE_FILE_PATH, DELETE_FILE_POS)
-    )
-)
 _ENTRY_COLUMNS = (
     "content",
     "file_path",
@@ -211,7 +204,7 @@ class PositionDeleteRows:
         with open_data_file(io, task.file_path, task.file_format) as file:
             projection = FileProjection(
                 fields,
-                resolve_file_fields(file.schema, _NAMES, task.file_path),
+                resolve_file_fields(file.schema, POSITION_DELETE_NAMES, task.file_path),
                 partition_values={},
                 location=task.file_path,
             )

@@ -1,6 +1,7 @@
-"""Determines the types of the values in a manifest, which its own schema says in a replaced table.
+"""Determines the column types of a manifest's values.
 
-The replacement of a table may give a column another type. Older manifests keep their values.
+After REPLACE TABLE these are the types of the manifest's own schema: the new table may give a
+column another type, and older manifests keep their values.
 """
 
 from __future__ import annotations

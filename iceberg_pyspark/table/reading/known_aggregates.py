@@ -106,7 +106,7 @@ class _File:
             or pc.any(pc.less(self.rows, 0)).as_py()
         ):
             raise _UnknownError
-        proven = MetricsFilter(planned_files.entries).proven(scan.context.predicate)
+        proven = MetricsFilter(planned_files.entries).proven_mask(scan.context.predicate)
         if not (planned_files.filter_satisfied | proven).all():
             raise _UnknownError
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.catalogs.catalog import ScanPlanner, ScanToPlan
-from iceberg_pyspark.planning.scan_plan import PlannedFiles, PlanStatistics, tasks_of
+from iceberg_pyspark.planning.scan_plan import PlannedFiles, PlanStatistics, split_into_tasks
 from iceberg_pyspark.planning.scan_tasks import ScanTask
-from iceberg_pyspark.planning.split_pack import DEFAULT_SPLIT, SplitOptions, Splitter
+from iceberg_pyspark.planning.split_pack import DEFAULT_SPLIT, SplitOptions
 
 
 class ServerPlan:
@@ -73,9 +73,7 @@ class ServerPlan:
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
         """Yield the files as tasks, with large files split; `split` None splits no file."""
-        splitter = None if split is None else Splitter(split.target_size)
-        for planned_files in self.files():
-            yield from tasks_of(planned_files, splitter)
+        return split_into_tasks(self.files(), split)
 
     def _count(self, files: PlannedFiles) -> None:
         # as floats, since wrong sizes must not overflow

@@ -151,49 +151,51 @@ class RootChange:
     # --- files ---
 
     def _files(self, old: Files, new: Files, masked: Files) -> None:
-        had = np.concatenate([old.column("id"), masked.column("id")])
-        has = new.column("id")
+        parent_ids = np.concatenate([old.column("id"), masked.column("id")])
+        child_ids = new.column("id")
         own = [e for e in self.root.of_types(*_OF_FILES) if e["location"] is not None]
         added = {_id(e): e for e in own if e.status is ContentStatus.ADDED}
         deleted = {_id(e): e for e in own if e.status is ContentStatus.DELETED}
         for i, e in added.items():
-            if _is_in(i, had):
+            if _is_in(i, parent_ids):
                 self._add("added-is-new", f"the parent has {e['location']}", e)
         for i, e in deleted.items():
-            if not _is_in(i, had) or _is_in(i, has):
-                problem = "is live still" if _is_in(i, has) else "was not live in the parent"
+            if not _is_in(i, parent_ids) or _is_in(i, child_ids):
+                problem = "is live still" if _is_in(i, child_ids) else "was not live in the parent"
                 self._add("deleted-was-live", f"{e['location']} {problem}", e)
-        self._new_files(new, had, added)
-        self._removed_files(old, has, deleted)
+        self._new_files(new, parent_ids, added)
+        self._removed_files(old, child_ids, deleted)
         self._unchanged(old, new)
-        self._vectors_without_data_files(old, masked, has)
+        self._vectors_without_data_files(old, masked, child_ids)
 
-    def _new_files(self, new: Files, had: Numbers, added: Mapping[int, StoredEntry]) -> None:
+    def _new_files(self, new: Files, parent_ids: Numbers, added: Mapping[int, StoredEntry]) -> None:
         in_added_leaves = {
             e["location"]
             for e in self.root.live_manifests().values()
             if e.status is ContentStatus.ADDED
         }
         ids = new.column("id")
-        is_had = rows_in(ids, had)
-        is_said = rows_in(ids, list(added))
+        is_in_parent = rows_in(ids, parent_ids)
+        is_in_entries = rows_in(ids, list(added))
         start = 0
         for manifest, count in new.of:
             rows = slice(start, start + count)
             start += count
             if manifest.is_root or manifest.manifest_path not in in_added_leaves:
-                wrong = np.flatnonzero(~is_had[rows] & ~is_said[rows])
+                wrong = np.flatnonzero(~is_in_parent[rows] & ~is_in_entries[rows])
                 rule, problem = "additions-recorded", "the parent does not have, and is not ADDED"
             else:
-                wrong = np.flatnonzero(is_had[rows])
+                wrong = np.flatnonzero(is_in_parent[rows])
                 rule, problem = "added-is-new", "the parent has, and is in an ADDED leaf"
             if len(wrong):
                 path = path_at(new, start - count + int(wrong[0]), self.read)
                 self._add(rule, f"{path}, {_count_phrase(wrong)}{problem}")
 
-    def _removed_files(self, old: Files, has: Numbers, deleted: Mapping[int, StoredEntry]) -> None:
+    def _removed_files(
+        self, old: Files, child_ids: Numbers, deleted: Mapping[int, StoredEntry]
+    ) -> None:
         ids = old.column("id")
-        wrong = ~rows_in(ids, has) & ~rows_in(ids, list(deleted))
+        wrong = ~rows_in(ids, child_ids) & ~rows_in(ids, list(deleted))
         start = 0
         for manifest, count in old.of:
             rows = np.flatnonzero(wrong[start : start + count])
@@ -225,11 +227,13 @@ class RootChange:
                 path = path_at(new, int(at_new[i]), self.read)
                 self._add("existing-unchanged", f"{name} of {path} was {was[i]}, is {is_now[i]}")
 
-    def _vectors_without_data_files(self, old: Files, masked: Files, has: Numbers) -> None:
+    def _vectors_without_data_files(self, old: Files, masked: Files, child_ids: Numbers) -> None:
         removed_ids = []
         for files in (old, masked):
             is_data = files.column("content") == FileContent.DATA
-            removed_ids.append(files.column("id")[is_data & ~rows_in(files.column("id"), has)])
+            removed_ids.append(
+                files.column("id")[is_data & ~rows_in(files.column("id"), child_ids)]
+            )
         ids = np.concatenate(removed_ids)
         if not len(ids):
             return

@@ -97,8 +97,8 @@ def test_nested_fields_in_structs_lists_and_maps(oracle: Oracle) -> None:
         "array(9223372036854775807), map(1, 1e300))"
     )
     assert_read_alike(oracle, name, through_spark=True)
-    # Projections of a struct: a null struct differs from a struct of nulls (docs/conformance.md
-    # 74).
+    # Projections of a struct: a null struct differs from a struct of nulls
+    # (docs/conformance.md 74).
     for column, java in {
         "s.c": "if(s IS NULL, null, named_struct('c', s.c))",
         "s.b.z": "if(s IS NULL, null, named_struct('b', "

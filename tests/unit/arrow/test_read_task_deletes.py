@@ -1,4 +1,4 @@
-"""Deleted rows are not returned. Numbers are lines of `docs/conformance.md`."""
+"""Deleted rows are not returned."""
 
 import uuid
 from collections.abc import Iterable
@@ -71,21 +71,24 @@ def test_a_deletion_vector_removes_its_positions() -> None:
     assert ids(io, deletion_vector(io, "/db/t/dv.puffin", FILE, [0, 3, 5])) == [1, 2, 4]
 
 
-def test_32_a_deletion_vector_replaces_position_delete_files() -> None:
+def test_a_deletion_vector_replaces_position_delete_files() -> None:
+    """docs/conformance.md 32."""
     io = numbered(4)
     files = position_deletes(io, "/db/t/pos.parquet", [(FILE, 0)])
     vector = deletion_vector(io, "/db/t/dv.puffin", FILE, [1])
     assert ids(io, files, vector) == [0, 2, 3]
 
 
-def test_33_two_deletion_vectors_for_a_file_are_refused() -> None:
+def test_two_deletion_vectors_for_a_file_are_refused() -> None:
+    """docs/conformance.md 33."""
     io = numbered(4)
     vectors = [deletion_vector(io, f"/db/t/{n}.puffin", FILE, [1]) for n in "ab"]
     with pytest.raises(InvalidMetadataError, match="2 deletion vectors"):
         ids(io, *vectors)
 
 
-def test_25_a_deletion_vector_of_another_file_is_refused() -> None:
+def test_a_deletion_vector_of_another_file_is_refused() -> None:
+    """docs/conformance.md 25."""
     io = numbered(4)
     vector = deletion_vector(io, "/db/t/dv.puffin", "/db/t/data/other.parquet", [1])
     with pytest.raises(
@@ -97,16 +100,18 @@ def test_25_a_deletion_vector_of_another_file_is_refused() -> None:
 @pytest.mark.parametrize(
     "change", [{"content_offset": None}, {"content_size_in_bytes": None}, {"record_count": 9}]
 )
-def test_35_a_deletion_vector_that_its_entry_misdescribes_is_refused(
+def test_a_deletion_vector_that_its_entry_misdescribes_is_refused(
     change: dict[str, Any],
 ) -> None:
+    """docs/conformance.md 35."""
     io = numbered(4)
     vector = deletion_vector(io, "/db/t/dv.puffin", FILE, [1])
     with pytest.raises(InvalidMetadataError, match=r"db\.t"):
         ids(io, replace(vector, **change))
 
 
-def test_37_position_deletes_match_the_exact_path() -> None:
+def test_position_deletes_match_the_exact_path() -> None:
+    """docs/conformance.md 37."""
     io = numbered(5)
     pairs = [("file:" + FILE, 0), (FILE, 1), (FILE + "x", 2), (FILE, 4)]
     assert ids(io, position_deletes(io, "/db/t/pos.parquet", pairs)) == [0, 2, 3]
@@ -138,7 +143,8 @@ def test_position_delete_files_without_field_ids_are_read_by_name() -> None:
     assert ids(io, ref) == [0, 2]
 
 
-def test_38_splits_and_row_groups_do_not_move_positions() -> None:
+def test_splits_and_row_groups_do_not_move_positions() -> None:
+    """docs/conformance.md 38."""
     io = numbered(20, row_group_size=4)
     vector = deletion_vector(io, "/db/t/dv.puffin", FILE, [1, 9, 10, 19])
     whole = task_of(io, FILE, deletes=(vector,))
@@ -207,7 +213,8 @@ def test_equality_deletes_by_one_column() -> None:
     assert ids(io, ref) == [0, 2, 4]
 
 
-def test_27_null_equals_null_and_columns_are_anded_and_extra_columns_ignored() -> None:
+def test_null_equals_null_and_columns_are_anded_and_extra_columns_ignored() -> None:
+    """docs/conformance.md 27."""
     w = optional(3, "w", IntegerType())
     schema = schema_of(ID, V, w)
     io = store(
@@ -234,7 +241,8 @@ def test_floats_delete_by_their_bits_with_one_nan() -> None:
     assert ids(io, ref, projection=schema) == [2, 3, 4]
 
 
-def test_28_equality_columns_outside_the_projection_are_read_and_dropped() -> None:
+def test_equality_columns_outside_the_projection_are_read_and_dropped() -> None:
+    """docs/conformance.md 28."""
     io = numbered(4)
     ref = equality_deletes(io, "/db/t/eq.parquet", schema_of(V), [2], [{"v": "v2"}])
     context = context_of(SCHEMA.select(["id"]), schemas=[SCHEMA])
@@ -244,7 +252,8 @@ def test_28_equality_columns_outside_the_projection_are_read_and_dropped() -> No
     assert read_rows(empty, task_of(io, FILE, deletes=(ref,)), io) == [{}] * 3
 
 
-def test_29_a_column_dropped_since_still_deletes() -> None:
+def test_a_column_dropped_since_still_deletes() -> None:
+    """docs/conformance.md 29."""
     io = numbered(4)
     ref = equality_deletes(io, "/db/t/eq.parquet", schema_of(V), [2], [{"v": "v2"}])
     now = schema_of(ID, schema_id=1)
@@ -253,7 +262,8 @@ def test_29_a_column_dropped_since_still_deletes() -> None:
     assert [r["id"] for r in rows] == [0, 1, 3]
 
 
-def test_29_a_dropped_column_compares_in_its_widest_type() -> None:
+def test_a_dropped_column_compares_in_its_widest_type() -> None:
+    """docs/conformance.md 29."""
     narrow = schema_of(optional(1, "id", LongType()), optional(2, "n", IntegerType()))
     wide = schema_of(optional(1, "id", LongType()), optional(2, "n", LongType()), schema_id=1)
     now = schema_of(optional(1, "id", LongType()), schema_id=2)
@@ -265,9 +275,10 @@ def test_29_a_dropped_column_compares_in_its_widest_type() -> None:
 
 
 @pytest.mark.parametrize(("default", "remaining_ids"), [(None, []), ("d", [0, 1])])
-def test_29_a_column_added_since_has_its_default_or_null(
+def test_a_column_added_since_has_its_default_or_null(
     default: str | None, remaining_ids: list[int]
 ) -> None:
+    """docs/conformance.md 29."""
     io = store([{"id": 0}, {"id": 1}], schema_of(ID))
     added = optional(2, "v", StringType(), initial_default=default)
     ref = equality_deletes(io, "/db/t/eq.parquet", schema_of(V), [2], [{"v": None}, {"v": "x"}])
@@ -276,7 +287,8 @@ def test_29_a_column_added_since_has_its_default_or_null(
     assert ids(io, by_default, projection=schema_of(ID, added)) == []
 
 
-def test_29_an_identity_partition_column_that_files_lack() -> None:
+def test_an_identity_partition_column_that_files_lack() -> None:
+    """docs/conformance.md 29."""
     io = store([{"id": 0}, {"id": 1}], schema_of(ID))
     field = PartitionField(source_ids=(2,), field_id=1000, name="v", transform=IdentityTransform())
     context = context_of(SCHEMA, specs=[PartitionSpec(spec_id=0, fields=(field,))])
@@ -286,7 +298,8 @@ def test_29_an_identity_partition_column_that_files_lack() -> None:
     assert read_rows(context, task, io) == [{"id": 1, "v": "p"}]
 
 
-def test_30_promoted_columns_compare_as_values() -> None:
+def test_promoted_columns_compare_as_values() -> None:
+    """docs/conformance.md 30."""
     before = schema_of(optional(1, "id", IntegerType()), optional(2, "d", DecimalType(9, 2)))
     after = schema_of(optional(1, "id", LongType()), optional(2, "d", DecimalType(20, 2)))
     io = store([{"id": i, "d": Decimal(i)} for i in range(4)], before)
@@ -295,7 +308,8 @@ def test_30_promoted_columns_compare_as_values() -> None:
     assert ids(io, by_id, by_d, projection=after) == [0, 3]
 
 
-def test_30_all_delete_files_apply_whatever_their_equality_ids() -> None:
+def test_all_delete_files_apply_whatever_their_equality_ids() -> None:
+    """docs/conformance.md 30."""
     io = numbered(8)
     refs = [
         equality_deletes(io, "/db/t/a.parquet", schema_of(ID), [1], [{"id": 0}]),
@@ -345,7 +359,8 @@ def test_an_equality_id_no_schema_knows_is_refused() -> None:
         ids(io, ref)
 
 
-def test_67_delete_files_without_ids_use_the_name_mapping() -> None:
+def test_delete_files_without_ids_use_the_name_mapping() -> None:
+    """docs/conformance.md 67."""
     io = numbered(3)
     ref = equality_deletes(io, "/db/t/eq.parquet", schema_of(ID), [1], [])
     write_table(io, ref.file_path, pa.table({"id": [1]}))

@@ -1,4 +1,4 @@
-"""Metadata columns of rows. Numbers are lines of `docs/conformance.md`."""
+"""Metadata columns of rows."""
 
 from dataclasses import replace
 from typing import Any
@@ -65,7 +65,8 @@ def test_metadata_columns_need_no_column_of_the_file() -> None:
     ]
 
 
-def test_38_positions_are_the_files_under_deletes_filters_and_splits() -> None:
+def test_positions_are_the_files_under_deletes_filters_and_splits() -> None:
+    """docs/conformance.md 38."""
     io = store(30, row_group_size=5)
     id_column = BoundColumn(field_id=1, name="id", type=LongType(), required=True)
     context = context_of(
@@ -139,7 +140,8 @@ def stored_lineage() -> MemoryFileIO:
     return io
 
 
-def test_20_21_stored_lineage_wins_row_by_row() -> None:
+def test_stored_lineage_wins_row_by_row() -> None:
+    """docs/conformance.md 20 and 21."""
     io = stored_lineage()
     task = task_of(io, PATH, first_row_id=1000, data_sequence_number=7)
     assert read_rows(context_of(LINEAGE), task, io) == [
@@ -157,7 +159,8 @@ def test_stored_lineage_follows_its_rows_through_deletes() -> None:
     assert read_rows(context, task, io) == [{"_row_id": 1001}, {"_row_id": 44}]
 
 
-def test_15_lineage_is_null_without_a_first_row_id_even_if_stored() -> None:
+def test_lineage_is_null_without_a_first_row_id_even_if_stored() -> None:
+    """docs/conformance.md 15."""
     io = stored_lineage()
     assert read_rows(context_of(LINEAGE), task_of(io, PATH, first_row_id=None), io) == [
         {"id": i, "_row_id": None, "_last_updated_sequence_number": None} for i in range(3)

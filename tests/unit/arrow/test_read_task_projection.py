@@ -1,4 +1,4 @@
-"""Projection of a file's columns. Numbers are lines of `docs/conformance.md`."""
+"""Projection of a file's columns."""
 
 import datetime as dt
 from dataclasses import replace
@@ -84,13 +84,15 @@ def test_columns_are_found_by_id_when_renamed_and_reordered() -> None:
     assert evolved(before, [{"a": 1, "b": 2}], after) == [{"a": 2, "b": 1}]
 
 
-def test_68_a_name_dropped_and_added_again_hides_the_old_values() -> None:
+def test_a_name_dropped_and_added_again_hides_the_old_values() -> None:
+    """docs/conformance.md 68."""
     before = schema_of(ID, optional(2, "v", StringType()))
     after = schema_of(ID, optional(3, "v", StringType()))
     assert evolved(before, [{"id": 1, "v": "old"}], after) == [{"id": 1, "v": None}]
 
 
-def test_82_names_in_the_file_do_not_matter() -> None:
+def test_names_in_the_file_do_not_matter() -> None:
+    """docs/conformance.md 82."""
     before = schema_of(optional(1, "a_x2Eb", LongType()), optional(2, "a.b", LongType()))
     after = schema_of(optional(2, "plain", LongType()), optional(1, "a.b", LongType()))
     assert evolved(before, [{"a_x2Eb": 1, "a.b": 2}], after) == [{"plain": 2, "a.b": 1}]
@@ -104,7 +106,8 @@ def test_a_name_with_a_dot_is_not_a_path() -> None:
     assert evolved(before, rows, schema_of(optional(1, "x", LongType()))) == [{"x": 1}]
 
 
-def test_74_an_empty_projection_keeps_the_row_count() -> None:
+def test_an_empty_projection_keeps_the_row_count() -> None:
+    """docs/conformance.md 74."""
     rows = [{"id": i} for i in range(10)]
     assert evolved(schema_of(ID), rows, schema_of(), row_group_size=3) == [{}] * 10
 
@@ -112,7 +115,8 @@ def test_74_an_empty_projection_keeps_the_row_count() -> None:
 # --- missing fields -------------------------------------------------------------------------------
 
 
-def test_66_missing_fields_take_their_initial_default_else_null() -> None:
+def test_missing_fields_take_their_initial_default_else_null() -> None:
+    """docs/conformance.md 66."""
     after = schema_of(
         ID,
         optional(2, "d", StringType(), initial_default="dflt", write_default="other"),
@@ -144,16 +148,18 @@ POINT = StructType(
     ],
 )
 @pytest.mark.parametrize("rows", [0, 1, 3])
-def test_66_initial_defaults_of_lists_maps_and_structs(
+def test_initial_defaults_of_lists_maps_and_structs(
     type_: Type, default: Any, expected: Any, rows: int
 ) -> None:
+    """docs/conformance.md 66."""
     after = schema_of(ID, optional(2, "n", type_, initial_default=default))
     assert evolved(schema_of(ID), [{"id": i} for i in range(rows)], after) == [
         {"id": i, "n": expected} for i in range(rows)
     ]
 
 
-def test_66_a_required_field_without_any_value_is_refused_by_name() -> None:
+def test_a_required_field_without_any_value_is_refused_by_name() -> None:
+    """docs/conformance.md 66."""
     after = schema_of(ID, required(9, "must", LongType()))
     with pytest.raises(InvalidMetadataError, match=r"f\.parquet lacks .*'must' \(field id 9\)"):
         evolved(schema_of(ID), [{"id": 1}], after)
@@ -165,7 +171,8 @@ def partitioned(transform: Any, source_id: int = 2) -> PartitionSpec:
 
 
 @pytest.mark.parametrize("value", ["p", None])
-def test_66_an_identity_partition_value_comes_before_the_default(value: str | None) -> None:
+def test_an_identity_partition_value_comes_before_the_default(value: str | None) -> None:
+    """docs/conformance.md 66."""
     io = MemoryFileIO()
     write_rows(io, FILE, schema_of(ID), [{"id": 1}, {"id": 2}])
     after = schema_of(ID, optional(2, "c", StringType(), initial_default="d"))
@@ -175,7 +182,8 @@ def test_66_an_identity_partition_value_comes_before_the_default(value: str | No
 
 
 @pytest.mark.parametrize("transform", [VoidTransform(), BucketTransform(4)])
-def test_62_only_identity_gives_a_constant(transform: Any) -> None:
+def test_only_identity_gives_a_constant(transform: Any) -> None:
+    """docs/conformance.md 62."""
     io = MemoryFileIO()
     column = optional(2, "c", StringType(), initial_default="d")
     write_rows(io, FILE, schema_of(ID), [{"id": 1}])
@@ -184,7 +192,8 @@ def test_62_only_identity_gives_a_constant(transform: Any) -> None:
     assert read_rows(context, task, io) == [{"id": 1, "c": "d"}]
 
 
-def test_62_a_stored_column_is_read_from_the_file_whatever_the_partition() -> None:
+def test_a_stored_column_is_read_from_the_file_whatever_the_partition() -> None:
+    """docs/conformance.md 62."""
     io = MemoryFileIO()
     schema = schema_of(ID, optional(2, "c", StringType()))
     write_rows(io, FILE, schema, [{"id": 1, "c": "stored"}])
@@ -204,14 +213,16 @@ def test_an_identity_partition_value_of_a_struct_child() -> None:
     assert rows == [{"s": {"x": 1, "p": "v"}}, {"s": None}]
 
 
-def test_10_an_unknown_partition_spec_is_refused() -> None:
+def test_an_unknown_partition_spec_is_refused() -> None:
+    """docs/conformance.md 10."""
     io = MemoryFileIO()
     write_rows(io, FILE, schema_of(ID), [{"id": 1}])
     with pytest.raises(InvalidMetadataError, match="partition spec 7"):
         read_rows(context_of(schema_of(ID)), task_of(io, FILE, spec_id=7), io)
 
 
-def test_79_unknown_columns_are_null_whether_or_not_the_file_has_them() -> None:
+def test_unknown_columns_are_null_whether_or_not_the_file_has_them() -> None:
+    """docs/conformance.md 79."""
     io = MemoryFileIO()
     write_table(io, FILE, stored(pa.table({"id": [1], "u": [5]}), 1, 2))
     after = schema_of(ID, optional(2, "u", UnknownType()), required(3, "w", UnknownType()))
@@ -272,9 +283,10 @@ def wrapped(values: list[Any], wrap: str) -> list[Any]:
     ],
     ids=["reordered", "dropped-renamed-promoted", "added", "dropped-and-added", "swapped", "none"],
 )
-def test_69_74_struct_children_at_any_depth(
+def test_struct_children_at_any_depth(
     wrap: str, fields: tuple[NestedField, ...], expected: list[Any]
 ) -> None:
+    """docs/conformance.md 69 and 74."""
     cells = wrapped([r["s"] for r in ROWS], wrap)
     output_rows = evolved(
         schema_of(around(POINT, wrap)),
@@ -300,7 +312,8 @@ def test_nested_columns_are_right_in_every_batch_and_row_group() -> None:
     ]
 
 
-def test_73_74_projecting_a_child_or_a_map_value_only() -> None:
+def test_projecting_a_child_or_a_map_value_only() -> None:
+    """docs/conformance.md 73 and 74."""
     io = MemoryFileIO()
     map_type = MapType(
         key_id=3,
@@ -330,7 +343,8 @@ def test_73_74_projecting_a_child_or_a_map_value_only() -> None:
     ]
 
 
-def test_69_a_struct_added_with_an_empty_default_expands_its_childrens() -> None:
+def test_a_struct_added_with_an_empty_default_expands_its_childrens() -> None:
+    """docs/conformance.md 69."""
     struct = StructType(
         (
             optional(11, "x", IntegerType(), initial_default=0),
@@ -396,16 +410,18 @@ UTC = dt.timezone.utc
         (pa.nulls(2), LongType(), [None, None]),
     ],
 )
-def test_72_77_78_80_stored_types_become_the_columns(
+def test_stored_types_become_the_columns(
     array: pa.Array, type_: PrimitiveType, expected: list[Any]
 ) -> None:
+    """docs/conformance.md 72, 77, 78 and 80."""
     io = MemoryFileIO()
     write_table(io, FILE, stored(pa.table({"c": array}), 1))
     schema = schema_of(optional(1, "c", type_))
     assert [r["c"] for r in read_rows(context_of(schema), task_of(io, FILE), io)] == expected
 
 
-def test_72_date_to_nanoseconds() -> None:
+def test_date_to_nanoseconds() -> None:
+    """docs/conformance.md 72."""
     io = MemoryFileIO()
     write_table(io, FILE, stored(pa.table({"c": pa.array([1], pa.date32())}), 1))
     schema = schema_of(optional(1, "c", TimestampNsType()))
@@ -414,7 +430,8 @@ def test_72_date_to_nanoseconds() -> None:
 
 
 @pytest.mark.parametrize("type_", [TimestampType(), TimestampNsType()])
-def test_72_a_date_beyond_the_timestamps_raises(type_: PrimitiveType) -> None:
+def test_a_date_beyond_the_timestamps_raises(type_: PrimitiveType) -> None:
+    """docs/conformance.md 72."""
     io = MemoryFileIO()
     write_table(
         io, FILE, stored(pa.table({"c": pa.array([2**31 - 1], pa.int32()).view(pa.date32())}), 1)
@@ -425,7 +442,8 @@ def test_72_a_date_beyond_the_timestamps_raises(type_: PrimitiveType) -> None:
 
 @pytest.mark.parametrize("smallest", [True, False])
 @pytest.mark.parametrize(("precision", "digits"), [(9, 9), (18, 18), (19, 19), (38, 38)])
-def test_77_decimals_of_every_width(precision: int, digits: int, smallest: bool) -> None:
+def test_decimals_of_every_width(precision: int, digits: int, smallest: bool) -> None:
+    """docs/conformance.md 77."""
     type_ = DecimalType(precision, 2)
     value = Decimal("-" + "9" * (digits - 2) + ".99")
     schema = schema_of(optional(1, "c", type_))
@@ -435,7 +453,8 @@ def test_77_decimals_of_every_width(precision: int, digits: int, smallest: bool)
 
 @pytest.mark.parametrize("year", [1, 1677, 3333, 9999])
 @pytest.mark.parametrize("nested", [False, True])
-def test_78_int96_timestamps_keep_years_beyond_nanoseconds(year: int, nested: bool) -> None:
+def test_int96_timestamps_keep_years_beyond_nanoseconds(year: int, nested: bool) -> None:
+    """docs/conformance.md 78."""
     inner = optional(2, "t", TimestamptzType())
     schema = schema_of(optional(1, "s", StructType((inner,))) if nested else inner)
     when = dt.datetime(year, 7, 8, 9, 10, 11, 123456, tzinfo=UTC)
@@ -457,9 +476,8 @@ def test_78_int96_timestamps_keep_years_beyond_nanoseconds(year: int, nested: bo
         (pa.array([b"abc"], pa.binary(3)), FixedType(2)),
     ],
 )
-def test_72_what_is_no_promotion_is_refused_by_column(
-    array: pa.Array, type_: PrimitiveType
-) -> None:
+def test_what_is_no_promotion_is_refused_by_column(array: pa.Array, type_: PrimitiveType) -> None:
+    """docs/conformance.md 72."""
     io = MemoryFileIO()
     write_table(io, FILE, stored(pa.table({"c": array}), 1))
     with pytest.raises(InvalidMetadataError, match=r"f\.parquet: column 'c' is stored as"):
@@ -479,7 +497,8 @@ def mapped(field_id: int | None, *names: str, fields: tuple[MappedField, ...] = 
     return MappedField(field_id=field_id, names=names, fields=fields)
 
 
-def test_67_files_without_ids_use_the_name_mapping_at_every_depth() -> None:
+def test_files_without_ids_use_the_name_mapping_at_every_depth() -> None:
+    """docs/conformance.md 67."""
     io = MemoryFileIO()
     table = pa.table(
         {
@@ -538,7 +557,8 @@ def test_67_files_without_ids_use_the_name_mapping_at_every_depth() -> None:
     ]
 
 
-def test_67_a_file_with_ids_ignores_the_name_mapping() -> None:
+def test_a_file_with_ids_ignores_the_name_mapping() -> None:
+    """docs/conformance.md 67."""
     io = MemoryFileIO()
     write_rows(io, FILE, schema_of(optional(9, "id", LongType())), [{"id": 5}])
     context = context_of(

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
-from iceberg_pyspark.arrow.write.range_sort import RangeSort, SortMemory, sampled, sorted_rows
+from iceberg_pyspark.arrow.write.range_sort import RangeSort, SortMemory, sample_of, sorted_rows
 from iceberg_pyspark.arrow.write.row_order import AlongCurve, RowOrder, SortedBy
 from iceberg_pyspark.arrow.write.space_filling_curves import hilbert, z_order
 from iceberg_pyspark.spec.schema import Schema
@@ -199,9 +199,9 @@ def test_no_rows_and_samples() -> None:
     order = AlongCurve(schema=schema, source_ids=(1,), curve="zorder")
     rows = pa.table({"c": pa.array([], pa.int64())})
     assert [t.num_rows for t in in_order(order, rows, LITTLE)] == [0, 0]
-    assert sampled(batches(rows)) is None
+    assert sample_of(batches(rows)) is None
     many = pa.table({"c": pa.array(range(1_000_000))})
-    sample = sampled(batches(many, 1000))
+    sample = sample_of(batches(many, 1000))
     assert sample is not None
     assert sample.num_rows <= 200_000
     assert abs(np.mean(sample["c"].to_numpy()) - 500_000) < 20_000

@@ -42,7 +42,8 @@ def test_nested_values_come_back() -> None:
     assert value_of(type_, scalar_of(type_, value)) == value
 
 
-def test_69_children_missing_in_a_struct_take_their_own_default() -> None:
+def test_children_missing_in_a_struct_take_their_own_default() -> None:
+    """docs/conformance.md 69."""
     assert value_of(POINT, scalar_of(POINT, {})) == {1: 7, 2: None}
     assert value_of(POINT, scalar_of(POINT, {1: None})) == {1: None, 2: None}
     assert not scalar_of(POINT, None).is_valid

@@ -151,7 +151,8 @@ def test_an_equal_schema_keeps_its_id_and_a_new_one_gets_the_next() -> None:
     assert (back.current_schema_id, len(back.schemas)) == (0, 2)
 
 
-def test_last_column_id_never_decreases_68() -> None:
+def test_last_column_id_never_decreases() -> None:
+    """docs/conformance.md 68."""
     metadata = apply(table(), AddSchema(Schema(fields=(A, B, C)), 7), SetCurrentSchema(LAST_ADDED))
     assert metadata.last_column_id == 7
     assert apply(metadata, AddSchema(Schema(fields=(A,)), 0)).last_column_id == 7
@@ -172,7 +173,8 @@ def test_dropping_the_source_of_the_default_spec_is_refused() -> None:
         apply(partitioned, AddSchema(Schema(fields=(A,)), 2), SetCurrentSchema(LAST_ADDED))
 
 
-def test_an_equivalent_spec_is_used_again_60() -> None:
+def test_an_equivalent_spec_is_used_again() -> None:
+    """docs/conformance.md 60."""
     first = apply(table(), AddPartitionSpec(spec(("p", 1, 1000))), SetDefaultSpec(LAST_ADDED))
     assert (first.default_spec_id, first.last_partition_id) == (1, 1000)
     second = apply(first, AddPartitionSpec(spec(("q", 2, 1001))), SetDefaultSpec(LAST_ADDED))
@@ -181,7 +183,8 @@ def test_an_equivalent_spec_is_used_again_60() -> None:
     assert (again.default_spec_id, len(again.partition_specs)) == (1, 3)
 
 
-def test_a_partition_field_id_is_not_given_to_another_column_60() -> None:
+def test_a_partition_field_id_is_not_given_to_another_column() -> None:
+    """docs/conformance.md 60."""
     first = apply(table(), AddPartitionSpec(spec(("p", 1, 1000))))
     with pytest.raises(InvalidRequestError, match="1000"):
         apply(first, AddPartitionSpec(spec(("q", 2, 1000))))
@@ -192,7 +195,8 @@ def test_version_1_numbers_partition_fields_from_1000() -> None:
         apply(table(1), AddPartitionSpec(spec(("p", 1, 1001))))
 
 
-def test_sort_orders_start_at_1_and_are_used_again_87() -> None:
+def test_sort_orders_start_at_1_and_are_used_again() -> None:
+    """docs/conformance.md 87."""
     by_a = SortOrder(
         order_id=17,
         fields=(ascending(1),),
@@ -217,7 +221,8 @@ def test_a_snapshot_moves_main_and_the_snapshot_log() -> None:
     assert metadata.last_updated_ms == NOW + 2
 
 
-def test_a_snapshot_behind_the_table_is_a_conflict_88() -> None:
+def test_a_snapshot_behind_the_table_is_a_conflict() -> None:
+    """docs/conformance.md 88."""
     metadata = commit(table(), 5)
     with pytest.raises(CommitConflictError, match="sequence number 5"):
         apply(metadata, AddSnapshot(replace(snapshot(5), snapshot_id=6)))
@@ -229,7 +234,8 @@ def test_a_snapshot_id_is_used_once() -> None:
         apply(metadata, AddSnapshot(replace(snapshot(5), sequence_number=6)))
 
 
-def test_last_sequence_number_stays_on_rollback_88() -> None:
+def test_last_sequence_number_stays_on_rollback() -> None:
+    """docs/conformance.md 88."""
     metadata = commit(commit(table(), 1), 2)
     back = apply(metadata, SetSnapshotRef("main", SnapshotRef(snapshot_id=1)), now_ms=NOW + 9)
     assert (back.current_snapshot_id, back.last_sequence_number) == (1, 2)
@@ -240,7 +246,8 @@ def test_last_sequence_number_stays_on_rollback_88() -> None:
     ]
 
 
-def test_branches_do_not_touch_current_snapshot_or_log_89() -> None:
+def test_branches_do_not_touch_current_snapshot_or_log() -> None:
+    """docs/conformance.md 89."""
     metadata = commit(table(), 1)
     branched = commit(apply(metadata, SetSnapshotRef("b", SnapshotRef(snapshot_id=1))), 2, ref="b")
     assert branched.current_snapshot_id == 1
@@ -248,7 +255,8 @@ def test_branches_do_not_touch_current_snapshot_or_log_89() -> None:
     assert branched.refs["b"].snapshot_id == 2
 
 
-def test_retention_of_main_changes_without_a_log_entry_89() -> None:
+def test_retention_of_main_changes_without_a_log_entry() -> None:
+    """docs/conformance.md 89."""
     metadata = commit(table(), 1)
     with_retention = apply(
         metadata, SetSnapshotRef("main", SnapshotRef(snapshot_id=1, min_snapshots_to_keep=3))
@@ -256,7 +264,8 @@ def test_retention_of_main_changes_without_a_log_entry_89() -> None:
     assert with_retention.snapshot_log == metadata.snapshot_log
 
 
-def test_the_snapshot_log_never_goes_back_in_time_89() -> None:
+def test_the_snapshot_log_never_goes_back_in_time() -> None:
+    """docs/conformance.md 89."""
     metadata = commit(table(), 10)
     slow = replace(snapshot(11, parent=10), timestamp_ms=NOW - 999_999)
     behind = apply(
@@ -280,7 +289,8 @@ def test_snapshots_current_only_inside_a_commit_are_not_logged() -> None:
     assert [e.snapshot_id for e in two.snapshot_log] == [2]
 
 
-def test_references_need_their_snapshot_and_main_is_a_branch_84() -> None:
+def test_references_need_their_snapshot_and_main_is_a_branch() -> None:
+    """docs/conformance.md 84."""
     metadata = commit(table(), 1)
     with pytest.raises(InvalidRequestError, match="snapshot 7"):
         apply(metadata, SetSnapshotRef("t", SnapshotRef(snapshot_id=7, type="tag")))
@@ -299,7 +309,8 @@ def test_removing_main_empties_the_table_and_keeps_its_history() -> None:
     assert [s.snapshot_id for s in metadata.snapshots] == [1]
 
 
-def test_expired_snapshots_take_logs_references_and_statistics_along_89_90() -> None:
+def test_expired_snapshots_take_logs_references_and_statistics_along() -> None:
+    """docs/conformance.md 89 and 90."""
     metadata = table()
     for number in (1, 2, 3):
         metadata = commit(metadata, number)
@@ -330,7 +341,8 @@ def partition_statistics(number: int) -> PartitionStatisticsFile:
     return PartitionStatisticsFile(snapshot_id=number, statistics_path="p", file_size_in_bytes=1)
 
 
-def test_statistics_are_one_per_snapshot_90() -> None:
+def test_statistics_are_one_per_snapshot() -> None:
+    """docs/conformance.md 90."""
     metadata = apply(
         commit(table(), 1),
         SetStatistics(statistics(1)),
@@ -345,12 +357,14 @@ def test_statistics_are_one_per_snapshot_90() -> None:
     assert not without_statistics.partition_statistics
 
 
-def test_statistics_survive_commits_90() -> None:
+def test_statistics_survive_commits() -> None:
+    """docs/conformance.md 90."""
     metadata = commit(apply(commit(table(), 1), SetStatistics(statistics(1))), 2)
     assert [s.snapshot_id for s in metadata.statistics] == [1]
 
 
-def test_the_metadata_log_is_capped_90() -> None:
+def test_the_metadata_log_is_capped() -> None:
+    """docs/conformance.md 90."""
     metadata = table(properties={"write.metadata.previous-versions-max": "2"})
     for number in range(1, 5):
         metadata = apply_updates(
@@ -365,7 +379,8 @@ def test_the_metadata_log_is_capped_90() -> None:
     ]
 
 
-def test_row_ids_advance_by_added_rows_16() -> None:
+def test_row_ids_advance_by_added_rows() -> None:
+    """docs/conformance.md 16."""
     metadata = replace(table(3), next_row_id=1000)
     after = apply(metadata, AddSnapshot(snapshot(1, rows=375, first_row=1000)))
     assert after.next_row_id == 1375
@@ -381,7 +396,8 @@ def test_a_snapshot_with_row_ids_that_are_taken_is_a_conflict() -> None:
         apply(metadata, AddSnapshot(snapshot(1, rows=-1, first_row=1000)))
 
 
-def test_upgrades_go_up_only_and_start_row_ids_at_0_18() -> None:
+def test_upgrades_go_up_only_and_start_row_ids_at_0() -> None:
+    """docs/conformance.md 18."""
     upgraded = apply(commit(table(2), 1), UpgradeFormatVersion(3))
     assert (upgraded.format_version, upgraded.next_row_id) == (3, 0)
     assert upgraded.snapshots[0].first_row_id is None
@@ -404,7 +420,8 @@ def test_an_upgrade_to_version_4_keeps_row_ids_and_makes_every_path_absolute() -
     assert metadata_from_json(metadata_to_json(after)).snapshots == after.snapshots
 
 
-def test_a_uuid_is_given_once_and_required_since_version_2_83() -> None:
+def test_a_uuid_is_given_once_and_required_since_version_2() -> None:
+    """docs/conformance.md 83."""
     with pytest.raises(CommitConflictError, match="UUID u"):
         apply(table(), AssignUUID("other"))
     old = replace(table(1), table_uuid=None)

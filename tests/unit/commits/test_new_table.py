@@ -134,7 +134,8 @@ def test_partitioning_and_order_follow_the_new_ids() -> None:
     assert metadata.default_sort_order.fields[0].source_id == 2
 
 
-def test_an_unpartitioned_table_has_last_partition_id_999_59() -> None:
+def test_an_unpartitioned_table_has_last_partition_id_999() -> None:
+    """docs/conformance.md 59."""
     metadata = create(Schema(fields=(column(1, "a", LongType()),)))
     assert (metadata.last_partition_id, metadata.default_sort_order_id) == (999, 0)
     assert metadata.location == "s3://b/t"
@@ -176,7 +177,8 @@ def test_types_of_version_3_need_it(type_: Type) -> None:
     assert create(schema, version=3).current_schema.field_by_id[2].type == type_
 
 
-def test_defaults_need_version_3_and_a_type_that_has_them_70() -> None:
+def test_defaults_need_version_3_and_a_type_that_has_them() -> None:
+    """docs/conformance.md 70."""
     schema = Schema(fields=(NestedField(field_id=1, name="a", type=LongType(), write_default=1),))
     with pytest.raises(InvalidRequestError, match="default values need format version 3"):
         create(schema, version=2)
@@ -240,12 +242,14 @@ def test_unknown_columns_are_optional() -> None:
         (Schema(fields=(column(1, "a", LongType()),), identifier_field_ids=(9,)), "9"),
     ],
 )
-def test_identifier_fields_must_identify_75(schema: Schema, message: str) -> None:
+def test_identifier_fields_must_identify(schema: Schema, message: str) -> None:
+    """docs/conformance.md 75."""
     with pytest.raises(InvalidRequestError, match=message):
         create(schema)
 
 
-def test_an_identifier_may_be_nested_in_required_structs_75() -> None:
+def test_an_identifier_may_be_nested_in_required_structs() -> None:
+    """docs/conformance.md 75."""
     schema = Schema(
         fields=(column(1, "s", struct(column(2, "a", LongType(), required=True)), required=True),),
         identifier_field_ids=(2,),
@@ -264,7 +268,8 @@ def test_names_are_unique_also_across_levels() -> None:
         create(dotted)
 
 
-def test_reserved_ids_are_replaced_in_a_new_table_75() -> None:
+def test_reserved_ids_are_replaced_in_a_new_table() -> None:
+    """docs/conformance.md 75."""
     schema = Schema(fields=(column(MAX_USER_FIELD_ID + 1, "a", LongType()),))
     assert create(schema).current_schema.fields[0].field_id == 1
 
@@ -281,7 +286,8 @@ def test_reserved_ids_are_replaced_in_a_new_table_75() -> None:
         (by(IdentityTransform(), 2, ""), "needs a name"),
     ],
 )
-def test_partition_fields_must_fit_their_source_65(field: PartitionField, message: str) -> None:
+def test_partition_fields_must_fit_their_source(field: PartitionField, message: str) -> None:
+    """docs/conformance.md 65."""
     schema = Schema(
         fields=(
             column(1, "ts", TimestampType()),
@@ -307,7 +313,8 @@ def test_partition_fields_are_not_redundant() -> None:
         create(schema, spec=same_name)
 
 
-def test_an_identity_field_may_have_the_name_of_its_column_65() -> None:
+def test_an_identity_field_may_have_the_name_of_its_column() -> None:
+    """docs/conformance.md 65."""
     schema = Schema(fields=(column(1, "c", StringType()),))
     spec = PartitionSpec(spec_id=0, fields=(by(IdentityTransform(), 1, "c"),))
     assert create(schema, spec=spec).default_spec.fields[0].name == "c"

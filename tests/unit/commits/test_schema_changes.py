@@ -133,7 +133,8 @@ def test_a_name_with_a_dot_beside_a_struct() -> None:
         changes.add_column("z", "int", parent="p")
 
 
-def test_drop_and_add_again_is_another_column_68() -> None:
+def test_drop_and_add_again_is_another_column() -> None:
+    """docs/conformance.md 68."""
     metadata = table()
     after = apply_changes(
         SchemaChanges(metadata).drop_column("d").add_column("d", "date"), metadata
@@ -143,12 +144,14 @@ def test_drop_and_add_again_is_another_column_68() -> None:
     assert without_column.last_column_id == 14
 
 
-def test_rename_keeps_the_id_68() -> None:
+def test_rename_keeps_the_id() -> None:
+    """docs/conformance.md 68."""
     changes = SchemaChanges(table()).rename_column("p.x", "lon").rename_column("p", "point")
     assert changes.schema.find("point.lon").field_id == 6
 
 
-def test_columns_are_moved_within_their_struct_68() -> None:
+def test_columns_are_moved_within_their_struct() -> None:
+    """docs/conformance.md 68."""
     metadata = table()
     changes = SchemaChanges(metadata)
     changes.move_first("l").move_after("id", "m").move_before("d", "p").move_first("p.y")
@@ -160,7 +163,8 @@ def test_columns_are_moved_within_their_struct_68() -> None:
     assert after.current_schema.field_by_id.keys() == metadata.current_schema.field_by_id.keys()
 
 
-def test_types_are_promoted_also_when_nested_72() -> None:
+def test_types_are_promoted_also_when_nested() -> None:
+    """docs/conformance.md 72."""
     changes = SchemaChanges(table())
     changes.update_type("id", "long").update_type("m.value.v", "long")
     changes.update_type("l.element.e", "double").update_type("d", "timestamp")
@@ -179,7 +183,8 @@ PROMOTIONS: list[tuple[Type, Type, int]] = [
 
 
 @pytest.mark.parametrize(("old", "new", "version"), PROMOTIONS)
-def test_promotions_need_their_format_version_72(old: Type, new: Type, version: int) -> None:
+def test_promotions_need_their_format_version(old: Type, new: Type, version: int) -> None:
+    """docs/conformance.md 72."""
     for v in (1, 2, 3):
         assert can_promote(old, new, v) == (v >= version)
 
@@ -196,16 +201,16 @@ def test_promotions_need_their_format_version_72(old: Type, new: Type, version: 
         (TimestampType(), TimestampNsType()),
     ],
 )
-def test_other_promotions_are_refused_72(old: Type, new: Type) -> None:
+def test_other_promotions_are_refused(old: Type, new: Type) -> None:
+    """docs/conformance.md 72."""
     assert not can_promote(old, new, 3)
 
 
 @pytest.mark.parametrize(
     ("transform", "allowed"), [(DayTransform(), True), (BucketTransform(4), False)]
 )
-def test_a_promotion_must_not_change_partition_values_72(
-    transform: Transform, allowed: bool
-) -> None:
+def test_a_promotion_must_not_change_partition_values(transform: Transform, allowed: bool) -> None:
+    """docs/conformance.md 72."""
     spec = PartitionSpec(
         spec_id=0,
         fields=(PartitionField(source_ids=(12,), field_id=1000, name="dp", transform=transform),),
@@ -225,14 +230,16 @@ def test_defaults_of_a_promoted_date_are_promoted_too() -> None:
     assert promoted.initial_default == promoted.write_default == 2 * 86_400_000_000
 
 
-def test_the_default_of_a_promoted_float_stays_the_value_that_rows_have_71() -> None:
+def test_the_default_of_a_promoted_float_stays_the_value_that_rows_have() -> None:
+    """docs/conformance.md 71."""
     changes = SchemaChanges(table()).add_column("f", "float", default=0.1)
     promoted = changes.update_type("f", "double").schema.find("f")
     nearest = 0.10000000149011612
     assert (promoted.initial_default, promoted.write_default) == (nearest, nearest)
 
 
-def test_values_inside_a_default_are_promoted_with_their_column_71() -> None:
+def test_values_inside_a_default_are_promoted_with_their_column() -> None:
+    """docs/conformance.md 71."""
     type_ = StructType(
         (
             NestedField(
@@ -285,7 +292,8 @@ def test_values_inside_a_default_are_promoted_with_their_column_71() -> None:
         ("boolean", False, False),
     ],
 )
-def test_defaults_are_plain_values_70(type_: str, literal: object, value: object) -> None:
+def test_defaults_are_plain_values(type_: str, literal: object, value: object) -> None:
+    """docs/conformance.md 70."""
     changes = SchemaChanges(table()).add_column("n", type_, default=literal)
     assert changes.schema.find("n").initial_default == value
     assert changes.update_default("n", literal).schema.find("n").write_default == value
@@ -311,7 +319,8 @@ def test_defaults_are_plain_values_70(type_: str, literal: object, value: object
         ("float", 1e300),
     ],
 )
-def test_a_default_is_a_value_of_its_column_70(type_: str, literal: object) -> None:
+def test_a_default_is_a_value_of_its_column(type_: str, literal: object) -> None:
+    """docs/conformance.md 70."""
     with pytest.raises(InvalidRequestError, match="column 'n'"):
         SchemaChanges(table()).add_column("n", type_, default=literal).changes(table())
 
@@ -339,7 +348,8 @@ PAIRS = ListType(element_id=3, element_type=PAIR)
         (PAIR, {}, {}),
     ],
 )
-def test_defaults_of_lists_maps_and_structs_70(type_: Type, literal: Any, value: Any) -> None:
+def test_defaults_of_lists_maps_and_structs(type_: Type, literal: Any, value: Any) -> None:
+    """docs/conformance.md 70."""
     base = table()
     changes = SchemaChanges(base).add_column("n", type_, default=literal)
     assert changes.schema.find("n").initial_default == value
@@ -379,7 +389,8 @@ def test_structs_in_defaults_get_the_ids_of_the_new_columns() -> None:
         (ListType(element_id=1, element_type=VariantType()), [b""]),
     ],
 )
-def test_a_nested_default_is_a_value_of_its_column_70(type_: Type, literal: Any) -> None:
+def test_a_nested_default_is_a_value_of_its_column(type_: Type, literal: Any) -> None:
+    """docs/conformance.md 70."""
     with pytest.raises(InvalidRequestError, match="column 'n'"):
         SchemaChanges(table()).add_column("n", type_, default=literal)
     changes = SchemaChanges(table()).add_column("n", type_)
@@ -387,7 +398,8 @@ def test_a_nested_default_is_a_value_of_its_column_70(type_: Type, literal: Any)
         changes.update_default("n", literal)
 
 
-def test_a_required_column_needs_a_default_71() -> None:
+def test_a_required_column_needs_a_default() -> None:
+    """docs/conformance.md 71."""
     with pytest.raises(InvalidRequestError, match="without a default"):
         SchemaChanges(table()).add_column("n", "int", required=True)
     added = SchemaChanges(table()).add_column("n", "int", required=True, default=3)
@@ -398,7 +410,8 @@ def test_a_required_column_needs_a_default_71() -> None:
     assert forced.add_column("n", "int", required=True).schema.find("n").required
 
 
-def test_the_initial_default_never_changes_71() -> None:
+def test_the_initial_default_never_changes() -> None:
+    """docs/conformance.md 71."""
     changes = SchemaChanges(table()).add_column("n", "int", default=3).update_default("n", 4)
     n = changes.schema.find("n")
     assert (n.initial_default, n.write_default) == (3, 4)
@@ -415,7 +428,8 @@ def test_nullability_widens_and_narrows_only_when_allowed() -> None:
     assert SchemaChanges(table()).require("id").schema.find("id").required
 
 
-def test_identifier_fields_are_set_by_name_and_protected_75() -> None:
+def test_identifier_fields_are_set_by_name_and_protected() -> None:
+    """docs/conformance.md 75."""
     changes = SchemaChanges(table()).set_identifier_fields("id")
     assert changes.schema.identifier_field_ids == (1,)
     with pytest.raises(InvalidRequestError, match="identifier field"):
@@ -440,7 +454,8 @@ Change = Callable[[SchemaChanges], object]
         lambda c: c.move_first("m.key.k"),
     ],
 )
-def test_the_key_of_a_map_never_changes_73(change: Change) -> None:
+def test_the_key_of_a_map_never_changes(change: Change) -> None:
+    """docs/conformance.md 73."""
     with pytest.raises(InvalidRequestError, match="map's key"):
         change(SchemaChanges(table()))
 
@@ -470,7 +485,8 @@ def test_a_change_that_changes_nothing_is_none() -> None:
     assert changes.changes(metadata).updates == ()
 
 
-def test_changes_require_the_schema_they_were_made_on_95() -> None:
+def test_changes_require_the_schema_they_were_made_on() -> None:
+    """docs/conformance.md 95."""
     metadata = table()
     required = SchemaChanges(metadata).drop_column("d").changes(metadata).requirements
     assert AssertCurrentSchemaId(0) in required

@@ -10,10 +10,10 @@ import pytest
 from iceberg_pyspark.commits.new_table import new_table_metadata
 from iceberg_pyspark.commits.requirements import AssertRefSnapshotId
 from iceberg_pyspark.commits.snapshot_retention import (
-    Expired,
+    Expiry,
     Retention,
     check_no_ref_lost,
-    expired,
+    expiry,
     expiry_changes,
     unused_schemas,
 )
@@ -90,7 +90,7 @@ class Vector:
     """A table, and what must expire."""
 
     metadata: TableMetadata
-    expected: Expired
+    expected: Expiry
     retention: Retention = field(default_factory=Retention)
 
 
@@ -104,77 +104,78 @@ REF_DAYS = {"history.expire.max-ref-age-ms": str(5 * DAY)}
 SIDE = {1: 9, 2: 8, 3: 7, 4: 2}
 
 VECTORS = {
-    "five days by default": Vector(table(FIVE), Expired((1, 2, 3))),
-    "exactly as old stays": Vector(table(FIVE, properties=ONE_DAY), Expired((1, 2, 3, 4))),
-    "older than now, head counts as one": Vector(table(FIVE), Expired((1, 2, 3, 4)), days_ago(0)),
-    "at least so many": Vector(table(FIVE, properties=KEEP_TWO), Expired((1, 2, 3)), days_ago(0)),
+    "five days by default": Vector(table(FIVE), Expiry((1, 2, 3))),
+    "exactly as old stays": Vector(table(FIVE, properties=ONE_DAY), Expiry((1, 2, 3, 4))),
+    "older than now, head counts as one": Vector(table(FIVE), Expiry((1, 2, 3, 4)), days_ago(0)),
+    "at least so many": Vector(table(FIVE, properties=KEEP_TWO), Expiry((1, 2, 3)), days_ago(0)),
     "the caller's number before the property's": Vector(
-        table(FIVE, properties=KEEP_TWO), Expired((1, 2)), days_ago(0, retain_last=3)
+        table(FIVE, properties=KEEP_TWO), Expiry((1, 2)), days_ago(0, retain_last=3)
     ),
     "a branch's own settings before the caller's": Vector(
-        table(FIVE, {MAIN: branch(5, keep=4, days=0.5)}), Expired((1,)), days_ago(0, retain_last=1)
+        table(FIVE, {MAIN: branch(5, keep=4, days=0.5)}), Expiry((1,)), days_ago(0, retain_last=1)
     ),
     "a branch's own age": Vector(
-        table(FIVE, {MAIN: branch(5, days=6.5)}), Expired((1, 2)), days_ago(0)
+        table(FIVE, {MAIN: branch(5, days=6.5)}), Expiry((1, 2)), days_ago(0)
     ),
     "main never expires": Vector(
-        table({1: 9, 2: 8}, {MAIN: branch(2, own=1)}), Expired((1,)), days_ago(0)
+        table({1: 9, 2: 8}, {MAIN: branch(2, own=1)}), Expiry((1,)), days_ago(0)
     ),
     "a tag keeps its snapshot and no other": Vector(
-        table(FIVE, {"t": tag(2)}), Expired((1, 3, 4)), days_ago(0)
+        table(FIVE, {"t": tag(2)}), Expiry((1, 3, 4)), days_ago(0)
     ),
     "a tag that is too old": Vector(
-        table(FIVE, {"t": tag(2, 6.9)}), Expired((1, 2, 3, 4), ("t",)), days_ago(0)
+        table(FIVE, {"t": tag(2, 6.9)}), Expiry((1, 2, 3, 4), ("t",)), days_ago(0)
     ),
     "a tag that is exactly as old": Vector(
-        table(FIVE, {"t": tag(2, 7)}), Expired((1, 3, 4)), days_ago(0)
+        table(FIVE, {"t": tag(2, 7)}), Expiry((1, 3, 4)), days_ago(0)
     ),
     "the table's age of references": Vector(
-        table(FIVE, {"t": tag(3), "u": tag(4)}, properties=REF_DAYS), Expired((1, 2, 3), ("t",))
+        table(FIVE, {"t": tag(3), "u": tag(4)}, properties=REF_DAYS), Expiry((1, 2, 3), ("t",))
     ),
     "a branch beside main": Vector(
-        table(SIDE, {"b": branch(3)}, parents={4: 1}), Expired((1, 2)), days_ago(1)
+        table(SIDE, {"b": branch(3)}, parents={4: 1}), Expiry((1, 2)), days_ago(1)
     ),
     "a branch that is too old goes with its snapshots": Vector(
-        table(SIDE, {"b": branch(3, own=1)}, parents={4: 1}), Expired((1, 2, 3), ("b",))
+        table(SIDE, {"b": branch(3, own=1)}, parents={4: 1}), Expiry((1, 2, 3), ("b",))
     ),
     "ages are not sorted: the first that is too old ends it": Vector(
-        table({1: 1, 2: 9, 3: 1}), Expired((1, 2))
+        table({1: 1, 2: 9, 3: 1}), Expiry((1, 2))
     ),
     "what no reference has behind it, by age": Vector(
-        table({1: 9, 2: 4, 3: 1}, parents={2: 99, 3: 99}), Expired((1,))
+        table({1: 9, 2: 4, 3: 1}, parents={2: 99, 3: 99}), Expiry((1,))
     ),
     "not by number": Vector(
-        table({1: 9, 2: 4, 3: 1}, parents={2: 99, 3: 99}), Expired((1, 2)), days_ago(3)
+        table({1: 9, 2: 4, 3: 1}, parents={2: 99, 3: 99}), Expiry((1, 2)), days_ago(3)
     ),
-    "a reference to nothing": Vector(table({1: 1}, {"x": tag(7)}), Expired((), ("x",))),
+    "a reference to nothing": Vector(table({1: 1}, {"x": tag(7)}), Expiry((), ("x",))),
     "snapshots by their ids, however young": Vector(
-        table({1: 2, 2: 1, 3: 0}), Expired((2,)), Retention(snapshot_ids=frozenset({2, 77}))
+        table({1: 2, 2: 1, 3: 0}), Expiry((2,)), Retention(snapshot_ids=frozenset({2, 77}))
     ),
     "and old ones with them": Vector(
-        table({1: 9, 2: 1, 3: 0}), Expired((1, 2)), Retention(snapshot_ids=frozenset({2}))
+        table({1: 9, 2: 1, 3: 0}), Expiry((1, 2)), Retention(snapshot_ids=frozenset({2}))
     ),
-    "parents in a circle": Vector(table({1: 9, 2: 1}, parents={1: 2}), Expired((1,))),
+    "parents in a circle": Vector(table({1: 9, 2: 1}, parents={1: 2}), Expiry((1,))),
 }
 
 
 @pytest.mark.parametrize("vector", VECTORS.values(), ids=VECTORS)
-def test_what_expires_91(vector: Vector) -> None:
-    assert expired(vector.metadata, vector.retention, NOW) == vector.expected
+def test_what_expires(vector: Vector) -> None:
+    """docs/conformance.md 91."""
+    assert expiry(vector.metadata, vector.retention, NOW) == vector.expected
 
 
 def test_a_table_without_snapshots() -> None:
     metadata = replace(table({1: 1}), snapshots=(), refs={}, current_snapshot_id=None)
-    deleted = expired(metadata, Retention(older_than_ms=NOW), NOW)
-    assert deleted == Expired()
+    deleted = expiry(metadata, Retention(older_than_ms=NOW), NOW)
+    assert deleted == Expiry()
     assert not expiry_changes(metadata, deleted).updates
 
 
 def test_a_snapshot_that_a_reference_points_at_is_not_for_the_caller_to_expire() -> None:
     for retention in (frozenset({5}), frozenset({2})):
         with pytest.raises(InvalidRequestError, match=r"cannot expire, because (tag|branch) '"):
-            expired(table(FIVE, {"t": tag(2)}), Retention(snapshot_ids=retention), NOW)
-    deleted = expired(table(FIVE, {"t": tag(2, 1)}), Retention(snapshot_ids=frozenset({2})), NOW)
+            expiry(table(FIVE, {"t": tag(2)}), Retention(snapshot_ids=retention), NOW)
+    deleted = expiry(table(FIVE, {"t": tag(2, 1)}), Retention(snapshot_ids=frozenset({2})), NOW)
     assert deleted.refs == ("t",)
 
 
@@ -186,7 +187,7 @@ def test_a_branch_keeps_at_least_one(number: int) -> None:
 
 def test_changes_hold_while_every_reference_stays() -> None:
     metadata = table(FIVE, {"t": tag(2, 1), "u": tag(4)})
-    changes = expiry_changes(metadata, expired(metadata, Retention(), NOW))
+    changes = expiry_changes(metadata, expiry(metadata, Retention(), NOW))
     assert changes.updates == (RemoveSnapshotRef("t"), RemoveSnapshots((1, 2, 3)))
     pinned = {
         r.ref: r.snapshot_id for r in changes.requirements if isinstance(r, AssertRefSnapshotId)
@@ -211,7 +212,7 @@ def test_schemas_of_dropped_columns_stay_while_something_needs_them() -> None:
     )
     remaining = replace(metadata.snapshots[1], schema_id=2)
     metadata = replace(metadata, snapshots=(metadata.snapshots[0], remaining))
-    deleted = expired(metadata, Retention(), NOW)
+    deleted = expiry(metadata, Retention(), NOW)
     assert deleted.snapshot_ids == (1,)
     assert unused_schemas(metadata, deleted, {0}, has_deletes=False) == (0, 1)
     assert unused_schemas(metadata, deleted, {0}, has_deletes=True) == (1,)

@@ -68,7 +68,8 @@ def test_fields_are_added_with_the_next_id_and_the_usual_name(version: int) -> N
     assert (after.default_spec_id, after.last_partition_id) == (1, 1003)
 
 
-def test_version_1_voids_a_field_and_later_versions_drop_it_61() -> None:
+def test_version_1_voids_a_field_and_later_versions_drop_it() -> None:
+    """docs/conformance.md 61."""
     for version, expected in ((1, [("c", 1000, "void")]), (2, []), (3, [])):
         metadata = table(version)
         after = apply_changes(SpecChanges(metadata).remove_field("c"), metadata)
@@ -76,14 +77,16 @@ def test_version_1_voids_a_field_and_later_versions_drop_it_61() -> None:
         assert after.last_partition_id == 1000
 
 
-def test_a_void_field_gives_its_name_to_a_new_one_61() -> None:
+def test_a_void_field_gives_its_name_to_a_new_one() -> None:
+    """docs/conformance.md 61."""
     metadata = table(1)
     after = apply_changes(SpecChanges(metadata).remove_field("c"), metadata)
     again = apply_changes(SpecChanges(after).add_field("c"), after)
     assert fields(again) == [("c_1000", 1000, "void"), ("c", 1001, "identity")]
 
 
-def test_a_field_that_comes_back_has_its_old_id_and_name_60() -> None:
+def test_a_field_that_comes_back_has_its_old_id_and_name() -> None:
+    """docs/conformance.md 60."""
     metadata = table()
     with_name = apply_changes(SpecChanges(metadata).add_field("id", "bucket[4]", "shard"), metadata)
     without = apply_changes(SpecChanges(with_name).remove_field("shard"), with_name)
@@ -98,7 +101,8 @@ def test_a_field_that_comes_back_has_its_old_id_and_name_60() -> None:
     assert fields(renamed)[-1] == ("other", 1003, "bucket[4]"), "another name, another id"
 
 
-def test_going_back_to_an_earlier_spec_uses_its_id_60() -> None:
+def test_going_back_to_an_earlier_spec_uses_its_id() -> None:
+    """docs/conformance.md 60."""
     metadata = table()
     more = apply_changes(SpecChanges(metadata).add_field("ts", "day"), metadata)
     back = apply_changes(SpecChanges(more).remove_field("ts_day"), more)
@@ -155,14 +159,16 @@ def test_redundant_fields_and_missing_ones_are_refused() -> None:
         SpecChanges(without).remove_field("c")
 
 
-def test_changes_require_the_spec_they_were_made_on_95() -> None:
+def test_changes_require_the_spec_they_were_made_on() -> None:
+    """docs/conformance.md 95."""
     metadata = table()
     required = SpecChanges(metadata).remove_field("c").changes(metadata).requirements
     assert AssertDefaultSpecId(0) in required
     assert AssertLastAssignedPartitionId(1000) in required
 
 
-def test_a_sort_order_replaces_the_one_before_87() -> None:
+def test_a_sort_order_replaces_the_one_before() -> None:
+    """docs/conformance.md 87."""
     metadata = table()
     after = apply_changes(SortChanges(metadata).asc("id").desc("ts", "day"), metadata)
     assert after.default_sort_order_id == 1

@@ -78,7 +78,8 @@ def test_partitions_are_summed_up_if_they_are_few() -> None:
     assert [key for key in entries if key.startswith("partitions.")] == []
 
 
-def test_totals_go_on_where_the_parent_has_them_and_never_below_zero_97() -> None:
+def test_totals_go_on_where_the_parent_has_them_and_never_below_zero() -> None:
+    """docs/conformance.md 97."""
     parent = {"total-records": "10", "total-data-files": "0", "total-files-size": "?"}
     entries = summary([a_file()], [a_file(), a_file()], parent)
     assert entries["total-records"] == "8"
@@ -126,7 +127,8 @@ def test_the_policy_comes_from_table_properties() -> None:
 
 
 @given(st.uuids())
-def test_snapshot_ids_are_not_negative_and_fit_in_64_bits_85(uuid: UUID) -> None:
+def test_snapshot_ids_are_not_negative_and_fit_in_64_bits(uuid: UUID) -> None:
+    """docs/conformance.md 85."""
     assert 0 <= snapshot_id_of(uuid) < 2**63
 
 

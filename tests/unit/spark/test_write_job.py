@@ -26,7 +26,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.spark.data_source.prepared_write import PreparedWrite
 from iceberg_pyspark.spark.data_source.table_access import open_table
 from iceberg_pyspark.spark.data_source.write_job import prepare_write
-from iceberg_pyspark.spark.data_source.writer import IcebergWriter, WrittenFiles
+from iceberg_pyspark.spark.data_source.writer import IcebergWriter, TaskFiles
 
 FRAME = StructType().add("id", "long").add("name", "string")
 
@@ -40,12 +40,12 @@ def prepared(
     return pickle.loads(pickle.dumps(job))  # type: ignore[no-any-return]
 
 
-def task(job: PreparedWrite, *ids: int, task_id: int = 0) -> WrittenFiles:
+def task(job: PreparedWrite, *ids: int, task_id: int = 0) -> TaskFiles:
     """Write rows as one task of the job."""
     names = pa.array([f"n{i}" for i in ids], pa.string())
     batch = pa.record_batch({"id": pa.array(ids, pa.int64()), "name": names})
     files = write_data_files(job.context, [batch], job.io, partition_id=0, task_id=task_id)
-    return WrittenFiles(tuple(files))
+    return TaskFiles(tuple(files))
 
 
 def append(table: Path, *ids: int, options: Mapping[str, str] | None = None) -> None:
@@ -175,7 +175,7 @@ def test_an_abort_before_the_commit_removes_what_the_other_tasks_wrote(tmp_path:
 
 def test_a_job_without_rows_makes_the_table(tmp_path: Path) -> None:
     job = prepared(tmp_path / "t")
-    IcebergWriter(job).commit([WrittenFiles(())])
+    IcebergWriter(job).commit([TaskFiles(())])
     assert ids_of(tmp_path / "t") == []
 
 

@@ -95,7 +95,7 @@ def test_a_file_without_blocks_has_no_records() -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip"])
-def test_a_manifest_cut_anywhere_is_a_typed_error_faults_36(codec: str) -> None:
+def test_a_manifest_cut_anywhere_is_a_typed_error(codec: str) -> None:
     io = MemoryFileIO()
     manifest = a_manifest(io, codec)
     whole = io.read_bytes(manifest.manifest_path)
@@ -108,7 +108,7 @@ def test_a_manifest_cut_anywhere_is_a_typed_error_faults_36(codec: str) -> None:
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("codec", ["none", "gzip"])
 @pytest.mark.parametrize("counted", [True, False])
-def test_flipped_bits_end_in_rows_or_a_typed_error_faults_37(
+def test_flipped_bits_end_in_rows_or_a_typed_error(
     codec: str, decoder: Decoder, counted: bool
 ) -> None:
     io = MemoryFileIO()
@@ -156,7 +156,7 @@ def bomb(codec: str) -> bytes:
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard"])
-def test_what_decompresses_beyond_the_limit_is_refused_faults_38(
+def test_what_decompresses_beyond_the_limit_is_refused(
     codec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = bomb(codec)
@@ -223,7 +223,7 @@ def nested(depth: int) -> Any:
         ("no zstd", lambda: avro_file(RECORD, (1, b"123456"), codec=b"zstandard")),
     ],
 )
-def test_hostile_files_are_refused_by_name_faults_39(why: str, file: Callable[[], bytes]) -> None:
+def test_hostile_files_are_refused_by_name(why: str, file: Callable[[], bytes]) -> None:
     with pytest.raises((InvalidMetadataError, UnsupportedFeatureError), match="some/file"):
         list(parse_avro(file(), "some/file").records())
 

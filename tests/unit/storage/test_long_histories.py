@@ -170,12 +170,12 @@ def test_large_files_are_read_so(tmp_path: Path) -> None:
 def test_a_summary_is_asked_without_being_parsed() -> None:
     data = '{"a":"one","b":"\\u006fne","c":"\\ud83d\\ude00"}'
     snapshot = Snapshot(snapshot_id=1, timestamp_ms=0, summary=SummaryText(data.encode()))
-    assert snapshot.says("a", "one")
-    assert snapshot.says("b", "one")
-    assert snapshot.says("c", "\N{GRINNING FACE}")
-    assert not snapshot.says("a", "two")
-    assert not snapshot.says("d", "one")
-    assert not Snapshot(snapshot_id=1, timestamp_ms=0, summary={"a": "b"}).says("a", "one")
+    assert snapshot.has_value("a", "one")
+    assert snapshot.has_value("b", "one")
+    assert snapshot.has_value("c", "\N{GRINNING FACE}")
+    assert not snapshot.has_value("a", "two")
+    assert not snapshot.has_value("d", "one")
+    assert not Snapshot(snapshot_id=1, timestamp_ms=0, summary={"a": "b"}).has_value("a", "one")
     assert repr(snapshot.summary) == repr(dict(snapshot.summary))
     plain = SummaryText(b'{"a":"one"}')
     assert not plain.may_hold("two")

@@ -88,7 +88,8 @@ def lost(commit: Commit) -> Answer:
 
 @pytest.mark.parametrize("conflicts", [1, 2, 4])
 @pytest.mark.with_lists("the files of an append are in the root itself")
-def test_conflicts_are_retried_with_the_manifests_that_are_there_7_96(conflicts: int) -> None:
+def test_conflicts_are_retried_with_the_manifests_that_are_there(conflicts: int) -> None:
+    """docs/conformance.md 7 and 96."""
     t = commit_table()
     append(t, "a")
     t.catalog.faults = [refuse] * conflicts
@@ -101,7 +102,8 @@ def test_conflicts_are_retried_with_the_manifests_that_are_there_7_96(conflicts:
     assert len(manifests) == 2, "the second attempt wrote no manifest"
 
 
-def test_retries_end_and_leave_nothing_behind_96() -> None:
+def test_retries_end_and_leave_nothing_behind() -> None:
+    """docs/conformance.md 96."""
     t = commit_table(properties={"commit.retry.num-retries": "2"})
     append(t, "a")
     t.catalog.faults = [refuse] * 3
@@ -270,7 +272,8 @@ def test_a_commit_without_changes_is_none() -> None:
     assert after.metadata_location == before.metadata_location
 
 
-def test_a_changed_schema_is_not_overruled_by_a_retry_95() -> None:
+def test_a_changed_schema_is_not_overruled_by_a_retry() -> None:
+    """docs/conformance.md 95."""
     t = commit_table()
     before = t.loaded
     ours = SchemaChanges(before.metadata).add_column("x", "int")

@@ -120,7 +120,8 @@ def by_path(entries: list[ManifestEntry]) -> dict[str, ManifestEntry]:
 
 
 @pytest.mark.parametrize("version", WITH_LISTS)
-def test_appends_add_and_keep_1_8(version: int) -> None:
+def test_appends_add_and_keep(version: int) -> None:
+    """docs/conformance.md 1 and 8."""
     t = commit_table(format_version=version)
     append(t, data_file("a", rows=3))
     first = head(t)
@@ -158,7 +159,8 @@ def test_appends_add_and_keep_1_8(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_static_overwrite_deletes_with_its_own_snapshot_id_4(version: int) -> None:
+def test_a_static_overwrite_deletes_with_its_own_snapshot_id(version: int) -> None:
+    """docs/conformance.md 4."""
     t = commit_table(format_version=version, partitioned=True)
     append(t, data_file("a", "x"), data_file("b", "y"))
     overwrite(t, "static", data_file("c", "x"))
@@ -222,7 +224,8 @@ def test_an_overwrite_by_filter_takes_whole_files_or_none() -> None:
 
 
 @pytest.mark.with_lists("a root has files of several specs")
-def test_several_specs_have_manifests_of_their_own_10() -> None:
+def test_several_specs_have_manifests_of_their_own() -> None:
+    """docs/conformance.md 10."""
     t = commit_table(partitioned=True)
     append(t, data_file("a", "x"))
     evolved = SpecChanges(t.metadata).remove_field("part")
@@ -237,7 +240,8 @@ def test_several_specs_have_manifests_of_their_own_10() -> None:
         append(t, data_file("d", "x", spec_id=1))
 
 
-def test_row_lineage_example_16() -> None:
+def test_row_lineage_example() -> None:
+    """docs/conformance.md 16."""
     t = commit_table(format_version=3, properties={"commit.manifest-merge.enabled": "false"})
     append(t, data_file("lead", rows=1000))
     overwrite(t, "static")
@@ -251,7 +255,8 @@ def test_row_lineage_example_16() -> None:
     assert (ids["a"], ids["b"]) == (1000, 1100)
 
 
-def test_files_written_before_version_3_get_row_ids_with_the_first_snapshot_after_it_18() -> None:
+def test_files_written_before_version_3_get_row_ids_with_the_first_snapshot_after_it() -> None:
+    """docs/conformance.md 18."""
     t = commit_table(format_version=2)
     append(t, data_file("a", rows=10))
     t.catalog.commit_table(t.loaded.identifier, [], [UpgradeFormatVersion(3)]).result()
@@ -262,7 +267,8 @@ def test_files_written_before_version_3_get_row_ids_with_the_first_snapshot_afte
     assert t.metadata.next_row_id == 15
 
 
-def test_a_delete_only_commit_says_first_row_id_too_19() -> None:
+def test_a_delete_only_commit_says_first_row_id_too() -> None:
+    """docs/conformance.md 19."""
     t = commit_table(format_version=3)
     append(t, data_file("a", rows=10))
     act(t, DeleteFiles(removal=RemoveFiles(data_paths=frozenset({"mem://t/data/a"}))))
@@ -272,7 +278,8 @@ def test_a_delete_only_commit_says_first_row_id_too_19() -> None:
     assert (snapshot.operation, t.live()) == ("delete", [])
 
 
-def test_rewriting_keeps_row_ids_and_sequence_numbers_20() -> None:
+def test_rewriting_keeps_row_ids_and_sequence_numbers() -> None:
+    """docs/conformance.md 20."""
     t = commit_table(format_version=3)
     append(t, data_file("a", rows=10), data_file("b", rows=5))
     act(t, DeleteFiles(removal=RemoveFiles(data_paths=frozenset({"mem://t/data/a"}))))
@@ -281,7 +288,8 @@ def test_rewriting_keeps_row_ids_and_sequence_numbers_20() -> None:
     assert entry.sequence_number == 1
 
 
-def test_row_ids_advance_on_branches_too_19() -> None:
+def test_row_ids_advance_on_branches_too() -> None:
+    """docs/conformance.md 19."""
     t = commit_table(format_version=3)
     append(t, data_file("a", rows=10))
     commit_steps(
@@ -337,7 +345,8 @@ def test_large_appends_are_cut_into_manifests_of_the_target_size() -> None:
     assert len(t.live()) == 40
 
 
-def test_a_file_offered_twice_is_refused_97() -> None:
+def test_a_file_offered_twice_is_refused() -> None:
+    """docs/conformance.md 97."""
     t = commit_table()
     with pytest.raises(InvalidRequestError, match="added twice"):
         append(t, data_file("a"), data_file("a"))
@@ -348,7 +357,8 @@ ALREADY = r"1 of the files to add are in table mem://t already, among them mem:/
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_data_file_that_is_live_cannot_be_added_again_97(version: int) -> None:
+def test_a_data_file_that_is_live_cannot_be_added_again(version: int) -> None:
+    """docs/conformance.md 97."""
     t = commit_table(format_version=version)
     append(t, data_file("a"), data_file("b"))
     append(t, data_file("c"))
@@ -454,7 +464,8 @@ def test_manifests_without_a_file_to_remove_are_not_taken_apart(
     assert sorted(live) == ["b", "dv-b.puffin"]
 
 
-def test_deletion_vectors_go_with_their_data_file_39() -> None:
+def test_deletion_vectors_go_with_their_data_file() -> None:
+    """docs/conformance.md 39."""
     t = commit_table(format_version=3)
     append(t, data_file("a", rows=5), data_file("b", rows=5))
     checks = ConflictChecks(base_snapshot_id=head(t))
@@ -475,7 +486,8 @@ def test_deletion_vectors_go_with_their_data_file_39() -> None:
     )
 
 
-def test_a_vector_replaces_the_one_before_it_33() -> None:
+def test_a_vector_replaces_the_one_before_it() -> None:
+    """docs/conformance.md 33."""
     t = commit_table(format_version=3)
     append(t, data_file("a", rows=5))
     old = vector("p", "a")
@@ -502,7 +514,8 @@ def test_a_vector_replaces_the_one_before_it_33() -> None:
         )
 
 
-def test_delete_files_fit_the_format_version_34() -> None:
+def test_delete_files_fit_the_format_version() -> None:
+    """docs/conformance.md 34."""
     for version, file, message in (
         (1, position_deletes("d", target="a"), "version 1 tables have none"),
         (2, vector("p", "a"), "version 2 tables have none"),
@@ -520,7 +533,8 @@ def test_delete_files_fit_the_format_version_34() -> None:
             act(t, RowDelta(delete_files=(file,), checks=checks))
 
 
-def test_an_upsert_is_an_overwrite_and_its_deletes_have_its_sequence_number_22_40() -> None:
+def test_an_upsert_is_an_overwrite_and_its_deletes_have_its_sequence_number() -> None:
+    """docs/conformance.md 22 and 40."""
     t = commit_table(partitioned=True)
     append(t, data_file("a", "x"))
     deletes = replace(
@@ -536,7 +550,8 @@ def test_an_upsert_is_an_overwrite_and_its_deletes_have_its_sequence_number_22_4
 
 
 @pytest.mark.with_lists("a root is no manifest with a number of its own")
-def test_compaction_keeps_the_data_sequence_number_6() -> None:
+def test_compaction_keeps_the_data_sequence_number() -> None:
+    """docs/conformance.md 6."""
     t = commit_table()
     append(t, data_file("a"))
     append(t, data_file("b"))
@@ -556,7 +571,8 @@ def test_compaction_keeps_the_data_sequence_number_6() -> None:
     assert summary(t)["operation"] == "replace"
 
 
-def test_a_rewrite_fails_when_rows_of_its_files_were_deleted_meanwhile_95() -> None:
+def test_a_rewrite_fails_when_rows_of_its_files_were_deleted_meanwhile() -> None:
+    """docs/conformance.md 95."""
     t = commit_table()
     append(t, data_file("a"))
     read = t.loaded
@@ -604,7 +620,8 @@ def test_equality_deletes_do_not_disturb_a_rewrite_that_keeps_sequence_numbers()
         act(t, strict, read)
 
 
-def test_a_row_delta_fails_when_its_data_file_is_gone_95() -> None:
+def test_a_row_delta_fails_when_its_data_file_is_gone() -> None:
+    """docs/conformance.md 95."""
     t = commit_table()
     append(t, data_file("a"))
     read = t.loaded
@@ -617,7 +634,8 @@ def test_a_row_delta_fails_when_its_data_file_is_gone_95() -> None:
 @pytest.mark.parametrize(
     ("isolation", "refused"), [(None, False), ("snapshot", False), ("serializable", True)]
 )
-def test_isolation_decides_over_rows_added_meanwhile_95(isolation: Any, refused: bool) -> None:
+def test_isolation_decides_over_rows_added_meanwhile(isolation: Any, refused: bool) -> None:
+    """docs/conformance.md 95."""
     t = commit_table(partitioned=True)
     append(t, data_file("a", "x"))
     read = t.loaded

@@ -43,7 +43,7 @@ class SourceWrite(PlanQuestion, frozen=True, kw_only=True):
 
 
 class DmlRun(PlanQuestion, frozen=True, kw_only=True):
-    """The request to carry out a DELETE, UPDATE or MERGE, which `plan` is."""
+    """The request to run a DELETE, UPDATE or MERGE; `plan` is Spark's analysed statement."""
 
     session: str
 

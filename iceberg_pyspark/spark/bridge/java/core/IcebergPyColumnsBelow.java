@@ -29,9 +29,9 @@ class IcebergPyColumnsBelow {
     if (!(relation.scan() instanceof IcebergPyScan))
       return new IcebergPyColumnsBelow(columns, statistics, 0);
     IcebergPyScan scan = (IcebergPyScan) relation.scan();
-    Map known = scan.columnStatistics();
-    Map byName = known.isEmpty() ? new HashMap() : IcebergPyParts.byName(plan);
-    java.util.Iterator it = known.entrySet().iterator();
+    Map statisticsByColumn = scan.columnStatistics();
+    Map byName = statisticsByColumn.isEmpty() ? new HashMap() : IcebergPyParts.byName(plan);
+    java.util.Iterator it = statisticsByColumn.entrySet().iterator();
     while (it.hasNext()) {
       Map.Entry one = (Map.Entry) it.next();
       String[] names = ((NamedReference) one.getKey()).fieldNames();

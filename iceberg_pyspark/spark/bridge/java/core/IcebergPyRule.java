@@ -235,8 +235,8 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
    * Plan one group of files: give its columns the relation's names and ids, apply the query's
    * filter, then remove deleted rows by a condition and by anti-joins with deleted keys.
    */
-  private static LogicalPlan branch(LogicalPlan rows, Expression live, List antiJoins, List ours,
-      Expression condition, boolean fresh) {
+  private static LogicalPlan branch(LogicalPlan rows, Expression notDeleted, List antiJoins,
+      List ours, Expression condition, boolean fresh) {
     Map byName = IcebergPyParts.byName(rows);
     List aliases = new ArrayList();
     List outputs = new ArrayList();
@@ -250,12 +250,12 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       outputs.add(alias.toAttribute());
       attributeById.put(a.exprId(), alias.toAttribute());
     }
-    boolean deletes = live != null || !antiJoins.isEmpty();
+    boolean deletes = notDeleted != null || !antiJoins.isEmpty();
     if (deletes) aliases.addAll(byName.values());
     LogicalPlan plan = new Project(IcebergPyBridge.seq(aliases), rows);
     if (condition != null)
       plan = new Filter(fresh ? substitute(condition, attributeById) : condition, plan);
-    if (live != null) plan = new Filter(live, plan);
+    if (notDeleted != null) plan = new Filter(notDeleted, plan);
     for (int i = 0; i < antiJoins.size(); i++) plan = antiJoin(plan, (Join) antiJoins.get(i));
     return deletes ? new Project(IcebergPyBridge.seq(outputs), plan) : plan;
   }

@@ -24,7 +24,7 @@ public class IcebergPyOrcScan extends IcebergPyParquetScan {
       conf.setConfString("spark.sql.orc.columnarReaderBatchSize", String.valueOf(rowsOfBatch()));
     Broadcast broadcast = new JavaSparkContext(table.session.sparkContext())
                               .broadcast(new SerializableConfiguration(settingsOfTasks()));
-    return (PartitionReaderFactory) IcebergPyInternals.orcReaders(
+    return (PartitionReaderFactory) IcebergPyFileInternals.orcReaders(
         conf, broadcast, table.columns, table.files.constantSchema, filters);
   }
 

@@ -68,16 +68,16 @@ public class IcebergPyParquetScan
   /** Create the readers of Spark's own Parquet scan, which itself is not in the plan. */
   PartitionReaderFactory newReaders() {
     scala.collection.immutable.Seq none = IcebergPyBridge.seq(new ArrayList());
-    Batch sparks = (Batch) IcebergPyInternals.parquetScan(new Object[] {table.session,
+    Batch sparks = (Batch) IcebergPyFileInternals.parquetScan(new Object[] {table.session,
         settingsOfTasks(), null, table.columns, table.columns, table.files.constantSchema, filters,
         CaseInsensitiveStringMap.empty(), scala.Option.empty(), none, none});
     PartitionReaderFactory readers = sparks.createReaderFactory();
-    SQLConf conf = IcebergPyInternals.settingsOf(readers);
+    SQLConf conf = IcebergPyFileInternals.settingsOf(readers);
     if (conf == null || conf.parquetVectorizedReaderBatchSize() <= rowsOfBatch()) return readers;
     SQLConf settings = conf.clone();
     settings.setConfString(
         "spark.sql.parquet.columnarReaderBatchSize", String.valueOf(rowsOfBatch()));
-    return (PartitionReaderFactory) IcebergPyInternals.withSettings(readers, settings);
+    return (PartitionReaderFactory) IcebergPyFileInternals.withSettings(readers, settings);
   }
   /**
    * Return the most rows that a batch needs. Spark's reader allocates the memory of a whole batch

@@ -51,7 +51,7 @@ class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
     org.apache.spark.sql.execution.datasources.FileFormatWriter$OutputSpec target =
         new org.apache.spark.sql.execution.datasources.FileFormatWriter$OutputSpec(
             folder, none, IcebergPyBridge.seq(output));
-    return IcebergPyInternals.writeFiles(new Object[] {session, plan, new ParquetFileFormat(),
+    return IcebergPyFileInternals.writeFiles(new Object[] {session, plan, new ParquetFileFormat(),
         committer, target, hadoop, IcebergPyBridge.seq(partitions), scala.Option.empty(),
         IcebergPyBridge.seq(new ArrayList()), optionMap, Integer.valueOf(0)});
   }

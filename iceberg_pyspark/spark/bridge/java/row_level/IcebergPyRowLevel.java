@@ -18,20 +18,21 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 /** Statements that change rows, and the rows of their tables. */
 public class IcebergPyRowLevel {
   /**
-   * Return a table's rows as a DataFrame, at the state of `facts`. Columns that the statement
-   * `like` also has keep their ids in the statement.
+   * Return a table's rows as a DataFrame, at the state of `facts`. Columns that
+   * `statement` also has keep their ids in it; it may be null.
    */
-  public Object tableFrame(Object session, String facts, IcebergPyStatement like) {
+  public Object tableFrame(Object session, String facts, IcebergPyStatement statement) {
     LogicalPlan plan = DataSourceV2Relation$.MODULE$.create(
         new IcebergPyTable(new IcebergPyTableFacts(IcebergPyBridge.values(facts))),
         // Spark looks up the functions of the partitioning in this catalog
         scala.Option.apply(IcebergPyFunctions.INSTANCE), scala.Option.empty());
-    if (like != null) plan = withIdsOf(plan, like.columns);
+    if (statement != null) plan = withIdsOf(plan, statement.columns);
     return IcebergPyFrames.frame(session, plan);
   }
-  private static LogicalPlan withIdsOf(LogicalPlan plan, scala.collection.immutable.Seq like) {
+  private static LogicalPlan withIdsOf(
+      LogicalPlan plan, scala.collection.immutable.Seq statementColumns) {
     Map byName = new HashMap();
-    scala.collection.Iterator it = like.iterator();
+    scala.collection.Iterator it = statementColumns.iterator();
     while (it.hasNext()) {
       Attribute a = (Attribute) it.next();
       byName.put(a.name(), a);
