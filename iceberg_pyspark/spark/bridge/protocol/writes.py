@@ -46,6 +46,8 @@ class DmlRun(PlanQuestion, frozen=True, kw_only=True):
     """The request to carry out a DELETE, UPDATE or MERGE, which `plan` is."""
 
     session: str
+    tables_read: tuple[str, ...] = ()
+    """The handles of the tables that the statement reads besides its target."""
 
 
 class TableTruncate(Question, frozen=True, kw_only=True):
