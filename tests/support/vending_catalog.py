@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 
@@ -24,6 +25,9 @@ from tests.support.rest_front import forwarded
 from tests.support.s3_double import S3Double, access_key
 
 LOGIN_TOKEN = "Zq3-of-the-catalog"
+TABLE_TOKEN = "Zq6-of-the-table"
+"""A token for the table `portable` alone, with which its tasks ask for new keys."""
+_CREDENTIALS = "/v1/namespaces/db/tables/portable/credentials"
 LIFETIME_S = 5.0
 _OWNER = {"s3.access-key-id": "owner", "s3.secret-access-key": "s", "s3.path-style-access": "true"}
 
@@ -32,8 +36,9 @@ _OWNER = {"s3.access-key-id": "owner", "s3.secret-access-key": "s", "s3.path-sty
 class VendingCatalog:
     """The catalog and the store; a program selects a phase by a request to `/phase/<name>`.
 
-    In the phases `GET` and `PUT`, keys expire during the first such request for a data file. In the
-    phase `refuse` they expire during the first GET, and the catalog vends no others.
+    In the phases `GET` and `PUT`, and in phases whose names begin so, keys expire during the first
+    such request for a data file. In the phase `refuse` they expire during the first GET, and the
+    catalog vends no others.
     """
 
     store: S3Double
@@ -58,7 +63,7 @@ class VendingCatalog:
 
     def __call__(self, request: Request) -> Reply:
         if request.path.startswith("/phase/"):
-            self.phase = request.path.removeprefix("/phase/")
+            self.phase = unquote(request.path.removeprefix("/phase/"))
             return Reply(200)
         if request.path.startswith("/v1/"):
             return self._answer(request)
@@ -68,7 +73,7 @@ class VendingCatalog:
         return reply
 
     def _expire_keys(self, request: Request) -> None:
-        awaited = "GET" if self.phase == "refuse" else self.phase
+        awaited = "GET" if self.phase == "refuse" else self.phase.partition(" ")[0]
         if request.method != awaited:
             return
         with self.lock:
@@ -83,6 +88,8 @@ class VendingCatalog:
 
     def _answer(self, request: Request) -> Reply:
         self.asked_by.add(request.headers.get("authorization", ""))
+        if request.path == _CREDENTIALS:
+            return Reply(200, {"storage-credentials": self._vended()})
         try:
             return forwarded(
                 self.client, self.behind, request, ("content-type", "accept"), self._vend
@@ -94,7 +101,13 @@ class VendingCatalog:
         if not self.vends:
             raise PermissionError("no more keys for you")
         table["config"] = {"s3.endpoint": self.uri, "s3.region": "us-east-1"}
-        table["storage-credentials"] = [{"prefix": "s3://bucket/lake", "config": self._keys()}]
+        if table["metadata"]["location"].endswith("/portable"):
+            table["config"]["token"] = TABLE_TOKEN
+            table["config"]["client.refresh-credentials-endpoint"] = _CREDENTIALS
+        table["storage-credentials"] = self._vended()
+
+    def _vended(self) -> list[dict[str, Any]]:
+        return [{"prefix": "s3://bucket/lake", "config": self._keys()}]
 
     def _keys(self) -> dict[str, Any]:
         with self.lock:

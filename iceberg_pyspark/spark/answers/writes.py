@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from iceberg_pyspark.errors import TableAlreadyExistsError
+from iceberg_pyspark.errors import ConcurrentChangeError, TableAlreadyExistsError
 from iceberg_pyspark.spark.answers.asking import AskingSessions
 from iceberg_pyspark.spark.answers.sources import options_in_session
 from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
@@ -16,8 +16,10 @@ from iceberg_pyspark.spark.bridge.protocol.writes import (
 )
 from iceberg_pyspark.spark.cached_rows import read_cached_anew
 from iceberg_pyspark.spark.data_source.write_job import commit_write, prepare_write
+from iceberg_pyspark.spark.row_level.own_reads import table_to_pin
 from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
+from iceberg_pyspark.spark.sql_catalog.cached_catalog import forget_table
 from iceberg_pyspark.spark.sql_catalog.staged_tables import write_staged
 from iceberg_pyspark.spark.write.command import WriteCommand, run_truncate, run_write
 from iceberg_pyspark.spark.write.context import with_distribution
@@ -79,7 +81,7 @@ def dml_run(sessions: AskingSessions, q: DmlRun) -> Acknowledgement:
     session = sessions.of_handle(q.session)
     row_level = session.row_level()
     row_level.check()
-    statement = read_statement(session.bridge, q.plan)
+    statement = read_statement(session.bridge, q.plan, reads_iceberg=bool(q.tables_read))
     state = sessions.state(statement.handle)
     request = Request(
         session=row_level,
@@ -88,6 +90,12 @@ def dml_run(sessions: AskingSessions, q: DmlRun) -> Acknowledgement:
         branch=state.branch_to_write(),
         statement_columns=statement.columns,
         schema_id=state.loaded_table.metadata.current_schema_id,
+        analysed_table=table_to_pin(state, map(sessions.state, q.tables_read)),
     )
-    run(request, statement.operation)
+    try:
+        run(request, statement.operation)
+    except ConcurrentChangeError:
+        # The user is told to run the statement again, which must not read the same state again.
+        forget_table(request.catalog, request.identifier)
+        raise
     return _DONE

@@ -56,6 +56,11 @@ class Request:
     schema_id: int | None = None
     """The schema that the statement's columns belong to."""
 
+    analysed_table: LoadedTable | None = None
+    """The state that the statement also reads its own table in, for the first attempt; None: load
+    the current state.
+    """
+
     @property
     def identifier(self) -> TableIdentifier:
         """The identifier of the table."""
@@ -80,8 +85,10 @@ def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges
     rows.
     """
     tries = 0
+    analysed_table = request.analysed_table
     while True:
-        loaded_table = request.load()
+        loaded_table = request.load() if analysed_table is None else analysed_table
+        analysed_table = None
         _check_schema(request, loaded_table)
         write = request.resolve(loaded_table)
         with pin_table(request.session, write, request.statement_columns) as target:

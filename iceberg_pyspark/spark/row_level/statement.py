@@ -41,11 +41,14 @@ class Statement:
     operation: Operation
 
 
-def read_statement(bridge: Bridge, plan: Any) -> Statement:
-    """Return the statement of Spark's plan; raise `UnsupportedFeatureError`."""
+def read_statement(bridge: Bridge, plan: Any, *, reads_iceberg: bool) -> Statement:
+    """Return the statement of Spark's plan; raise `UnsupportedFeatureError`.
+
+    `reads_iceberg`: whether Spark has analysed it as one that reads Iceberg tables besides its own.
+    """
     description, columns = bridge.row_changes.statement(plan)
     # Other Iceberg tables that it reads are pinned: a newer snapshot here would mix two states.
-    may_run_again = not description.reads_iceberg
+    may_run_again = not (reads_iceberg or description.reads_iceberg)
     condition = (
         sql.lit(True)
         if description.condition is None

@@ -46,6 +46,8 @@ class DmlRun(PlanQuestion, frozen=True, kw_only=True):
     """The request to run a DELETE, UPDATE or MERGE; `plan` is Spark's analysed statement."""
 
     session: str
+    tables_read: tuple[str, ...] = ()
+    """The handles of the tables that the statement reads besides its target."""
 
 
 class TableTruncate(Question, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ public class IcebergPyCommand extends V2CommandExec {
     if (plan instanceof V2WriteCommand)
       write((V2WriteCommand) plan);
     else
-      IcebergPyQuestions.dmlRun(IcebergPyBridge.session(), plan);
+      IcebergPyQuestions.dmlRun(IcebergPyBridge.session(), IcebergPyTablesRead.handles(), plan);
     recache();
     return IcebergPyBridge.seq(new ArrayList());
   }

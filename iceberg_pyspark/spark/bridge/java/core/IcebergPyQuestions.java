@@ -159,9 +159,10 @@ class IcebergPyQuestions {
             Boolean.valueOf(overwrite), "creates", Boolean.valueOf(creates)}),
         plan);
   }
-  static void dmlRun(String session, Object plan) {
-    IcebergPyBridge.ask(
-        "dml.run", IcebergPyBridge.arguments(new Object[] {"session", session}), plan);
+  static void dmlRun(String session, List tablesRead, Object plan) {
+    IcebergPyBridge.ask("dml.run",
+        IcebergPyBridge.arguments(new Object[] {"session", session, "tables_read", tablesRead}),
+        plan);
   }
   static void tableTruncate(String handle, Map environment) {
     IcebergPyBridge.ask("table.truncate",

@@ -1,0 +1,60 @@
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+
+/** The Iceberg tables that a DELETE, UPDATE or MERGE reads besides its target. */
+class IcebergPyTablesRead {
+  /**
+   * Return the handles of the tables that the statement which Spark executes in this thread reads.
+   *
+   * The optimized plan does not name them all: metadata may answer a subquery, and an empty table
+   * leaves no relation. The analysed plan names them before Spark has loaded them anew.
+   */
+  static List handles() {
+    List out = new ArrayList();
+    String id =
+        IcebergPySessions.active().sparkContext().getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
+    QueryExecution execution =
+        id == null ? null : SQLExecution.getQueryExecution(Long.parseLong(id));
+    if (execution != null) {
+      LogicalPlan plan = execution.withCachedData();
+      collect(plan, targetOf(plan), out);
+    }
+    return out;
+  }
+
+  private static Object targetOf(LogicalPlan plan) {
+    // the last child of a statement with common table expressions is the statement itself
+    while (!(plan instanceof DeleteFromTable || plan instanceof UpdateTable
+        || plan instanceof MergeIntoTable)) {
+      if (plan.children().isEmpty()) return null;
+      plan = (LogicalPlan) plan.children().last();
+    }
+    return IcebergPyCommand.target(plan);
+  }
+
+  private static void collect(LogicalPlan root, Object target, List out) {
+    List plans = new ArrayList();
+    plans.add(root);
+    plans.addAll(scala.jdk.javaapi.CollectionConverters.asJava(root.subqueriesAll()));
+    for (int i = 0; i < plans.size(); i++) {
+      scala.collection.Iterator it = ((LogicalPlan) plans.get(i)).collectLeaves().iterator();
+      while (it.hasNext()) {
+        Object leaf = it.next();
+        if (leaf == target) continue;
+        if (leaf instanceof InMemoryRelation)
+          collect(((InMemoryRelation) leaf).cacheBuilder().logicalPlan(), null, out);
+        if (!(leaf instanceof DataSourceV2Relation)) continue;
+        Object table = ((DataSourceV2Relation) leaf).table();
+        if (table instanceof IcebergPyTable) out.add(((IcebergPyTable) table).handle);
+      }
+    }
+  }
+}

@@ -1,0 +1,149 @@
+"""A statement sees one snapshot of a table that it names twice, whoever commits meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark import TableCatalog, load_catalog
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
+from tests.support.native_lake import sqlite_lake
+
+CATALOG = "spark.sql.catalog.busy"
+SETTINGS = {
+    "cached": {"cache-enabled": "true"},
+    "not cached": {"cache-enabled": "false"},
+    "expires at once": {"cache-enabled": "true", "cache.expiration-interval-ms": "0"},
+}
+ISOLATION = ("write.delete.isolation-level", "write.update.isolation-level",
+             "write.merge.isolation-level")  # fmt: skip
+
+
+@dataclass
+class BusyTable:
+    """The table `busy.db.t`, to which another writer appends a row after each of two loads."""
+
+    spark: SparkSession
+    monkeypatch: pytest.MonkeyPatch
+    other: TableCatalog
+    is_cached: bool
+    ids: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def append(self) -> None:
+        """Append a row as the other writer."""
+        row = {"id": pa.array([next(self.ids)], pa.int32()), "v": ["other"]}
+        self.other.load_table("db.t").append(pa.table(row))
+
+    def run(self, statement: str) -> tuple[list[tuple[object, ...]], int]:
+        """Run a statement while the other writer commits; return its rows and its loads."""
+        loads, is_ours = 0, True
+        load = SqlCatalog.load_table
+
+        def then_append(catalog: SqlCatalog, identifier: TableIdentifier) -> LoadedTable:
+            nonlocal loads, is_ours
+            loaded = load(catalog, identifier)
+            if is_ours:
+                loads += 1
+                if loads < 3:
+                    is_ours = False
+                    self.append()
+                    is_ours = True
+            return loaded
+
+        self.spark.sql("REFRESH TABLE busy.db.t")
+        with self.monkeypatch.context() as patch:
+            patch.setattr(SqlCatalog, "load_table", then_append)
+            rows = [tuple(row) for row in self.spark.sql(statement).collect()]
+        return rows, loads
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """Return all rows, as the other writer reads them."""
+        rows = self.other.load_table("db.t").scan().to_arrow().to_pylist()
+        return sorted(tuple(row.values()) for row in rows)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        "cached",
+        "not cached",
+        pytest.param("expires at once", marks=pytest.mark.more("another way to say not cached")),
+    ],
+)
+def busy(
+    request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[BusyTable]:
+    folder: Path = tmp_path_factory.mktemp("busy")
+    settings = {f"{CATALOG}.{key}": value for key, value in SETTINGS[request.param].items()}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
+    with sqlite_lake(spark, folder, "busy"), pytest.MonkeyPatch.context() as patch:
+        other = load_catalog("busy", uri=f"sqlite:///{folder}/catalog.db", warehouse=str(folder))
+        # Otherwise every commit of the other writer would be a conflict.
+        properties = ", ".join(f"'{name}' = 'snapshot'" for name in ISOLATION)
+        spark.sql(f"CREATE TABLE busy.db.t (id INT, v STRING) TBLPROPERTIES ({properties})")
+        yield BusyTable(spark, patch, other, request.param == "cached")
+    for key in settings:
+        spark.conf.unset(key)
+
+
+def test_both_sides_of_a_read_are_of_one_snapshot(busy: BusyTable) -> None:
+    busy.append()
+    joined = "SELECT a.id, b.id FROM busy.db.t a FULL JOIN busy.db.t b ON a.id = b.id"
+    rows, loads = busy.run(joined)
+    assert rows
+    assert all(left == right for left, right in rows)
+    # Without a cache, Spark may load the table again when it executes what it has analysed.
+    assert loads == 1 if busy.is_cached else loads <= 2
+    rows, loads = busy.run("SELECT id, (SELECT count(concat(id, v)) FROM busy.db.t) FROM busy.db.t")
+    assert {n for _, n in rows} == {len(rows)}
+    assert loads == 1 if busy.is_cached else loads <= 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO busy.db.t SELECT a.id, 'alone' FROM busy.db.t a "
+        "LEFT ANTI JOIN busy.db.t b ON a.id = b.id",
+        "MERGE INTO busy.db.t t USING busy.db.t s ON t.id = s.id "
+        "WHEN MATCHED AND t.v <> s.v THEN DELETE WHEN NOT MATCHED THEN INSERT (id, v) "
+        "VALUES (s.id, 'alone') WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = 'alone'",
+        "DELETE FROM busy.db.t WHERE id NOT IN (SELECT id FROM busy.db.t)",
+        # Metadata answer the subquery, so that the optimized plan does not name the table.
+        "UPDATE busy.db.t SET v = 'alone' WHERE id > (SELECT max(id) FROM busy.db.t)",
+    ],
+    ids=lambda statement: statement.partition(" ")[0],
+)
+def test_no_change_is_of_rows_that_the_statement_has_not_read(
+    busy: BusyTable, statement: str
+) -> None:
+    busy.append()
+    _, loads = busy.run(statement)
+    rows = busy.rows()
+    assert [row[1] for row in rows] == ["other"] * len(rows)
+    assert [row[0] for row in rows] == list(range(1, next(busy.ids)))
+    busy.ids = count(len(rows) + 1)
+    if busy.is_cached and statement.startswith(("DELETE", "UPDATE")):
+        assert loads == 1
+
+
+def test_a_change_that_has_read_less_than_there_is_now_is_a_conflict(busy: BusyTable) -> None:
+    table = busy.other.load_table("db.t")
+    table.update_properties().remove(*ISOLATION).commit()
+    busy.append()
+    statement = "UPDATE busy.db.t SET v = (SELECT concat('of ', count(*)) FROM busy.db.t)"
+    with pytest.raises(PySparkException, match="run the operation again"):
+        busy.run(statement)
+    assert {v for _, v in busy.rows()} == {"other"}
+    # The cache has no state left that the statement could read again.
+    busy.spark.sql(statement)
+    rows = busy.rows()
+    assert {v for _, v in rows} == {f"of {len(rows)}"}

@@ -1,0 +1,65 @@
+"""The state in which a statement reads the table that it changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.registry import load_catalog
+from iceberg_pyspark.commits.new_table import NewTable
+from iceberg_pyspark.spark.row_level.own_reads import table_to_pin
+from iceberg_pyspark.spark.table_states import TableState
+from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.table.changes.create_table import create_table
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.table import Table
+
+T = TableIdentifier(namespace=("db",), name="t")
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    catalog = load_catalog("lake", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace(("db",))
+    create_table(catalog, T, NewTable(schema=parse_schema("id INT")))
+    return catalog
+
+
+def changed(catalog: Catalog, value: str) -> LoadedTable:
+    Table(catalog, catalog.load_table(T)).update_properties().set({"k": value}).commit()
+    return catalog.load_table(T)
+
+
+def state(loaded_table: LoadedTable) -> TableState:
+    return TableState(catalog="s/lake", loaded_table=loaded_table)
+
+
+def test_the_state_that_is_read_is_the_state_that_is_changed(catalog: Catalog) -> None:
+    first = catalog.load_table(T)
+    second, third = changed(catalog, "2"), changed(catalog, "3")
+    assert table_to_pin(state(second), [state(second)]) is second
+    # Spark has loaded the table again after its target.
+    assert table_to_pin(state(second), [state(third)]) is third
+    # A DataFrame in a temporary view has its own, earlier state.
+    assert table_to_pin(state(second), [state(first)]) is None
+    assert table_to_pin(state(second), [state(first), state(second)]) is second
+
+
+def test_what_does_not_depend_on_the_state_pins_nothing(catalog: Catalog) -> None:
+    own = state(catalog.load_table(T))
+    other = TableIdentifier(namespace=("db",), name="other")
+    others = create_table(catalog, other, NewTable(schema=parse_schema("id INT")))
+    tables_read = [
+        state(others),
+        replace(own, catalog="s/elsewhere"),
+        replace(own, metadata_table="files"),
+        replace(own, selector=SnapshotSelector(version="1")),
+        replace(own, selector=SnapshotSelector(as_of_timestamp_ms=1)),
+    ]
+    assert table_to_pin(own, tables_read) is None
+    assert table_to_pin(own, []) is None
+    branch = replace(own, selector=SnapshotSelector(branch="audit"))
+    assert table_to_pin(own, [branch]) is own.loaded_table
