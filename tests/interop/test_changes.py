@@ -31,7 +31,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 
 def make(lake: Oracle, table: str, version: int) -> None:
-    """Create a table with all kinds of changes; both writers take turns."""
+    """Create a table with all kinds of changes; both writers take turns, and rewrite files."""
     name, ours = f"java_hadoop.{table}", f"lake.{table}"
     mode = "merge-on-read" if table in WITH_DELETES else "copy-on-write"
     modes = ", ".join(f"'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))
@@ -51,6 +51,15 @@ def make(lake: Oracle, table: str, version: int) -> None:
     )
     if table in WITH_DELETES:
         lake.write_equality_deletes(name, ["g"], [(1,)], (0,))
+        lake.sql(f"call lake.system.rewrite_equality_deletes('{table}')")
+        every = "options => map('rewrite-all', 'true')"
+        lake.sql(f"call lake.system.rewrite_position_delete_files('{table}', {every})")
+    else:
+        lake.sql(
+            f"call lake.system.rewrite_data_files('{table}', 'sort', 'id desc', "
+            "map('rewrite-all', 'true'))"
+        )
+    lake.sql(f"call lake.system.rewrite_manifests('{table}')")
     lake.sql(
         f"call java_hadoop.system.rewrite_data_files(table => '{table}', "
         "options => map('rewrite-all', 'true'))"
@@ -88,6 +97,38 @@ def test_the_same_changes_in_every_range(lake: Oracle, table: str) -> None:
         f"{table_path(lake, f'java_hadoop.{table}')}#changes"
     )
     assert spark_rows(source.collect()) == spark_rows(whole.collect())
+
+
+def test_the_same_changes_by_name_and_by_time(lake: Oracle) -> None:
+    """Ranges of time, loaded by the name of the metadata table and by the procedure."""
+    table = WHOLE_FILES[1]
+    rows = lake.sql(
+        "select snapshot_id id, unix_millis(committed_at) at "
+        f"from java_hadoop.{table}.snapshots order by committed_at"
+    ).collect()
+    counts = []
+    for options in (
+        {"start-snapshot-id": rows[1].id, "end-snapshot-id": rows[4].id},
+        {"start-timestamp": rows[1].at},
+        {"end-timestamp": rows[3].at - 1},
+        {"start-timestamp": rows[0].at + 1, "end-timestamp": rows[4].at},
+        {"start-timestamp": rows[2].at, "end-snapshot-id": rows[5].id},
+    ):
+        frames = [
+            lake.spark.read.format(format_name)
+            .options(**options)
+            .load(f"{catalog}.{table}.changes")
+            for format_name, catalog in (("iceberg-py", "lake"), ("iceberg", "java_hadoop"))
+        ]
+        assert frames[0].schema.json() == frames[1].schema.json()
+        ours, javas = (spark_rows(f.collect()) for f in frames)
+        assert ours == javas, options
+        texts = ", ".join(f"'{name}', '{value}'" for name, value in options.items())
+        views = [view(lake, c, table, f", options => map({texts})") for c in CATALOGS]
+        assert views[0] == views[1], options
+        counts.append((len(ours), len(views[0])))
+    assert all(whole >= compared > 0 for whole, compared in counts)
+    assert len(set(counts)) > 3
 
 
 @pytest.mark.parametrize("table", WITH_DELETES)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -171,9 +172,16 @@ def test_moves_of_main(lake: Oracle) -> None:
         lake.spark.conf.set("spark.wap.id", "audit-1")
         lake.sql(f"INSERT INTO {table} VALUES (7)")
         lake.spark.conf.unset("spark.wap.id")
-        ids = [r[0] for r in lake.sql(f"SELECT snapshot_id FROM {table}.snapshots").collect()]
+        snapshots = lake.sql(
+            f"SELECT snapshot_id, unix_millis(committed_at) FROM {table}.snapshots"
+        ).collect()
+        ids, times = ([row[i] for row in snapshots] for i in (0, 1))
         steps = []
         for text in (
+            f"rollback_to_timestamp('called.{name}', timestamp_millis({times[2] + 1}))",
+            # A snapshot of exactly this time is not before it.
+            f"rollback_to_timestamp('called.{name}', timestamp => timestamp_millis({times[2]}))",
+            f"set_current_snapshot('called.{name}', {ids[3]})",
             f"rollback_to_snapshot('called.{name}', {ids[1]})",
             f"set_current_snapshot('called.{name}', {ids[2]})",
             f"set_current_snapshot(table => 'called.{name}', ref => 'next')",
@@ -192,6 +200,7 @@ def test_moves_of_main(lake: Oracle) -> None:
             steps.append((result.schema, rows, sorted(lake.sql(f"TABLE {table}").collect())))
         actual.append(steps)
     assert actual[0] == actual[1]
+    assert [rows for _, rows, _ in actual[0][:3]] == [[[3, 2]], [[2, 1]], [[1, 3]]]
 
 
 def _place(ids: list[int], value: object) -> object:
@@ -260,3 +269,42 @@ def test_added_files(lake: Oracle, tmp_path: Path) -> None:
         ).collect()[0]["value"]
         actual.append((steps, json.loads(mapping)))
     assert actual[0] == actual[1]
+
+
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
+def test_added_folders_of_other_formats(lake: Oracle, tmp_path: Path, file_format: str) -> None:
+    """Partitions are folders `day=.../name=...`, and the files have no field ids."""
+    source = tmp_path / "source"
+    rows = (
+        "SELECT id, id / 4D AS ratio, DATE'2026-01-01' + CAST(id % 2 AS INT) AS day FROM range(6)"
+    )
+    if file_format == "orc":
+        lake.sql(rows).write.partitionBy("day").orc(str(source))
+    else:
+        fields = [{"name": "id", "type": "long"}, {"name": "ratio", "type": "double"}]
+        for row in lake.sql(rows).collect():
+            folder = source / f"day={row.day}"
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / f"{row.id}.avro").open("wb") as out:
+                schema = {"type": "record", "name": "r", "fields": fields}
+                fastavro.writer(out, schema, [{"id": row.id, "ratio": row.ratio}])
+    name = f"called.added_{file_format}"
+    lake.sql(
+        f"CREATE TABLE java_hadoop.{name} (ratio DOUBLE, id BIGINT, day DATE) USING iceberg "
+        "PARTITIONED BY (day)"
+    )
+    expected = sorted((row.ratio, row.id, row.day) for row in lake.sql(rows).collect())
+    for filter_, days in ((", partition_filter => map('day', '2026-01-02')", {2}), ("", {1, 2})):
+        lake.sql(f"DELETE FROM java_hadoop.{name}")
+        lake.sql(f"REFRESH TABLE lake.{name}")
+        lake.sql(
+            f"CALL lake.system.add_files(table => '{name}', "
+            f"source_table => '`{file_format}`.`{source}`'{filter_})"
+        )
+        lake.sql(f"REFRESH TABLE java_hadoop.{name}")
+        for reader in ("java_hadoop", "lake"):
+            actual = sorted(map(tuple, lake.sql(f"TABLE {reader}.{name}").collect()))
+            assert actual == [row for row in expected if row[2].day in days], reader
+    files = f"SELECT sum(record_count) FROM java_hadoop.{name}.files"
+    counts = lake.sql(f"{files} WHERE partition.day = DATE'2026-01-01'")
+    assert counts.collect() == [(3,)]

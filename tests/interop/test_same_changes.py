@@ -263,14 +263,15 @@ class Pair:
                 self.run(changes.insert(self.draw, self.shape), at=place)
 
     def compact(self) -> None:
-        """Java rewrites all files of both tables."""
-        for table in self.in_java:
+        """Rewrite all files of both tables: Java its own, and we or Java ours."""
+        by_us = self.draw(st.booleans())
+        note(f"{'we compact ours' if by_us else 'Java compacts ours'}, and Java its own")
+        for table in (self.ours if by_us else self.in_java[0], self.in_java[1]):
             catalog, _, name = table.partition(".")
             self.lake.sql(
                 f"call {catalog}.system.rewrite_data_files(table => '{name}', "
                 "options => map('rewrite-all', 'true', 'remove-dangling-deletes', 'true'))"
             )
-        note("Java compacts both")
 
     def add_default(self) -> None:
         """Add a column with a default value, which older rows have too."""

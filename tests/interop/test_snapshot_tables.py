@@ -35,8 +35,12 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 
 
 def make(lake: Oracle, name: str, file_format: str, partitioned: bool) -> None:
+    columns = COLUMNS
+    if file_format == "orc":
+        # We refuse timestamps in ORC files of Spark, whose time zone the files do not name.
+        columns = columns.replace("at TIMESTAMP, local TIMESTAMP_NTZ", "at STRING, local STRING")
     lake.sql(
-        f"CREATE TABLE plain.{name} ({COLUMNS}) USING {file_format} "
+        f"CREATE TABLE plain.{name} ({columns}) USING {file_format} "
         + ("PARTITIONED BY (day, n) " if partitioned else "")
         + "TBLPROPERTIES ('owned.by' = 'us')"
     )
@@ -71,8 +75,9 @@ def facts(lake: Oracle, name: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("file_format", ["parquet"])
-@pytest.mark.parametrize("partitioned", [True, False])
+@pytest.mark.parametrize(
+    ("file_format", "partitioned"), [("parquet", True), ("parquet", False), ("orc", True)]
+)
 def test_snapshots(lake: Oracle, file_format: str, partitioned: bool) -> None:
     source = f"{file_format}_{partitioned}".lower()
     make(lake, source, file_format, partitioned)

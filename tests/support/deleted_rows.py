@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyroaring import BitMap64
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
@@ -19,6 +20,7 @@ from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.row_deletes import write_row_deletes
 
 
 def delete_positions(
@@ -50,6 +52,30 @@ def delete_positions(
             for data_file, blob in blobs.items()
         ),
     )
+
+
+def delete_rows(table: Table, column: str, values: Collection[object]) -> None:
+    """Delete rows by the values of a column, by deletion vectors or position delete files."""
+    removed: dict[str, BitMap64] = {}
+    for row in table.refresh().scan(columns=[column, "_file", "_pos"]).to_arrow().to_pylist():
+        if row[column] in values:
+            removed.setdefault(row["_file"], BitMap64()).add(row["_pos"])
+    deletes = write_row_deletes(
+        "t",
+        table.metadata,
+        table.io,
+        removed,
+        {t.file_path: t for t in table.scan().plan_files()},
+        write_id=str(uuid.uuid4()),
+    )
+    action = RowDelta(
+        delete_files=deletes.delete_files,
+        removed_data_paths=deletes.removed_data_paths,
+        removed_deletes=deletes.removed_deletes,
+        checks=ConflictChecks(base_snapshot_id=table.metadata.current_snapshot_id),
+    )
+    commit_action(table.catalog, table.loaded, table.io, action)
+    table.refresh()
 
 
 def list_positions(

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.path_tables import path_identifier
-from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.errors import IcebergError, InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.schema import Schema
@@ -113,6 +113,12 @@ def _metadata_table_name(name: str) -> str | None:
     return name.lower() if name.lower() in METADATA_TABLES else None
 
 
+def _refusal_of(selector: SnapshotSelector | None) -> type[IcebergError]:
+    """Return the class of the refusal of a selector, which is Java's class too."""
+    is_range = selector is not None and selector.is_incremental
+    return UnsupportedFeatureError if is_range else InvalidRequestError
+
+
 def metadata_table(
     loaded_table: LoadedTable, io: FileIO, name: str, *, selector: SnapshotSelector | None = None
 ) -> MetadataTable:
@@ -127,7 +133,7 @@ def metadata_table(
     metadata = loaded_table.metadata
     if metadata_name in _OF_ALL_SNAPSHOTS:
         if selector not in (None, SnapshotSelector()):
-            raise InvalidRequestError(
+            raise _refusal_of(selector)(
                 f"{full_name} shows the whole table and takes no snapshot, branch, tag or time; "
                 f"leave it out, or read one of {', '.join(_OF_ONE_SNAPSHOT)}"
             )
@@ -136,7 +142,7 @@ def metadata_table(
         snapshots = _changing(loaded_table, selector)
     else:
         if selector is not None and selector.is_incremental:
-            raise InvalidRequestError(
+            raise _refusal_of(selector)(
                 f"{full_name} shows one snapshot, not what was appended between two; leave the "
                 "start and the end out, or read the table itself"
             )

@@ -1,6 +1,9 @@
-"""A table after each of a random sequence of statements by Java and by this package.
+"""A table after each of a random sequence of changes and maintenance by Java and by this package.
 
-The seed fixes the sequence; ICEBERG_RANDOM_CHANGES=<seed>:<steps> selects another.
+Each third step is maintenance: a procedure by Java and one by us, the next of each side's list, and
+no row may change. The seed fixes the sequence; ICEBERG_RANDOM_CHANGES=<seed>:<steps> selects
+another, of at least 12 steps. From 21 steps on each side runs all of its procedures, and filters
+and native reads are checked after every step, not only after maintenance.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from pyspark.errors import IllegalArgumentException
@@ -22,9 +26,29 @@ from tests.support.readings import (
     our_table,
     rows_selected,
 )
+from tests.support.rows import PlainRow
 
 OURS = "lake"
-SEED, STEPS = os.environ.get("ICEBERG_RANDOM_CHANGES", "1:6").split(":")
+SELECTED = os.environ.get("ICEBERG_RANDOM_CHANGES")
+EVERY_PROCEDURE = 21
+"""The number of steps after which each side has run all of its procedures."""
+# The first four of each list are together all six procedures, and an expiry by each side.
+JAVA_PROCEDURES = (
+    "rewrite_data_files",
+    "rewrite_position_delete_files",
+    "rewrite_manifests",
+    "expire_snapshots",
+    "rewrite_data_files by sort",
+)
+OUR_PROCEDURES = (
+    "rewrite_equality_deletes",
+    "rewrite_data_files by sort",
+    "rewrite_position_delete_files",
+    "expire_snapshots",
+    "rewrite_manifests",
+    "rewrite_data_files",
+    "remove_orphan_files",
+)
 
 NEW_ROWS = (
     "SELECT /*+ COALESCE(1) */ id + {start}, if(id % 7 = 0, null, CAST(id % 3 AS INT)), "
@@ -73,7 +97,7 @@ class Changes:
         return [
             *[self.insert, self.delete, self.update, self.merge] * 3,
             *[self.equality_delete, self.partitioning] * 2,
-            *[self.column, self.modes, self.rewrite, self.our_rewrite, self.file_format],
+            *[self.column, self.modes, self.file_format],
         ]
 
     def condition(self) -> str:
@@ -150,38 +174,68 @@ class Changes:
             f"'write.delete.granularity' = '{granularity}')"
         )
 
-    def rewrite(self) -> str:
-        catalog, _, table = self._name.partition(".")
-        call = self._choose.choice(
-            [
-                f"rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))",
-                f"rewrite_manifests(table => '{table}')",
-                f"rewrite_position_delete_files(table => '{table}', "
-                "options => map('rewrite-all', 'true'))",
-                f"expire_snapshots(table => '{table}', retain_last => 2, "
-                "older_than => TIMESTAMP'2100-01-01')",
-            ]
+    def has_equality_deletes(self) -> bool:
+        kinds = self._oracle.sql(f"SELECT 1 FROM {self._name}.delete_files WHERE content = 2")
+        return bool(kinds.take(1))
+
+    def file_format(self) -> str:
+        file_format = self._choose.choice(["parquet", "parquet", "avro", "orc"])
+        return self.sql(
+            f"ALTER TABLE {self._name} SET TBLPROPERTIES ('write.format.default' = '{file_format}')"
         )
+
+
+class Maintenance:
+    """The procedures of both sides, in turns; none may change a row or its lineage."""
+
+    def __init__(self, oracle: Oracle, name: str, choose: random.Random) -> None:
+        self._oracle = oracle
+        self._name = name
+        self._choose = choose
+        self._version = our_table(oracle, name).metadata.format_version
+        self._java = list(JAVA_PROCEDURES)
+        self._ours = list(OUR_PROCEDURES)
+        self._calls: set[tuple[str, str]] = set()
+
+    def java_step(self) -> str:
+        procedure = self._java.pop(0)
+        self._java.append(procedure)
+        catalog, _, table = self._name.partition(".")
+        every = "options => map('rewrite-all', 'true')"
+        arguments = {
+            "rewrite_data_files": every,
+            "rewrite_data_files by sort": f"strategy => 'sort', sort_order => 'd, s', {every}",
+            "rewrite_position_delete_files": every,
+            "expire_snapshots": "retain_last => 2, older_than => TIMESTAMP'2100-01-01'",
+        }.get(procedure)
+        call = f"{procedure.partition(' ')[0]}(table => '{table}'"
+        call += f", {arguments})" if arguments else ")"
+        before = self._rows()
         try:
-            return self.sql(f"CALL {catalog}.system.{call}")
+            [result] = self._oracle.sql(f"CALL {catalog}.system.{call}").collect()
         except IllegalArgumentException as refusal:
             # Delete files of two specs whose partitions have equal values: test_rewrite_deletes.py.
             if "expected to have same spec id" not in str(refusal):
                 raise
             return f"Java refuses {call}"
+        assert self._rows() == before, f"Java's {procedure}"
+        self._calls.add(("java", procedure))
+        return f"Java's {call}: {result}"
 
-    def our_rewrite(self) -> str:
-        """Run our maintenance on files that Java wrote; no row may change."""
+    def our_step(self) -> str:
+        """Run our maintenance on files that Java wrote too."""
+        maintenance = our_table(self._oracle, self._name).maintenance()
         if self._version == 4:
             with pytest.raises(UnsupportedFeatureError, match="format version 4"):
-                our_table(self._oracle, self._name).maintenance().rewrite_manifests()
+                maintenance.rewrite_manifests()
             return "our rewrite_manifests is refused"
-        maintenance = our_table(self._oracle, self._name).maintenance()
+        procedure = self._ours.pop(0)
+        self._ours.append(procedure)
         all_files: dict[str, object] = {"rewrite-all": True}
-        order = self._choose.choice([None, "d DESC, s", "zorder(id, ts)", "hilbert(id, p, d)"])
-        before = our_rows(self._oracle, self._name)
-        rewrites: dict[str, Callable[[], object]] = {
-            f"rewrite_data_files by {order}": lambda: maintenance.rewrite_data_files(
+        order = self._choose.choice(["d DESC, s", "zorder(id, ts)", "hilbert(id, p, d)"])
+        calls: dict[str, Callable[[], object]] = {
+            "rewrite_data_files": lambda: maintenance.rewrite_data_files(options=all_files),
+            "rewrite_data_files by sort": lambda: maintenance.rewrite_data_files(
                 sort_order=order, options=all_files
             ),
             "rewrite_manifests": maintenance.rewrite_manifests,
@@ -197,17 +251,25 @@ class Changes:
                 older_than=time.time_ns() // 10**6 + 1000, force=True
             ),
         }
-        operation = self._choose.choice(list(rewrites))
-        rewrites[operation]()
-        self.sql(f"REFRESH TABLE {self._name}")
-        assert our_rows(self._oracle, self._name) == before, operation
-        return f"our {operation}"
+        before = self._rows()
+        result = calls[procedure]()
+        self._oracle.sql(f"REFRESH TABLE {self._name}")
+        assert self._rows() == before, f"our {procedure}"
+        self._calls.add(("ours", procedure))
+        return f"our {procedure}: {result}"[:500]
 
-    def file_format(self) -> str:
-        file_format = self._choose.choice(["parquet", "parquet", "avro", "orc"])
-        return self.sql(
-            f"ALTER TABLE {self._name} SET TBLPROPERTIES ('write.format.default' = '{file_format}')"
-        )
+    def assert_complete(self, steps: int) -> None:
+        """Assert that each procedure ran, and from EVERY_PROCEDURE steps on each of both sides."""
+        procedures = {procedure for _, procedure in self._calls}
+        assert procedures >= {*JAVA_PROCEDURES, "rewrite_equality_deletes"}
+        assert self._calls >= {("java", "expire_snapshots"), ("ours", "expire_snapshots")}
+        if steps >= EVERY_PROCEDURE:
+            # Java may refuse rewrite_position_delete_files.
+            assert len(self._calls) >= len(JAVA_PROCEDURES) + len(OUR_PROCEDURES) - 1
+
+    def _rows(self) -> list[PlainRow]:
+        lineage = ", _row_id, _last_updated_sequence_number" if self._version == 3 else ""
+        return our_rows(self._oracle, self._name, columns=f"id, p, s, ts, st, d{lineage}")
 
 
 @pytest.fixture(scope="module")
@@ -223,14 +285,32 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
         oracle.spark.conf.unset(cache)
 
 
-@pytest.mark.parametrize("version", [2, 3, 4])
-def test_every_state_is_read_as_java_reads_it(lake: Oracle, version: int) -> None:
+def cases() -> list[Any]:
+    """Return the format version, the seed and the number of steps of each case, for pytest."""
+    if SELECTED:
+        seed, steps = map(int, SELECTED.split(":"))
+        return [pytest.param(version, seed, steps) for version in (2, 3, 4)]
+    more = pytest.mark.more("further random sequences")
+    return [
+        *[pytest.param(version, 1, steps) for version, steps in ((2, 12), (3, 12), (4, 6))],
+        *[
+            pytest.param(v, seed, EVERY_PROCEDURE, marks=more)
+            for seed in range(2, 7)
+            for v in (2, 3)
+        ],
+    ]
+
+
+@pytest.mark.parametrize(("version", "seed", "steps"), cases())
+def test_every_state_is_read_as_java_reads_it(
+    lake: Oracle, version: int, seed: int, steps: int
+) -> None:
     oracle = lake
     # A path catalog fixes the location, and since version 4 Java requires a location with a scheme.
-    catalog, location = "java_hadoop", ""
+    catalog, table, location = "java_hadoop", f"table_{version}_{seed}", ""
     if version == 4:
-        catalog, location = "java_sql", f"LOCATION 'file:{oracle.sql_warehouse}/random/table_4' "
-    name = f"{catalog}.random.table_{version}"
+        catalog, location = "java_sql", f"LOCATION 'file:{oracle.sql_warehouse}/random/{table}' "
+    name = f"{catalog}.random.{table}"
     oracle.sql(
         f"CREATE TABLE {name} (id INT, p INT, s STRING, ts TIMESTAMP, "
         "st STRUCT<a: INT, b: STRING>, d FLOAT) USING iceberg "
@@ -239,18 +319,28 @@ def test_every_state_is_read_as_java_reads_it(lake: Oracle, version: int) -> Non
         "'write.update.mode' = 'merge-on-read', 'write.merge.mode' = 'merge-on-read', "
         "'commit.manifest.min-count-to-merge' = '4')"
     )
-    choose = random.Random(f"{SEED} {version}")
+    choose = random.Random(f"{seed} {version}")
     changes = Changes(oracle, name, choose)
+    maintenance = Maintenance(oracle, name, choose)
     done = [changes.insert(), changes.insert()]
-    columns = "id, p, st, _pos, _file" + (
-        ", _row_id, _last_updated_sequence_number" if version >= 3 else ""
-    )
-    for _ in range(int(STEPS)):
-        done.append(str(choose.choice(changes.steps())()))
-        try:
+    lineage = ", _row_id, _last_updated_sequence_number" if version >= 3 else ""
+    try:
+        for step in range(1, steps + 1):
+            if step % 3:
+                done.append(str(choose.choice(changes.steps())()))
+            else:
+                if not changes.has_equality_deletes():
+                    done.append(changes.equality_delete())
+                done += [maintenance.java_step(), maintenance.our_step()]
+            if step % 3 and steps < EVERY_PROCEDURE:
+                assert our_rows(oracle, name) == oracle.table_rows(name)
+                continue
             rows = assert_read_alike(oracle, name)
+            columns = f"id, p, st, _pos, _file{lineage}"
             selected = rows_selected(oracle, name, FILTERS, columns) if rows else {}
             for text, expected in selected.items():
                 assert our_rows(oracle, name, columns=columns, filter=text) == expected, text
-        except AssertionError as error:
-            raise AssertionError("\n".join([*done, "", str(error)[:3000]])) from error
+    except AssertionError as error:
+        raise AssertionError("\n".join([*done, "", str(error)[:3000]])) from error
+    if version < 4:
+        maintenance.assert_complete(steps)

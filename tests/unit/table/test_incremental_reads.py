@@ -315,7 +315,7 @@ def test_a_metadata_table_shows_no_range() -> None:
     table.append(rows(1))
     selector = SnapshotSelector(start_snapshot_id=table.snapshots[0].snapshot_id)
     for name in ("files", "snapshots"):
-        with pytest.raises(InvalidRequestError, match="leave"):
+        with pytest.raises(UnsupportedFeatureError, match="leave"):
             table.metadata_table(name, selector=selector)
 
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from pyroaring import BitMap64
 
 from iceberg_pyspark import Table, TableCatalog, load_catalog
 from iceberg_pyspark.arrow.write.write_files import write_data_files
@@ -31,8 +30,7 @@ from iceberg_pyspark.spec.types import PrimitiveType, UnknownType, VariantType
 from iceberg_pyspark.sql_text.names import quoted_name
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.new_data import write_context_of
-from iceberg_pyspark.table.changes.row_deletes import write_row_deletes
-from tests.support.deleted_rows import list_positions
+from tests.support.deleted_rows import delete_rows, list_positions
 from tests.support.frames import append_rows, create_path_table, path_table
 from tests.support.hooked_storage import HookedFileIO, once
 from tests.support.table_histories import ID, a_history
@@ -60,28 +58,7 @@ def files(table: Table) -> list[ScanTask]:
 
 
 def delete_ids(table: Table, ids: Sequence[int]) -> None:
-    """Delete rows by deletion vectors or position deletes."""
-    removed: dict[str, BitMap64] = {}
-    for row in table.scan(columns=["id", "_file", "_pos"]).to_arrow().to_pylist():
-        if row["id"] in ids:
-            removed.setdefault(row["_file"], BitMap64()).add(row["_pos"])
-    write_id = str(uuid.uuid4())
-    deletes = write_row_deletes(
-        "t",
-        table.metadata,
-        table.io,
-        removed,
-        {t.file_path: t for t in files(table)},
-        write_id=write_id,
-    )
-    action = RowDelta(
-        delete_files=deletes.delete_files,
-        removed_data_paths=deletes.removed_data_paths,
-        removed_deletes=deletes.removed_deletes,
-        checks=ConflictChecks(base_snapshot_id=table.metadata.current_snapshot_id),
-    )
-    commit_action(table.catalog, table.loaded, table.io, action)
-    table.refresh()
+    delete_rows(table, "id", ids)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
