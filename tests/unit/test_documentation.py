@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -101,6 +103,15 @@ def test_jobs_have_the_arguments_of_a_page(page: Path) -> None:
         JOBS[words[position]](words[position + 1 :])
 
 
+def flat(properties: Mapping[str, Any]) -> dict[str, str]:
+    """Return properties with dotted names in place of nested ones."""
+    result: dict[str, str] = {}
+    for name, value in properties.items():
+        nested = flat(value) if isinstance(value, dict) else {"": value}
+        result |= {f"{name}.{k}".rstrip(".").lower(): v for k, v in nested.items()}
+    return result
+
+
 @pytest.mark.parametrize("page", WITH_CONFIGURATIONS, ids=name_of)
 def test_the_configurations_of_a_page_load(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -114,7 +125,7 @@ def test_the_configurations_of_a_page_load(
         catalogs = yaml.load(block.code, Loader=yaml.BaseLoader)["catalog"]
         assert configured_names({}) == sorted(catalogs)
         for name, properties in catalogs.items():
-            assert configured_properties(name, {}) == {k.lower(): v for k, v in properties.items()}
+            assert configured_properties(name, {}) == flat(properties)
             assert registry._type_of(name, configured_properties(name, {}))
 
 

@@ -13,16 +13,15 @@ from functools import partial
 from py4j.protocol import Py4JError
 from pyspark import Accumulator, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.util import inheritable_thread_target
 
 from iceberg_pyspark import errors
 from iceberg_pyspark.errors import IcebergError, StorageError
 from iceberg_pyspark.maintenance.progress import Progress, StepQueue, no_progress
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.spark.error_text import iceberg_error_in
-from iceberg_pyspark.spark.job_descriptions import (
-    described_jobs,
-    with_properties_of_this_thread,
-)
+from iceberg_pyspark.spark.job_descriptions import described_jobs
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 from iceberg_pyspark.spark.task_counts import task_count
 from iceberg_pyspark.storage.file_io import FileIO
@@ -65,7 +64,9 @@ def sketches_by_executors(
     ):
         sketch = partial(_sketches, scan.context, columns, scan.io, read_count)
         job = context.parallelize(tasks, parts).mapPartitions(sketch)
-        collecting = pool.submit(with_properties_of_this_thread(context, job.collect))
+        # the jobs of the other thread have all properties of this one, such as the job group
+        of_this_thread = inheritable_thread_target(SparkSession.builder.getOrCreate())
+        collecting = pool.submit(of_this_thread(job.collect))
         done = 0
         for count in steps.until_done(collecting):
             done += count

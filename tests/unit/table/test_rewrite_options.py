@@ -96,7 +96,7 @@ def test_more_failed_commits_than_allowed_end_the_rewrite(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("deleted", "expected"), [([0, 1], 1), ([0], 0)])
-def test_only_files_without_rows_have_a_delete_ratio_of_1(
+def test_only_files_without_rows_have_the_highest_delete_ratio(
     tmp_path: Path, deleted: list[int], expected: int
 ) -> None:
     table = a_table(tmp_path / "t", files=2)
