@@ -3,6 +3,10 @@
 A value is hashed in its binary single-value form (specification, Appendix D) by the first half of
 MurmurHash3_x64_128 without its lowest bit. Java's `UpdateSketch.update` computes the same hash, so
 sketches of both libraries can be merged. An empty value, such as an empty string, has no hash.
+
+The package `datasketches` cannot serve: its Python sketches take integers of 8 bytes, floats and
+texts, but no bytes, so decimals, UUIDs, binary values, dates and integers of 4 bytes would have
+other hashes than in Java.
 """
 
 from __future__ import annotations
@@ -51,13 +55,13 @@ def value_hashes(type_: types.Type, values: pa.Array) -> Hashes:
     values = values.drop_null()
     match type_:
         case types.BooleanType():
-            return _hashes_of_width(np.asarray(values.cast(pa.uint8())), 1)
+            return _hashes_of_width(np.asarray(values.cast(pa.uint8())))
         case types.DecimalType():
             return _decimal_hashes(values)
     if isinstance(type_, _FOUR_BYTES):
-        return _hashes_of_width(np.asarray(values.view(pa.int32())), 4)
+        return _hashes_of_width(np.asarray(values.view(pa.uint32())))
     if isinstance(type_, _EIGHT_BYTES):
-        return _hashes_of_width(np.asarray(values.view(pa.int64())), 8)
+        return _hashes_of_width(np.asarray(values.view(pa.uint64())))
     if isinstance(type_, _BYTES):
         storage = values.storage if isinstance(values, pa.ExtensionArray) else values
         # texts often repeat, and comparing texts is cheaper than hashing them
@@ -65,10 +69,11 @@ def value_hashes(type_: types.Type, values: pa.Array) -> Hashes:
     raise UnsupportedFeatureError(f"values of {type_} have no hash")
 
 
-def _hashes_of_width(values: npt.NDArray[np.generic], width: int) -> Hashes:
-    data = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<"))).view(np.uint8)
-    lengths = np.full(len(values), width, np.int64)
-    return _hashes(data, np.arange(len(values), dtype=np.int64) * width, lengths)
+def _hashes_of_width(values: npt.NDArray[np.unsignedinteger]) -> Hashes:
+    """Return the hashes of unsigned integers, as little-endian bytes of their width."""
+    h1 = _mixed1(values.astype(np.uint64)) ^ np.uint64(SEED)
+    width = np.uint64(values.dtype.itemsize)
+    return _with_final_mix(h1 ^ width, np.full(len(values), SEED, np.uint64) ^ width)
 
 
 def _decimal_hashes(values: pa.Array) -> Hashes:
@@ -128,10 +133,13 @@ def _hashes(data: Bytes, starts: Integers, lengths: Integers) -> Hashes:
     k1, k2 = _words(data, starts + blocks * _BLOCK, lengths % _BLOCK)
     h1 ^= _mixed1(k1)
     h2 ^= _mixed2(k2)
-    h1 ^= lengths.astype(np.uint64)
-    h2 ^= lengths.astype(np.uint64)
-    h1 += h2
-    h2 += h1
+    return _with_final_mix(h1 ^ lengths.astype(np.uint64), h2 ^ lengths.astype(np.uint64))
+
+
+def _with_final_mix(h1: Hashes, h2: Hashes) -> Hashes:
+    """Return the hashes of values from the state after their last bytes and lengths."""
+    h1 = h1 + h2
+    h2 = h2 + h1
     hashes: Hashes = (_final_mix(h1) + _final_mix(h2)) >> np.uint64(1)
     return hashes
 
