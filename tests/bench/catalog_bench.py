@@ -49,6 +49,7 @@ MOST_OF_PYICEBERG = 0.5
 MOST_OF_JVM = 1.0
 # The JVM with a user's default options; the tests' options start fast but limit its speed.
 _JVM = {"spark.driver.extraJavaOptions": "", "spark.driver.memory": "2g"}
+_JAVA = "org.apache.iceberg.spark.SparkCatalog"
 _CODEC = {"write.parquet.compression-codec": "zstd", "format-version": "2"}
 _WARM_UPS = 10
 _SERVER_WARM_UPS = 4, 150
@@ -312,11 +313,23 @@ def inserts(runs: int = APPENDS) -> TextTable:
         rest = {"type": "rest", "uri": stack.enter_context(rest_server(folder / "rest")).endpoint}
         file = f"{folder}/ours.db"
         sqlite = {"type": "sql", "uri": f"sqlite:///{file}", "warehouse": f"{folder}/ours"}
+        server = stack.enter_context(postgres())
+        database = new_database(server)
+        ours = {"type": "sql", "uri": database, "warehouse": f"{folder}/ours-postgres"}
+        java = {
+            "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+            "uri": server.jdbc_url(new_database(server).rpartition("/")[2]),
+            "jdbc.user": USER,
+            "jdbc.password": PASSWORD,
+            "warehouse": f"{folder}/java-postgres",
+        }
         conf = dict(_JVM)
         for catalog, implementation, properties in (
             ("ours_sql", "iceberg_pyspark", sqlite),
+            ("ours_postgres", "iceberg_pyspark", ours),
+            ("java_postgres", _JAVA, java),
             ("ours_rest", "iceberg_pyspark", rest),
-            ("java_rest", "org.apache.iceberg.spark.SparkCatalog", rest),
+            ("java_rest", _JAVA, rest),
         ):
             prefix = f"spark.sql.catalog.{catalog}"
             conf |= {prefix: implementation, **{f"{prefix}.{k}": v for k, v in properties.items()}}
@@ -324,7 +337,11 @@ def inserts(runs: int = APPENDS) -> TextTable:
         try:
             session = install(oracle.spark)
             assert session.is_native
-            for kind, name in (("sql", "SQLite (JdbcCatalog)"), ("rest", "REST")):
+            for kind, name in (
+                ("sql", "SQLite (JdbcCatalog)"),
+                ("postgres", "PostgreSQL (JdbcCatalog)"),
+                ("rest", "REST"),
+            ):
                 lines.append(_insert_line(oracle.sql, kind, name, runs))
             session.uninstall()
         finally:

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -67,12 +68,21 @@ def test_ctrl_c_ends_a_command_that_waits(environment: dict[str, str]) -> None:
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
         command = [*COMMAND, "list", "--property", "type=rest", "--uri", uri]
         with subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # shells let programs in the background ignore the signal, and their children too
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
         ) as process:
-            silent.settimeout(60)
-            silent.accept()
-            process.send_signal(signal.SIGINT)
-            output, errors = process.communicate(timeout=60)
+            try:
+                silent.settimeout(60)
+                silent.accept()
+                process.send_signal(signal.SIGINT)
+                output, errors = process.communicate(timeout=60)
+            finally:
+                process.kill()
     assert process.returncode == 130
     assert output == ""
     assert "Traceback" not in errors
