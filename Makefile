@@ -48,7 +48,7 @@ help:
 	@echo 'make releases    runs first steps on every release of Spark, and writes docs/releases.md (not in make test)'
 	@echo 'make unit-oldest make unit on Python 3.10 with the lowest versions of the dependencies (not in make test)'
 	@echo 'make faults      the fault matrix: every kind of error at every point (make test tries a few points of each case)'
-	@echo 'make fuzz        10,000 mutated inputs for every parser; make test runs at most a tenth (ARGS="--only filter,schema")'
+	@echo 'make fuzz        10,000 mutated inputs for every parser; make test runs at most a twentieth (ARGS="--only filter,schema")'
 	@echo 'make test-more   everything that make test leaves out: all faults, fuzzing, threads, parameters, releases (some hours)'
 	@echo 'make coverage    line and branch coverage of `make test`, by module (not in make test)'
 	@echo 'make selection   tests/left_out.txt, written anew: the cases that `make test` leaves to `make test-more` (two hours)'
@@ -108,7 +108,7 @@ test:
 	@$(MAKE) --no-print-directory --jobs=3 spark interop unit-and-spec spark-oldest catalogs older-releases docs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 
-# Run by hand or on a schedule (takes some hours): every point of the fault matrix, ten times as many mutated inputs, all
+# Run by hand or on a schedule (takes some hours): every point of the fault matrix, twenty times as many mutated inputs, all
 # operations of threads, tests marked `more`, all tests on 4.1, the lowest versions of dependencies, every release.
 test-more: env oracle-env
 	@$(MAKE) --no-print-directory faults

@@ -404,10 +404,10 @@ FILE_TARGETS = (
         name="manifest-datafusion",
         mutate=_mutated_manifest,
         parse=_manifest("datafusion"),
-        in_tests=250,
+        in_tests=125,
     ),
     Target(name="manifest-header", mutate=_mutated_manifest, parse=_manifest_header),
-    Target(name="table-files", mutate=_mutated_metadata_file, parse=_scan_with, in_tests=30),
+    Target(name="table-files", mutate=_mutated_metadata_file, parse=_scan_with, in_tests=25),
     Target(name="puffin", mutate=_mutated_puffin, parse=_read_puffin),
     Target(name="deletion-vector", mutate=_mutated_vector, parse=_vector),
     Target(

@@ -248,8 +248,8 @@ def _expression(arguments: Any) -> None:
 
 METADATA_TARGETS = (
     Target(name="metadata-parsed", mutate=_mutated, parse=_parse),
-    Target(name="metadata-scanned", mutate=_mutated, parse=_scan, in_tests=100),
-    Target(name="metadata-committed", mutate=_mutated, parse=_commit, in_tests=250),
+    Target(name="metadata-scanned", mutate=_mutated, parse=_scan, in_tests=50),
+    Target(name="metadata-committed", mutate=_mutated, parse=_commit, in_tests=125),
     Target(name="name-mapping", mutate=_mutated_name_mapping, parse=_name_mapping),
     Target(name="single-values", mutate=_mutated_single_value, parse=_single_value),
     Target(

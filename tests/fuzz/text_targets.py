@@ -437,17 +437,17 @@ def _is_file_here(uri: str) -> bool:
 _TERMS = tuple(", ".join(_PARTITIONS[i:]) for i in range(4))
 
 TEXT_TARGETS = (
-    Target(name="filter", mutate=_of(_FILTERS, _FILTER_WORDS), parse=_filter, in_tests=125),
-    Target(name="schema", mutate=_of(_SCHEMAS, _SCHEMA_WORDS), parse=_schema, in_tests=100),
-    Target(name="partition", mutate=_of(_PARTITIONS, _TERM_WORDS), parse=_partitions, in_tests=100),
-    Target(name="sort", mutate=_of(_SORTS, _TERM_WORDS), parse=_sorts, in_tests=100),
-    Target(name="ddl", mutate=_of((*_TERMS, *_NAMES), _TERM_WORDS), parse=_ddl, in_tests=100),
+    Target(name="filter", mutate=_of(_FILTERS, _FILTER_WORDS), parse=_filter, in_tests=62),
+    Target(name="schema", mutate=_of(_SCHEMAS, _SCHEMA_WORDS), parse=_schema, in_tests=50),
+    Target(name="partition", mutate=_of(_PARTITIONS, _TERM_WORDS), parse=_partitions, in_tests=50),
+    Target(name="sort", mutate=_of(_SORTS, _TERM_WORDS), parse=_sorts, in_tests=50),
+    Target(name="ddl", mutate=_of((*_TERMS, *_NAMES), _TERM_WORDS), parse=_ddl, in_tests=50),
     Target(
-        name="statement", mutate=_of(_STATEMENTS, _STATEMENT_WORDS), parse=_statement, in_tests=250
+        name="statement", mutate=_of(_STATEMENTS, _STATEMENT_WORDS), parse=_statement, in_tests=125
     ),
     Target(
-        name="configuration", mutate=_of((_YAML,), _YAML_WORDS), parse=_configuration, in_tests=40
+        name="configuration", mutate=_of((_YAML,), _YAML_WORDS), parse=_configuration, in_tests=25
     ),
     Target(name="options", mutate=_mutated_map, parse=_options),
-    Target(name="uri", mutate=_of(_URIS, _VALUE_WORDS), parse=_uri, in_tests=125),
+    Target(name="uri", mutate=_of(_URIS, _VALUE_WORDS), parse=_uri, in_tests=62),
 )

@@ -75,7 +75,10 @@ def catalog_properties(folder: Path, s3: S3Server) -> dict[str, str]:
 @pytest.mark.parametrize(
     "kind",
     [
-        "local-cluster[1,2,768]",
+        pytest.param(
+            "local-cluster[1,2,768]",
+            marks=pytest.mark.more("test_renewed_credentials.py, with keys that do not expire"),
+        ),
         pytest.param("standalone", marks=pytest.mark.more("what local-cluster starts, by hand")),
     ],
 )

@@ -43,6 +43,9 @@ def hadoop(services: ExitStack, folder: Path) -> dict[str, str]:
     return {"type": "hadoop", "warehouse": f"{server.root}/lake"}
 
 
+HADOOP = pytest.param(hadoop, marks=pytest.mark.more("files in HDFS: tests/stores/test_hdfs.py"))
+
+
 @dataclass(frozen=True)
 class Service:
     """A catalog of the session, `name`, and what catalogs of its type can do."""
@@ -63,7 +66,7 @@ class Service:
         return load_catalog(self.name, **self.properties)
 
 
-@pytest.fixture(scope="module", params=[glue, hive, sql, hadoop], ids=lambda start: start.__name__)
+@pytest.fixture(scope="module", params=[glue, hive, sql, HADOOP], ids=lambda start: start.__name__)
 def service(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:

@@ -34,6 +34,8 @@ ROOTS: tuple[Mapping[str, str], ...] = (
     {"write.root.max-data-entries": "0", "write.root.max-delete-entries": "0"},
     {"write.root.max-data-entries": "3", "write.root.max-bytes": "1"},
 )
+# each example takes two seconds
+EXAMPLES = settings().max_examples // 2
 OPERATIONS = (
     *("append", "append", "delete", "delete", "update", "replace_files", "compact"),
     *("rewrite_data_files", "rewrite_deletes", "rewrite_manifests", "expire_snapshots"),
@@ -141,7 +143,7 @@ def contestant(version: int, properties: Mapping[str, str]) -> Contestant:
     return Contestant(table, RowCommitter(catalog, identifier, 1, io=io))
 
 
-@settings(suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck), max_examples=EXAMPLES)
 @given(
     operations=st.lists(st.sampled_from(OPERATIONS), min_size=2, max_size=9),
     upgraded_at=st.integers(0, 9),
