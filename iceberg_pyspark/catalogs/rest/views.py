@@ -7,7 +7,8 @@ lists are empty and new views are refused.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from iceberg_pyspark.catalogs.catalog import Namespace, NewTablePlace, TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import check_identifier, check_namespace
@@ -100,14 +101,7 @@ class RestViews(ABC):
             "view-version": view_version_to_json(metadata.current_version),
             "properties": dict(metadata.properties),
         }
-        outcome = outcome_of(
-            c.send(c.paths.views(identifier.namespace), body),
-            self._name,
-            f"view {identifier}",
-            lambda answer: self._view(answer, identifier),
-            lambda answer: self._refusal(answer, missing=NoSuchNamespaceError),
-        )
-        return outcome.result()
+        return self._created(c.paths.views(identifier.namespace), body, identifier)
 
     def register_view(self, identifier: TableIdentifier, metadata_location: str) -> LoadedView:
         """Register an existing metadata file as a view; errors as for `create_view`.
@@ -118,14 +112,7 @@ class RestViews(ABC):
         check_new_name(identifier)
         c.endpoints.require(e.REGISTER_VIEW, self._name, "registering views")
         body = {"name": identifier.name, "metadata-location": metadata_location}
-        outcome = outcome_of(
-            c.send(c.paths.register_view(identifier.namespace), body),
-            self._name,
-            f"view {identifier}",
-            lambda answer: self._view(answer, identifier),
-            lambda answer: self._refusal(answer, missing=NoSuchNamespaceError),
-        )
-        return outcome.result()
+        return self._created(c.paths.register_view(identifier.namespace), body, identifier)
 
     def commit_view(
         self,
@@ -184,6 +171,19 @@ class RestViews(ABC):
             lambda answer: self._refusal(answer, missing=NoSuchViewError),
             lambda: not self.view_exists(source) and self.view_exists(target),
         )
+
+    def _created(
+        self, path: str, body: Mapping[str, Any], identifier: TableIdentifier
+    ) -> LoadedView:
+        """Send a request that creates a view; return the view or raise the error."""
+        outcome = outcome_of(
+            self._connection.send(path, body),
+            self._name,
+            f"view {identifier}",
+            lambda answer: self._view(answer, identifier),
+            lambda answer: self._refusal(answer, missing=NoSuchNamespaceError),
+        )
+        return outcome.result()
 
     def _view(self, answer: Answer, identifier: TableIdentifier) -> LoadedView:
         return answer.read(
