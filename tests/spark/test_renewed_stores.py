@@ -64,11 +64,12 @@ def job(name, uri, warehouse):
         spark.conf.set(f"{prefix}.{key}", value)
     spark.sql(f"CREATE NAMESPACE {name}.db")
     for table in ("t", "other"):
-        spark.sql(f"CREATE TABLE {name}.db.{table} (id BIGINT) USING iceberg "
-                  "TBLPROPERTIES ('write.distribution-mode' = 'none')")
-    spark.range(0, 4, 1, 4).writeTo(f"{name}.db.other").append()
+        spark.sql(f"CREATE TABLE {name}.db.{table} (id BIGINT, v STRING) USING iceberg "
+                  "PARTITIONED BY (v) TBLPROPERTIES ('write.distribution-mode' = 'none')")
+    odd = "concat('é /=', id % 2) v"
+    spark.range(0, 4, 1, 4).selectExpr("id", odd).writeTo(f"{name}.db.other").append()
     source.vended("/phase/write")
-    spark.range(0, 40, 1, 4).writeTo(f"{name}.db.t").append()
+    spark.range(0, 40, 1, 4).selectExpr("id", odd).writeTo(f"{name}.db.t").append()
     source.vended("/phase/read")
     rows = read(f"{name}.db.t")
     source.vended("/phase/refuse")
