@@ -1,7 +1,7 @@
 """Every operation, stopped at every call of storage, database and clock, on every catalog.
 
 Afterwards the table is intact, is in the old or the new state, and accepts the next writer; an
-acknowledged change is in it, a refused change is not. `make test` tries at most six points of each
+acknowledged change is in it, a refused change is not. `make test` tries a few points of each
 operation on each catalog with one kind of error, `make faults` tries all points with all kinds.
 """
 

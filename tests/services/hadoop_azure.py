@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 from tests.services.hadoop_aws import hadoop_version
-from tests.services.maven import bring
-from tests.services.server import SERVICES, absent, build_lock
+from tests.services.maven import kept_jar
+from tests.services.server import SERVICES
 
 
 def made_jars() -> list[Path]:
@@ -19,10 +17,5 @@ def made_jars() -> list[Path]:
 def abfs_jar() -> Path:
     """Return the jar for the Hadoop of pyspark; skip the test if Maven cannot bring it."""
     version = hadoop_version()
-    with build_lock(f"hadoop-azure-{version}") as folder:
-        if shutil.which("mvn") is None:
-            absent("hadoop-azure", "it comes by Maven, and there is no program 'mvn'")
-        try:
-            return bring(f"org.apache.hadoop:hadoop-azure:{version}", folder)
-        except (OSError, subprocess.SubprocessError) as e:
-            absent("hadoop-azure", f"Maven failed: {e}")
+    artifact = f"org.apache.hadoop:hadoop-azure:{version}"
+    return kept_jar("hadoop-azure", artifact, f"hadoop-azure-{version}")

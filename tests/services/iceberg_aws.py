@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
-from tests.services.maven import bring
-from tests.services.server import absent, build_lock
+from tests.services.maven import kept_jar
 
 _FAILSAFE = "dev.failsafe:failsafe:3.3.2"
 """The library with which S3FileIO retries requests."""
@@ -28,8 +26,4 @@ def s3_file_io_jars(version: str) -> list[Path]:
 
 def _jar(artifact: str, version: str) -> Path:
     """Return one jar; skip the test if Maven's repository is not available."""
-    with build_lock(f"iceberg-aws-{version}") as folder:
-        try:
-            return bring(artifact, folder)
-        except (OSError, subprocess.SubprocessError) as error:
-            absent("S3FileIO", f"{artifact} did not come ({error!r:.300})")
+    return kept_jar("S3FileIO", artifact, f"iceberg-aws-{version}")

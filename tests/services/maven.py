@@ -7,6 +7,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.services.server import absent, build_lock
+
+
+def kept_jar(service: str, artifact: str, folder_name: str) -> Path:
+    """Return an artifact's file in a folder of `.services`; skip the test without Maven."""
+    with build_lock(folder_name) as folder:
+        if shutil.which("mvn") is None:
+            absent(service, "it comes by Maven, and there is no program 'mvn'")
+        try:
+            return bring(artifact, folder)
+        except (OSError, subprocess.SubprocessError) as e:
+            absent(service, f"{artifact} did not come ({e!r:.300})")
+
 
 def bring(artifact: str, folder: Path) -> Path:
     """Return the file of `group:name:version[:type[:classifier]]`, downloaded if necessary.

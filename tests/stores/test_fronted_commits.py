@@ -6,34 +6,33 @@ import re
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
-import pyarrow as pa
 import pytest
 
-from iceberg_pyspark import Table, TableCatalog
+from iceberg_pyspark import Table
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.errors import CommitStateUnknownError
 from iceberg_pyspark.storage import store_properties
 from iceberg_pyspark.table.changes import commit
 from tests.services.azurite import AzureServer
 from tests.services.gcs import GoogleServer
-from tests.support.catalog_processes import EVENTS
+from tests.support.folder_tables import (
+    ROW,
+    check_commit_that_never_arrives,
+    create_events,
+    events,
+    ids,
+)
 from tests.support.http_server import Request
-from tests.support.many_writers import PATIENT, SCHEMA, append_rows
+from tests.support.many_writers import append_rows
 from tests.support.table_integrity import table_problems
 
 WRITERS = 4
 APPENDS = 3
 VERSION = re.compile(r"v(\d+)(%2E|\.)metadata(%2E|\.)json$")
-ROW = pa.table({"id": pa.array([7], pa.int64()), "v": ["x"]})
-
-
-def ids(table: Table) -> list[int]:
-    result: list[int] = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
-    return sorted(result)
 
 
 @pytest.fixture(params=["google", "azure"])
@@ -47,18 +46,9 @@ def properties(server: GoogleServer | AzureServer) -> dict[str, str]:
     return {"warehouse": f"{server.new_root()}/{uuid.uuid4()}", **server.properties()}
 
 
-def events(properties: Mapping[str, str]) -> Table:
-    catalog = FilesystemCatalog("lake", properties)
-    return Table(catalog, catalog.load_table(EVENTS))
-
-
 @pytest.fixture
 def table(properties: dict[str, str]) -> Table:
-    catalog = FilesystemCatalog("lake", properties)
-    catalog.create_namespace(EVENTS.namespace)
-    soon = {"commit.status-check.min-wait-ms": "50", "commit.status-check.num-retries": "2"}
-    TableCatalog(catalog).create_table(str(EVENTS), SCHEMA, properties={**soon, **PATIENT})
-    return events(properties)
+    return create_events(properties)
 
 
 class Loss:
@@ -169,15 +159,7 @@ def test_a_commit_that_never_arrived_is_unknown_and_keeps_its_files(
 ) -> None:
     """The store reports that the file does not exist, but a delayed request may still create it."""
     loss.is_served = False
-    before = set(data_files(table))
-    with pytest.raises(CommitStateUnknownError):
-        table.append(ROW)
-    assert loss.lost == 1
-    assert ids(events(properties)) == []
-    assert len(set(data_files(table)) - before) == 1
-    # A writer that tries again on the current state loses nothing.
-    events(properties).append(ROW)
-    assert ids(events(properties)) == [7]
+    check_commit_that_never_arrives(table, properties, lambda: loss.lost)
 
 
 def test_the_requests_of_a_commit_to_a_folder_table(
@@ -189,7 +171,3 @@ def test_the_requests_of_a_commit_to_a_folder_table(
     table.append(ROW)
     made = Counter(request.method for request in server.requests[before:])
     assert made == Counter({"PUT": 5, "GET": 4, "HEAD": 8})
-
-
-def data_files(table: Table) -> list[str]:
-    return [f.location for f in table.io.list_files(f"{table.location}/data")]

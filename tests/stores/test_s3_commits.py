@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from iceberg_pyspark import Table, TableCatalog, load_catalog
+from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.errors import CommitStateUnknownError, StorageError
 from iceberg_pyspark.storage import object_store_io
@@ -22,9 +22,16 @@ from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from tests.services.s3 import S3Server
 from tests.services.toxiproxy import Proxy
-from tests.support.catalog_processes import EVENTS, run_together
+from tests.support.catalog_processes import run_together
+from tests.support.folder_tables import (
+    ROW,
+    check_commit_that_never_arrives,
+    create_events,
+    events,
+    ids,
+)
 from tests.support.hooked_storage import HookedFileIO
-from tests.support.many_writers import PATIENT, SCHEMA, append_rows, without_turns
+from tests.support.many_writers import SCHEMA, append_rows, without_turns
 from tests.support.table_integrity import table_problems
 
 WRITERS = 16
@@ -37,28 +44,14 @@ def write_rows(properties: Mapping[str, str], worker: int) -> int:
     return len(append_rows(FilesystemCatalog("lake", properties), worker, APPENDS))
 
 
-def ids(table: Table) -> list[int]:
-    result: list[int] = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
-    return sorted(result)
-
-
 @pytest.fixture
 def properties(s3: S3Server, bucket: str) -> dict[str, str]:
     return {"warehouse": f"s3://{bucket}/{uuid.uuid4()}", **s3.properties()}
 
 
-def events(properties: Mapping[str, str], io: FileIO | None = None) -> Table:
-    catalog = FilesystemCatalog("lake", properties, io=io)
-    return Table(catalog, catalog.load_table(EVENTS))
-
-
 @pytest.fixture
 def table(properties: dict[str, str]) -> Table:
-    catalog = FilesystemCatalog("lake", properties)
-    catalog.create_namespace(EVENTS.namespace)
-    soon = {"commit.status-check.min-wait-ms": "50", "commit.status-check.num-retries": "2"}
-    TableCatalog(catalog).create_table(str(EVENTS), SCHEMA, properties={**soon, **PATIENT})
-    return events(properties)
+    return create_events(properties)
 
 
 def test_every_acknowledged_append_of_many_processes_is_there_once(
@@ -117,9 +110,6 @@ def lossy(s3: S3Server, proxy: Proxy, properties: dict[str, str], table: Table) 
     return LossyCreate(open_storage(table.location, s3.properties()), io, lose_the_answer)
 
 
-ROW = pa.table({"id": pa.array([7], pa.int64()), "v": ["x"]})
-
-
 @pytest.mark.parametrize(("version", "files"), [("2", 4), ("3", 4), ("4", 3)])
 def test_a_commit_takes_one_request_for_each_new_file(
     s3: S3Server,
@@ -171,15 +161,7 @@ def test_a_commit_that_never_arrived_is_unknown_and_keeps_its_files(
     """The store reports that the file does not exist, but a delayed request may still create it."""
     lossy._spoil = lambda: proxy.toxic("limit_data", "upstream", bytes=10)
     table = events(properties, lossy)
-    before = set(data_files(table))
-    with pytest.raises(CommitStateUnknownError):
-        table.append(ROW)
-    assert lossy.lost == 1
-    assert ids(events(properties)) == []
-    assert len(set(data_files(table)) - before) == 1
-    # A writer that tries again on the current state loses nothing.
-    events(properties).append(ROW)
-    assert ids(events(properties)) == [7]
+    check_commit_that_never_arrives(table, properties, lambda: lossy.lost)
 
 
 def test_the_requests_of_a_commit_to_a_folder_table(
@@ -211,10 +193,6 @@ def test_the_files_of_version_4_are_read_once(
     assert first == Counter({"GetObject": 1 + 2})
     assert ids(read) == [7, 7]
     assert s3.requests() - before - first == Counter({"GetObject": 2})
-
-
-def data_files(table: Table) -> list[str]:
-    return [f.location for f in table.io.list_files(f"{table.location}/data")]
 
 
 def test_small_files_are_read_by_one_request_each_and_in_order(

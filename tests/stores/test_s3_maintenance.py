@@ -15,6 +15,7 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.purge_table import purge_table
 from tests.services.s3 import S3Server
+from tests.support.folder_tables import data_files
 from tests.support.frames import append_rows
 
 COUNT = 300
@@ -49,10 +50,6 @@ def append_files(table: Table, locations: list[str]) -> None:
     )
     commit_action(table.catalog, table.loaded, table.io, AppendFiles(data_files=files))
     table.refresh()
-
-
-def data_files(table: Table) -> set[str]:
-    return {f.location for f in table.io.list_files(f"{table.location}/data")}
 
 
 def test_few_requests_expire_many_files(s3: S3Server, table: Table) -> None:
