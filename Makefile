@@ -100,12 +100,12 @@ demo: .venv/.stamp-$(if $(filter rest,$(CATALOG)),dev,demo)
 	@JAVA_HOME=$$($(NEWEST) jobs/find_java.py) && export JAVA_HOME && \
 		PYSPARK_PYTHON=$(CURDIR)/$(NEWEST) $(NEWEST) jobs/demo.py $(if $(CATALOG),--catalog $(CATALOG)) $(ARGS)
 
-# The checks run while servers are fetched. Then three runs at a time, since Spark sessions leave a third of two cores
-# idle, and the long ones first, so that all end together; the last line adds up the tests of all.
+# Three runs at a time, since Spark sessions leave a third of two cores idle, and the long ones first, so that all end
+# together. A test that needs a server before `programs` has it waits for it. The last line adds up the tests of all.
 test:
-	@$(MAKE) --no-print-directory --jobs=4 archives programs style types
+	@$(MAKE) --no-print-directory --jobs=3 archives style
 	@rm -rf $(RESULTS)
-	@$(MAKE) --no-print-directory --jobs=3 spark interop unit-and-spec spark-oldest catalogs older-releases docs
+	@$(MAKE) --no-print-directory --jobs=3 programs spark interop unit-and-spec types spark-oldest catalogs older-releases docs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 
 # Run by hand or on a schedule (takes some hours): every point of the fault matrix, twenty times as many mutated inputs, all

@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile(
         "tests",
         base,
-        max_examples=int(os.environ.get("ICEBERG_EXAMPLES", 100 if _runs_more() else 25)),
+        max_examples=int(os.environ.get("ICEBERG_EXAMPLES", 100 if _runs_more() else 15)),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )

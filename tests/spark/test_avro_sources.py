@@ -98,6 +98,7 @@ def call(session: SparkSession, text: str) -> list[tuple[Any, ...]]:
     return [tuple(r) for r in session.sql(f"CALL {text}").collect()]
 
 
+@pytest.mark.once("which types Spark writes the next tests need too")
 @pytest.mark.parametrize("procedure", ["snapshot", "migrate"])
 def test_every_type_that_spark_writes(session: SparkSession, db: str, procedure: str) -> None:
     place = make(session, db)
@@ -122,6 +123,7 @@ def test_every_type_that_spark_writes(session: SparkSession, db: str, procedure:
     assert [m["names"] for m in mapping] == [[name] for name in FULL]
 
 
+@pytest.mark.once("the partitions are ours: other tests of 4.1 migrate tables")
 @pytest.mark.parametrize("is_managed", [True, False])
 def test_partitions_of_a_migrated_table(
     session: SparkSession, db: str, tmp_path: Path, is_managed: bool

@@ -236,6 +236,7 @@ IMAGES = [
 NET = [("INSERT", *row) for row in ((1, "a"), (2, "b"), (4, "c"), (9, "n"))]
 
 
+@pytest.mark.once("tests/interop makes the same views on 4.1")
 @pytest.mark.release("procedures, and window functions over our scans")
 @pytest.mark.parametrize(
     ("version", "mode"),

@@ -132,6 +132,7 @@ def test_other_clauses_and_statements(session: IcebergSession, plans: list[str],
         assert rows_of(session, target) == expected
 
 
+@pytest.mark.once("the plans are those of the statements below")
 @pytest.mark.parametrize("mode", ONE_MODE)
 def test_from_python_and_from_a_cache(session: IcebergSession, plans: list[str], mode: str) -> None:
     clauses = "partitioned by (g)"

@@ -391,6 +391,7 @@ HOW = ["inner", "left", "right", "full", "left semi", "left anti"]
 SPREAD_TWICE = ("right", "left anti")
 
 
+@pytest.mark.once("Spark asks for the groups of the other tests alike")
 @pytest.mark.usefixtures("partial")
 @pytest.mark.parametrize(
     ("partitioned", "how"),

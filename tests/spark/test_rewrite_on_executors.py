@@ -75,6 +75,7 @@ def widths(spark: SparkSession, table: str) -> list[int]:
     return [row[0] for row in result]
 
 
+@pytest.mark.once("rewrites by Spark run in tests/interop on 4.1")
 @pytest.mark.release
 @pytest.mark.parametrize("order", ORDERS)
 def test_rows_and_files_are_those_of_the_driver(

@@ -111,6 +111,7 @@ def test_what_is_sorted_otherwise_is_sorted(session: IcebergSession) -> None:
     assert sorts(compared(session, "double", "select a.id from {l} a join {r} b on a.f = b.f")) == 2
 
 
+@pytest.mark.once("Spark plans the sorts of the next tests by the same rule")
 def test_what_is_not_sorted_as_a_whole_is_sorted(session: IcebergSession) -> None:
     """Files with two sort orders, and two files in one group."""
     spark, on = session.spark, "a.id = b.id"

@@ -32,6 +32,7 @@ class TestAzure(FileIOContract):
         return f"{container}/{uuid.uuid4()}"
 
 
+@pytest.mark.more("the folder catalog, as on S3, and the files of Azure, as above")
 class TestFolderCatalogOnAzure(CatalogContract):
     can_rename = False
     can_register = False

@@ -47,6 +47,7 @@ class TestGoogle(FileIOContract):
     refused_names = ("new\nline",)
 
 
+@pytest.mark.more("the folder catalog, as on S3, and the files of Google, as above")
 class TestFolderCatalogOnGoogle(CatalogContract):
     can_rename = False
     can_register = False

@@ -24,8 +24,8 @@ from tests.support.file_io_contract import FileIOContract
 from tests.support.many_writers import PATIENT, SCHEMA, append_rows, without_turns
 from tests.support.table_integrity import table_problems
 
-WRITERS = int(os.environ.get("ICEBERG_WRITERS", "8"))
-APPENDS = int(os.environ.get("ICEBERG_APPENDS", "2"))
+WRITERS = int(os.environ.get("ICEBERG_WRITERS", "3"))
+APPENDS = int(os.environ.get("ICEBERG_APPENDS", "3"))
 
 
 @pytest.fixture(scope="session")

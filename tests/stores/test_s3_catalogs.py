@@ -29,6 +29,7 @@ class TestFilesystemCatalogOnS3(CatalogContract):
         return FilesystemCatalog("hadoop", {"warehouse": warehouse, **s3.properties()})
 
 
+@pytest.mark.more("the SQL catalog, as on local files, and the store, as with the folder catalog")
 class TestSqlCatalogOnS3(CatalogContract):
     @pytest.fixture
     def catalog(self, s3: S3Server, warehouse: str, tmp_path: Path) -> Catalog:

@@ -55,12 +55,21 @@ def rows_by_snapshot(table: Table) -> list[list[dict[str, Any]]]:
     ]
 
 
+MORE = pytest.mark.more("the same forms in another combination")
+
+
 def moved_away(table: Table, target: Path) -> None:
     local(table.location).rename(target)
 
 
-@pytest.mark.parametrize("with_scheme", [False, True])
-@pytest.mark.parametrize("properties", [{}, IN_LEAVES])
+@pytest.mark.parametrize(
+    ("properties", "with_scheme"),
+    [
+        ({}, True),
+        (IN_LEAVES, False),
+        *(pytest.param(*case, marks=MORE) for case in (({}, False), (IN_LEAVES, True))),
+    ],
+)
 def test_an_upgraded_table_has_older_manifests(
     catalog: TableCatalog, tmp_path: Path, properties: dict[str, str], with_scheme: bool
 ) -> None:
@@ -158,7 +167,7 @@ def vectors(table: Table) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("profile", ["single-file commits", "tracked files"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=MORE) for n in (1, 2, 3))])
 def test_absolute_and_relative_paths_in_both_forms(
     catalog: TableCatalog, tmp_path: Path, profile: ProfileName, seed: int
 ) -> None:

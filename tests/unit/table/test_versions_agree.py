@@ -35,7 +35,7 @@ ROOTS: tuple[Mapping[str, str], ...] = (
     {"write.root.max-data-entries": "3", "write.root.max-bytes": "1"},
 )
 # each example takes two seconds
-EXAMPLES = settings().max_examples // 2
+EXAMPLES = settings().max_examples // 4
 OPERATIONS = (
     *("append", "append", "delete", "delete", "update", "replace_files", "compact"),
     *("rewrite_data_files", "rewrite_deletes", "rewrite_manifests", "expire_snapshots"),
