@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
+from iceberg_pyspark.expressions.rewriting import or_
 from iceberg_pyspark.spark.table_handles import StateHandle, new_handle, read_state_handle
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
@@ -36,6 +38,17 @@ class TargetReads:
             scan = scan.of_files(self.only_files)
         self.scans.append(scan)
         return scan
+
+    def predicate(self) -> Predicate:
+        """Return a bound predicate that all rows of the planned scans match."""
+        return predicate_of(self.scans)
+
+
+def predicate_of(scans: Sequence[TableScan]) -> Predicate:
+    """Return a bound predicate that all rows of the scans match; true for every row if there are
+    none.
+    """
+    return or_(*(s.context.predicate for s in scans)) if scans else AlwaysTrue()
 
 
 @dataclass(frozen=True, kw_only=True)

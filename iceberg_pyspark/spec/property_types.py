@@ -119,9 +119,7 @@ class FractionProperty:
         text = properties.get(self.name)
         if text is None:
             return self.default
-        problem = self.problem(text)
-        if problem is not None:
-            raise _wrong(self.name, text, problem)
+        check_settable(self, text)
         return fraction(text) or 0.0
 
     def problem(self, text: str) -> str | None:
@@ -162,9 +160,7 @@ class ChoiceProperty:
         text = properties.get(self.name)
         if text is None:
             return self.default
-        problem = self.problem(text)
-        if problem is not None:
-            raise _wrong(self.name, text, problem)
+        check_settable(self, text)
         return text.lower()
 
     def problem(self, text: str) -> str | None:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
+from iceberg_pyspark.errors import StorageError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileInfo:
@@ -84,3 +86,11 @@ class FileIO(Protocol):
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
         """Yield all files below a folder, recursively; nothing if the folder does not exist."""
         ...
+
+
+def outside_file(location: str, offset: int, length: int, size: int | None = None) -> StorageError:
+    """Return the error for a range of bytes that the file does not have; `size` is its size."""
+    of_size = "" if size is None else f" of {size} bytes"
+    return StorageError(
+        f"cannot read {location}: bytes {offset} to {offset + length} are outside the file{of_size}"
+    )

@@ -21,7 +21,7 @@ from iceberg_pyspark.errors import (
     FileNotWrittenError,
     StorageError,
 )
-from iceberg_pyspark.storage.file_io import FileInfo
+from iceberg_pyspark.storage.file_io import FileInfo, outside_file
 from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.places import EQUAL_SCHEMES, check_scheme
 from iceberg_pyspark.storage.store_errors import store_errors
@@ -94,9 +94,7 @@ class FsspecFileIO:
                 f"{length}; it must support ranges"
             )
         if len(data) != length:
-            raise StorageError(
-                f"cannot read {location}: bytes {offset} to {offset + length} are outside the file"
-            )
+            raise outside_file(location, offset, length)
         return data
 
     def size(self, location: str) -> int:

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
-from iceberg_pyspark.storage.file_io import FileInfo
+from iceberg_pyspark.storage.file_io import FileInfo, outside_file
 from iceberg_pyspark.storage.places import check_scheme
 from iceberg_pyspark.storage.store_errors import store_errors
 from iceberg_pyspark.storage.temporary_names import temporary_name
@@ -77,10 +77,7 @@ class HdfsFileIO:
             client, path = self._place(location)
             file = client.read(path)
             if offset < 0 or length < 0 or offset + length > len(file):
-                raise StorageError(
-                    f"cannot read {location}: bytes {offset} to {offset + length} are outside the "
-                    "file"
-                )
+                raise outside_file(location, offset, length, len(file))
             return bytes(file.read_range(offset, length)) if length else b""
 
     def size(self, location: str) -> int:

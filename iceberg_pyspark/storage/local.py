@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
-from iceberg_pyspark.storage.file_io import FileInfo
+from iceberg_pyspark.storage.file_io import FileInfo, outside_file
 from iceberg_pyspark.storage.syncs import sync
 from iceberg_pyspark.storage.temporary_names import temporary_name
 
@@ -83,10 +83,7 @@ class LocalFileIO:
             size = os.fstat(file.fileno()).st_size
             # check before memory is allocated: offsets come from metadata, which may be damaged
             if offset < 0 or length < 0 or offset + length > size:
-                raise StorageError(
-                    f"cannot read {location}: bytes {offset} to {offset + length} "
-                    f"are outside the file of {size} bytes"
-                )
+                raise outside_file(location, offset, length, size)
             parts = []
             while length > 0:
                 part = os.pread(file.fileno(), length, offset)

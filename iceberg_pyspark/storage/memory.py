@@ -23,7 +23,7 @@ from iceberg_pyspark.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.storage.file_io import FileInfo
+from iceberg_pyspark.storage.file_io import FileInfo, outside_file
 
 MEMORY_SCHEME = "memory"
 """The scheme of locations in the memory of a process: `memory://<name>/<path>`."""
@@ -57,10 +57,7 @@ class MemoryFileIO:
         """Return `length` bytes from `offset`; raise `StorageError` if the file is shorter."""
         data = self.read_bytes(location)
         if offset < 0 or length < 0 or offset + length > len(data):
-            raise StorageError(
-                f"cannot read {location}: bytes {offset} to {offset + length} "
-                f"are outside the file of {len(data)} bytes"
-            )
+            raise outside_file(location, offset, length, len(data))
         return data[offset : offset + length]
 
     def size(self, location: str) -> int:

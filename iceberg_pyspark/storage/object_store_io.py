@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, cast
 from iceberg_pyspark.errors import FileNotWrittenError, StorageError
 from iceberg_pyspark.spec.properties import bool_property
 from iceberg_pyspark.storage.cache import is_written_once
-from iceberg_pyspark.storage.file_io import FileInfo
+from iceberg_pyspark.storage.file_io import FileInfo, outside_file
 from iceberg_pyspark.storage.object_stores import object_place, open_object_store
 from iceberg_pyspark.storage.object_streams import ObjectInput, ObjectOutput
 from iceberg_pyspark.storage.places import check_scheme
@@ -79,9 +79,7 @@ class ObjectStoreFileIO:
                 return b""
             data = bytes(store.get_range(name, start=offset, length=length))
         if len(data) != length:
-            raise StorageError(
-                f"cannot read {location}: bytes {offset} to {offset + length} are outside the file"
-            )
+            raise outside_file(location, offset, length)
         return data
 
     def size(self, location: str) -> int:

@@ -286,15 +286,7 @@ class RestCatalog(RestViews):
             "stage-create": False,
             "properties": {**metadata.properties, FORMAT_VERSION: str(metadata.format_version)},
         }
-        path = self._connection.paths.tables(identifier.namespace)
-        outcome = outcome_of(
-            self._connection.send(path, body, self._delegation()),
-            self._name,
-            f"table {identifier}",
-            lambda answer: self._loaded(answer, identifier),
-            lambda answer: creation_refusal(answer, self._name),
-        )
-        return outcome.result()
+        return self._create(identifier, self._connection.paths.tables(identifier.namespace), body)
 
     def commit_table(
         self,
@@ -421,8 +413,14 @@ class RestCatalog(RestViews):
         if dry_run:
             return self._planned_registration(identifier, metadata_location)
         body = {"name": identifier.name, "metadata-location": metadata_location}
+        return self._create(identifier, c.paths.register(identifier.namespace), body)
+
+    def _create(
+        self, identifier: TableIdentifier, path: str, body: Mapping[str, Any]
+    ) -> LoadedTable:
+        """Ask the server to create or register a table; raise `TableAlreadyExistsError`."""
         outcome = outcome_of(
-            self._connection.send(c.paths.register(identifier.namespace), body, self._delegation()),
+            self._connection.send(path, body, self._delegation()),
             self._name,
             f"table {identifier}",
             lambda answer: self._loaded(answer, identifier),

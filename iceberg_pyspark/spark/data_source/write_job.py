@@ -5,7 +5,6 @@ One snapshot gets all files, or none. The tasks' part is in `spark/data_source/w
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -26,6 +25,7 @@ from iceberg_pyspark.spark.data_source.prepared_write import PreparedWrite
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
 from iceberg_pyspark.spark.rows.types import from_spark_schema
 from iceberg_pyspark.spark.write.options import WriteOptions
+from iceberg_pyspark.spark.write.resolved_write import resolve_write
 from iceberg_pyspark.spark.write.settings import resolve_settings
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.properties import FORMAT_VERSION
@@ -34,17 +34,13 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
 from iceberg_pyspark.sql_text.on_demand import as_predicate
 from iceberg_pyspark.table.changes.commit_files import OverwriteMode, commit_action, write_action
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
-from iceberg_pyspark.table.changes.commit_snapshot import snapshot_to_build_on
 from iceberg_pyspark.table.changes.create_table import (
     create_namespace_if_absent,
     new_table_properties,
     planned_table,
     takes_files_of,
 )
-from iceberg_pyspark.table.changes.new_data import write_context_of
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
-from iceberg_pyspark.table.table_storage import table_io
 
 
 def prepare_write(
@@ -70,25 +66,14 @@ def prepare_write(
         loaded_table = replace(planned, config={**planned.config, **table.storage_properties})
     metadata = loaded_table.metadata
     settings = resolve_settings(options, {}, metadata.properties)
-    snapshot_to_build_on(metadata, settings.branch)
+    write = resolve_write(table.table, catalog, loaded_table, settings)
     schema = metadata.current_schema
     check_write_schema(from_spark_schema(frame), schema, table=table.table, case_sensitive=False)
-    write_id = str(uuid.uuid4())
     return PreparedWrite(
         table=table,
-        options=CommitOptions(
-            branch=settings.branch,
-            snapshot_properties=options.snapshot_properties,
-            write_id=write_id,
-        ),
-        context=write_context_of(
-            table.table,
-            metadata,
-            write_id=write_id,
-            overrides=settings.properties,
-            case_sensitive=False,
-        ),
-        io=table_io(loaded_table, catalog),
+        options=write.options,
+        context=write.context(),
+        io=write.io,
         overwrite=_overwrite_mode(options, schema) if overwrite else None,
         table_uuid=metadata.table_uuid,
         new_table=new_table,

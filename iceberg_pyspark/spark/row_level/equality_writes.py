@@ -28,17 +28,16 @@ from iceberg_pyspark.spark.row_level.store_assignment import Rows, StoreAssignme
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spark.write.distribution import distribute_and_sort, write_distribution
 from iceberg_pyspark.spark.write.job import write_frame
-from iceberg_pyspark.spark.write.session_write import SessionWrite
+from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite
 from iceberg_pyspark.spec.manifests import DataFile, FileContent, ManifestContent
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import UNSORTED
-from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import VoidTransform
 from iceberg_pyspark.spec.types import NestedField, PrimitiveType
 from iceberg_pyspark.sql_text.names import quoted
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.table.changes.new_data import delete_format, write_context_of
+from iceberg_pyspark.table.changes.new_data import delete_format
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 
 
@@ -47,17 +46,16 @@ def write_equality_deletes(
 ) -> LoadedTable:
     """Delete the table's rows whose columns equal those of a row of the frame; null equals null."""
     loaded_table = request.load()
-    metadata, table = loaded_table.metadata, str(request.identifier)
     write = request.resolve(loaded_table)
     specs = _specs_to_delete_from(write)
-    keys = _keys(metadata, columns, specs, table)
+    keys = _keys(write, columns, specs)
     schema = Schema(fields=keys)
     bridge = request.session.bridge
     assignments = [
         StoreAssignment(path=(f.name,), value=Sql(quoted(f.name)), type=f.dataType)
         for f in to_spark_schema(schema).fields
     ]
-    values = cast_for_store(bridge, Rows(frame=frame, target=frame), assignments, table)
+    values = cast_for_store(bridge, Rows(frame=frame, target=frame), assignments, write.table)
     rows = bridge.row_changes.changed_rows(
         frame, frame, None, _values(assignments, values)
     ).distinct()
@@ -67,7 +65,7 @@ def write_equality_deletes(
             if len(specs) > 1:
                 after.callback(rows.persist().unpersist)
             for spec in specs:
-                context = _context(table, write, schema, spec)
+                context = _context(write, schema, spec)
                 distribution = write_distribution(schema, spec, UNSORTED, write.settings.properties)
                 ready = distribute_and_sort(bridge, rows, distribution)
                 new = write_frame(ready, context, write.io)
@@ -85,18 +83,13 @@ def write_equality_deletes(
         return write.commit(RowDelta(delete_files=deletes, checks=checks), written_files)
 
 
-def _context(table: str, write: SessionWrite, schema: Schema, spec: PartitionSpec) -> WriteContext:
+def _context(write: ResolvedWrite, schema: Schema, spec: PartitionSpec) -> WriteContext:
     """Return the context for writing a spec's delete files, which have only the key columns."""
-    context = write_context_of(
-        table,
-        write.metadata,
-        write_id=str(uuid.uuid4()),
-        spec=spec,
-        overrides=write.settings.properties,
-        case_sensitive=False,
-    )
+    context = write.context(spec=spec)
     return replace(
         context,
+        # Each spec has its own job, whose tasks have the same numbers as those of other jobs.
+        write_id=str(uuid.uuid4()),
         schema=schema,
         file_format=delete_format(context.properties),
         properties=delete_properties(context.properties),
@@ -114,7 +107,7 @@ def _values(assignments: Sequence[StoreAssignment], values: Sequence[Value]) -> 
     )
 
 
-def _specs_to_delete_from(write: SessionWrite) -> tuple[PartitionSpec, ...]:
+def _specs_to_delete_from(write: ResolvedWrite) -> tuple[PartitionSpec, ...]:
     """Return the specs to delete from: an unpartitioned spec alone, as it covers all
     files, or all.
     """
@@ -132,8 +125,9 @@ def _specs_to_delete_from(write: SessionWrite) -> tuple[PartitionSpec, ...]:
 
 
 def _keys(
-    metadata: TableMetadata, columns: Sequence[str], specs: Sequence[PartitionSpec], table: str
+    write: ResolvedWrite, columns: Sequence[str], specs: Sequence[PartitionSpec]
 ) -> tuple[NestedField, ...]:
+    metadata, table = write.metadata, write.table
     if metadata.format_version < 2:
         raise InvalidRequestError(
             f"table {table} is of version 1, which has no delete files: upgrade the table"

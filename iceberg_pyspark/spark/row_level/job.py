@@ -40,9 +40,8 @@ def run_job(
     if writes_rows:
         settings = target.write.settings
         properties = _distribution(settings, target.metadata, operation, mode)
-        context, distribution = context_and_distribution(
-            target.name, target.metadata, replace(settings, properties=properties)
-        )
+        write = replace(target.write, settings=replace(settings, properties=properties))
+        context, distribution = context_and_distribution(write)
         schema = context.schema
         context = replace(context, schema=replace(schema, fields=(*schema.fields, *target.lineage)))
         # Columns that cannot be written are refused here, not in every task.

@@ -25,9 +25,14 @@ from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.isolation import Mode, conflict_checks, mode_of
 from iceberg_pyspark.spark.row_level.job import run_job
 from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
-from iceberg_pyspark.spark.row_level.target import RowLevelSession, Target, pin_table
+from iceberg_pyspark.spark.row_level.target import (
+    RowLevelSession,
+    Target,
+    TargetRead,
+    pin_table,
+)
 from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
-from iceberg_pyspark.spark.write.session_write import SessionWrite, session_write
+from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite, resolve_write
 from iceberg_pyspark.spark.write.settings import write_settings
 from iceberg_pyspark.spec import metadata_columns
 from iceberg_pyspark.spec.properties import COMMIT_NUM_RETRIES, VERIFY_CHECKSUMS
@@ -70,14 +75,16 @@ class Request:
         """Return the table's current state; raise `TableRecreatedError` if it is another table."""
         return check_same_table(self.table, self.catalog.load_table(self.identifier))
 
-    def resolve(self, loaded_table: LoadedTable) -> SessionWrite:
+    def resolve(self, loaded_table: LoadedTable) -> ResolvedWrite:
         """Return the write of the operation to the loaded table."""
         environment = self.session.bridge.row_changes.environment()
         options = {f"snapshot-property.{k}": v for k, v in self.snapshot_properties.items()}
         settings = write_settings(
             options, environment.session, loaded_table.metadata.properties, branch=self.branch
         )
-        return session_write(self.catalog, loaded_table, settings, environment)
+        return resolve_write(
+            str(self.identifier), self.catalog, loaded_table, settings, environment
+        )
 
 
 def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges]:
@@ -134,51 +141,53 @@ class _Run:
                 touched_files = self.operation.touched_files(target)
                 rewritten = None if touched_files is None else _files_of(touched_files)
             if rewritten is not None and not rewritten and self.operation.source is None:
-                rows = TouchedRows()
-            else:
-                mode = mode if rewritten is not None else "merge-on-read"
-                rows = self._changes(target, mode, rewritten)
-        return self._commit(target, rows, rewritten)
+                return self._commit(target, TouchedRows(), rewritten)
+            mode = mode if rewritten is not None else "merge-on-read"
+            read = target.read(rewritten)
+            rows = self._run_job(target, read.rows, mode)
+        return self._commit(target, rows, rewritten, read)
 
-    def _changes(self, target: Target, mode: Mode, rewritten: frozenset[str] | None) -> TouchedRows:
+    def _run_job(self, target: Target, rows: DataFrame, mode: Mode) -> TouchedRows:
         operation = self.operation
-        rows = run_job(
+        return run_job(
             target,
-            operation.changes(target, target.rows(rewritten), mode),
+            operation.changes(target, rows, mode),
             operation=operation.name,
             mode=mode,
             writes_rows=operation.writes_rows(mode),
             needs_no_rebalance=partial(operation.needs_no_rebalance, target),
         )
-        if operation.requires_single_match:
-            # Nothing is committed yet, so an error here removes the files.
-            with WrittenFiles(target.io, rows.data_files):
-                rows.check_single_matches(target.name)
-        return rows
 
     def _commit(
-        self, target: Target, rows: TouchedRows, rewritten: frozenset[str] | None = None
+        self,
+        target: Target,
+        rows: TouchedRows,
+        rewritten: frozenset[str] | None = None,
+        read: TargetRead | None = None,
     ) -> tuple[LoadedTable, RowChanges]:
-        """Commit the rows; remove the `rewritten` files and the whole files of the selection."""
+        """Commit the rows; remove the `rewritten` files and the whole files of the selection.
+
+        `read` is the read whose rows the job changed, or None if there was no job.
+        """
         io = target.io
         whole = {} if target.selection is None else target.selection.whole
-        touched_files = {
-            **target.files(rows.removed if rewritten is None else rewritten),
-            **whole,
-        }
         verify = VERIFY_CHECKSUMS.of(target.metadata.properties)
-        row_changes = _row_changes(
-            rows,
-            sum(
-                f.record_count - deleted_before(io, f, target.name, verify_checksums=verify)
-                for f in whole.values()
-            ),
-        )
-        if not touched_files and not rows.data_files:
-            return target.loaded_table, replace(row_changes, snapshot_id=target.snapshot_id)
         options = target.write.options
         write_id = target.write.write_id
         with WrittenFiles(io, rows.data_files) as written_files:
+            if self.operation.requires_single_match:
+                rows.check_single_matches(target.name)
+            changed_paths = rows.removed if rewritten is None else rewritten
+            touched_files = {**({} if read is None else read.files(changed_paths)), **whole}
+            row_changes = _row_changes(
+                rows,
+                sum(
+                    f.record_count - deleted_before(io, f, target.name, verify_checksums=verify)
+                    for f in whole.values()
+                ),
+            )
+            if not touched_files and not rows.data_files:
+                return target.loaded_table, replace(row_changes, snapshot_id=target.snapshot_id)
             checks = conflict_checks(
                 target.metadata,
                 self.operation.name,

@@ -18,24 +18,27 @@ from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import UnsupportedFeatureError
-from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
-from iceberg_pyspark.expressions.rewriting import or_
+from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.features import ROW_CHANGES
 from iceberg_pyspark.spark.native_read.relation import UNKNOWN_TOTAL, relation_facts
 from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
-from iceberg_pyspark.spark.table_states import TableState, TableStates, TargetReads
-from iceberg_pyspark.spark.write.session_write import SessionWrite
+from iceberg_pyspark.spark.table_states import (
+    TableState,
+    TableStates,
+    TargetReads,
+    predicate_of,
+)
+from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite
 from iceberg_pyspark.spec.metadata_columns import FILE, LINEAGE, POS
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.reading.file_ranges import files_are_alike
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
-from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, branch_selector
 from iceberg_pyspark.table.reading.whole_files import FileSelection
 
 ALIAS = "t"
@@ -63,16 +66,15 @@ class RowLevelSession:
 
 
 class OperationReads:
-    """The scans of one operation on its table, and the predicates of the planned scans."""
+    """The reads of one operation on its table."""
 
     def __init__(self, states: TableStates) -> None:
         self._states = states
         self._handles: list[str] = []
         self._reads: list[TargetReads] = []
 
-    def register(self, state: TableState, only_files: frozenset[str] | None) -> str:
-        """Register a state for queries, limited to `only_files`, and return its handle."""
-        reads = TargetReads(only_files=only_files)
+    def register(self, state: TableState, reads: TargetReads) -> str:
+        """Register a state for queries, whose scans `reads` records, and return its handle."""
         self._reads.append(reads)
         handle = self._states.register(replace(state, reads=reads))
         self._handles.append(handle)
@@ -82,18 +84,38 @@ class OperationReads:
         """Return a bound predicate that all rows read so far match, except in reads of chosen
         files.
         """
-        scans = [s for r in self._reads if r.only_files is None for s in r.scans]
-        return or_(*(s.context.predicate for s in scans)) if scans else AlwaysTrue()
-
-    def last_predicate(self) -> Predicate:
-        """Return a bound predicate that keeps every file of the last read that was planned."""
-        last = next((r.scans for r in reversed(self._reads) if r.scans), [])
-        return or_(*(s.context.predicate for s in last)) if last else AlwaysTrue()
+        return predicate_of([s for r in self._reads if r.only_files is None for s in r.scans])
 
     def release(self) -> None:
         """Release the handles of all reads."""
         for handle in self._handles:
             self._states.release(handle)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetRead:
+    """The rows of one read of a target, and the files that they come from.
+
+    `scan` is a scan of the whole target; `reads` records how Spark plans the read.
+    """
+
+    rows: DataFrame
+    scan: TableScan
+    reads: TargetReads
+
+    def files(self, paths: Collection[str]) -> dict[str, ScanTask]:
+        """Return the scan tasks, by path, of data files that this read's rows come from.
+
+        They are planned with the filters that Spark has planned the read with, if it is planned.
+        """
+        if not paths:
+            return {}
+        scan = self.scan.of_files(frozenset(paths)).pruned_by(self.reads.predicate())
+        return {
+            task.file_path: task
+            for planned_files in scan.plan().files()
+            for task in tasks_of(planned_files)
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +127,7 @@ class Target:
     """
 
     session: RowLevelSession
-    write: SessionWrite
+    write: ResolvedWrite
     reads: OperationReads
     statement_columns: Any = None
     selection: FileSelection | None = None
@@ -128,7 +150,7 @@ class Target:
     @property
     def name(self) -> str:
         """The table's name, for messages."""
-        return str(self.loaded_table.identifier)
+        return self.write.table
 
     @property
     def schema(self) -> Schema:
@@ -183,8 +205,12 @@ class Target:
         """Return the same target, limited to files in which `selection` has rows."""
         return replace(self, selection=selection)
 
-    def rows(self, only_files: Collection[str] | None = None) -> DataFrame:
-        """Return the rows of all files or of some files, with their positions and row lineage."""
+    def rows(self) -> DataFrame:
+        """Return the rows of all files, with their positions and row lineage."""
+        return self.read().rows
+
+    def read(self, only_files: Collection[str] | None = None) -> TargetRead:
+        """Read the rows of all files or of some files, with their positions and row lineage."""
         if only_files is None and self.selection is not None:
             only_files = self.selection.partial
         state = TableState(
@@ -193,7 +219,8 @@ class Target:
             selector=self._selector(),
             io=self.io,
         )
-        handle = self.reads.register(state, None if only_files is None else frozenset(only_files))
+        reads = TargetReads(only_files=None if only_files is None else frozenset(only_files))
+        handle = self.reads.register(state, reads)
         hidden = (FILE, POS, *self.lineage)
         row_schema = Schema(fields=(*self.schema.fields, *hidden))
         facts = relation_facts(
@@ -208,22 +235,12 @@ class Target:
         frame: DataFrame = self.session.bridge.row_changes.table_frame(
             facts, self.statement_columns
         )
-        return frame if self.statement_columns is not None else frame.alias(ALIAS)
+        rows = frame if self.statement_columns is not None else frame.alias(ALIAS)
+        return TargetRead(rows=rows, scan=self.scan(), reads=reads)
 
     def scan(self) -> TableScan:
         """Return a scan of the table as the operation reads it."""
         return scan_table(self.name, self.metadata, self.io, selector=self._selector())
-
-    def files(self, paths: Collection[str]) -> dict[str, ScanTask]:
-        """Return the scan tasks, by path, of data files of the last read."""
-        if not paths:
-            return {}
-        scan = self.scan().of_files(frozenset(paths)).pruned_by(self.reads.last_predicate())
-        return {
-            task.file_path: task
-            for planned_files in scan.plan().files()
-            for task in tasks_of(planned_files)
-        }
 
     def read_predicate(self) -> Predicate:
         """Return a bound predicate that all rows read so far match."""
@@ -246,15 +263,12 @@ class Target:
         return UNKNOWN_TOTAL if total is None else total
 
     def _selector(self) -> SnapshotSelector:
-        branch = self.write.settings.branch
-        # A branch that the commit will create starts from main.
-        reads_main = branch == MAIN or branch not in self.metadata.refs
-        return SnapshotSelector() if reads_main else SnapshotSelector(branch=branch)
+        return branch_selector(self.metadata, self.write.settings.branch)
 
 
 @contextmanager
 def pin_table(
-    session: RowLevelSession, write: SessionWrite, statement_columns: Any = None
+    session: RowLevelSession, write: ResolvedWrite, statement_columns: Any = None
 ) -> Iterator[Target]:
     """Yield the table of a write as a target, and release its reads at the end of the operation."""
     if write.loaded_table.plan_scan is not None:

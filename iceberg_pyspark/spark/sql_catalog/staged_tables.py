@@ -7,7 +7,7 @@ removes the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
@@ -15,14 +15,12 @@ from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.commits.outcomes import NeverSent
 from iceberg_pyspark.commits.replaced_table import replace_table
-from iceberg_pyspark.commits.snapshot_changes import SnapshotAction
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.table_handles import new_handle
 from iceberg_pyspark.spark.write.command import WriteCommand, write_rows
-from iceberg_pyspark.spark.write.session_write import SessionWrite, session_write
+from iceberg_pyspark.spark.write.resolved_write import resolve_write
 from iceberg_pyspark.spark.write.settings import write_settings
-from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.table.changes.commit import (
@@ -40,11 +38,12 @@ from iceberg_pyspark.table.changes.written_files import WrittenFiles
 
 @dataclass(frozen=True, kw_only=True)
 class StagedRows:
-    """The rows of a statement's query, written for a staged table, and their commit action."""
+    """The rows of a statement's query, written for a staged table, and the step that commits
+    them.
+    """
 
-    write: SessionWrite
-    files: Sequence[DataFile]
-    action: SnapshotAction
+    step: SnapshotStep
+    written_files: WrittenFiles
 
 
 @dataclass(kw_only=True)
@@ -115,31 +114,29 @@ def write_staged(bridge: Bridge, staged_table: StagedTable, command: WriteComman
             f"the rows of {staged_table.name} go to branch main of the new table; unset "
             "spark.wap.id, spark.wap.branch and the option branch"
         )
-    write = session_write(staged_table.catalog, staged_table.planned, settings, command.environment)
-    files = write_rows(bridge, command.frame, staged_table.name, metadata, write)
-    # Spark replaces a table with an overwrite of the whole new table.
-    mode: OverwriteMode | None = "static" if command.kind == "overwrite" else None
-    action = write_action(staged_table.planned, files, mode)
-    staged_table.rows = StagedRows(write=write, files=files, action=action)
+    write = resolve_write(
+        staged_table.name, staged_table.catalog, staged_table.planned, settings, command.environment
+    )
+    files = write_rows(bridge, command.frame, write)
+    with WrittenFiles(write.io, files) as written_files:
+        # Spark replaces a table with an overwrite of the whole new table.
+        mode: OverwriteMode | None = "static" if command.kind == "overwrite" else None
+        step = SnapshotStep(
+            write_action(staged_table.planned, files, mode),
+            write.io,
+            write.options,
+            table_uuid=metadata.table_uuid,
+            clock=SYSTEM_CLOCK,
+            written_files=written_files,
+        )
+        staged_table.rows = StagedRows(step=step, written_files=written_files)
 
 
 def commit_staged(staged_table: StagedTable) -> None:
     """Create or replace the table, with its rows, in one commit."""
-    steps: list[CommitStep] = []
-    written_files = None
-    if staged_table.rows is not None:
-        write = staged_table.rows.write
-        written_files = WrittenFiles(write.io, staged_table.rows.files)
-        steps.append(
-            SnapshotStep(
-                staged_table.rows.action,
-                write.io,
-                write.options,
-                table_uuid=write.metadata.table_uuid,
-                clock=SYSTEM_CLOCK,
-                written_files=written_files,
-            )
-        )
+    rows = staged_table.rows
+    steps: list[CommitStep] = [] if rows is None else [rows.step]
+    written_files = None if rows is None else rows.written_files
     if staged_table.existing is None:
         identifier, metadata = staged_table.planned.identifier, staged_table.planned.metadata
         create_table_with(
@@ -155,7 +152,7 @@ def commit_staged(staged_table: StagedTable) -> None:
 def abort_staged(staged_table: StagedTable) -> None:
     """Remove the written files of a staged table; nothing was sent to the catalog yet."""
     if staged_table.rows is not None:
-        WrittenFiles(staged_table.rows.write.io, staged_table.rows.files).remove(NeverSent())
+        staged_table.rows.written_files.remove(NeverSent())
 
 
 def _same_ids(staged_table: StagedTable, metadata: TableMetadata) -> Changes:

@@ -24,7 +24,7 @@ from iceberg_pyspark.spark.rows.types import from_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.write.context import context_and_distribution
 from iceberg_pyspark.spark.write.files import write_files
-from iceberg_pyspark.spark.write.session_write import SessionWrite, session_write
+from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite, resolve_write
 from iceberg_pyspark.spark.write.settings import write_settings
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.spec.properties import ACCEPT_ANY_SCHEMA
@@ -53,13 +53,13 @@ class WriteCommand:
 
 def run_write(bridge: Bridge, catalog: Catalog, state: TableState, command: WriteCommand) -> None:
     """Write the rows and commit them as one snapshot."""
-    write, table = _resolve(catalog, state, command.options, command.environment)
+    write = _resolve(catalog, state, command.options, command.environment)
     if write.is_committed:
-        _log.info("%s already has the write of %s", table, write.settings.options.transaction)
+        _log.info("%s already has the write of %s", write.table, write.settings.options.transaction)
         return
     mode = _overwrite_mode(command, write)
-    schema_change, metadata = _with_schema_of(command, write, table)
-    files = write_rows(bridge, command.frame, table, metadata, write)
+    schema_change, metadata = _with_schema_of(command, write)
+    files = write_rows(bridge, command.frame, write, metadata)
     with WrittenFiles(write.io, files) as written_files:
         if mode == "dynamic" and not files:
             return
@@ -76,18 +76,20 @@ def run_write(bridge: Bridge, catalog: Catalog, state: TableState, command: Writ
 
 def run_truncate(catalog: Catalog, state: TableState, environment: WriteEnvironment) -> None:
     """Remove all rows of a table's branch."""
-    write, _ = _resolve(catalog, state, {}, environment)
+    write = _resolve(catalog, state, {}, environment)
     write.commit(DeleteFiles(removal=RemoveAll()))
 
 
 def write_rows(
-    bridge: Bridge, frame: DataFrame, table: str, metadata: TableMetadata, write: SessionWrite
+    bridge: Bridge, frame: DataFrame, write: ResolvedWrite, metadata: TableMetadata | None = None
 ) -> list[DataFile]:
-    """Return the rows as data files of a table with this metadata, not committed yet."""
-    context, distribution = context_and_distribution(table, metadata, write.settings)
-    check_write_schema(
-        from_spark_schema(frame.schema), metadata.current_schema, table=table, case_sensitive=False
-    )
+    """Return the rows as data files, not committed yet.
+
+    `metadata` is the table's metadata after the commit, by default its metadata as it was loaded.
+    """
+    context, distribution = context_and_distribution(write, metadata)
+    columns = from_spark_schema(frame.schema)
+    check_write_schema(columns, context.schema, table=write.table, case_sensitive=False)
     return write_files(bridge, frame, context, distribution, write.io)
 
 
@@ -96,19 +98,18 @@ def _resolve(
     state: TableState,
     options: Mapping[str, str],
     environment: WriteEnvironment,
-) -> tuple[SessionWrite, str]:
-    """Return the resolved write, and the table's name in Spark."""
+) -> ResolvedWrite:
     settings = write_settings(
         options,
         environment.session,
         state.loaded_table.metadata.properties,
         branch=state.branch_to_write(),
     )
-    write = session_write(catalog, state.loaded_table, settings, environment)
-    return write, f"{catalog.name}.{state.loaded_table.identifier}"
+    name_in_spark = f"{catalog.name}.{state.loaded_table.identifier}"
+    return resolve_write(name_in_spark, catalog, state.loaded_table, settings, environment)
 
 
-def _overwrite_mode(command: WriteCommand, write: SessionWrite) -> OverwriteMode | None:
+def _overwrite_mode(command: WriteCommand, write: ResolvedWrite) -> OverwriteMode | None:
     """Return the overwrite mode of the write; None for an append."""
     if command.kind == "append":
         return None
@@ -141,7 +142,7 @@ def _as_the_table_has(frame: StructType, schema: Schema) -> Schema:
 
 
 def _with_schema_of(
-    command: WriteCommand, write: SessionWrite, table: str
+    command: WriteCommand, write: ResolvedWrite
 ) -> tuple[Sequence[MetadataStep], TableMetadata]:
     """Return the schema change that adds the frame's new columns, and the changed metadata."""
     metadata = write.metadata
@@ -149,7 +150,7 @@ def _with_schema_of(
         return (), metadata
     if not ACCEPT_ANY_SCHEMA.of(metadata.properties):
         raise InvalidRequestError(
-            f"option merge-schema: Spark accepts other columns only if table {table} has the "
+            f"option merge-schema: Spark accepts other columns only if table {write.table} has the "
             f"property {ACCEPT_ANY_SCHEMA.name}=true; set the property"
         )
     changes = SchemaChanges(metadata)

@@ -1,8 +1,7 @@
-"""The context of the tasks of a session's write."""
+"""The context of the tasks of a write, with the distribution and the order of its rows."""
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import replace
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
@@ -12,27 +11,19 @@ from iceberg_pyspark.spark.write.distribution import (
     no_distribution,
     write_distribution,
 )
-from iceberg_pyspark.spark.write.settings import WriteSettings
-from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite
 from iceberg_pyspark.spec.sorting import UNSORTED, SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.table.changes.new_data import write_context_of
 
 
 def context_and_distribution(
-    table: str, metadata: TableMetadata, settings: WriteSettings
+    write: ResolvedWrite, metadata: TableMetadata | None = None
 ) -> tuple[WriteContext, WriteDistribution]:
     """Return context and distribution for the options' spec and sort order, or the table's."""
-    context = write_context_of(
-        table,
-        metadata,
-        write_id=str(uuid.uuid4()),
-        spec=_spec(table, metadata, settings.options.spec_id),
-        overrides=settings.properties,
-        case_sensitive=False,
-    )
-    order = _sort_order(table, metadata, settings.options.sort_order_id)
-    if not settings.options.uses_distribution:
+    context = write.context(metadata)
+    options = write.settings.options
+    order = _sort_order(write.table, metadata or write.metadata, options.sort_order_id)
+    if not options.uses_distribution:
         return context, no_distribution(context.schema, context.spec)
     return with_distribution(context, order)
 
@@ -43,16 +34,6 @@ def with_distribution(
     """Return the distribution that the context's properties require, and the context for it."""
     distribution = write_distribution(context.schema, context.spec, order, context.properties)
     return replace(context, sort_order_id=distribution.sort_order.order_id), distribution
-
-
-def _spec(table: str, metadata: TableMetadata, spec_id: int | None) -> PartitionSpec:
-    spec = metadata.default_spec if spec_id is None else metadata.spec_by_id.get(spec_id)
-    if spec is None:
-        raise InvalidRequestError(
-            f"table {table} has no partition spec {spec_id} (output-spec-id); it has "
-            f"{', '.join(str(i) for i in sorted(metadata.spec_by_id))}"
-        )
-    return spec
 
 
 def _sort_order(table: str, metadata: TableMetadata, order_id: int | None) -> SortOrder:

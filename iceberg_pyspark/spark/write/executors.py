@@ -36,7 +36,6 @@ from iceberg_pyspark.arrow.write.range_sort import (
 from iceberg_pyspark.arrow.write.row_order import Ranges, RowOrder
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
-from iceberg_pyspark.commits.outcomes import NeverSent
 from iceberg_pyspark.errors import IcebergError, StorageError
 from iceberg_pyspark.maintenance.file_groups import FileGroup
 from iceberg_pyspark.planning.scan_tasks import ScanTask
@@ -44,10 +43,9 @@ from iceberg_pyspark.spark.error_text import iceberg_error_in
 from iceberg_pyspark.spark.job_descriptions import described_jobs
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
 from iceberg_pyspark.spark.task_counts import task_count
-from iceberg_pyspark.spark.write.job import WrittenPaths
+from iceberg_pyspark.spark.write.job import paths_of_finished_tasks
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.written_files import remove_files
 from iceberg_pyspark.table.rewrites.group_progress import GroupSteps
 from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
 
@@ -120,9 +118,9 @@ class Executors:
             f"iceberg-py rewrite_data_files {writer.writes.table}: group {steps.number + 1} of "
             f"{steps.group_count}, {len(group.tasks)} files, {group.size:,} bytes"
         )
-        paths = self._context.accumulator([], WrittenPaths())
         try:
             with (
+                paths_of_finished_tasks(self._context, io) as paths,
                 described_jobs(self._context, description),
                 task_count(self._context, steps.add_read) as read_count,
                 task_count(self._context, steps.add_written) as written_count,
@@ -130,14 +128,9 @@ class Executors:
                 context = writer.context(group)
                 tasks = _Tasks(writer, context, io, steps.number, paths, read_count, written_count)
                 return self._collect(tasks, group)
-        except BaseException as e:
-            remove_files(io, paths.value, NeverSent())
-            if isinstance(e, PySparkException | Py4JError):
-                raise _error_of(e, writer.writes.table) from e
-            raise
+        except (PySparkException, Py4JError) as e:
+            raise _error_of(e, writer.writes.table) from e
         finally:
-            # Spark keeps the accumulator until the process ends, so its list is emptied.
-            paths.value = []
             self._set_properties(dict.fromkeys(self._properties))
 
     def _collect(self, tasks: _Tasks, group: FileGroup) -> list[DataFile]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
-from pyspark import Accumulator, TaskContext
+from pyspark import Accumulator, SparkContext, TaskContext
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame
 
@@ -45,6 +46,22 @@ class WrittenPaths(AccumulatorParam[list[str]]):
         """Add the second list to the first and return it."""
         value1.extend(value2)
         return value1
+
+
+@contextmanager
+def paths_of_finished_tasks(context: SparkContext, io: FileIO) -> Iterator[Accumulator[list[str]]]:
+    """Yield an accumulator to which each task adds the paths of its files; if the block fails,
+    remove the files.
+    """
+    written_paths = context.accumulator([], WrittenPaths())
+    try:
+        yield written_paths
+    except BaseException:
+        remove_files(io, written_paths.value, NeverSent())
+        raise
+    finally:
+        # Spark keeps the accumulator until the process ends, so its list is emptied.
+        written_paths.value = []
 
 
 @dataclass(frozen=True)
@@ -90,16 +107,9 @@ class _WriteRows:
 
 def run_writing_job(frame: DataFrame, write: WritingTask[Result], io: FileIO) -> Iterator[Result]:
     """Return the results of all tasks, after all have written; remove the files of a failed job."""
-    written_paths = frame.sparkSession.sparkContext.accumulator([], WrittenPaths())
-    try:
+    with paths_of_finished_tasks(frame.sparkSession.sparkContext, io) as written_paths:
         task = _Task(write, written_paths, frame.columns)
         results = _plainly_named(frame).mapInArrow(task, "files binary").collect()
-    except BaseException:
-        remove_files(io, written_paths.value, NeverSent())
-        raise
-    finally:
-        # Spark keeps the accumulator until the process ends, so its list is emptied.
-        written_paths.value = []
     return (pickle.loads(r.files) for r in results)
 
 

@@ -18,6 +18,7 @@ from iceberg_pyspark.spark.option_values import (
     list_items,
     lower_names,
     number_option,
+    refuse_unknown,
     with_prefix,
 )
 from iceberg_pyspark.spec.properties import (
@@ -133,6 +134,17 @@ class WriteOptions:
     partitioned_by: tuple[str, ...]
     location: str | None
     table_properties: Mapping[str, str]
+
+
+def catalog_write_options(options: Mapping[str, str], session: Mapping[str, str]) -> WriteOptions:
+    """Return the options of a catalog write; raise `InvalidRequestError` for an unknown name or a
+    bad value.
+    """
+    accepted_names = OPTIONS["catalog"] | WITHOUT_EFFECT["catalog"]
+    refuse_unknown(
+        lower_names(options), "unknown write option", accepted_names, PREFIXES["catalog"]
+    )
+    return write_options(options, "catalog", session)
 
 
 def write_options(

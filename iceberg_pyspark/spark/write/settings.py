@@ -10,14 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.option_values import lower_names, refuse_unknown
-from iceberg_pyspark.spark.write.options import (
-    OPTIONS,
-    PREFIXES,
-    WITHOUT_EFFECT,
-    WriteOptions,
-    write_options,
-)
+from iceberg_pyspark.spark.write.options import WriteOptions, catalog_write_options
 from iceberg_pyspark.spec.properties import WAP_ENABLED, check_set_properties
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.table.changes.new_data import data_format
@@ -46,11 +39,7 @@ def write_settings(
     branch: str | None = None,
 ) -> WriteSettings:
     """Return the settings of a catalog write; `branch` is the branch in the table's name."""
-    accepted_names = OPTIONS["catalog"] | WITHOUT_EFFECT["catalog"]
-    refuse_unknown(
-        lower_names(options), "unknown write option", accepted_names, PREFIXES["catalog"]
-    )
-    values = write_options(options, "catalog", session)
+    values = catalog_write_options(options, session)
     return resolve_settings(values, session, table_properties, branch=branch)
 
 

@@ -21,7 +21,7 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.snapshots import Snapshot
+from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -109,6 +109,15 @@ class SelectedSnapshot:
     snapshot: Snapshot | None
     schema: Schema
     appends: tuple[Snapshot, ...] | None = None
+
+
+def branch_selector(metadata: TableMetadata, branch: str) -> SnapshotSelector:
+    """Return the selector of the snapshot that a commit to the branch builds on.
+
+    A branch that the commit will create starts from main.
+    """
+    reads_main = branch == MAIN or branch not in metadata.refs
+    return SnapshotSelector() if reads_main else SnapshotSelector(branch=branch)
 
 
 def select_snapshot(metadata: TableMetadata, selector: SnapshotSelector) -> SelectedSnapshot:

@@ -57,10 +57,11 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.changes.commit import Clock, MetadataStep
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.commit_snapshot import snapshot_to_build_on
 from iceberg_pyspark.table.changes.new_data import write_context_of
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
-from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from iceberg_pyspark.table.reading.snapshot_selection import branch_selector
 from iceberg_pyspark.table.rewrites.dangling_deletes import remove_dangling_deletes
 from iceberg_pyspark.table.rewrites.group_progress import RewriteProgress
 from iceberg_pyspark.table.rewrites.group_writer import GroupRunner, GroupWriter
@@ -273,13 +274,8 @@ class DataFileRewrite:
 
     def _scan_of(self, where: str | Predicate | None) -> TableScan:
         """Return a scan of all rows of the files that may have matching rows."""
-        refs = self._metadata.refs
-        selector = SnapshotSelector(branch=self._branch if self._branch in refs else None)
-        if self._branch not in (MAIN, *refs):
-            raise InvalidRequestError(
-                f"table {self._table.identifier} has no branch '{self._branch}'; its branches are "
-                f"{', '.join(n for n, r in refs.items() if r.type == 'branch')}"
-            )
+        snapshot_to_build_on(self._metadata, self._branch)
+        selector = branch_selector(self._metadata, self._branch)
         lineage = LINEAGE if self._metadata.format_version >= 3 else ()
         name = str(self._table.identifier)
         scan = scan_table(

@@ -20,6 +20,7 @@ from iceberg_pyspark.commits.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import (
     ConcurrentChangeError,
     InvalidRequestError,
+    NoSuchSnapshotError,
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.maintenance.file_groups import RewriteOptions, plan_groups
@@ -497,6 +498,17 @@ def test_wrong_options_are_refused(
     table = a_table(tmp_path / "t", files=0)
     with pytest.raises(InvalidRequestError, match=message):
         table.maintenance().rewrite_data_files(options=raw_options)
-    with pytest.raises(InvalidRequestError, match="no branch 'x'"):
-        table.maintenance().rewrite_data_files(branch="x")
     assert table.maintenance().rewrite_data_files().file_group_count == 0
+
+
+def test_a_branch_that_cannot_be_committed_to_is_refused_as_by_a_write(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t", files=1)
+    table.manage_snapshots().create_tag("v1").commit()
+    for refused, error, message in (
+        ("x", NoSuchSnapshotError, "has no branch or tag 'x'; there are: main, v1"),
+        ("v1", InvalidRequestError, "'v1' is a tag; commits go to branches"),
+    ):
+        with pytest.raises(error, match=message):
+            table.maintenance().rewrite_data_files(branch=refused)
+        with pytest.raises(error, match=message):
+            table.append(table.scan().to_arrow(), branch=refused)

@@ -1,22 +1,25 @@
-"""A write of a session to a table, resolved before its first row: settings, store, snapshot.
+"""A write of Spark to a table, resolved before its first row: settings, store, snapshot.
 
-It is used by writes through a catalog, staged tables, row-level changes and equality deletes. The
-portable kind of write has no session: `spark/data_source/write_job.py`.
+Every kind of write is resolved here: `format("iceberg-py")`, writes through a catalog, staged
+tables, row-level changes and equality deletes.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.commits.cherry_picks import WAP_ID
 from iceberg_pyspark.commits.snapshot_changes import SnapshotAction
-from iceberg_pyspark.spark.bridge.protocol.writes import WriteEnvironment
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.native_read.location_settings import with_location_settings
 from iceberg_pyspark.spark.write.options import TXN_APP_ID, TXN_VERSION
 from iceberg_pyspark.spark.write.settings import WriteSettings
+from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
@@ -24,21 +27,29 @@ from iceberg_pyspark.table.changes.commit import CommitStep
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.commit_snapshot import snapshot_to_build_on
+from iceberg_pyspark.table.changes.new_data import write_context_of
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.table_storage import table_io
 
+if TYPE_CHECKING:
+    # The planning process of a Python data source calls no JVM.
+    from iceberg_pyspark.spark.bridge.protocol.writes import WriteEnvironment
+
 
 @dataclass(frozen=True, kw_only=True)
-class SessionWrite:
-    """A resolved write of a session to a table; `base` is the snapshot that the write builds on.
+class ResolvedWrite:
+    """A resolved write to a table; `base` is the snapshot that the write builds on.
 
-    `write_id` is in the summary of the write's snapshot; `options` has the rest of the summary.
+    `table` is the table's name in messages. `write_id` is in the summary of the write's snapshot;
+    `options` has the rest of the summary. `file_id` is in the names of the write's data files.
     """
 
+    table: str
     catalog: Catalog
     loaded_table: LoadedTable
     settings: WriteSettings
     write_id: str
+    file_id: str
     options: CommitOptions
     base: Snapshot | None
     io: FileIO
@@ -60,6 +71,26 @@ class SessionWrite:
         versions = (s.number(TXN_VERSION) for s in of_app)
         return any(v is not None and v >= version for v in versions)
 
+    def context(
+        self, metadata: TableMetadata | None = None, *, spec: PartitionSpec | None = None
+    ) -> WriteContext:
+        """Return the context of tasks that write rows without an order, for a partition spec.
+
+        `metadata` is the table's metadata after the commit, by default its metadata as it was
+        loaded. `spec` is by default the spec that the options name, or else the table's.
+        """
+        metadata = metadata or self.metadata
+        if spec is None:
+            spec = _spec(self.table, metadata, self.settings.options.spec_id)
+        return write_context_of(
+            self.table,
+            metadata,
+            write_id=self.file_id,
+            spec=spec,
+            overrides=self.settings.properties,
+            case_sensitive=False,
+        )
+
     def commit(
         self,
         action: SnapshotAction,
@@ -80,35 +111,54 @@ class SessionWrite:
         )
 
 
-def session_write(
+def resolve_write(
+    table: str,
     catalog: Catalog,
     loaded_table: LoadedTable,
     settings: WriteSettings,
-    environment: WriteEnvironment,
-) -> SessionWrite:
-    """Resolve a write; raise an error for a tag, or for a missing branch that it may not create."""
+    environment: WriteEnvironment | None = None,
+) -> ResolvedWrite:
+    """Resolve a write; raise an error for a tag, or for a missing branch that it may not create.
+
+    `environment` is None if Spark runs the write in a process without a session.
+    """
+    session = {} if environment is None else environment.session
+    application = {} if environment is None else environment.application
     metadata = loaded_table.metadata
     base = snapshot_to_build_on(metadata, settings.branch, creates_branch=settings.creates_branch)
-    write_id = str(uuid.uuid4())
+    write_id = file_id = str(uuid.uuid4())
     if settings.options.transaction is not None:
         app, version = settings.options.transaction
-        # Equal for two racing writes, so that the second finds the first in the table.
+        # Equal for two racing writes, so that the second finds the first in the table. Their files
+        # have different names, so that neither overwrites or removes files of the other.
         write_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{metadata.table_uuid}/{app}/{version}"))
-    return SessionWrite(
+    return ResolvedWrite(
+        table=table,
         catalog=catalog,
         loaded_table=loaded_table,
         settings=settings,
         write_id=write_id,
-        options=_commit_options(environment, settings, write_id),
+        file_id=file_id,
+        options=_commit_options(application, settings, write_id),
         base=base,
-        io=table_io(with_location_settings(loaded_table, environment.session), catalog),
+        io=table_io(with_location_settings(loaded_table, session), catalog),
     )
 
 
+def _spec(table: str, metadata: TableMetadata, spec_id: int | None) -> PartitionSpec:
+    spec = metadata.default_spec if spec_id is None else metadata.spec_by_id.get(spec_id)
+    if spec is None:
+        raise InvalidRequestError(
+            f"table {table} has no partition spec {spec_id} (output-spec-id); it has "
+            f"{', '.join(str(i) for i in sorted(metadata.spec_by_id))}"
+        )
+    return spec
+
+
 def _commit_options(
-    environment: WriteEnvironment, settings: WriteSettings, write_id: str
+    application: Mapping[str, str], settings: WriteSettings, write_id: str
 ) -> CommitOptions:
-    summary = {**environment.application, **settings.options.snapshot_properties}
+    summary = {**application, **settings.options.snapshot_properties}
     if settings.options.transaction is not None:
         app, version = settings.options.transaction
         summary |= {TXN_APP_ID: app, TXN_VERSION: str(version)}
