@@ -224,8 +224,8 @@ class IcebergSession:
             )
         if name == MIGRATE.name and catalog_and_levels(self.spark, table) is None:
             check_session_catalog(self.spark)
-        opened = None if self.bridge is None else self._open_catalog
-        catalog, identifier = catalog_and_identifier(self.spark, table, opened)
+        open_catalog = None if self.bridge is None else self._open_catalog
+        catalog, identifier = catalog_and_identifier(self.spark, table, open_catalog)
         levels = (*identifier.namespace, identifier.name)
         if name == MIGRATE.name and catalog.name == SESSION_CATALOG:
             levels = (SESSION_CATALOG, *levels)
@@ -235,7 +235,7 @@ class IcebergSession:
             catalog=catalog,
             arguments={**arguments, "table": quoted_name(levels)},
             current_namespace=identifier.namespace,
-            open_catalog=opened or no_other_catalog,
+            open_catalog=open_catalog or no_other_catalog,
             progress=progress,
         )
 

@@ -85,7 +85,7 @@ class TableStates:
         self._max_states = max_states
         self._lock = threading.Lock()
         self._states: OrderedDict[str, TableState] = OrderedDict()
-        self._registered: dict[str, TableState] = {}
+        self._state_by_handle: dict[str, TableState] = {}
 
     def cache(self, state: TableState) -> str:
         """Cache a state and return its handle."""
@@ -110,19 +110,19 @@ class TableStates:
         """Store a state under a new handle until `release`."""
         handle = new_handle(state.catalog)
         with self._lock:
-            self._registered[handle] = state
+            self._state_by_handle[handle] = state
         return handle
 
     def release(self, handle: str) -> None:
         """Drop a registered state."""
         with self._lock:
-            self._registered.pop(handle, None)
+            self._state_by_handle.pop(handle, None)
 
     def state(self, handle: str) -> TableState:
         """Return the state of a handle; load it again if it is no longer cached."""
         with self._lock:
-            if handle in self._registered:
-                return self._registered[handle]
+            if handle in self._state_by_handle:
+                return self._state_by_handle[handle]
             if handle in self._states:
                 self._states.move_to_end(handle)
                 return self._states[handle]

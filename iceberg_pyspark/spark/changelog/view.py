@@ -57,10 +57,10 @@ class Changelog:
         changes = read(_bounds(snapshots), by_lineage)
         if not snapshots:
             changes = changes.limit(0)
-        one_sided = {"append", "delete", "replace"}
+        one_sided_operations = {"append", "delete", "replace"}
         if self.net_changes:
             changes = net_changes(changes)
-        elif not {s.operation for s in snapshots} <= one_sided:
+        elif not {s.operation for s in snapshots} <= one_sided_operations:
             if by_lineage:
                 changes = with_update_images(changes, [F.col(ROW_ID.name)], ROW_ID.name)
             elif with_images:

@@ -39,7 +39,7 @@ from iceberg_pyspark.spark.procedures.definition import (
     Procedure,
     ProcedureRun,
 )
-from iceberg_pyspark.spec.display import escaped
+from iceberg_pyspark.spec.display import escape_text
 from iceberg_pyspark.sql_text.names import quoted_name
 
 _log = logging.getLogger(__name__)
@@ -127,7 +127,7 @@ def call_procedure(
     for parameter, value in values.items():
         if types[parameter] == "timestamp" and value is not None:
             values[parameter] = value // 1000
-    subject = f"{name} {escaped(str(values.get('table')))}"
+    subject = f"{name} {escape_text(str(values.get('table')))}"
     progress = LoggedProgress(_log, subject=subject)
     run = ProcedureRun(name, spark, catalog, values, current_namespace, open_catalog, progress)
     try:

@@ -48,7 +48,7 @@ def sketches_by_executors(
 
     The job has the job group and the tags of the calling thread.
     """
-    scan, plan = scan.planned()
+    scan, plan = scan.scan_and_plan()
     tasks = list(plan.tasks(scan.split))
     total = {c.field.field_id: ThetaSketch() for c in columns}
     progress(FILES_READ, 0, len(tasks))
@@ -67,10 +67,10 @@ def sketches_by_executors(
         # the jobs of the other thread have all properties of this one, such as the job group
         of_this_thread = inheritable_thread_target(SparkSession.builder.getOrCreate())
         collecting = pool.submit(of_this_thread(job.collect))
-        done = 0
-        for count in steps.until_done(collecting):
-            done += count
-            progress(FILES_READ, done, len(tasks))
+        file_count = 0
+        for count in steps.wait_for(collecting):
+            file_count += count
+            progress(FILES_READ, file_count, len(tasks))
     try:
         results = collecting.result()
     except (PySparkException, Py4JError) as e:

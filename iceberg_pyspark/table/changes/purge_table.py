@@ -93,7 +93,7 @@ def purge_table(
             f"table uses them, delete the folder {loaded_table.metadata.location}"
         )
     stages.append(_metadata_of_dropped_table(io, loaded_table))
-    return _deleted(io, own, stages, identifier)
+    return _delete_files(io, own, stages, identifier)
 
 
 def _check_files_are_its_own(loaded_table: LoadedTable) -> None:
@@ -106,7 +106,7 @@ def _check_files_are_its_own(loaded_table: LoadedTable) -> None:
         )
 
 
-def _deleted(
+def _delete_files(
     io: FileIO, own: OwnFolders, stages: list[list[str]], identifier: TableIdentifier
 ) -> PurgedFiles:
     counts: Counter[DeletedFile] = Counter()
