@@ -27,7 +27,7 @@ from iceberg_pyspark import errors
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spark.data_source.table_access import open_table
 from iceberg_pyspark.spark.error_text import iceberg_error_in
-from iceberg_pyspark.spark.progress import run_with_progress
+from iceberg_pyspark.spark.progress.progress_bar import run_with_progress
 from iceberg_pyspark.spec.snapshots import MAIN
 
 REQUEST_ERRORS = (

@@ -46,7 +46,7 @@ from iceberg_pyspark.storage.metadata_files import (
 )
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.places import is_in_store, spellings, store_of
-from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
+from iceberg_pyspark.storage.restricted_io import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
 
 _log = logging.getLogger(__name__)
 

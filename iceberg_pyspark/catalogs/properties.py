@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.redaction import redact_properties
-from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
+from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
 from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
 
 

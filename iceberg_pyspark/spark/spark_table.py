@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
-from iceberg_pyspark.spark.cached_rows import read_cached_anew
+from iceberg_pyspark.spark.bridge.cached_rows import read_cached_anew
 from iceberg_pyspark.spark.changelog.reading import (
     FORMAT,
     ReadChanges,

@@ -1,5 +1,10 @@
 """The states of tables in a session's queries, by handles from which they can be loaded again.
 
+Handles are texts by which the JVM refers to objects that a session has opened. Each handle names
+its catalog, and begins with the session that opened the catalog; sessions cloned from it may use
+the handle too. The handle of a table's state is enough to read the same state again; other handles
+refer to objects in this process.
+
 Spark keeps handles for an unlimited time, and a session may live for months, so only the most
 recently used states are kept in memory.
 """
@@ -7,13 +12,15 @@ recently used states are kept in memory.
 from __future__ import annotations
 
 import threading
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.table_handles import StateHandle, new_handle, read_state_handle
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.open_storage import open_storage
@@ -21,6 +28,38 @@ from iceberg_pyspark.table.reading.scan import TableScan
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 
 MAX_STATES = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateHandle:
+    """The content of a state's handle; equal states have equal handles."""
+
+    catalog: str
+    namespace: tuple[str, ...]
+    name: str
+    metadata_location: str
+    selector: SnapshotSelector
+    metadata_table: str | None
+    by_session: bool
+
+    def text(self) -> str:
+        """Return the handle as text."""
+        return msgspec.json.encode(self).decode()
+
+
+def read_state_handle(text: str) -> StateHandle:
+    """Return the content of a state's handle."""
+    return msgspec.json.decode(text, type=StateHandle)
+
+
+def new_handle(catalog: str) -> str:
+    """Return a new unique handle for an object of a catalog."""
+    return msgspec.json.encode({"catalog": catalog, "key": str(uuid.uuid4())}).decode()
+
+
+def catalog_of_handle(text: str) -> str:
+    """Return the handle of the catalog that any of these handles names."""
+    return str(msgspec.json.decode(text)["catalog"])
 
 
 @dataclass(kw_only=True)

@@ -14,7 +14,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.open_storage import RoutingFileIO
-from iceberg_pyspark.storage.restricted import RestrictedFileIO
+from iceberg_pyspark.storage.restricted_io import RestrictedFileIO
 from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
 
 

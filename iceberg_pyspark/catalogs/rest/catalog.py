@@ -39,7 +39,6 @@ from iceberg_pyspark.catalogs.rest.commits import (
     read_nothing,
 )
 from iceberg_pyspark.catalogs.rest.connection import Connection
-from iceberg_pyspark.catalogs.rest.loaded import AnsweredTable, TableCache, answered_table
 from iceberg_pyspark.catalogs.rest.metrics_reports import (
     MetricsReports,
     ScanReports,
@@ -59,6 +58,7 @@ from iceberg_pyspark.catalogs.rest.snapshot_loading import (
     loads_refs,
     with_snapshots_of_refs,
 )
+from iceberg_pyspark.catalogs.rest.table_answers import AnsweredTable, TableCache, answered_table
 from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
 from iceberg_pyspark.catalogs.rest.views import RestViews
 from iceberg_pyspark.commits.outcomes import Done, Outcome, after_commit

@@ -21,7 +21,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from iceberg_pyspark.errors import CatalogError
 from iceberg_pyspark.redaction import redact_uri
-from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
+from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
 
 _CLASSES = ("impl", "factory", "credentials-provider", "signer", "auth.type", "reporter")
 _OWN = ("rest.", "auth.", "header.", "ssl.", "urn:ietf:params:oauth:")

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from iceberg_pyspark.errors import ConcurrentChangeError, TableAlreadyExistsError
 from iceberg_pyspark.spark.answers.asking import AskingSessions
 from iceberg_pyspark.spark.answers.sources import options_in_session
+from iceberg_pyspark.spark.bridge.cached_rows import read_cached_anew
 from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
 from iceberg_pyspark.spark.bridge.protocol.writes import (
     DmlRun,
@@ -14,7 +15,6 @@ from iceberg_pyspark.spark.bridge.protocol.writes import (
     TableTruncate,
     WriteRun,
 )
-from iceberg_pyspark.spark.cached_rows import read_cached_anew
 from iceberg_pyspark.spark.data_source.write_job import commit_write, prepare_write
 from iceberg_pyspark.spark.row_level.own_reads import table_to_pin
 from iceberg_pyspark.spark.row_level.run import Request, run

@@ -16,7 +16,7 @@ from iceberg_pyspark.spark.changelog.row_changes import (
     with_update_images,
     without_carry_overs,
 )
-from iceberg_pyspark.spark.snapshot_options import BETWEEN_SNAPSHOTS, snapshot_bounds
+from iceberg_pyspark.spark.options.snapshot_options import BETWEEN_SNAPSHOTS, snapshot_bounds
 from iceberg_pyspark.spec.metadata_columns import ROW_ID
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata

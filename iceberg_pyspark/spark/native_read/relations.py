@@ -19,7 +19,7 @@ from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.properties import VERIFY_CHECKSUMS
 from iceberg_pyspark.storage.local import is_local
-from iceberg_pyspark.storage.restricted import check_read
+from iceberg_pyspark.storage.restricted_io import check_read
 from iceberg_pyspark.table.reading.scan import TableScan
 
 _MOST_ROWS = 2**40

@@ -21,9 +21,9 @@ from iceberg_pyspark.errors import IcebergError, StorageError
 from iceberg_pyspark.maintenance.progress import Progress, StepQueue, no_progress
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.spark.error_text import iceberg_error_in
-from iceberg_pyspark.spark.job_descriptions import described_jobs
+from iceberg_pyspark.spark.progress.job_descriptions import described_jobs
+from iceberg_pyspark.spark.progress.task_counts import task_count
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
-from iceberg_pyspark.spark.task_counts import task_count
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.theta_sketches import ThetaSketch
 from iceberg_pyspark.table.reading.scan import TableScan

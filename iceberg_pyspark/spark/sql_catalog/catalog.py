@@ -70,13 +70,13 @@ from iceberg_pyspark.spark.bridge.protocol.views import (
     ViewNames,
     ViewsList,
 )
+from iceberg_pyspark.spark.options.snapshot_options import snapshot_bounds
 from iceberg_pyspark.spark.procedures.calls import (
     call_procedure,
     procedure_definition,
     procedure_names,
 )
 from iceberg_pyspark.spark.rows.types import from_spark_schema, struct_from_json
-from iceberg_pyspark.spark.snapshot_options import snapshot_bounds
 from iceberg_pyspark.spark.sql_catalog.alter_table import alter_table
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
     forget_table,

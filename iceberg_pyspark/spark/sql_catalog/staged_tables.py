@@ -18,7 +18,7 @@ from iceberg_pyspark.commits.replaced_table import replace_table
 from iceberg_pyspark.commits.snapshot_changes import SnapshotAction
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.table_handles import new_handle
+from iceberg_pyspark.spark.table_states import new_handle
 from iceberg_pyspark.spark.write.command import WriteCommand, write_rows
 from iceberg_pyspark.spark.write.session_write import SessionWrite, session_write
 from iceberg_pyspark.spark.write.settings import write_settings

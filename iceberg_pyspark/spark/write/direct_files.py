@@ -27,7 +27,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import LocationProvider
 from iceberg_pyspark.storage.object_stores import is_object
 from iceberg_pyspark.storage.open_storage import RoutingFileIO
-from iceberg_pyspark.storage.restricted import store_behind
+from iceberg_pyspark.storage.restricted_io import store_behind
 
 _BY_TIME = {
     YearTransform: "year",

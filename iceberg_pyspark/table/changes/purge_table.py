@@ -33,7 +33,7 @@ from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.own_folders import OwnFolders
-from iceberg_pyspark.storage.restricted import check_read
+from iceberg_pyspark.storage.restricted_io import check_read
 from iceberg_pyspark.storage.root_manifests import snapshot_files
 from iceberg_pyspark.table.changes.deleted_files import DEFAULT_THREADS, DeletedFile, FileDeletion
 from iceberg_pyspark.table.table_storage import table_io

@@ -21,7 +21,6 @@ from functools import partial
 from iceberg_pyspark.arrow.write.position_delete_files import copy_position_deletes
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import FileAlreadyExistsError, InvalidRequestError, StorageError
-from iceberg_pyspark.maintenance.copy_list import CopyList
 from iceberg_pyspark.maintenance.moved_entries import moved_root
 from iceberg_pyspark.maintenance.moved_manifests import (
     LiveFile,
@@ -33,6 +32,7 @@ from iceberg_pyspark.maintenance.moved_manifests import (
 )
 from iceberg_pyspark.maintenance.moved_paths import MovedPaths, move_metadata
 from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
+from iceberg_pyspark.maintenance.temporary_database import CopyList
 from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile, ManifestPart
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, scheme_of
@@ -48,7 +48,7 @@ from iceberg_pyspark.storage.metadata_files import (
     read_table_metadata,
 )
 from iceberg_pyspark.storage.puffin import with_other_blob_properties
-from iceberg_pyspark.storage.restricted import store_behind
+from iceberg_pyspark.storage.restricted_io import store_behind
 from iceberg_pyspark.storage.root_manifests import snapshot_files, with_common_dead_positions
 
 FILE_LIST = "file-list"
