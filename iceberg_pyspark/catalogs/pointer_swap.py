@@ -205,7 +205,7 @@ def _remove_metadata(io: FileIO, location: str, _proof: NotCommitted) -> None:
 def delete_trimmed_metadata(
     io: FileIO, own: OwnFolders, base: TableMetadata, metadata: TableMetadata
 ) -> None:
-    """Delete the metadata files that this commit removed from the log, if the table is set to.
+    """Delete the metadata files that this commit removed from the log, if the properties say so.
 
     Delete only metadata files (by their names) in the table's own folders that the committed
     metadata no longer lists, because another writer may have put any location into the log. The

@@ -239,8 +239,8 @@ def _filter(
 ) -> FilteredManifests:
     """Mark the entries for which `goes` is true as DELETED.
 
-    `paths` is None, or a set of which every such entry has a path: manifests without any of these
-    paths are not read.
+    If `paths` is not None, it contains the path of each of these entries, and manifests without any
+    of the paths are not read.
     """
     rewritten: list[NewManifest] = []
     unchanged_manifests: list[ManifestFile] = []

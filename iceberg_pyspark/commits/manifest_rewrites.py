@@ -16,8 +16,8 @@ from iceberg_pyspark.spec.manifests import ManifestFile
 class RewriteManifests:
     """A replacement of manifests by new ones with the same live entries, all EXISTING.
 
-    Manifests that other commits add meanwhile stay. It is a `ConcurrentChangeError` if a manifest
-    of `replaced_manifests` is no longer in the table.
+    Manifests that other commits add meanwhile stay. If one of `replaced_manifests` is no longer in
+    the table, the commit raises `ConcurrentChangeError`.
     """
 
     replaced_manifests: tuple[ManifestFile, ...]

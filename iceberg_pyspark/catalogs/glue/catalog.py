@@ -312,7 +312,7 @@ class GlueCatalog(MetastoreCatalog):
     def _rename_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
         """Create the table under the new name, then delete the old one: Glue cannot rename.
 
-        If the old one surely stays, the new one is deleted again.
+        If the old entry certainly stays, the new entry is deleted.
         """
         table = self._table(source)
         if table is None:

@@ -197,7 +197,7 @@ def _publish(io: FileIO, location: str, new: TableVersion) -> Outcome[TableVersi
 def _outcome_of_failed_write(
     io: FileIO, new: TableVersion, conflict: CommitConflictError, error: StorageError
 ) -> Refused | Unknown | None:
-    """Return the outcome of a failed write, or None if our file was published all the same."""
+    """Return the outcome of a failed write, or None if it published our file."""
     file = new.metadata_location
     try:
         if not io.exists(file):

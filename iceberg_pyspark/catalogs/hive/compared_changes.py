@@ -1,7 +1,7 @@
 """Changes of a table's entry in a Hive metastore, with the metadata location that they replace.
 
-Hive compares the location since 2.3.10 and 4.0; older metastores ignore it, and are found out by a
-change of a temporary view.
+Hive compares the location since 2.3.10 and 4.0; older metastores ignore it. A change of a
+temporary view shows what a metastore does.
 """
 
 from __future__ import annotations

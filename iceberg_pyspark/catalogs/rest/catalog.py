@@ -433,7 +433,7 @@ class RestCatalog(RestViews):
     def _planned_registration(
         self, identifier: TableIdentifier, metadata_location: str
     ) -> LoadedTable:
-        """Return the table of the file, which this client reads: the server cannot only check."""
+        """Return the table of a metadata file; this client reads the file, not the server."""
         if not self.namespace_exists(identifier.namespace):
             raise no_such_namespace(identifier.namespace, self._name)
         if self.table_exists(identifier):

@@ -102,7 +102,7 @@ def _is_as(field: NestedField, required_field: StructField) -> bool:
 def open_read_job(
     options: Mapping[str, str], pinned_table: PinnedTable | None = None
 ) -> ReadJob | MetadataTableReadJob:
-    """Load the table that the options name, or the state of it that an earlier step pinned."""
+    """Load the table that the options name, or the state that an earlier step pinned."""
     table = parse_table_options(options)
     read_options = parse_read_options(options)
     if pinned_table is not None:

@@ -42,8 +42,7 @@ class IcebergWriter(DataSourceArrowWriter):
         self._tasks_have_it = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for the tasks, without any secret of a catalog; for the commit, all of
-        it.
+        """Return the whole state for the commit, and for tasks a state without a catalog's secrets.
 
         Spark pickles a writer first with the function of its tasks, and then alone for its commit.
         """
