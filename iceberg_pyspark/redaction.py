@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import quote, unquote
 
-HIDDEN = "***"
+MASK = "***"
 
 _KEY_WORDS = (
     "passw(?:or)?d",
@@ -132,8 +132,8 @@ def redact_text(text: str) -> str:
     >>> redact_text("cannot open ftp://me:pw@host/t: {'s3.sse.key': 'abc'}; AccountKey=x+y==;a=b")
     "cannot open ftp://***@host/t: {'s3.sse.key': '***'}; AccountKey=***;a=b"
     """
-    lowered = text.lower()
-    return _TEXT.sub(_replacement, text) if any(hint in lowered for hint in _HINTS) else text
+    lower_text = text.lower()
+    return _TEXT.sub(_replacement, text) if any(hint in lower_text for hint in _HINTS) else text
 
 
 def _replacement(match: re.Match[str]) -> str:
@@ -141,9 +141,7 @@ def _replacement(match: re.Match[str]) -> str:
     if prefix.endswith("=") and _PATH_BEFORE.search(match.string, 0, match.start()):
         # a partition folder of a column whose name looks like a secret key, not a property
         return match[0]
-    return (
-        f"{prefix}{HIDDEN}@" if match[0].endswith("@") and _is_uri(prefix) else f"{prefix}{HIDDEN}"
-    )
+    return f"{prefix}{MASK}@" if match[0].endswith("@") and _is_uri(prefix) else f"{prefix}{MASK}"
 
 
 def _is_uri(prefix: str) -> bool:
@@ -163,7 +161,7 @@ def redact_uri(uri: str) -> str:
         return redact_text(uri)
     start, rest = parts[1], parts[3]
     end = _end_of_user(rest)
-    return redact_text(uri) if end < 1 else f"{start}{HIDDEN}@{redact_text(rest[end + 1 :])}"
+    return redact_text(uri) if end < 1 else f"{start}{MASK}@{redact_text(rest[end + 1 :])}"
 
 
 def _end_of_user(rest: str) -> int:
@@ -172,14 +170,14 @@ def _end_of_user(rest: str) -> int:
     return rest.rfind("@", 0, len(rest) if query is None else query.start())
 
 
-def redacted(properties: Mapping[str, str]) -> dict[str, str]:
+def redact_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the properties with secret values hidden, so that they can be shown or logged."""
     return {key: _redacted_value(key, value) for key, value in properties.items()}
 
 
 def _redacted_value(key: str, value: str) -> str:
     if is_secret_key(key):
-        return HIDDEN
+        return MASK
     return redact_uri(value) if _URI_KEY.search(key) else redact_text(value)
 
 
@@ -221,7 +219,7 @@ def _passwords(uri: str) -> Iterator[str]:
 def without_secrets(text: str, secrets: Sequence[str] = ()) -> str:
     """Return a text of another library without `secrets` and other recognizable secrets."""
     for secret in secrets:
-        text = text.replace(secret, HIDDEN)
+        text = text.replace(secret, MASK)
     return redact_text(text)
 
 

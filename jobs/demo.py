@@ -39,7 +39,7 @@ from rich.table import Table as RichTable
 
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spark.error_text import iceberg_error_in
-from iceberg_pyspark.spark.progress import run_with_progress
+from iceberg_pyspark.spark.progress.progress_bar import run_with_progress
 from iceberg_pyspark.spark.session import install
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_catalog import load_catalog
@@ -191,7 +191,7 @@ class Demo:
 
     def _create(self, frame: DataFrame, table: str, partitioned_by: str) -> None:
         writer = frame.write.format("iceberg-py").option("partitioned-by", partitioned_by)
-        self._timed(f"write {table}", lambda: writer.mode("append").save(table))
+        self._measure(f"write {table}", lambda: writer.mode("append").save(table))
         summary = self._summary(table)
         self._say(
             f"  {int(summary['added-records']):,} rows by {partitioned_by} in "
@@ -200,7 +200,7 @@ class Demo:
 
     def _read(self) -> None:
         everything = self._load(LINEITEM)
-        rows = self._timed("count all rows", everything.count)
+        rows = self._measure("count all rows", everything.count)
         self._say(f"  {rows:,} rows")
         self._code(
             'spark.read.format("iceberg-py") \\',
@@ -215,9 +215,11 @@ class Demo:
             f"{s.bytes_kept / 1e6:.1f} of {megabytes(size)}"
         )
         quarter = revenue(self._load(LINEITEM, filter=QUARTER, columns=COLUMNS))
-        answer = sorted(self._timed("revenue of a quarter by return flag", quarter.collect))
-        compared = revenue(everything.filter(QUARTER))
-        same = sorted(self._timed("the same from all files and columns", compared.collect))
+        answer = sorted(self._measure("revenue of a quarter by return flag", quarter.collect))
+        revenue_of_all_files = revenue(everything.filter(QUARTER))
+        same = sorted(
+            self._measure("the same from all files and columns", revenue_of_all_files.collect)
+        )
         if answer != same:
             raise IcebergError(f"skipping files changed the answer: {answer} is not {same}")
         table = RichTable(*(name.replace("_", " ") for name in quarter.columns))
@@ -232,14 +234,14 @@ class Demo:
             f'    .save("{ORDERS}")',
         )
         late = self._input("orders").limit(1000).write.format("iceberg-py").mode("append")
-        self._timed("append 1,000 rows", lambda: late.save(ORDERS))
+        self._measure("append 1,000 rows", lambda: late.save(ORDERS))
         self._code(
             f'spark.read.format("iceberg-py").option("snapshot-id", {before}) \\',
             f'    .load("{ORDERS}").count()',
         )
         then = self._load(ORDERS, **{"snapshot-id": str(before)})
-        rows_then = self._timed("count as of that snapshot", then.count)
-        rows_now = self._timed("count now", self._load(ORDERS).count)
+        rows_then = self._measure("count as of that snapshot", then.count)
+        rows_now = self._measure("count now", self._load(ORDERS).count)
         self._say(f"  {rows_then:,} rows then, {rows_now:,} rows now")
         table = RichTable("snapshot", "operation", "added rows", "total rows", "total files")
         for snapshot in self._table(ORDERS).snapshots:
@@ -283,9 +285,9 @@ class Demo:
         """Run a query twice; return the shorter time in seconds, and the rows."""
         seconds = []
         for _ in range(2):
-            started = time.monotonic()
+            start_s = time.monotonic()
             rows = sorted(self.spark.sql(query).collect())
-            seconds.append(time.monotonic() - started)
+            seconds.append(time.monotonic() - start_s)
         return min(seconds), rows
 
     def _change(self) -> None:
@@ -295,7 +297,7 @@ class Demo:
         self.spark.sql(CHANGES).createOrReplaceTempView("changes")
         for description, statement in CHANGING.items():
             self._code(*statement.splitlines())
-            self._timed(description, partial(self.spark.sql, statement))
+            self._measure(description, partial(self.spark.sql, statement))
         table = RichTable(
             "operation", "rows written", "marked rows then", "data files", "rows then"
         )
@@ -364,7 +366,7 @@ class Demo:
         assert snapshot is not None
         return dict(snapshot.summary)
 
-    def _timed(self, description: str, action: Callable[[], T]) -> T:
+    def _measure(self, description: str, action: Callable[[], T]) -> T:
         return run_with_progress(self.spark, self.console, description, action)
 
     def _say(self, text: str) -> None:
@@ -499,7 +501,7 @@ def main(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     folder = arguments.folder.resolve()
     prepare_folder(folder)
-    started = time.monotonic()
+    start_s = time.monotonic()
     console = Console()
     try:
         with services_of(arguments.catalog, folder) as services:
@@ -510,7 +512,7 @@ def main(argv: list[str]) -> int:
         console.print(f"[red]{error}[/red] {escape(message)}", highlight=False)
         console.print(f"more in {shown_path(folder / 'spark.log')}", highlight=False)
         return 1
-    console.print(f"\n[dim]all of it took {time.monotonic() - started:.0f} s[/dim]")
+    console.print(f"\n[dim]all of it took {time.monotonic() - start_s:.0f} s[/dim]")
     return 0
 
 

@@ -27,10 +27,10 @@ from iceberg_pyspark import errors
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.spark.data_source.table_access import open_table
 from iceberg_pyspark.spark.error_text import iceberg_error_in
-from iceberg_pyspark.spark.progress import run_with_progress
+from iceberg_pyspark.spark.progress.progress_bar import run_with_progress
 from iceberg_pyspark.spec.snapshots import MAIN
 
-NOT_TO_BE_DONE = (
+REQUEST_ERRORS = (
     errors.InvalidRequestError,
     errors.UnsupportedFeatureError,
     errors.NotFoundError,
@@ -150,20 +150,20 @@ def main(argv: list[str]) -> int:
     spark = SparkSession.builder.appName(f"ingest {arguments.to}").getOrCreate()
     if console.is_terminal and spark.conf.get("spark.log.level", None) is None:
         quiet(spark)
-    started = time.monotonic()
+    start_s = time.monotonic()
     try:
         frame = read_input(spark, arguments)
         source = f"{arguments.source[0]} {arguments.source[1]}"
         run_with_progress(
             spark, console, f"{source} → {arguments.to}", lambda: write(frame, arguments)
         )
-        summarize(console, arguments, time.monotonic() - started)
+        summarize(console, arguments, time.monotonic() - start_s)
     except IcebergError as e:
-        return _failed(console, type(e).__name__, str(e))
+        return _report_failure(console, type(e).__name__, str(e))
     except PySparkException as e:
         error = iceberg_error_in(str(e))
         if error is not None:
-            return _failed(console, *error)
+            return _report_failure(console, *error)
         # Spark itself refuses the request: a missing path, a missing column
         first_line = str(e).splitlines()[0]
         console.print(f"[red]error[/red] {escape(first_line)}", highlight=False, soft_wrap=True)
@@ -171,7 +171,7 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _failed(console: Console, error: str, message: str) -> int:
+def _report_failure(console: Console, error: str, message: str) -> int:
     console.print(f"[red]{error}[/red] {escape(message)}", highlight=False, soft_wrap=True)
     return exit_code(error)
 
@@ -183,7 +183,7 @@ def exit_code(error: str) -> int:
         return 4
     if issubclass(kind, errors.CommitError):
         return 3
-    return 2 if issubclass(kind, NOT_TO_BE_DONE) else 1
+    return 2 if issubclass(kind, REQUEST_ERRORS) else 1
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from iceberg_pyspark.spark.procedures.definition import (
     Procedure,
     Row,
 )
-from iceberg_pyspark.spec.display import escaped
+from iceberg_pyspark.spec.display import escape_text
 from iceberg_pyspark.table.reading.snapshot_selection import timestamp_ms_of
 
 EXCEPTIONS = {"create_changelog_view": "its view ends with the session of the job"}
@@ -129,14 +129,14 @@ def values_of(procedure: Procedure, arguments: argparse.Namespace) -> dict[str, 
 def maintain(spark: SparkSession, console: Console, arguments: argparse.Namespace) -> None:
     procedure = PROCEDURES[arguments.procedure]
     run = install(spark).procedure_run(procedure.name, values_of(procedure, arguments))
-    chosen: list[PlannedGroup] = []
+    chosen_groups: list[PlannedGroup] = []
     with shown_progress(console) as progress:
         try:
-            rows = procedure.run(replace(run, progress=progress, show_groups=chosen.extend))
+            rows = procedure.run(replace(run, progress=progress, show_groups=chosen_groups.extend))
         except NoTableToCallError as e:
             raise NoSuchTableError(str(e)) from e
     show(console, procedure, rows)
-    show_groups(console, chosen)
+    show_groups(console, chosen_groups)
 
 
 def show(console: Console, procedure: Procedure, rows: tuple[Row, ...]) -> None:
@@ -145,11 +145,11 @@ def show(console: Console, procedure: Procedure, rows: tuple[Row, ...]) -> None:
     if procedure.name == "remove_orphan_files":
         grid.add_row("orphan files", str(len(rows)))
         for row in rows:
-            grid.add_row("", escape(escaped(str(row[0]))))
+            grid.add_row("", escape(escape_text(str(row[0]))))
     else:
         for row in rows:
             for name, value in zip(procedure.columns, row, strict=True):
-                grid.add_row(name, escape(escaped(str(value))))
+                grid.add_row(name, escape(escape_text(str(value))))
     console.print(grid, highlight=False, soft_wrap=True)
 
 
@@ -161,7 +161,7 @@ def show_groups(console: Console, groups: Sequence[PlannedGroup]) -> None:
     for name in COLUMNS:
         grid.add_column(name, no_wrap=True)
     for row in group_rows(groups):
-        grid.add_row(*(escape(escaped(text)) for text in row))
+        grid.add_row(*(escape(escape_text(text)) for text in row))
     console.print("\ngroups of files", highlight=False)
     console.print(grid, highlight=False, soft_wrap=True)
 
@@ -173,20 +173,20 @@ def main(argv: list[str]) -> int:
     try:
         maintain(spark, console, arguments)
     except IcebergError as e:
-        return failed(console, e, str(e))
+        return report_failure(console, e, str(e))
     except PySparkException as e:
         name_and_message = iceberg_error_in(str(e))
         if name_and_message is not None:
             name, message = name_and_message
-            return failed(console, getattr(errors, name)(message), message)
+            return report_failure(console, getattr(errors, name)(message), message)
         console.print(f"[red]error[/red] {escape(str(e).splitlines()[0])}", highlight=False)
         return 2 if type(e).__name__ in ("AnalysisException", "ParseException") else 1
     return 0
 
 
-def failed(console: Console, error: IcebergError, message: str) -> int:
-    shown = f"[red]{type(error).__name__}[/red] {escape(message)}"
-    console.print(shown, highlight=False, soft_wrap=True)
+def report_failure(console: Console, error: IcebergError, message: str) -> int:
+    text = f"[red]{type(error).__name__}[/red] {escape(message)}"
+    console.print(text, highlight=False, soft_wrap=True)
     return exit_code(error)
 
 

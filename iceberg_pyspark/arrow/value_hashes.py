@@ -84,15 +84,15 @@ def _decimal_hashes(values: pa.Array) -> Hashes:
     if buffer is None:
         return np.empty(0, np.uint64)
     data = np.frombuffer(buffer, np.uint8, len(values) * size, values.offset * size)
-    ordered = data.reshape(-1, size)[:, ::-1]
-    sign = np.where(ordered[:, 0] >> 7, 0xFF, 0).astype(np.uint8)
-    differs = ordered != sign[:, None]
+    big_endian = data.reshape(-1, size)[:, ::-1]
+    sign = np.where(big_endian[:, 0] >> 7, 0xFF, 0).astype(np.uint8)
+    differs = big_endian != sign[:, None]
     first = np.where(differs.any(axis=1), differs.argmax(axis=1), size - 1)
     # the highest bit of the first byte must be the sign
-    top = ordered[np.arange(len(ordered)), first] >> 7
+    top = big_endian[np.arange(len(big_endian)), first] >> 7
     first = np.where(differs.any(axis=1) & (top != sign >> 7), first - 1, first).astype(np.int64)
-    starts = np.arange(len(ordered), dtype=np.int64) * size + first
-    return _hashes(np.ascontiguousarray(ordered).reshape(-1), starts, size - first)
+    starts = np.arange(len(big_endian), dtype=np.int64) * size + first
+    return _hashes(np.ascontiguousarray(big_endian).reshape(-1), starts, size - first)
 
 
 def _bytes_hashes(values: pa.Array) -> Hashes:
@@ -157,22 +157,22 @@ def _words(data: Bytes, starts: Integers, lengths: Integers | None) -> tuple[Has
 
 
 def _rotate(values: Hashes, bits: int) -> Hashes:
-    rotated: Hashes = (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
-    return rotated
+    result: Hashes = (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
+    return result
 
 
 def _mixed1(k1: Hashes) -> Hashes:
-    mixed: Hashes = _rotate(k1 * _C1, 31) * _C2
-    return mixed
+    result: Hashes = _rotate(k1 * _C1, 31) * _C2
+    return result
 
 
 def _mixed2(k2: Hashes) -> Hashes:
-    mixed: Hashes = _rotate(k2 * _C2, 33) * _C1
-    return mixed
+    result: Hashes = _rotate(k2 * _C2, 33) * _C1
+    return result
 
 
 def _final_mix(h: Hashes) -> Hashes:
     h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     h = (h ^ (h >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-    finished: Hashes = h ^ (h >> np.uint64(33))
-    return finished
+    result: Hashes = h ^ (h >> np.uint64(33))
+    return result

@@ -122,18 +122,18 @@ class CheckingCatalog(Protocol):
         ...
 
 
-def check_same_table(loaded: LoadedTable, current: LoadedTable) -> LoadedTable:
-    """Return `current` if it is the same table as `loaded`; raise `TableRecreatedError` if not.
+def check_same_table(loaded_table: LoadedTable, current: LoadedTable) -> LoadedTable:
+    """Return `current` if it is the same table as `loaded_table`; else raise `TableRecreatedError`.
 
     A table of format version 1 may have been loaded without a UUID and is taken to be the same
     table.
     """
-    before, now = loaded.metadata.table_uuid, current.metadata.table_uuid
+    before, now = loaded_table.metadata.table_uuid, current.metadata.table_uuid
     if before is not None and before.lower() != (now or "").lower():
         raise TableRecreatedError(
-            f"table {loaded.identifier} was dropped or renamed, and another table has its name "
-            f"now: the UUID is {now}, and was {before} when the table was loaded; load the table "
-            "again by its name to work with the new one"
+            f"table {loaded_table.identifier} was dropped or renamed, and another table has its "
+            f"name now: the UUID is {now}, and was {before} when the table was loaded; load the "
+            "table again by its name to work with the new one"
         )
     return current
 

@@ -71,7 +71,7 @@ class CommittingCatalog(ABC):
             return Refused(e)
         return swap()
 
-    def _loaded(
+    def _loaded_table(
         self, identifier: TableIdentifier, location: str, metadata: TableMetadata
     ) -> LoadedTable:
         return LoadedTable(

@@ -38,8 +38,8 @@ def default_name(environment: Mapping[str, str]) -> str:
     for key, value in environment.items():
         if key.upper() == _DEFAULT_CATALOG and value:
             return value
-    configured = _file(environment).get("default-catalog")
-    return configured if isinstance(configured, str) and configured else DEFAULT_NAME
+    configured_name = _file(environment).get("default-catalog")
+    return configured_name if isinstance(configured_name, str) and configured_name else DEFAULT_NAME
 
 
 def _catalogs_of_environment(environment: Mapping[str, str]) -> dict[str, dict[str, str]]:

@@ -129,13 +129,13 @@ class MemoryCatalog(MetastoreViewCatalog):
             self._locations[identifier] = location
             return Done(None)
 
-    def _swap_table(self, base: LoadedTable, committed: LoadedTable) -> Outcome[None]:
-        expected, new = base.metadata_location, committed.metadata_location
-        return self._swap(committed.identifier, expected, new)
+    def _swap_table(self, base: LoadedTable, new_table: LoadedTable) -> Outcome[None]:
+        base_location, new = base.metadata_location, new_table.metadata_location
+        return self._swap(new_table.identifier, base_location, new)
 
-    def _swap(self, identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
+    def _swap(self, identifier: TableIdentifier, base_location: str, new: str) -> Outcome[None]:
         with self._lock:
-            if self._locations.get(identifier) != expected:
+            if self._locations.get(identifier) != base_location:
                 return Refused(self._conflict(identifier))
             self._locations[identifier] = new
             return Done(None)
@@ -171,12 +171,12 @@ class MemoryCatalog(MetastoreViewCatalog):
             self._view_locations[identifier] = view.metadata_location
             return Done(None)
 
-    def _swap_view(self, base: LoadedView, committed: LoadedView) -> Outcome[None]:
-        identifier = committed.identifier
+    def _swap_view(self, base: LoadedView, new_view: LoadedView) -> Outcome[None]:
+        identifier = new_view.identifier
         with self._lock:
             if self._view_locations.get(identifier) != base.metadata_location:
                 return Refused(self._view_conflict(identifier))
-            self._view_locations[identifier] = committed.metadata_location
+            self._view_locations[identifier] = new_view.metadata_location
             return Done(None)
 
     def _delete_view_pointer(self, identifier: TableIdentifier) -> bool:

@@ -61,7 +61,7 @@ class MetastoreCatalog(CommittingCatalog):
         """Store a table's first pointer; `Refused` if the table already has a pointer."""
 
     @abstractmethod
-    def _swap_table(self, base: LoadedTable, committed: LoadedTable) -> Outcome[None]:
+    def _swap_table(self, base: LoadedTable, new_table: LoadedTable) -> Outcome[None]:
         """Replace a pointer; `Refused` with `self._conflict` if the pointer is not `base`'s."""
 
     @abstractmethod
@@ -91,7 +91,7 @@ class MetastoreCatalog(CommittingCatalog):
         if location is None:
             raise self._no_such_table(identifier)
         metadata = self._known_metadata.get_or_read(location, lambda: self._read(location))
-        return self._loaded(identifier, location, metadata)
+        return self._loaded_table(identifier, location, metadata)
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
         """Return the location of a new table of this name if the user specifies no location."""
@@ -166,7 +166,7 @@ class MetastoreCatalog(CommittingCatalog):
         """Register an existing metadata file as a table; raise `TableAlreadyExistsError`."""
         self._require_free(identifier)
         metadata = self._read(metadata_location)
-        table = self._loaded(identifier, metadata_location, metadata)
+        table = self._loaded_table(identifier, metadata_location, metadata)
         if not dry_run:
             self._publish_table(table).result()
         return table
@@ -177,12 +177,12 @@ class MetastoreCatalog(CommittingCatalog):
         new: str,
         cause: BaseException,
         *,
-        expected: str | None = None,
+        base_location: str | None = None,
         refusal: IcebergError,
     ) -> Outcome[None]:
         """Find out the outcome of a swap that was sent but not answered.
 
-        `refusal` is the error for a pointer that another commit has moved away from `expected`, so
+        `refusal` is the error for a pointer that another commit has moved from `base_location`, so
         that the swap can no longer be applied.
         """
         unknown_outcome = unknown(f"table {identifier}", cause)
@@ -190,17 +190,17 @@ class MetastoreCatalog(CommittingCatalog):
             location = self._pointer(identifier)
             if location == new:
                 return Done(None)
-            if location == expected or location is None:
+            if location == base_location or location is None:
                 return unknown_outcome
             log = self._read(location).metadata_log
         except Exception as e:  # noqa: BLE001 - whatever keeps us from looking
             _log.info("could not look at table %s: %s", identifier, e)
             return unknown_outcome
-        logged = {entry.metadata_file for entry in log}
-        if new in logged:
+        logged_files = {entry.metadata_file for entry in log}
+        if new in logged_files:
             return Done(None)
         # if the log lacks the old location, entries may have been removed after our commit
-        if expected in logged or (expected is None and not logged):
+        if base_location in logged_files or (base_location is None and not logged_files):
             return Refused(caused_by(refusal, cause))
         return unknown_outcome
 

@@ -56,7 +56,7 @@ class MetastoreViewCatalog(MetastoreCatalog):
         """
 
     @abstractmethod
-    def _swap_view(self, base: LoadedView, committed: LoadedView) -> Outcome[None]:
+    def _swap_view(self, base: LoadedView, new_view: LoadedView) -> Outcome[None]:
         """Replace a pointer; `Refused` with `self._view_conflict` if it is not `base`'s."""
 
     def _view_outcome(
@@ -151,13 +151,13 @@ class MetastoreViewCatalog(MetastoreCatalog):
             create_own_metadata(io, metadata, location)
         except IcebergError as e:
             return Refused(e)
-        committed = LoadedView(
+        new_view = LoadedView(
             identifier=identifier,
             metadata=metadata,
             metadata_location=location,
             config=current.config,
         )
-        return swap_pointer(io, committed, lambda: self._swap_view(current, committed))
+        return swap_pointer(io, new_view, lambda: self._swap_view(current, new_view))
 
     def drop_view(self, identifier: TableIdentifier) -> None:
         """Remove the view from the catalog and keep its files; raise `NoSuchViewError`."""

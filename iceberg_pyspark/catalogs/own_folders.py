@@ -31,20 +31,22 @@ class _Places(Protocol):
     def default_table_location(self, identifier: TableIdentifier) -> str: ...
 
 
-def own_folders(catalog: _Places, loaded: LoadedTable) -> OwnFolders:
+def own_folders(catalog: _Places, loaded_table: LoadedTable) -> OwnFolders:
     """Return the table's own folders; raise nothing, and leave out every doubtful folder.
 
     A table that is not created yet has no metadata location, so its location is trusted.
     """
-    claimed, pointer = loaded.metadata.location, loaded.metadata_location
+    table_location, pointer = loaded_table.metadata.location, loaded_table.metadata_location
     if not pointer:
-        return OwnFolders(_not_shared(catalog, claimed))
+        return OwnFolders(_not_shared(catalog, table_location))
     parent = pointer.rpartition("/")[0]
     folder, _, name = parent.rpartition("/")
     is_conventional = name == _METADATA
     folders = (folder,) if is_conventional else ()
-    if not (is_conventional and _same(claimed, folder)) and _is_default(catalog, loaded):
-        folders = (*folders, claimed)
+    if not (is_conventional and _same(table_location, folder)) and _is_default(
+        catalog, loaded_table
+    ):
+        folders = (*folders, table_location)
     return OwnFolders(
         folders=_not_shared(catalog, *folders),
         # a folder from `write.metadata.path`, in which other tables may keep files too
@@ -52,13 +54,13 @@ def own_folders(catalog: _Places, loaded: LoadedTable) -> OwnFolders:
     )
 
 
-def _is_default(catalog: _Places, loaded: LoadedTable) -> bool:
+def _is_default(catalog: _Places, loaded_table: LoadedTable) -> bool:
     try:
-        default = catalog.default_table_location(loaded.identifier)
+        default = catalog.default_table_location(loaded_table.identifier)
     except IcebergError as e:
-        _log.info("the default location of table %s is not known: %s", loaded.identifier, e)
+        _log.info("the default location of table %s is not known: %s", loaded_table.identifier, e)
         return False
-    return _same(loaded.metadata.location, default)
+    return _same(loaded_table.metadata.location, default)
 
 
 def _not_shared(catalog: _Places, *folders: str) -> tuple[str, ...]:

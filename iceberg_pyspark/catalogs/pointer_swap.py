@@ -26,7 +26,7 @@ from iceberg_pyspark.commits.outcomes import (
     unknown,
 )
 from iceberg_pyspark.commits.requirements import TableRequirement, check_requirement
-from iceberg_pyspark.commits.snapshot_retention import check_no_ref_lost
+from iceberg_pyspark.commits.snapshot_retention import check_refs_stay_valid
 from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError
 from iceberg_pyspark.spec.properties import (
@@ -46,11 +46,11 @@ from iceberg_pyspark.storage.metadata_files import (
 )
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.places import is_in_store, spellings, store_of
-from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
+from iceberg_pyspark.storage.restricted_io import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
 
 _log = logging.getLogger(__name__)
 
-_Loaded = TypeVar("_Loaded", LoadedTable, LoadedView)
+_TableOrView = TypeVar("_TableOrView", LoadedTable, LoadedView)
 
 
 def next_metadata(
@@ -67,15 +67,15 @@ def next_metadata(
     for requirement in requirements:
         check_requirement(requirement, base)
     if base is not None:
-        check_no_ref_lost(base, updates)
+        check_refs_stay_valid(base, updates)
     now_ms = time.time_ns() // 1_000_000
     return apply_updates(base, updates, now_ms=now_ms, previous_metadata_location=base_location)
 
 
 def metadata_folder(metadata: TableMetadata | ViewMetadata) -> str:
     """Return the folder of metadata files: `write.metadata.path`, or `metadata` in the location."""
-    configured = metadata.properties.get(WRITE_METADATA_PATH)
-    return configured.rstrip("/") if configured else f"{metadata.location}/metadata"
+    metadata_path = metadata.properties.get(WRITE_METADATA_PATH)
+    return metadata_path.rstrip("/") if metadata_path else f"{metadata.location}/metadata"
 
 
 def first_metadata_location(
@@ -164,31 +164,31 @@ def commit_by_swap(
         create_own_metadata(io, metadata, location)
     except IcebergError as e:
         return Refused(e)
-    committed = LoadedTable(
+    new_table = LoadedTable(
         identifier=current.identifier,
         metadata=metadata,
         metadata_location=location,
         config=current.config,
     )
-    outcome = swap_pointer(io, committed, lambda: swap(current, committed))
+    outcome = swap_pointer(io, new_table, lambda: swap(current, new_table))
     if isinstance(outcome, Done):
         delete_trimmed_metadata(io, own, base, metadata)
     return outcome
 
 
 def swap_pointer(
-    io: FileIO, committed: _Loaded, swap: Callable[[], Outcome[None]]
-) -> Outcome[_Loaded]:
+    io: FileIO, new_state: _TableOrView, swap: Callable[[], Outcome[None]]
+) -> Outcome[_TableOrView]:
     """Swap the pointer; delete the new metadata file if the swap is refused."""
     try:
         outcome = swap()
     except Exception as e:  # noqa: BLE001 - whatever it is, the pointer may have moved before it
-        return unknown(f"table or view {committed.identifier}", e)
+        return unknown(f"table or view {new_state.identifier}", e)
     match outcome:
         case Done():
-            return Done(committed)
+            return Done(new_state)
         case Refused():
-            _remove_metadata(io, committed.metadata_location, outcome)
+            _remove_metadata(io, new_state.metadata_location, outcome)
             return outcome
         case Unknown():
             return outcome
@@ -205,7 +205,7 @@ def _remove_metadata(io: FileIO, location: str, _proof: NotCommitted) -> None:
 def delete_trimmed_metadata(
     io: FileIO, own: OwnFolders, base: TableMetadata, metadata: TableMetadata
 ) -> None:
-    """Delete the metadata files that this commit removed from the log, if the table is set to.
+    """Delete the metadata files that this commit removed from the log, if the properties say so.
 
     Delete only metadata files (by their names) in the table's own folders that the committed
     metadata no longer lists, because another writer may have put any location into the log. The
@@ -215,8 +215,10 @@ def delete_trimmed_metadata(
         if not METADATA_DELETE_AFTER_COMMIT.of(metadata.properties):
             return
         # an upgrade may add the scheme to the locations in the log
-        logged = {s for entry in metadata.metadata_log for s in spellings(entry.metadata_file)}
+        logged_files = {
+            s for entry in metadata.metadata_log for s in spellings(entry.metadata_file)
+        }
         for entry in base.metadata_log:
             file = entry.metadata_file
-            if file not in logged and is_metadata_file(file) and own.owns(file):
+            if file not in logged_files and is_metadata_file(file) and own.owns(file):
                 io.delete(file)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.redaction import redacted
-from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
+from iceberg_pyspark.redaction import redact_properties
+from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
 from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
 
 
@@ -26,7 +26,7 @@ class CatalogProperties(Mapping[str, str]):
         return len(self._values)
 
     def __repr__(self) -> str:
-        return f"CatalogProperties({redacted(self._values)})"
+        return f"CatalogProperties({redact_properties(self._values)})"
 
 
 def storage_properties(properties: Mapping[str, str]) -> CatalogProperties:

@@ -68,31 +68,35 @@ def load_catalog(name: str | None = None, **properties: str) -> Catalog:
     catalog_name = default_name(environment) if name is None else name
     if not catalog_name:
         raise InvalidRequestError("the catalog's name is empty; give a name")
-    merged = {**configured_properties(catalog_name, environment), **_as_text(properties)}
-    if catalog_name != DEFAULT_NAME and not any(map(merged.get, _LOCATING_PROPERTIES)):
+    all_properties = {**configured_properties(catalog_name, environment), **_as_text(properties)}
+    if catalog_name != DEFAULT_NAME and not any(map(all_properties.get, _LOCATING_PROPERTIES)):
         names = ", ".join(configured_names(environment)) or "none"
         raise InvalidRequestError(
             f"catalog '{catalog_name}' is not configured (configured are: {names}); give its "
             "type, uri and warehouse, "
             f"or set PYICEBERG_CATALOG__{catalog_name.upper().replace('-', '_')}__URI"
-            + (f"; check the spelling of {', '.join(sorted(merged))}" if merged else "")
+            + (
+                f"; check the spelling of {', '.join(sorted(all_properties))}"
+                if all_properties
+                else ""
+            )
         )
-    match _type_of(catalog_name, merged):
+    match _type_of(catalog_name, all_properties):
         case "sql":
             # importing SQLAlchemy takes a third of a second, which other catalogs should not pay
             from iceberg_pyspark.catalogs.sql.open_catalog import open_sql_catalog  # noqa: PLC0415
 
-            return open_sql_catalog(catalog_name, merged)
+            return open_sql_catalog(catalog_name, all_properties)
         case "hadoop":
-            return FilesystemCatalog(catalog_name, merged)
+            return FilesystemCatalog(catalog_name, all_properties)
         case "memory":
-            return MemoryCatalog(catalog_name, merged)
+            return MemoryCatalog(catalog_name, all_properties)
         case "glue":
-            return GlueCatalog(catalog_name, merged)
+            return GlueCatalog(catalog_name, all_properties)
         case "hive":
-            return HiveCatalog(catalog_name, merged)
+            return HiveCatalog(catalog_name, all_properties)
         case _:
-            return _rest_catalog(catalog_name, merged)
+            return _rest_catalog(catalog_name, all_properties)
 
 
 def _rest_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
@@ -120,12 +124,12 @@ def _as_text(properties: Mapping[str, object]) -> dict[str, str]:
 
 def _type_of(name: str, properties: Mapping[str, str]) -> str:
     if type_name := properties.get("type"):
-        lowered = type_name.lower()
-        if lowered not in _TYPES:
+        lower_name = type_name.lower()
+        if lower_name not in _TYPES:
             raise UnsupportedFeatureError(
                 f"catalog '{name}': type '{type_name}' is not known; there are {', '.join(_TYPES)}"
             )
-        return _TYPES[lowered]
+        return _TYPES[lower_name]
     for key in ("catalog-impl", "py-catalog-impl"):
         if class_name := properties.get(key):
             if class_name not in _TYPE_OF_JAVA_CLASS:

@@ -55,7 +55,7 @@ def create_table(
         location=location,
         properties=dict(map(parse_property, table_property or [])),
     )
-    invocation.output.done(f"created table {new_table.identifier} at {new_table.location}")
+    invocation.output.effect(f"created table {new_table.identifier} at {new_table.location}")
 
 
 @create_app.command("namespace")
@@ -71,7 +71,7 @@ def create_namespace(
     invocation = invocation_of(context)
     catalog, name = invocation.locate(namespace)
     catalog.create_namespace(name, dict(map(parse_property, namespace_property or [])))
-    invocation.output.done(f"created namespace {name}")
+    invocation.output.effect(f"created namespace {name}")
 
 
 @drop_app.command("table")
@@ -92,7 +92,7 @@ def drop_table(
         # a table that does not exist fails here, before the question
         _confirm(f"delete all files of table {name} at {catalog.load_table(name).location}?")
     catalog.drop_table(name, purge=purge)
-    invocation.output.done(f"dropped table {name}{' with its files' if purge else ''}")
+    invocation.output.effect(f"dropped table {name}{' with its files' if purge else ''}")
 
 
 @drop_app.command("namespace")
@@ -101,7 +101,7 @@ def drop_namespace(context: typer.Context, namespace: NamespaceName) -> None:
     invocation = invocation_of(context)
     catalog, name = invocation.locate(namespace)
     catalog.drop_namespace(name)
-    invocation.output.done(f"dropped namespace {name}")
+    invocation.output.effect(f"dropped namespace {name}")
 
 
 def rename(
@@ -119,7 +119,7 @@ def rename(
             f"'{catalog_name}'; a table is renamed within its catalog"
         )
     catalog.rename_table(name, new_name)
-    invocation.output.done(f"renamed table {name} to {new_name}")
+    invocation.output.effect(f"renamed table {name} to {new_name}")
 
 
 def register(
@@ -139,7 +139,7 @@ def register(
         raise InvalidRequestError(f"'{table}' is a path; a table is registered under a name")
     catalog, name = invocation.locate(table)
     catalog.register_table(name, metadata_location, dry_run=plan)
-    invocation.output.done(f"{'would register' if plan else 'registered'} table {name}")
+    invocation.output.effect(f"{'would register' if plan else 'registered'} table {name}")
 
 
 def _confirm(question: str) -> None:

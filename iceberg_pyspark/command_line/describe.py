@@ -11,7 +11,7 @@ from iceberg_pyspark.command_line.arguments import TableName
 from iceberg_pyspark.command_line.invocation import invocation_of
 from iceberg_pyspark.command_line.output import Output
 from iceberg_pyspark.errors import NoSuchNamespaceError, NotFoundError
-from iceberg_pyspark.redaction import redacted
+from iceberg_pyspark.redaction import redact_properties
 from iceberg_pyspark.spec.display import transform_text, utc_text
 from iceberg_pyspark.spec.partitioning import spec_to_json
 from iceberg_pyspark.spec.schema import schema_to_json
@@ -45,7 +45,7 @@ def describe(
         _describe_table(invocation.output, catalog.load_table(name))
         return
     try:
-        properties = redacted(catalog.load_namespace_properties(name))
+        properties = redact_properties(catalog.load_namespace_properties(name))
     except NoSuchNamespaceError:
         kind = "namespace" if entity is Entity.NAMESPACE else "table or namespace"
         raise NotFoundError(
@@ -69,14 +69,14 @@ def schema(context: typer.Context, table: TableName) -> None:
 def spec(context: typer.Context, table: TableName) -> None:
     """Show the partition spec of a table."""
     invocation = invocation_of(context)
-    loaded = invocation.table(table)
+    loaded_table = invocation.table(table)
     if invocation.output.as_json:
-        invocation.output.document(spec_to_json(loaded.spec))
+        invocation.output.document(spec_to_json(loaded_table.spec))
         return
-    names = loaded.schema.name_by_id
+    names = loaded_table.schema.name_by_id
     rows = (
         (f.field_id, f.name, transform_text(f.transform, names.get(f.source_id, "?")))
-        for f in loaded.spec.fields
+        for f in loaded_table.spec.fields
     )
     invocation.output.rows(("id", "name", "transform"), rows)
 
@@ -101,7 +101,7 @@ def _describe_table(output: Output, table: Table) -> None:
             {
                 "identifier": [*table.identifier.namespace, table.identifier.name],
                 "metadata-location": table.loaded.metadata_location,
-                "metadata": {**document, "properties": redacted(metadata.properties)},
+                "metadata": {**document, "properties": redact_properties(metadata.properties)},
             }
         )
         return
@@ -122,4 +122,4 @@ def _describe_table(output: Output, table: Table) -> None:
     )
     if metadata.properties:
         output.heading("properties")
-        output.facts(redacted(metadata.properties))
+        output.facts(redact_properties(metadata.properties))

@@ -39,7 +39,7 @@ def health(
     if invocation.output.as_json:
         invocation.output.document(report.to_dict())
     elif html is not None:
-        invocation.output.done(f"wrote {html}")
+        invocation.output.effect(f"wrote {html}")
     else:
         _print(invocation.output, report)
 

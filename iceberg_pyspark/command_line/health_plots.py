@@ -216,16 +216,16 @@ def _short(text: str) -> str:
 
 def _svg(figure: Figure, section: str, title: str, description: str) -> str:
     """Return a figure as an HTML element with unique ids, the page's colours, and no fixed size."""
-    written = StringIO()
+    svg = StringIO()
     nothing: dict[str, Any] = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    figure.savefig(written, format="svg", metadata=nothing, transparent=True)
-    root = ElementTree.fromstring(written.getvalue())
+    figure.savefig(svg, format="svg", metadata=nothing, transparent=True)
+    root = ElementTree.fromstring(svg.getvalue())
     for parent in root.iter():
         # matplotlib's style element would apply to the whole page
         for element in parent.findall(f"{{{_SVG}}}style"):
             parent.remove(element)
     prefix = re.sub(r"\W+", "-", section.lower())
-    used_ids = set(re.findall(r"(?:url\(|=\")#([\w-]+)", written.getvalue()))
+    used_ids = set(re.findall(r"(?:url\(|=\")#([\w-]+)", svg.getvalue()))
     for element in root.iter():
         element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
         _adapt(element, prefix, used_ids)
@@ -251,7 +251,7 @@ def _adapt(element: ElementTree.Element, prefix: str, used_ids: set[str]) -> Non
             else:
                 del element.attrib[name]
             continue
-        changed = re.sub(r"(^|url\()#(?=[\w-]+\)?$|[\w-]+\))", rf"\1#{prefix}-", value)
+        new_value = re.sub(r"(^|url\()#(?=[\w-]+\)?$|[\w-]+\))", rf"\1#{prefix}-", value)
         for colour, variable in _COLOURS.items():
-            changed = changed.replace(colour, variable)
-        element.set(name, changed)
+            new_value = new_value.replace(colour, variable)
+        element.set(name, new_value)

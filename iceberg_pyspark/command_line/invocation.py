@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from iceberg_pyspark.table.table import Table
     from iceberg_pyspark.table.table_catalog import TableCatalog
 
-_EMBEDDED = "iceberg-warehouse"
+_EMBEDDED_WAREHOUSE = "iceberg-warehouse"
 _BOOLEANS = {
     **dict.fromkeys(("true", "t", "1", "yes", "y", "on"), True),
     **dict.fromkeys(("false", "f", "0", "no", "n", "off"), False),
@@ -97,7 +97,7 @@ def _check_default() -> None:
     """Refuse to create an embedded catalog in a folder without a configured default catalog."""
     environment = os.environ
     name = default_name(environment)
-    if configured_properties(name, environment) or os.path.isdir(_EMBEDDED):
+    if configured_properties(name, environment) or os.path.isdir(_EMBEDDED_WAREHOUSE):
         return
     names = ", ".join(configured_names(environment)) or "none"
     raise InvalidRequestError(
@@ -120,7 +120,7 @@ def parse_boolean(text: str) -> bool:
 
     Raise `typer.BadParameter`.
     """
-    lowered = text.strip().lower()
-    if lowered not in _BOOLEANS:
+    lower_text = text.strip().lower()
+    if lower_text not in _BOOLEANS:
         raise typer.BadParameter(f"'{text}' is neither true nor false")
-    return _BOOLEANS[lowered]
+    return _BOOLEANS[lower_text]

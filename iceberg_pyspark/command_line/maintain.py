@@ -177,18 +177,18 @@ def remove_orphan_files(
     plan: Plan = False,
 ) -> None:
     """Delete old files in the table's folder that the table does not need."""
-    listed = None
+    listing = None
     if inventory is not None:
         from iceberg_pyspark.command_line.inventory_files import (  # noqa: PLC0415 - needs pyarrow
             inventory_of,
         )
 
-        listed = inventory_of(inventory)
+        listing = inventory_of(inventory)
     with _with_progress(context, table) as (invocation, maintenance):
         result = maintenance.remove_orphan_files(
             older_than=_milliseconds(older_than),
             location=location,
-            inventory=listed,
+            inventory=listing,
             equal_schemes=dict(map(parse_property, equal_scheme or [])),
             equal_authorities=dict(map(parse_property, equal_authority or [])),
             prefix_mismatch_mode=prefix_mismatch_mode.value,
@@ -343,9 +343,9 @@ def add_files(
     from iceberg_pyspark.command_line.progress import shown_progress  # noqa: PLC0415 - as below
 
     invocation = invocation_of(context)
-    loaded = invocation.table(table)
+    loaded_table = invocation.table(table)
     with shown_progress(Console(stderr=True)) as progress:
-        result = loaded.add_files(
+        result = loaded_table.add_files(
             source,
             file_format=file_format.value,
             partition_filter=dict(map(parse_property, partition_filter or [])),
@@ -364,9 +364,9 @@ def _with_progress(
 
     invocation = invocation_of(context)
     catalog, name = invocation.locate(table)
-    loaded = catalog.load_table(name)
+    loaded_table = catalog.load_table(name)
     with shown_progress(Console(stderr=True)) as progress:
-        yield invocation, loaded.maintenance(progress=progress)
+        yield invocation, loaded_table.maintenance(progress=progress)
 
 
 def _milliseconds(time: str | None) -> int | None:

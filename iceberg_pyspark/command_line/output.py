@@ -19,9 +19,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from iceberg_pyspark.spec.display import escaped, printable
+from iceberg_pyspark.spec.display import escape_text, printable
 
-_UNFOLDED = 1_000_000
+_UNLIMITED_WIDTH = 1_000_000
 
 
 class Output:
@@ -46,7 +46,7 @@ class Output:
         for position, column in enumerate(columns):
             numbers = all(_is_number(row[position]) for row in values)
             table.add_column(
-                Text(escaped(column)),
+                Text(escape_text(column)),
                 justify="right" if position in right or (numbers and values) else "left",
                 overflow="fold",
             )
@@ -63,7 +63,7 @@ class Output:
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
         for name, value in facts.items():
-            table.add_row(Text(escaped(name)), Text(text_of(value)))
+            table.add_row(Text(escape_text(name)), Text(text_of(value)))
         _print(table)
 
     def value(self, name: str, value: Any) -> None:
@@ -79,9 +79,9 @@ class Output:
 
     def text(self, text: str) -> None:
         """Print a line for copying: the line is never folded."""
-        _line(escaped(text))
+        _line(escape_text(text))
 
-    def done(self, text: str) -> None:
+    def effect(self, text: str) -> None:
         """Print the effect of a change; in JSON an object with the name `done`."""
         self.value("done", text)
 
@@ -102,9 +102,9 @@ def text_of(value: Any) -> str:
     """
     match _json_value(value):
         case str() as text:
-            return escaped(text)
+            return escape_text(text)
         case (dict() | list() | bool() | None) as other:
-            return escaped(json.dumps(other, ensure_ascii=False))
+            return escape_text(json.dumps(other, ensure_ascii=False))
         case other:
             return str(other)
 
@@ -142,7 +142,7 @@ def _grid(*, header: bool) -> Table:
 
 def _print(table: Table) -> None:
     """Print a table in the width of the terminal; without a terminal, each row is one line."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNFOLDED
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED_WIDTH
     # rich would end the process if the pipe is closed early, so this function writes the text
     console = Console(file=StringIO(), width=width, highlight=False)
     with console.capture() as text:

@@ -19,7 +19,7 @@ from rich.progress import (
 
 from iceberg_pyspark.maintenance.progress import LoggedProgress, steps_text
 from iceberg_pyspark.maintenance.progress import Progress as ProgressCallback
-from iceberg_pyspark.spec.display import escaped
+from iceberg_pyspark.spec.display import escape_text
 
 _BAR_WIDTH = 20
 
@@ -63,6 +63,8 @@ class _Bars:
             if before is not None:
                 self._bars.remove_task(before)
             self._planning = None
-            self._bar_by_phase[phase] = self._bars.add_task(escaped(phase), total=total, steps="")
+            self._bar_by_phase[phase] = self._bars.add_task(
+                escape_text(phase), total=total, steps=""
+            )
         bar = self._bar_by_phase[phase]
         self._bars.update(bar, completed=done, total=total, steps=steps_text(done, total))

@@ -10,7 +10,7 @@ import typer
 from iceberg_pyspark.command_line.arguments import NamespaceName, TableName
 from iceberg_pyspark.command_line.invocation import Invocation, invocation_of
 from iceberg_pyspark.errors import NotFoundError
-from iceberg_pyspark.redaction import redacted
+from iceberg_pyspark.redaction import redact_properties
 
 properties_app = typer.Typer(
     help="Print, set and remove properties of tables and namespaces.", no_args_is_help=True
@@ -57,7 +57,7 @@ def set_of_table(
     invocation = invocation_of(context)
     changes = invocation.table(table).update_properties()
     changes.set({property_name: property_value}).commit()
-    invocation.output.done(f"set {property_name} of table {table}")
+    invocation.output.effect(f"set {property_name} of table {table}")
 
 
 @_set_app.command("namespace")
@@ -71,17 +71,17 @@ def set_of_namespace(
     invocation = invocation_of(context)
     catalog, name = invocation.locate(namespace)
     catalog.update_namespace_properties(name, updates={property_name: property_value})
-    invocation.output.done(f"set {property_name} of namespace {namespace}")
+    invocation.output.effect(f"set {property_name} of namespace {namespace}")
 
 
 @_remove_app.command("table")
 def remove_of_table(context: typer.Context, table: TableName, property_name: _Property) -> None:
     """Remove a property of a table."""
     invocation = invocation_of(context)
-    loaded = invocation.table(table)
-    _check_has(f"table {table}", loaded.properties, property_name)
-    loaded.update_properties().remove(property_name).commit()
-    invocation.output.done(f"removed {property_name} of table {table}")
+    loaded_table = invocation.table(table)
+    _check_has(f"table {table}", loaded_table.properties, property_name)
+    loaded_table.update_properties().remove(property_name).commit()
+    invocation.output.effect(f"removed {property_name} of table {table}")
 
 
 @_remove_app.command("namespace")
@@ -93,13 +93,13 @@ def remove_of_namespace(
     catalog, name = invocation.locate(namespace)
     _check_has(f"namespace {namespace}", catalog.load_namespace_properties(name), property_name)
     catalog.update_namespace_properties(name, removals=[property_name])
-    invocation.output.done(f"removed {property_name} of namespace {namespace}")
+    invocation.output.effect(f"removed {property_name} of namespace {namespace}")
 
 
 def _print(
     invocation: Invocation, owner: str, properties: Mapping[str, str], name: str | None
 ) -> None:
-    printable = redacted(properties)
+    printable = redact_properties(properties)
     if name is None:
         invocation.output.facts(printable)
         return

@@ -50,7 +50,7 @@ def run_sql(
     name = _checked_catalog(invocation)
     if statement is None and file is None and sys.stdin.isatty():
         session = _session(invocation, name, settings)
-        for text in _typed():
+        for text in _statements_of_input():
             _run_and_go_on(session, text, limit, invocation.output)
         return
     text = statement or (sys.stdin.read() if file is None else file.read_text("utf-8"))
@@ -125,7 +125,7 @@ def _run_and_go_on(session: IcebergSession, text: str, limit: int, output: Outpu
         output.error(str(e))
 
 
-def _typed() -> Iterator[str]:
+def _statements_of_input() -> Iterator[str]:
     """Yield the typed text up to each line that ends with a semicolon."""
     with suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - input() then edits lines and remembers them

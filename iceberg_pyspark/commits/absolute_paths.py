@@ -24,8 +24,8 @@ def normal_location(location: str) -> str:
     >>> normal_location("s3://bucket/table/")
     's3://bucket/table'
     """
-    stripped = location.rstrip("/")
-    return location if not stripped or stripped.endswith(":") else stripped
+    path = location.rstrip("/")
+    return location if not path or path.endswith(":") else path
 
 
 def with_scheme(location: str) -> str:

@@ -84,16 +84,16 @@ def add_sort_order(builder: MetadataBuilder, order: SortOrder) -> None:
             raise InvalidRequestError("a sort order needs a current schema first")
         check_sort_order(order, m.current_schema)
         order_id = max((o.order_id for o in m.sort_orders), default=0) + 1
-        added = replace(order, order_id=order_id)
+        new_order = replace(order, order_id=order_id)
     else:
-        added = UNSORTED
-    builder.last_added_order_id = added.order_id
-    builder.metadata = replace(m, sort_orders=(*m.sort_orders, added))
+        new_order = UNSORTED
+    builder.last_added_order_id = new_order.order_id
+    builder.metadata = replace(m, sort_orders=(*m.sort_orders, new_order))
 
 
 def set_current_schema(builder: MetadataBuilder, schema_id: int) -> None:
     """Make a schema the current one."""
-    schema_id = _last_added(schema_id, builder.last_added_schema_id, "schema")
+    schema_id = _last_added_id(schema_id, builder.last_added_schema_id, "schema")
     if schema_id not in builder.metadata.schema_by_id:
         raise InvalidRequestError(
             f"cannot make schema {schema_id} current: the table has no such schema"
@@ -103,7 +103,7 @@ def set_current_schema(builder: MetadataBuilder, schema_id: int) -> None:
 
 def set_default_spec(builder: MetadataBuilder, spec_id: int) -> None:
     """Make a partition spec the default."""
-    spec_id = _last_added(spec_id, builder.last_added_spec_id, "partition spec")
+    spec_id = _last_added_id(spec_id, builder.last_added_spec_id, "partition spec")
     if spec_id not in builder.metadata.spec_by_id:
         raise InvalidRequestError(
             f"cannot make partition spec {spec_id} the default: the table has no such spec"
@@ -113,7 +113,7 @@ def set_default_spec(builder: MetadataBuilder, spec_id: int) -> None:
 
 def set_default_sort_order(builder: MetadataBuilder, order_id: int) -> None:
     """Make a sort order the default."""
-    order_id = _last_added(order_id, builder.last_added_order_id, "sort order")
+    order_id = _last_added_id(order_id, builder.last_added_order_id, "sort order")
     if order_id not in builder.metadata.sort_order_by_id:
         raise InvalidRequestError(
             f"cannot make sort order {order_id} the default: the table has no such sort order"
@@ -141,9 +141,9 @@ def remove_specs(builder: MetadataBuilder, spec_ids: Collection[int]) -> None:
     builder.change(partition_specs=tuple(s for s in m.partition_specs if s.spec_id not in spec_ids))
 
 
-def _last_added(id_: int, last_added: int | None, kind: str) -> int:
+def _last_added_id(id_: int, last_id: int | None, kind: str) -> int:
     if id_ != LAST_ADDED:
         return id_
-    if last_added is None:
+    if last_id is None:
         raise InvalidRequestError(f"the last added {kind} is referenced, but none was added")
-    return last_added
+    return last_id

@@ -98,8 +98,8 @@ def set_snapshot_ref(builder: MetadataBuilder, update: SetSnapshotRef) -> None:
         raise InvalidRequestError(f"'{MAIN}' must be a branch")
     log = m.snapshot_log
     if ref.snapshot_id != m.current_snapshot_id:
-        added = ref.snapshot_id in builder.added_snapshot_ids
-        at_ms = m.snapshot_by_id[ref.snapshot_id].timestamp_ms if added else builder.now_ms
+        is_new = ref.snapshot_id in builder.added_snapshot_ids
+        at_ms = m.snapshot_by_id[ref.snapshot_id].timestamp_ms if is_new else builder.now_ms
         # The log is sorted by time: a writer whose clock is behind must not break time travel.
         at_ms = max([at_ms, *(e.timestamp_ms for e in log[-1:])])
         log = (*log, SnapshotLogEntry(snapshot_id=ref.snapshot_id, timestamp_ms=at_ms))
@@ -119,17 +119,17 @@ def remove_snapshot_ref(builder: MetadataBuilder, name: str) -> None:
 def remove_snapshots(builder: MetadataBuilder, snapshot_ids: Collection[int]) -> None:
     """Remove snapshots with their references, statistics and history."""
     m = builder.metadata
-    removed = m.snapshot_by_id.keys() & set(snapshot_ids)
-    if not removed:
+    removed_ids = m.snapshot_by_id.keys() & set(snapshot_ids)
+    if not removed_ids:
         return
-    if m.current_snapshot_id in removed:
+    if m.current_snapshot_id in removed_ids:
         raise InvalidRequestError(
             f"cannot remove snapshot {m.current_snapshot_id}: branch '{MAIN}' points at it; let "
             "the branch point at another snapshot first"
         )
     log: list[SnapshotLogEntry] = []
     for entry in m.snapshot_log:
-        if entry.snapshot_id in removed:
+        if entry.snapshot_id in removed_ids:
             # A gap would let time travel return the wrong snapshot, so the history starts after the
             # gap.
             log.clear()
@@ -137,12 +137,12 @@ def remove_snapshots(builder: MetadataBuilder, snapshot_ids: Collection[int]) ->
             log.append(entry)
     builder.metadata = replace(
         m,
-        snapshots=tuple(s for s in m.snapshots if s.snapshot_id not in removed),
-        refs={n: r for n, r in m.refs.items() if r.snapshot_id not in removed},
+        snapshots=tuple(s for s in m.snapshots if s.snapshot_id not in removed_ids),
+        refs={n: r for n, r in m.refs.items() if r.snapshot_id not in removed_ids},
         snapshot_log=tuple(log),
-        statistics=tuple(s for s in m.statistics if s.snapshot_id not in removed),
+        statistics=tuple(s for s in m.statistics if s.snapshot_id not in removed_ids),
         partition_statistics=tuple(
-            s for s in m.partition_statistics if s.snapshot_id not in removed
+            s for s in m.partition_statistics if s.snapshot_id not in removed_ids
         ),
     )
 

@@ -40,7 +40,7 @@ def staged_snapshot(metadata: TableMetadata, wap_id: str) -> Snapshot:
     )
 
 
-def check_not_published(metadata: TableMetadata, source: Snapshot) -> None:
+def check_is_unpublished(metadata: TableMetadata, source: Snapshot) -> None:
     """Raise `InvalidRequestError` if the rows of the snapshot's `wap.id` are published already.
 
     This applies to a child of the current snapshot too: a job that ran again may have staged its
@@ -93,16 +93,16 @@ def check_cherry_pick(metadata: TableMetadata, source: Snapshot) -> None:
 
 
 def cherry_pick_action(
-    source: Snapshot, added: Sequence[DataFile], removed: Sequence[DataFile]
+    source: Snapshot, added_files: Sequence[DataFile], removed_files: Sequence[DataFile]
 ) -> SnapshotAction:
-    """Return the action that applies a snapshot again; `added` and `removed` are its data files."""
+    """Return the action that applies a snapshot with these data files again."""
     if not _replaces_partitions(source):
-        return AppendFiles(data_files=tuple(added))
+        return AppendFiles(data_files=tuple(added_files))
     return OverwriteFiles(
-        removal=RemoveFiles(data_paths=frozenset(f.file_path for f in removed)),
-        data_files=tuple(added),
+        removal=RemoveFiles(data_paths=frozenset(f.file_path for f in removed_files)),
+        data_files=tuple(added_files),
         checks=ConflictChecks(
-            base_snapshot_id=source.parent_snapshot_id, no_new_data=_in_partitions_of(added)
+            base_snapshot_id=source.parent_snapshot_id, no_new_data=_in_partitions_of(added_files)
         ),
     )
 

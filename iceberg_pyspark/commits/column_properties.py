@@ -32,10 +32,10 @@ def column_property_updates(
     updates = _renamed_properties(properties, before, after)
     updates |= name_mapping_property(properties, before, after)
     values = {name: value for name, value in updates.items() if value is not None}
-    removed = tuple(sorted(name for name, value in updates.items() if value is None))
+    removed_names = tuple(sorted(name for name, value in updates.items() if value is None))
     return (
         *([SetProperties(values)] if values else []),
-        *([RemoveProperties(removed)] if removed else []),
+        *([RemoveProperties(removed_names)] if removed_names else []),
     )
 
 
@@ -46,8 +46,8 @@ def name_mapping_property(
     text = properties.get(NAME_MAPPING)
     if text is None:
         return {}
-    updated = _updated_text(text, before, after)
-    return {} if updated == text else {NAME_MAPPING: updated}
+    new_text = _updated_text(text, before, after)
+    return {} if new_text == text else {NAME_MAPPING: new_text}
 
 
 def _renamed_properties(
@@ -77,8 +77,8 @@ def _updated_text(text: str, before: Schema, after: Schema) -> str:
     except InvalidMetadataError:
         # Readers report a damaged mapping; as in Java, it does not prevent a change of columns.
         return text
-    updated = updated_name_mapping(mapping, before, after)
-    return text if updated == mapping else name_mapping_to_text(updated)
+    new_mapping = updated_name_mapping(mapping, before, after)
+    return text if new_mapping == mapping else name_mapping_to_text(new_mapping)
 
 
 def updated_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> NameMapping:
@@ -91,36 +91,36 @@ class _Update:
     """The new names of columns by field id, and the new columns by the id of their parent field."""
 
     names: Mapping[int, str]
-    added: Mapping[int | None, Collection[NestedField]]
+    added_fields: Mapping[int | None, Collection[NestedField]]
 
     @staticmethod
     def between(before: Schema, after: Schema) -> _Update:
         names: dict[int, str] = {}
-        added: dict[int | None, list[NestedField]] = {}
+        added_fields: dict[int | None, list[NestedField]] = {}
         for field_id, f in sorted(after.field_by_id.items()):
             old = before.field_by_id.get(field_id)
             parent_id = after.parent_by_id.get(field_id)
             if old is None:
                 # a nested column comes with its new parent
                 if parent_id is None or parent_id in before.field_by_id:
-                    added.setdefault(parent_id, []).append(f)
+                    added_fields.setdefault(parent_id, []).append(f)
             elif not _alike(old, f):
                 names[field_id] = f.name
-        return _Update(names, added)
+        return _Update(names, added_fields)
 
     def of_fields(
         self, fields: tuple[MappedField, ...], parent_id: int | None
     ) -> tuple[MappedField, ...]:
         """Return the mapped fields of a struct, list or map, with its new fields appended."""
-        updated = [self._of_field(f) for f in fields]
+        new_fields = [self._of_field(f) for f in fields]
         id_by_name = {
             self.names[f.field_id]: f.field_id
             for f in fields
             if f.field_id is not None and f.field_id in self.names
         }
-        new = self.added.get(parent_id, ())
+        new = self.added_fields.get(parent_id, ())
         id_by_name |= {f.name: f.field_id for f in new}
-        others = (_without_names_of_others(f, id_by_name) for f in updated)
+        others = (_without_names_of_others(f, id_by_name) for f in new_fields)
         return (*others, *map(mapped_field, new))
 
     def _of_field(self, f: MappedField) -> MappedField:

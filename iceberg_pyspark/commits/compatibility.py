@@ -102,20 +102,20 @@ def check_identifier_field(schema: Schema, field_id: int) -> None:
     if f is None:
         raise InvalidRequestError(f"identifier field id {field_id} is not in the schema")
     name = schema.name_by_id[field_id]
-    refused = f"column '{name}' cannot be an identifier field: "
+    refusal = f"column '{name}' cannot be an identifier field: "
     if not isinstance(f.type, types.PrimitiveType):
-        raise InvalidRequestError(refused + "it is not of a primitive type")
+        raise InvalidRequestError(refusal + "it is not of a primitive type")
     if isinstance(f.type, types.FloatType | types.DoubleType):
-        raise InvalidRequestError(refused + f"{f.type} values cannot be compared exactly")
+        raise InvalidRequestError(refusal + f"{f.type} values cannot be compared exactly")
     if f.optional:
-        raise InvalidRequestError(refused + "it is optional")
+        raise InvalidRequestError(refusal + "it is optional")
     parent_id = schema.parent_by_id.get(field_id)
     while parent_id is not None:
         parent = schema.field_by_id[parent_id]
         if not isinstance(parent.type, types.StructType):
-            raise InvalidRequestError(refused + "it is nested in a list or map")
+            raise InvalidRequestError(refusal + "it is nested in a list or map")
         if parent.optional:
-            raise InvalidRequestError(refused + f"it is nested in the optional '{parent.name}'")
+            raise InvalidRequestError(refusal + f"it is nested in the optional '{parent.name}'")
         parent_id = schema.parent_by_id.get(parent_id)
 
 

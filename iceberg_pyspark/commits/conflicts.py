@@ -155,7 +155,7 @@ def _changes_of(
                 and entry.snapshot_id == snapshot.snapshot_id
             ):
                 yield entry
-    yield from base.read_removed(snapshot, content)
+    yield from base.read_removed_entries(snapshot, content)
 
 
 def _conflict(base: SnapshotBase, snapshot: Snapshot, change: str) -> ConcurrentChangeError:

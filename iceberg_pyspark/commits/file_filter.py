@@ -50,10 +50,12 @@ def compile_may_match(predicate: Predicate, metadata: TableMetadata) -> Callable
     deletes (specification, "Equality Delete Files").
     """
     match = compile_file_match(predicate, metadata)
-    return lambda f: match(f if f.content is FileContent.DATA else _of_compared(f)) != "none"
+    return lambda f: (
+        match(f if f.content is FileContent.DATA else _with_equality_metrics(f)) != "none"
+    )
 
 
-def _of_compared(f: DataFile) -> DataFile:
+def _with_equality_metrics(f: DataFile) -> DataFile:
     """Return a delete file without the metrics of columns that it does not compare."""
     compared_ids = f.equality_ids if f.content is FileContent.EQUALITY_DELETES else None
     metrics: dict[str, Any] = {

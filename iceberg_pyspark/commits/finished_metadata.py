@@ -25,10 +25,15 @@ def finished_metadata(
         raise InvalidRequestError("a table needs a UUID since format version 2: assign one")
     _check_defaults(m, base)
     _check_numbers(m)
-    added = [s.timestamp_ms for s in m.snapshots if s.snapshot_id in builder.added_snapshot_ids]
+    added_at_ms = [
+        s.timestamp_ms for s in m.snapshots if s.snapshot_id in builder.added_snapshot_ids
+    ]
     # The time never goes backwards: readers refuse metadata that is older than its own logs.
     updated_ms = max(
-        [builder.now_ms if not added else max(added), base.last_updated_ms if base else 0]
+        [
+            builder.now_ms if not added_at_ms else max(added_at_ms),
+            base.last_updated_ms if base else 0,
+        ]
     )
     return replace(
         m,

@@ -40,8 +40,8 @@ class SnapshotBase:
     `read_entries` returns a manifest's entries with the inherited numbers filled in. `read_paths`
     is cheaper: it returns the paths of a manifest's live files and of the data files that its live
     delete files refer to. `read_manifests` returns the manifests of an earlier snapshot;
-    `read_removed` returns the entries that a snapshot removed from manifests that it did not
-    rewrite. `fresh_paths` are the paths of files that this commit's writer created, so that no
+    `read_removed_entries` returns the entries that a snapshot removed from manifests that it did
+    not rewrite. `fresh_paths` are the paths of files that this commit's writer created, so that no
     snapshot can contain them. `spellings_of` returns all locations that denote the same file as a
     path.
     """
@@ -52,7 +52,7 @@ class SnapshotBase:
     read_entries: ReadEntries
     read_paths: ReadPaths
     read_manifests: Callable[[Snapshot], Sequence[ManifestFile]]
-    read_removed: Callable[[Snapshot, ManifestContent], Iterable[ManifestEntry]]
+    read_removed_entries: Callable[[Snapshot, ManifestContent], Iterable[ManifestEntry]]
     spellings_of: Callable[[str], Collection[str]]
     fresh_paths: Set[str] = frozenset()
 
@@ -84,9 +84,9 @@ class SnapshotPlan:
 
     operation: SnapshotOperation
     new: tuple[NewManifest, ...]
-    unchanged: tuple[ManifestFile, ...]
-    added: tuple[DataFile, ...] = ()
-    removed: tuple[DataFile, ...] = ()
+    unchanged_manifests: tuple[ManifestFile, ...]
+    added_files: tuple[DataFile, ...] = ()
+    removed_files: tuple[DataFile, ...] = ()
     merge: bool = True
     replaces_partitions: bool = False
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -141,8 +141,8 @@ class FilteredManifests:
     """The parent's manifests after a removal, and the removed files."""
 
     rewritten: tuple[NewManifest, ...]
-    unchanged: tuple[ManifestFile, ...]
-    removed: tuple[DataFile, ...]
+    unchanged_manifests: tuple[ManifestFile, ...]
+    removed_files: tuple[DataFile, ...]
 
 
 def filter_manifests(base: SnapshotBase, removal: Removal, snapshot_id: int) -> FilteredManifests:
@@ -152,12 +152,12 @@ def filter_manifests(base: SnapshotBase, removal: Removal, snapshot_id: int) -> 
     """
     if isinstance(removal, RemoveNothing):
         live = tuple(m for m in base.manifests if m.has_live_files)
-        return FilteredManifests(rewritten=(), unchanged=live, removed=())
+        return FilteredManifests(rewritten=(), unchanged_manifests=live, removed_files=())
     data = [m for m in base.manifests if m.content is ManifestContent.DATA]
     deletes = [m for m in base.manifests if m.content is ManifestContent.DELETES]
     exactly = removal.data_paths if isinstance(removal, RemoveFiles) else None
     data_result = _filter(data, base, _data_file_test(removal), snapshot_id, exactly)
-    removed_paths = frozenset(f.file_path for f in data_result.removed)
+    removed_paths = frozenset(f.file_path for f in data_result.removed_files)
     delete_result = _filter(
         deletes,
         base,
@@ -166,11 +166,11 @@ def filter_manifests(base: SnapshotBase, removal: Removal, snapshot_id: int) -> 
         _paths_for_deletes(removal, removed_paths),
     )
     if isinstance(removal, RemoveFiles):
-        _check_all_found(removal, data_result.removed, delete_result.removed)
+        _check_no_file_is_missing(removal, data_result.removed_files, delete_result.removed_files)
     return FilteredManifests(
         rewritten=data_result.rewritten + delete_result.rewritten,
-        unchanged=data_result.unchanged + delete_result.unchanged,
-        removed=data_result.removed + delete_result.removed,
+        unchanged_manifests=data_result.unchanged_manifests + delete_result.unchanged_manifests,
+        removed_files=data_result.removed_files + delete_result.removed_files,
     )
 
 
@@ -239,25 +239,25 @@ def _filter(
 ) -> FilteredManifests:
     """Mark the entries for which `goes` is true as DELETED.
 
-    `paths` is None, or a set of which every such entry has a path: manifests without any of these
-    paths are not read.
+    If `paths` is not None, it contains the path of each of these entries, and manifests without any
+    of the paths are not read.
     """
     rewritten: list[NewManifest] = []
-    unchanged: list[ManifestFile] = []
-    removed: list[DataFile] = []
+    unchanged_manifests: list[ManifestFile] = []
+    removed_files: list[DataFile] = []
     for manifest in manifests:
         if not manifest.has_live_files:
             continue
         if paths is not None and base.read_paths(manifest).isdisjoint(paths):
-            unchanged.append(manifest)
+            unchanged_manifests.append(manifest)
             continue
         live = [e for e in base.read_entries(manifest) if e.is_live]
         going = [goes(e.data_file) for e in live]
         if not any(going):
-            unchanged.append(manifest)
+            unchanged_manifests.append(manifest)
             continue
         of_manifest = [e.data_file for e, out in zip(live, going, strict=True) if out]
-        removed.extend(of_manifest)
+        removed_files.extend(of_manifest)
         rewritten.append(
             NewManifest(
                 key=(
@@ -272,15 +272,15 @@ def _filter(
                 spec_id=manifest.partition_spec_id,
                 rewrites=manifest,
                 entries=tuple(
-                    as_deleted(e, snapshot_id) if out else as_existing(e)
+                    as_deleted_entry(e, snapshot_id) if out else as_existing(e)
                     for e, out in zip(live, going, strict=True)
                 ),
             )
         )
     return FilteredManifests(
         rewritten=tuple(rewritten),
-        unchanged=tuple(unchanged),
-        removed=tuple(removed),
+        unchanged_manifests=tuple(unchanged_manifests),
+        removed_files=tuple(removed_files),
     )
 
 
@@ -291,12 +291,12 @@ def as_existing(entry: ManifestEntry) -> ManifestEntry:
     return replace(entry, status=EntryStatus.EXISTING)
 
 
-def as_deleted(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
+def as_deleted_entry(entry: ManifestEntry, snapshot_id: int) -> ManifestEntry:
     """Return the entry with status DELETED and the snapshot's id; its sequence numbers are kept."""
     return replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
 
 
-def _check_all_found(
+def _check_no_file_is_missing(
     removal: RemoveFiles, data: Sequence[DataFile], deletes: Sequence[DataFile]
 ) -> None:
     missing = removal.data_paths - {f.file_path for f in data}
@@ -395,8 +395,8 @@ def plan_merge(
         newest.setdefault(m.content, i)
     bins: list[list[int]] = []
     for (content, _), members in groups.items():
-        packed = _pack_from_end(members, [m.manifest_length for m in manifests], target_size)
-        for one in packed:
+        packs = _pack_from_end(members, [m.manifest_length for m in manifests], target_size)
+        for one in packs:
             too_few = newest[content] in one and len(one) < min_count
             bins.extend([[i] for i in one] if too_few else [one])
     return tuple(tuple(manifests[i] for i in one) for one in sorted(bins))

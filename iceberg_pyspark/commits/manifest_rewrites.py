@@ -16,18 +16,20 @@ from iceberg_pyspark.spec.manifests import ManifestFile
 class RewriteManifests:
     """A replacement of manifests by new ones with the same live entries, all EXISTING.
 
-    Manifests that other commits add meanwhile stay. It is a `ConcurrentChangeError` if a manifest
-    of `replaced` is no longer in the table.
+    Manifests that other commits add meanwhile stay. If one of `replaced_manifests` is no longer in
+    the table, the commit raises `ConcurrentChangeError`.
     """
 
-    replaced: tuple[ManifestFile, ...]
+    replaced_manifests: tuple[ManifestFile, ...]
     new: tuple[NewManifest, ...]
 
 
 def plan_manifest_rewrite(action: RewriteManifests, base: SnapshotBase) -> SnapshotPlan:
     """Return the plan of the rewrite on this base; raise `ConcurrentChangeError` on a conflict."""
     present = {m.part: _content_of(m) for m in base.manifests}
-    missing = [m.manifest_path for m in action.replaced if present.get(m.part) != _content_of(m)]
+    missing = [
+        m.manifest_path for m in action.replaced_manifests if present.get(m.part) != _content_of(m)
+    ]
     if missing:
         raise ConcurrentChangeError(
             f"table {base.metadata.location}: {len(missing)} of the manifests to rewrite have "
@@ -35,14 +37,16 @@ def plan_manifest_rewrite(action: RewriteManifests, base: SnapshotBase) -> Snaps
             f"{min(missing)}; another commit replaced them: "
             "run the operation again"
         )
-    replaced = {m.part for m in action.replaced}
+    replaced_manifests = {m.part for m in action.replaced_manifests}
     return SnapshotPlan(
         operation="replace",
         new=action.new,
-        unchanged=tuple(m for m in base.manifests if m.part not in replaced and m.has_live_files),
+        unchanged_manifests=tuple(
+            m for m in base.manifests if m.part not in replaced_manifests and m.has_live_files
+        ),
         merge=False,
         counts={
-            "manifests-replaced": len(action.replaced),
+            "manifests-replaced": len(action.replaced_manifests),
             "entries-processed": sum(len(m.entries) for m in action.new),
         },
     )

@@ -70,7 +70,7 @@ def replace_table(
         SetCurrentSchema(LAST_ADDED),
         AddPartitionSpec(fresh_spec),
         SetDefaultSpec(LAST_ADDED),
-        *_unsorted(metadata),
+        *_remove_sort_order(metadata),
     ]
     if MAIN in metadata.refs:
         updates.append(RemoveSnapshotRef(MAIN))
@@ -134,7 +134,7 @@ def _with_id(
     return replace(field, field_id=id_by_source[key])
 
 
-def _unsorted(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
+def _remove_sort_order(metadata: TableMetadata) -> tuple[TableUpdate, ...]:
     order: SortOrder = UNSORTED
     if metadata.default_sort_order_id == order.order_id:
         return ()

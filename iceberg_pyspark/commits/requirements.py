@@ -119,9 +119,9 @@ def check_requirement(requirement: TableRequirement, metadata: TableMetadata | N
             _same(m, "default-sort-order-id", m.default_sort_order_id, expected)
 
 
-def _same(metadata: TableMetadata, field: str, actual: object, expected: object) -> None:
-    if actual != expected:
+def _same(metadata: TableMetadata, field: str, actual: object, expected_value: object) -> None:
+    if actual != expected_value:
         raise CommitConflictError(
             f"table {metadata.location} was changed by another commit: {field} is {actual}, "
-            f"expected {expected}; refresh and retry"
+            f"expected {expected_value}; refresh and retry"
         )

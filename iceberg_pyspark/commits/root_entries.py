@@ -89,7 +89,7 @@ class MaskedLeaf:
     """A leaf of which entries are removed; `dead` are the positions of all its removed entries."""
 
     leaf: ManifestFile
-    replaced: tuple[ManifestVectorEntry, ...]
+    replaced_vectors: tuple[ManifestVectorEntry, ...]
     dead: Set[int]
 
 
@@ -102,7 +102,7 @@ class RootPlan:
     """
 
     unchanged_leaves: tuple[tuple[ManifestFile, tuple[ManifestVectorEntry, ...]], ...]
-    masked: tuple[MaskedLeaf, ...]
+    masked_leaves: tuple[MaskedLeaf, ...]
     new_leaves: tuple[NewLeaf, ...]
     rows: tuple[ManifestEntry, ...]
     targets: Mapping[str, str]
@@ -155,53 +155,57 @@ class _RootPlanning:
         self._is_own = is_own
         self._dead_positions = dead_positions
         self._may_merge = may_merge
-        self._carried: dict[ManifestContent, list[ManifestEntry]] = {c: [] for c in ManifestContent}
-        self._removed: list[ManifestEntry] = []
-        self._added: dict[ManifestContent, list[NewManifest]] = {c: [] for c in ManifestContent}
+        self._carried_entries: dict[ManifestContent, list[ManifestEntry]] = {
+            c: [] for c in ManifestContent
+        }
+        self._removed_entries: list[ManifestEntry] = []
+        self._new_manifests: dict[ManifestContent, list[NewManifest]] = {
+            c: [] for c in ManifestContent
+        }
         self._leaves: list[ManifestFile] = []
-        self._masked: list[MaskedLeaf] = []
+        self._masked_leaves: list[MaskedLeaf] = []
         self._new_leaves: list[NewLeaf] = []
 
     def plan(self) -> RootPlan:
-        for manifest in self._plan.unchanged:
+        for manifest in self._plan.unchanged_manifests:
             if manifest.is_root:
                 self._carry(self._base.read_entries(manifest), manifest.content)
             else:
                 self._leaves.append(manifest)
         for new in self._plan.new:
             self._sort_in(new)
-        rows = self._rows_of_added()
+        rows = self._pop_rows_of_new_manifests()
         self._flush({c: sum(len(m.entries) for m in rows[c]) for c in ManifestContent})
         leaves = self._merge()
         return RootPlan(
             unchanged_leaves=tuple(
                 (m, self._root.vectors.get(m.manifest_path, ())) for m in leaves
             ),
-            masked=tuple(self._masked),
+            masked_leaves=tuple(self._masked_leaves),
             new_leaves=tuple(self._new_leaves),
             rows=(
-                *self._carried[ManifestContent.DATA],
-                *self._carried[ManifestContent.DELETES],
-                *self._removed,
+                *self._carried_entries[ManifestContent.DATA],
+                *self._carried_entries[ManifestContent.DELETES],
+                *self._removed_entries,
                 *(e for c in ManifestContent for m in rows[c] for e in m.entries),
             ),
             targets=self._root.targets,
         )
 
     def _carry(self, entries: Iterable[ManifestEntry], content: ManifestContent) -> None:
-        self._carried[content] += [as_existing(e) for e in entries if e.is_live]
+        self._carried_entries[content] += [as_existing(e) for e in entries if e.is_live]
 
     def _sort_in(self, new: NewManifest) -> None:
         if new.is_existing:
             self._new_leaves.append(NewLeaf(manifest=new, status=ContentStatus.EXISTING))
         elif new.rewrites is None:
-            self._added[new.content].append(new)
+            self._new_manifests[new.content].append(new)
         elif new.rewrites.is_root:
             self._carry(new.entries, new.content)
-            self._removed += [e for e in new.entries if not e.is_live]
+            self._removed_entries += [e for e in new.entries if not e.is_live]
         else:
             removed_ids = {delete_file_id(e.data_file) for e in new.entries if not e.is_live}
-            self._masked.append(self._masked_leaf(new.rewrites, removed_ids))
+            self._masked_leaves.append(self._masked_leaf(new.rewrites, removed_ids))
 
     def _masked_leaf(self, leaf: ManifestFile, removed_ids: set[DeleteFileId]) -> MaskedLeaf:
         before = self._dead_positions(leaf)
@@ -211,10 +215,10 @@ class _RootPlanning:
             if entry.is_live and delete_file_id(entry.data_file) in removed_ids:
                 dead.add(position)
         return MaskedLeaf(
-            leaf=leaf, replaced=self._root.vectors.get(leaf.manifest_path, ()), dead=dead
+            leaf=leaf, replaced_vectors=self._root.vectors.get(leaf.manifest_path, ()), dead=dead
         )
 
-    def _rows_of_added(self) -> dict[ManifestContent, list[NewManifest]]:
+    def _pop_rows_of_new_manifests(self) -> dict[ManifestContent, list[NewManifest]]:
         """Return the added manifests that become rows of the root; the rest becomes leaves."""
         limits = self._limits
         most = {
@@ -222,7 +226,7 @@ class _RootPlanning:
             ManifestContent.DELETES: limits.max_delete_entries,
         }
         rows: dict[ManifestContent, list[NewManifest]] = {c: [] for c in ManifestContent}
-        for content, manifests in self._added.items():
+        for content, manifests in self._new_manifests.items():
             fits = sum(len(m.entries) for m in manifests) <= most[content]
             for m in manifests:
                 if fits and self._is_own(m.spec_id):
@@ -231,32 +235,37 @@ class _RootPlanning:
                     self._new_leaves.append(NewLeaf(manifest=m, status=ContentStatus.ADDED))
         return rows
 
-    def _flush(self, added: Mapping[ManifestContent, int]) -> None:
+    def _flush(self, added_counts: Mapping[ManifestContent, int]) -> None:
         """Move files of the base's root to leaves if the root is full or has no place for them."""
         limits = self._limits
         leaf_of: dict[str, tuple[object, ...]] = {}
-        data = self._pop_moved_entries(ManifestContent.DATA, added, limits.max_data_entries)
+        data = self._pop_moved_entries(ManifestContent.DATA, added_counts, limits.max_data_entries)
         for leaf in self._flush_entries(data, ManifestContent.DATA):
             self._new_leaves.append(leaf)
             leaf_of |= {e.data_file.file_path: leaf.manifest.key for e in leaf.manifest.entries}
         by_target: dict[tuple[object, ...] | None, list[ManifestEntry]] = {}
-        for e in self._pop_moved_entries(ManifestContent.DELETES, added, limits.max_delete_entries):
+        for e in self._pop_moved_entries(
+            ManifestContent.DELETES, added_counts, limits.max_delete_entries
+        ):
             by_target.setdefault(leaf_of.get(e.data_file.referenced_data_file or ""), []).append(e)
         for target, entries in by_target.items():
             for leaf in self._flush_entries(entries, ManifestContent.DELETES, target):
                 self._new_leaves.append(replace(leaf, target=target))
 
     def _pop_moved_entries(
-        self, content: ManifestContent, added: Mapping[ManifestContent, int], most: int
+        self, content: ManifestContent, added_counts: Mapping[ManifestContent, int], most: int
     ) -> list[ManifestEntry]:
         """Remove the base's own files that do not stay in the root, and return their entries."""
-        carried = self._carried[content]
+        carried_entries = self._carried_entries[content]
         is_full = (
-            self._root.length >= self._limits.max_bytes or len(carried) + added[content] > most
+            self._root.length >= self._limits.max_bytes
+            or len(carried_entries) + added_counts[content] > most
         )
-        stays = [not is_full and self._is_own(e.data_file.spec_id) for e in carried]
-        self._carried[content] = [e for e, stay in zip(carried, stays, strict=True) if stay]
-        return [e for e, stay in zip(carried, stays, strict=True) if not stay]
+        stays = [not is_full and self._is_own(e.data_file.spec_id) for e in carried_entries]
+        self._carried_entries[content] = [
+            e for e, stay in zip(carried_entries, stays, strict=True) if stay
+        ]
+        return [e for e, stay in zip(carried_entries, stays, strict=True) if not stay]
 
     def _flush_entries(
         self,
@@ -360,14 +369,14 @@ def finished_root(
         m = numbering.leaf(with_counts_and_bounds(leaf))
         entries.append(LeafEntry(status=ContentStatus.EXISTING, manifest=m))
         entries += [replace(v, status=ContentStatus.EXISTING) for v in vectors]
-    for masked in plan.masked:
-        m = numbering.leaf(with_counts_and_bounds(masked.leaf))
+    for masked_leaf in plan.masked_leaves:
+        m = numbering.leaf(with_counts_and_bounds(masked_leaf.leaf))
         entries.append(LeafEntry(status=ContentStatus.EXISTING, manifest=m))
         entries += [
             replace(v, status=ContentStatus.DELETED, snapshot_id=snapshot_id)
-            for v in masked.replaced
+            for v in masked_leaf.replaced_vectors
         ]
-        entries.append(vector_entry(masked))
+        entries.append(vector_entry(masked_leaf))
     for new in plan.new_leaves:
         m = numbering.leaf(leaves[new.manifest.key], is_numbered=_all_numbered(new))
         entries.append(LeafEntry(status=new.status, manifest=m))
@@ -405,8 +414,8 @@ class _Numbering:
         """Return the leaf with its numbers; `is_numbered`: all its entries have row ids already."""
         number = self._sequence_number
         if m.sequence_number == UNASSIGNED_SEQUENCE_NUMBER:
-            unassigned = m.min_sequence_number == UNASSIGNED_SEQUENCE_NUMBER
-            least = number if unassigned else m.min_sequence_number
+            is_unassigned = m.min_sequence_number == UNASSIGNED_SEQUENCE_NUMBER
+            least = number if is_unassigned else m.min_sequence_number
             m = replace(m, sequence_number=number, min_sequence_number=least)
         if m.content is ManifestContent.DELETES or m.first_row_id is not None:
             return m

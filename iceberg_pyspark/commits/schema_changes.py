@@ -102,7 +102,7 @@ class SchemaChanges:
         field_id = self._next_id()
         fresh = type_with_fresh_ids(type_, self._fresh_ids())
         default = renumber(default_from_literal(name, type_, default), type_, fresh)
-        added = types.NestedField(
+        new_field = types.NestedField(
             field_id=field_id,
             name=name,
             type=fresh,
@@ -111,7 +111,7 @@ class SchemaChanges:
             initial_default=default,
             write_default=default,
         )
-        return self._edit_struct(parent_id, lambda fields: (*fields, added))
+        return self._edit_struct(parent_id, lambda fields: (*fields, new_field))
 
     def drop_column(self: Self, name: str) -> Self:
         """Drop a column; its field id is never used again."""
@@ -459,10 +459,10 @@ def _same_shape(a: types.Type, b: types.Type) -> bool:
             | (types.ListType(), types.ListType())
             | (types.MapType(), types.MapType())
         ):
-            left, right = types.children_of(a), types.children_of(b)
-            return len(left) == len(right) and all(
+            left_children, right = types.children_of(a), types.children_of(b)
+            return len(left_children) == len(right) and all(
                 x.name == y.name and _same_shape(x.type, y.type)
-                for x, y in zip(left, right, strict=True)
+                for x, y in zip(left_children, right, strict=True)
             )
         case _:
             return False

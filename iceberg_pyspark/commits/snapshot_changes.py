@@ -118,26 +118,26 @@ def plan_snapshot(action: SnapshotAction, base: SnapshotBase, snapshot_id: int) 
     """Return the plan of a snapshot with this id: the action's changes to the base."""
     if isinstance(action, RewriteManifests):
         return plan_manifest_rewrite(action, base)
-    added = files_of(action)
-    check_added_files(added, base.metadata)
+    new_files = files_of(action)
+    check_added_files(new_files, base.metadata)
     removal, operation = _removal_and_operation(action, base.metadata)
     if not isinstance(action, AppendFiles) and action.checks is not None:
         check_conflicts(action.checks, base)
-    filtered = filter_manifests(base, removal, snapshot_id)
-    _check_not_live(added, base, filtered)
-    _check_one_vector_per_file(added, base, filtered)
+    filtered_manifests = filter_manifests(base, removal, snapshot_id)
+    _check_not_live(new_files, base, filtered_manifests)
+    _check_one_vector_per_file(new_files, base, filtered_manifests)
     manifests = added_manifests(
-        added,
+        new_files,
         snapshot_id,
         target_size=MANIFEST_TARGET_SIZE.of(base.metadata.properties),
         sequence_number=action.data_sequence_number if isinstance(action, RewriteFiles) else None,
     )
     return SnapshotPlan(
         operation=operation,
-        new=manifests + filtered.rewritten,
-        unchanged=filtered.unchanged,
-        added=added,
-        removed=filtered.removed,
+        new=manifests + filtered_manifests.rewritten,
+        unchanged_manifests=filtered_manifests.unchanged_manifests,
+        added_files=new_files,
+        removed_files=filtered_manifests.removed_files,
         merge=action.merge if isinstance(action, AppendFiles) else True,
         replaces_partitions=isinstance(action, OverwritePartitions),
     )
@@ -245,24 +245,24 @@ def check_columns_stay(before: Schema, metadata: TableMetadata) -> None:
 
 
 def _check_not_live(
-    added: Iterable[DataFile], base: SnapshotBase, filtered: FilteredManifests
+    new_files: Iterable[DataFile], base: SnapshotBase, filtered_manifests: FilteredManifests
 ) -> None:
     """Refuse data files that the branch already has, because their rows would be duplicated.
 
     Only files that the commit's writer did not create are searched, in every manifest and under
     every spelling of their path that another engine may use.
     """
-    paths = {f.file_path for f in added if f.content is FileContent.DATA} - base.fresh_paths
+    paths = {f.file_path for f in new_files if f.content is FileContent.DATA} - base.fresh_paths
     if not paths:
         return
-    offered = {spelling for path in paths for spelling in base.spellings_of(path)}
-    for manifest in filtered.unchanged:
+    path_spellings = {spelling for path in paths for spelling in base.spellings_of(path)}
+    for manifest in filtered_manifests.unchanged_manifests:
         if manifest.content is ManifestContent.DATA:
-            _refuse_live(offered & base.read_paths(manifest), base)
-    for rewritten in filtered.rewritten:
+            _refuse_live(path_spellings & base.read_paths(manifest), base)
+    for rewritten in filtered_manifests.rewritten:
         if rewritten.content is ManifestContent.DATA:
             live = {e.data_file.file_path for e in rewritten.entries if e.is_live}
-            _refuse_live(offered & live, base)
+            _refuse_live(path_spellings & live, base)
 
 
 def _refuse_live(paths: Set[str], base: SnapshotBase) -> None:
@@ -310,13 +310,13 @@ def _check_delete_file(f: DataFile, metadata: TableMetadata, vectors: set[str]) 
 
 
 def _check_one_vector_per_file(
-    added: Sequence[DataFile], base: SnapshotBase, filtered: FilteredManifests
+    new_files: Sequence[DataFile], base: SnapshotBase, filtered_manifests: FilteredManifests
 ) -> None:
     """Check that a data file has at most one vector (specification, "Deletion Vectors")."""
-    targets = {f.referenced_data_file for f in added if f.is_deletion_vector}
+    targets = {f.referenced_data_file for f in new_files if f.is_deletion_vector}
     if not targets:
         return
-    removed = {delete_file_id(f) for f in filtered.removed}
+    removed_ids = {delete_file_id(f) for f in filtered_manifests.removed_files}
     for manifest in base.manifests:
         if manifest.content is not ManifestContent.DELETES or not manifest.has_live_files:
             continue
@@ -328,7 +328,7 @@ def _check_one_vector_per_file(
                 entry.is_live
                 and f.is_deletion_vector
                 and f.referenced_data_file in targets
-                and delete_file_id(f) not in removed
+                and delete_file_id(f) not in removed_ids
             ):
                 raise ConcurrentChangeError(
                     f"{f.referenced_data_file} already has a deletion vector in {f.file_path}; "

@@ -79,7 +79,7 @@ def expiry(metadata: TableMetadata, retention: Retention, now_ms: int) -> Expiry
     refs = {
         name: ref for name, ref in metadata.refs.items() if _is_kept(metadata, name, ref, now_ms)
     }
-    _check_not_referenced(refs, retention.snapshot_ids)
+    _check_is_unreferenced(refs, retention.snapshot_ids)
     kept_ids = {ref.snapshot_id for ref in refs.values()}
     behind = set(kept_ids)
     for ref in refs.values():
@@ -110,7 +110,7 @@ def _is_kept(metadata: TableMetadata, name: str, ref: SnapshotRef, now_ms: int) 
     return now_ms - snapshot.timestamp_ms <= most_ms
 
 
-def _check_not_referenced(refs: dict[str, SnapshotRef], snapshot_ids: Collection[int]) -> None:
+def _check_is_unreferenced(refs: dict[str, SnapshotRef], snapshot_ids: Collection[int]) -> None:
     for name, ref in refs.items():
         if ref.snapshot_id in snapshot_ids:
             raise InvalidRequestError(
@@ -141,8 +141,8 @@ def expiry_changes(
 ) -> Changes:
     """Return the changes that remove expired parts, and unused schemas and partition specs.
 
-    The changes require that no branch or tag of `metadata` has moved. `check_no_ref_lost` detects a
-    new branch or tag that points at an expired snapshot.
+    The changes require that no branch or tag of `metadata` has moved. `check_refs_stay_valid`
+    detects a new branch or tag that points at an expired snapshot.
     """
     updates: list[TableUpdate] = [RemoveSnapshotRef(name) for name in expired_parts.refs]
     if expired_parts.snapshot_ids:
@@ -164,18 +164,18 @@ def expiry_changes(
     return Changes(updates=tuple(updates), requirements=tuple(requirements))
 
 
-def check_no_ref_lost(metadata: TableMetadata, updates: Sequence[TableUpdate]) -> None:
+def check_refs_stay_valid(metadata: TableMetadata, updates: Sequence[TableUpdate]) -> None:
     """Raise `CommitConflictError` if updates remove a snapshot that a branch or tag points at.
 
     No requirement can express that a reference is new, so code that applies updates to the current
     metadata must call this function.
     """
-    removed = {i for u in updates if isinstance(u, RemoveSnapshots) for i in u.snapshot_ids}
-    if not removed:
+    removed_ids = {i for u in updates if isinstance(u, RemoveSnapshots) for i in u.snapshot_ids}
+    if not removed_ids:
         return
     removed_refs = {u.name for u in updates if isinstance(u, RemoveSnapshotRef)}
     for name, ref in metadata.refs.items():
-        if ref.snapshot_id in removed and name not in removed_refs:
+        if ref.snapshot_id in removed_ids and name not in removed_refs:
             raise CommitConflictError(
                 f"table {metadata.location}: {ref.type} '{name}' now points at snapshot "
                 f"{ref.snapshot_id}, which this commit removes; refresh and retry"

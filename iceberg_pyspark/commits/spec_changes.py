@@ -61,7 +61,7 @@ class SpecChanges:
     def __init__(self, metadata: TableMetadata) -> None:
         self._metadata = metadata
         self._fields = list(metadata.default_spec.fields)
-        self._removed: list[PartitionField] = []
+        self._removed_fields: list[PartitionField] = []
         self._last_id = metadata.last_partition_id
 
     @property
@@ -81,7 +81,7 @@ class SpecChanges:
         back = next(
             (
                 f
-                for f in self._removed
+                for f in self._removed_fields
                 if f.source_ids == source_ids and f.transform == new_transform
             ),
             None,
@@ -98,7 +98,7 @@ class SpecChanges:
     def remove_field(self: Self, name: str) -> Self:
         """Remove a partition field by its name."""
         field = self._find(name)
-        self._removed.append(field)
+        self._removed_fields.append(field)
         at = self._fields.index(field)
         if self._metadata.format_version == 1:
             self._fields[at] = replace(field, transform=VoidTransform())
@@ -151,7 +151,7 @@ class SpecChanges:
 
     def _restore(self, field: PartitionField) -> None:
         """Put a field that these changes removed back in its place."""
-        self._removed.remove(field)
+        self._removed_fields.remove(field)
         for i, f in enumerate(self._fields):
             if f.field_id == field.field_id:
                 self._fields[i] = field

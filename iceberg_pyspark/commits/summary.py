@@ -61,31 +61,31 @@ class _Changes:
     """Added and removed counts, of the table or of one partition."""
 
     def __init__(self) -> None:
-        self.added = _Counts()
-        self.removed = _Counts()
+        self.added_counts = _Counts()
+        self.removed_counts = _Counts()
 
     def entries(self) -> dict[str, int]:
         """Return the summary keys and values that are above zero."""
-        added, removed = self.added, self.removed
+        added_counts, removed_counts = self.added_counts, self.removed_counts
         counts = {
-            "added-files-size": added.files_size,
-            "removed-files-size": removed.files_size,
-            "added-data-files": added.data_files,
-            "deleted-data-files": removed.data_files,
-            "added-equality-delete-files": added.equality_delete_files,
-            "removed-equality-delete-files": removed.equality_delete_files,
-            "added-position-delete-files": added.position_delete_files,
-            "removed-position-delete-files": removed.position_delete_files,
-            "added-dvs": added.dvs,
-            "removed-dvs": removed.dvs,
-            "added-delete-files": added.delete_files,
-            "removed-delete-files": removed.delete_files,
-            "added-records": added.records,
-            "deleted-records": removed.records,
-            "added-position-deletes": added.position_deletes,
-            "removed-position-deletes": removed.position_deletes,
-            "added-equality-deletes": added.equality_deletes,
-            "removed-equality-deletes": removed.equality_deletes,
+            "added-files-size": added_counts.files_size,
+            "removed-files-size": removed_counts.files_size,
+            "added-data-files": added_counts.data_files,
+            "deleted-data-files": removed_counts.data_files,
+            "added-equality-delete-files": added_counts.equality_delete_files,
+            "removed-equality-delete-files": removed_counts.equality_delete_files,
+            "added-position-delete-files": added_counts.position_delete_files,
+            "removed-position-delete-files": removed_counts.position_delete_files,
+            "added-dvs": added_counts.dvs,
+            "removed-dvs": removed_counts.dvs,
+            "added-delete-files": added_counts.delete_files,
+            "removed-delete-files": removed_counts.delete_files,
+            "added-records": added_counts.records,
+            "deleted-records": removed_counts.records,
+            "added-position-deletes": added_counts.position_deletes,
+            "removed-position-deletes": removed_counts.position_deletes,
+            "added-equality-deletes": added_counts.equality_deletes,
+            "removed-equality-deletes": removed_counts.equality_deletes,
         }
         return {key: value for key, value in counts.items() if value > 0}
 
@@ -102,8 +102,8 @@ _TOTALS = (
 
 def snapshot_summary(
     operation: SnapshotOperation,
-    added: Iterable[DataFile],
-    removed: Iterable[DataFile],
+    added_files: Iterable[DataFile],
+    removed_files: Iterable[DataFile],
     *,
     parent: Snapshot | None,
     partition_path: Callable[[DataFile], str],
@@ -118,12 +118,12 @@ def snapshot_summary(
     """
     table = _Changes()
     partitions: dict[str, _Changes] = {}
-    for f in added:
-        table.added.add(f)
-        partitions.setdefault(partition_path(f), _Changes()).added.add(f)
-    for f in removed:
-        table.removed.add(f)
-        partitions.setdefault(partition_path(f), _Changes()).removed.add(f)
+    for f in added_files:
+        table.added_counts.add(f)
+        partitions.setdefault(partition_path(f), _Changes()).added_counts.add(f)
+    for f in removed_files:
+        table.removed_counts.add(f)
+        partitions.setdefault(partition_path(f), _Changes()).removed_counts.add(f)
     changes = table.entries()
     summary: dict[str, str] = {"operation": operation}
     summary |= {key: str(value) for key, value in changes.items()}

@@ -217,8 +217,8 @@ class _ViewBuilder:
             raise InvalidRequestError(f"the view has no version {version_id}; it has {ids}")
         if view.current_version_id == version_id:
             return
-        added = version_id in self._added_versions
-        entry = VersionLogEntry(version.timestamp_ms if added else self._now_ms, version_id)
+        is_new = version_id in self._added_versions
+        entry = VersionLogEntry(version.timestamp_ms if is_new else self._now_ms, version_id)
         self._view = replace(
             view, current_version_id=version_id, version_log=(*view.version_log, entry)
         )
@@ -246,10 +246,10 @@ class _ViewBuilder:
             )
 
 
-def _last(added: int | None, kind: str) -> int:
-    if added is None:
+def _last(last_id: int | None, kind: str) -> int:
+    if last_id is None:
         raise InvalidRequestError(f"the last added {kind} is referenced, but none was added")
-    return added
+    return last_id
 
 
 def _same_definition(a: ViewVersion, b: ViewVersion) -> bool:

@@ -146,5 +146,5 @@ def _name(name: str) -> str:
 
 def _string(text: str) -> str:
     # as Spark's own settings have it, and the filters of `sql_text/filters.py`
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    escaped_text = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped_text}'"

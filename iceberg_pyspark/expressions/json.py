@@ -70,8 +70,12 @@ def predicate_to_json(predicate: Predicate) -> Any:
             raise not_bound(predicate)
 
 
-def _junction(name: str, left: Predicate, right: Predicate) -> dict[str, Any]:
-    return {"type": name, "left": predicate_to_json(left), "right": predicate_to_json(right)}
+def _junction(name: str, left_operand: Predicate, right: Predicate) -> dict[str, Any]:
+    return {
+        "type": name,
+        "left": predicate_to_json(left_operand),
+        "right": predicate_to_json(right),
+    }
 
 
 def predicate_from_json(data: Any, schema: Schema, *, case_sensitive: bool = True) -> Predicate:

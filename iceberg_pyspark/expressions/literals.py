@@ -95,12 +95,12 @@ def place_literal(type_: types.Type, literal: Any) -> BoundLiteralValue:
         case types.StringType() if isinstance(literal, str):
             return BoundLiteralValue("at", literal)
         case types.UUIDType() if isinstance(literal, uuid.UUID | str):
-            parsed = uuid.UUID(literal) if isinstance(literal, str) else literal
-            return BoundLiteralValue("at", parsed.bytes)
+            uuid_value = uuid.UUID(literal) if isinstance(literal, str) else literal
+            return BoundLiteralValue("at", uuid_value.bytes)
         case types.BinaryType() | types.FixedType() | types.UUIDType() if isinstance(
             literal, bytes | bytearray | memoryview
         ):
-            return BoundLiteralValue("at", _sized(type_, bytes(literal)))
+            return BoundLiteralValue("at", _check_length(type_, bytes(literal)))
         case _:
             raise TypeError(f"{type(literal).__name__} cannot be compared with {type_}")
 
@@ -125,12 +125,12 @@ def _number(literal: Any) -> int | float | Decimal:
 def _decimal(literal: Any) -> int | float | Decimal:
     if isinstance(literal, str):
         try:
-            parsed = Decimal(literal.strip())
+            decimal = Decimal(literal.strip())
         except InvalidOperation:
             raise ValueError(f"{literal!r} is not a decimal number") from None
-        if not parsed.is_finite():
+        if not decimal.is_finite():
             raise ValueError(f"{literal!r} is not a decimal number")
-        return parsed
+        return decimal
     number = _number(literal)
     # 0.1 means one tenth, as in Spark's comparison of a decimal with a double
     return Decimal(repr(number)) if isinstance(number, float) and math.isfinite(number) else number
@@ -258,7 +258,7 @@ def _micros_of_day(literal: str | clock_time) -> int:
     return seconds * 1_000_000 + literal.microsecond
 
 
-def _sized(type_: types.Type, value: bytes) -> bytes:
+def _check_length(type_: types.Type, value: bytes) -> bytes:
     length = type_.length if isinstance(type_, types.FixedType) else 16
     if not isinstance(type_, types.BinaryType) and len(value) != length:
         raise ValueError(f"{value.hex()} has {len(value)} bytes, {type_} has {length}")

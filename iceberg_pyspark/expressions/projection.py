@@ -146,8 +146,8 @@ def _on_field(
     exact = _exact(transform, leaf, target)
     if exact is not None:
         return exact
-    projected = project_values(transform, leaf, target)
-    return otherwise if projected is None else projected
+    projection = project_values(transform, leaf, target)
+    return otherwise if projection is None else projection
 
 
 def _exact(
@@ -197,13 +197,13 @@ def _inclusive_values(
 
     match leaf:
         case predicates.BoundSet(op="in", literals=literals):
-            return _checked(one_of, target, set().union(*map(partition_values, literals)))
+            return _check_on_values(one_of, target, set().union(*map(partition_values, literals)))
         case predicates.BoundLiteral(op="eq", literal=literal):
-            return _checked(one_of, target, partition_values(literal))
+            return _check_on_values(one_of, target, partition_values(literal))
         case predicates.BoundLiteral() if isinstance(transform, BucketTransform):
             return None
         case predicates.BoundLiteral(op="starts_with", literal=prefix):
-            return _checked(one_of, target, partition_values(prefix))
+            return _check_on_values(one_of, target, partition_values(prefix))
         case predicates.BoundLiteral(op="lt" | "lt_eq" as op, literal=literal):
             last = literal if op == "lt_eq" else _neighbour(source, literal, -1)
             return _checked_bound("lt_eq", target, max(partition_values(last)))
@@ -225,13 +225,13 @@ def _strict_values(
 
     match leaf:
         case predicates.BoundSet(op="not_in", literals=literals):
-            return _checked(none_of, target, set().union(*map(partition_values, literals)))
+            return _check_on_values(none_of, target, set().union(*map(partition_values, literals)))
         case predicates.BoundLiteral(op="not_eq", literal=literal):
-            return _checked(none_of, target, partition_values(literal))
+            return _check_on_values(none_of, target, partition_values(literal))
         case predicates.BoundLiteral(op="not_starts_with", literal=prefix) if not isinstance(
             transform, BucketTransform
         ):
-            return _checked(none_of, target, partition_values(prefix))
+            return _check_on_values(none_of, target, partition_values(prefix))
         case _ if isinstance(transform, BucketTransform):
             return None
         case predicates.BoundLiteral(op="lt", literal=literal):
@@ -244,9 +244,9 @@ def _strict_values(
             before = _neighbour(source, literal, -1)
             return _checked_bound("gt", target, max(partition_values(before)))
         case predicates.BoundLiteral(op="eq", literal=literal):
-            return _checked(one_of, target, _alone({literal}, source, apply))
+            return _check_on_values(one_of, target, _alone({literal}, source, apply))
         case predicates.BoundSet(op="in", literals=literals):
-            return _checked(one_of, target, _alone(literals, source, apply))
+            return _check_on_values(one_of, target, _alone(literals, source, apply))
         case _:
             return None
 
@@ -276,7 +276,7 @@ def _neighbour(source: Type, value: Any, step: int) -> Any:
     return value if isinstance(source, StringType | BinaryType) else value + step
 
 
-def _checked(
+def _check_on_values(
     build: Callable[[predicates.BoundColumn, Collection[Any]], predicates.Predicate],
     target: predicates.BoundColumn,
     values: Collection[Any],

@@ -61,7 +61,7 @@ def and_(*predicates: Predicate) -> Predicate:
     if any(isinstance(p, AlwaysFalse) for p in predicates):
         return AlwaysFalse()
     operands = [p for p in predicates if not isinstance(p, AlwaysTrue)]
-    return _balanced(And, operands) if operands else AlwaysTrue()
+    return _balance(And, operands) if operands else AlwaysTrue()
 
 
 def or_(*predicates: Predicate) -> Predicate:
@@ -69,17 +69,17 @@ def or_(*predicates: Predicate) -> Predicate:
     if any(isinstance(p, AlwaysTrue) for p in predicates):
         return AlwaysTrue()
     operands = [p for p in predicates if not isinstance(p, AlwaysFalse)]
-    return _balanced(Or, operands) if operands else AlwaysFalse()
+    return _balance(Or, operands) if operands else AlwaysFalse()
 
 
-def _balanced(
+def _balance(
     join: Callable[[Predicate, Predicate], Predicate], predicates: Sequence[Predicate]
 ) -> Predicate:
     # a balanced tree keeps the recursion of every evaluator shallow
     if len(predicates) == 1:
         return predicates[0]
     middle = len(predicates) // 2
-    return join(_balanced(join, predicates[:middle]), _balanced(join, predicates[middle:]))
+    return join(_balance(join, predicates[:middle]), _balance(join, predicates[middle:]))
 
 
 def not_(predicate: Predicate) -> Predicate:
@@ -131,17 +131,17 @@ def push_not(predicate: Predicate) -> Predicate:
         case Or(left, right):
             return or_(push_not(left), push_not(right))
         case Not(child):
-            return _negated(child)
+            return _negate(child)
         case _:
             return predicate
 
 
-def _negated(predicate: Predicate) -> Predicate:
+def _negate(predicate: Predicate) -> Predicate:
     match predicate:
         case And(left, right):
-            return or_(_negated(left), _negated(right))
+            return or_(_negate(left), _negate(right))
         case Or(left, right):
-            return and_(_negated(left), _negated(right))
+            return and_(_negate(left), _negate(right))
         case Not(child):
             return push_not(child)
         case AlwaysTrue():

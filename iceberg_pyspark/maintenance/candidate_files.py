@@ -41,7 +41,7 @@ class CandidateFiles(TemporaryDatabase):
         """Add files; a file that was added before keeps its kind."""
         self._db.executemany(
             "INSERT OR IGNORE INTO file VALUES (?, ?, ?, NULL)",
-            ((path, _encoded(location), kind) for path, location in _paths_of(locations)),
+            ((path, _encode(location), kind) for path, location in _paths_of(locations)),
         )
 
     def need(self, locations: Iterable[str]) -> None:
@@ -61,20 +61,20 @@ class CandidateFiles(TemporaryDatabase):
             if is_here(location):
                 here.append((path,))
             else:
-                elsewhere.append((_encoded(location), path))
+                elsewhere.append((_encode(location), path))
         self._db.executemany("DELETE FROM file WHERE path = ?", here)
         self._db.executemany("UPDATE file SET elsewhere = ? WHERE path = ?", elsewhere)
 
     def drop_below(self, folder: str) -> None:
         """Remove all files below a folder, which must be spelled like the candidates."""
-        start = _encoded(folder.rstrip("/") + "/")
+        start = _encode(folder.rstrip("/") + "/")
         self._db.execute("DELETE FROM file WHERE substr(location, 1, ?) = ?", (len(start), start))
 
     def elsewhere(self) -> Iterator[tuple[str, str]]:
         """Yield the candidates whose path another store needs, with the location in that store."""
         cursor = self._db.execute("SELECT location, elsewhere FROM file WHERE elsewhere NOT NULL")
         for location, other in cursor:
-            yield _decoded(location), _decoded(other)
+            yield _decode(location), _decode(other)
 
     def drop_elsewhere(self) -> None:
         """Remove the candidates whose path another store needs."""
@@ -93,7 +93,7 @@ class CandidateFiles(TemporaryDatabase):
         for kind in sorted(self.counts()):
             cursor = self._db.execute("SELECT location FROM file WHERE kind = ?", (kind,))
             while rows := cursor.fetchmany(_AT_ONCE):
-                yield kind, sorted(_decoded(location) for (location,) in rows)
+                yield kind, sorted(_decode(location) for (location,) in rows)
 
 
 def _paths_of(locations: Iterable[str]) -> Iterator[tuple[bytes, str]]:
@@ -103,7 +103,7 @@ def _paths_of(locations: Iterable[str]) -> Iterator[tuple[bytes, str]]:
             path = _path(location)
         except StorageError:
             continue
-        yield blake2b(_encoded(path), digest_size=_DIGEST_BYTES).digest(), location
+        yield blake2b(_encode(path), digest_size=_DIGEST_BYTES).digest(), location
 
 
 def _path(location: str) -> str:
@@ -123,10 +123,10 @@ def _folder_path(folder: str) -> str:
     return os.path.realpath(path) if is_local(folder) else path
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     # names of local files may not be valid text
     return text.encode("utf-8", "surrogatepass")
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogatepass")

@@ -103,7 +103,7 @@ class ClusteredEntries:
 
             def write_waiting() -> None:
                 start = file.tell()
-                table = _joined(waiting)
+                table = _concat_tables(waiting)
                 with pa.ipc.new_stream(file, table.schema) as writer:
                     writer.write_table(table)
                 self._places.append((start, file.tell() - start))
@@ -128,7 +128,7 @@ class ClusteredEntries:
                 write_waiting()
         self._firsts = np.array(firsts, np.int64)
         self._counts = np.array(counts, np.int64)
-        self._order, self._ranks = _ordered(keys, int(self._counts.sum()))
+        self._order, self._ranks = _sort_entries(keys, int(self._counts.sum()))
 
     def table(self, start: int, end: int) -> pa.Table:
         """Return the entries from `start` to `end` in the new order, as columns."""
@@ -146,7 +146,7 @@ class ClusteredEntries:
                 parts.append(batch_table.take(pa.array(indices)))
         back = np.empty(len(rows), np.int64)
         back[in_file] = np.arange(len(rows))
-        return _joined(parts).take(pa.array(back))
+        return _concat_tables(parts).take(pa.array(back))
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _as_existing(table: pa.Table) -> pa.Table:
     return table.set_column(ENTRY_COLUMNS.index("status"), "status", status)
 
 
-def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+def _concat_tables(tables: Sequence[pa.Table]) -> pa.Table:
     """Concatenate tables to one chunk; a field of unknown type may be all null in one table."""
     try:
         partitions = _table_of([t["partition"].combine_chunks() for t in tables])
@@ -197,7 +197,7 @@ def _table_of(partitions: Sequence[pa.StructArray]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="default")
 
 
-def _ordered(keys: Sequence[pa.Table], count: int) -> tuple[Numbers, Numbers]:
+def _sort_entries(keys: Sequence[pa.Table], count: int) -> tuple[Numbers, Numbers]:
     """Return the sorted entry numbers, and each entry's rank, which is equal for equal values."""
     if not keys or not keys[0].num_columns:
         return np.arange(count), np.zeros(count, np.int64)

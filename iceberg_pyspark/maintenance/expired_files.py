@@ -65,8 +65,8 @@ def add_expired_files(
         manifests = _manifests_of(io, expired_snapshots, strict=False)
         # manifests are kept without partition summaries: a list may have as many manifests as files
         staying = _manifests_of(io, list(after.snapshots), strict=True)
-        expired = [m for part, m in manifests.items() if not _stays(m, staying.get(part))]
-        for content, paths in _content_of(io, expired, progress):
+        expired_manifests = [m for part, m in manifests.items() if not _stays(m, staying.get(part))]
+        for content, paths in _content_of(io, expired_manifests, progress):
             candidates.add(paths, _CONTENT[content])
         kinds = candidates.counts()
         contents = set()
@@ -76,7 +76,7 @@ def add_expired_files(
             contents.add(ManifestContent.DELETES)
         for files in threaded_map(partial(_read_files, io, False), expired_snapshots):
             candidates.add(files, FileKind.MANIFEST_LIST)
-        candidates.add((m.manifest_path for m in expired), FileKind.MANIFEST)
+        candidates.add((m.manifest_path for m in expired_manifests), FileKind.MANIFEST)
         candidates.need(m.manifest_path for m in staying.values())
         for files in threaded_map(partial(_read_files, io, True), list(after.snapshots)):
             candidates.need(files)
@@ -128,9 +128,9 @@ def _manifests_of(
     return manifest_by_part
 
 
-def _stays(expired: ManifestFile, staying: ManifestFile | None) -> bool:
+def _stays(expired_manifest: ManifestFile, staying: ManifestFile | None) -> bool:
     """Return whether all entries that an expired snapshot has of a manifest remain."""
-    return staying is not None and staying.dead_positions in (None, expired.dead_positions)
+    return staying is not None and staying.dead_positions in (None, expired_manifest.dead_positions)
 
 
 def _read_files(io: FileIO, strict: bool, snapshot: Snapshot) -> frozenset[str]:

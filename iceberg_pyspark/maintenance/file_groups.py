@@ -158,14 +158,14 @@ def plan_groups(
             key = partition_key(task.partition) if is_of_spec else None
             partitions.setdefault(key, []).append(task)
     groups = []
-    files_left = options.max_files
+    remaining_files = options.max_files
     for key, candidates in partitions.items():
-        for packed in _packed(candidates, options.max_group_size):
-            if not options.rewrite_all and not _gains(packed, options):
+        for bin_tasks in _pack_tasks(candidates, options.max_group_size):
+            if not options.rewrite_all and not _gains(bin_tasks, options):
                 continue
-            if group_tasks := packed[:files_left]:
+            if group_tasks := bin_tasks[:remaining_files]:
                 groups.append(_group(group_tasks, options, None if key is None else output_spec_id))
-                files_left -= len(group_tasks)
+                remaining_files -= len(group_tasks)
     match options.job_order.split("-"):
         case ["bytes", direction]:
             groups.sort(key=lambda g: g.size, reverse=direction == "desc")
@@ -215,8 +215,8 @@ def _reason_of_deletes(
         return RewriteReason.MANY_DELETE_FILES
     # for deletes of several files, this file's share is unknown
     own = sum(d.record_count for d in deletes if d.is_of_one_file)
-    deleted = min(own, record_count)
-    if own > 0 and deleted / max(record_count, 1) >= options.delete_ratio_threshold:
+    deleted_count = min(own, record_count)
+    if own > 0 and deleted_count / max(record_count, 1) >= options.delete_ratio_threshold:
         return RewriteReason.MANY_DELETED_ROWS
     return None
 
@@ -227,7 +227,7 @@ def _gains(tasks: list[ScanTask], options: RewriteOptions) -> bool:
     )
 
 
-def _packed(tasks: list[ScanTask], max_size: int) -> Iterable[list[ScanTask]]:
+def _pack_tasks(tasks: list[ScanTask], max_size: int) -> Iterable[list[ScanTask]]:
     """Yield consecutive tasks up to the maximum size; a task that is too large is alone."""
     group: list[ScanTask] = []
     size = 0

@@ -66,21 +66,21 @@ def moved_entries(
     `UnsupportedFeatureError` for entries that cannot be rewritten.
     """
     is_relative = may_hold_relative_paths(manifest.metadata.get("format-version"))
-    stored = StoredPaths(paths, base=paths.table_location if is_relative else None)
+    stored_paths = StoredPaths(paths, base=paths.table_location if is_relative else None)
     profile = profile_of(manifest.raw_entries(stats_of=()))
     form = _MANIFEST_ENTRIES if profile is None else _form_of(profile)
 
     def change(rows: pa.Table) -> pa.Table:
-        _check_known(rows, form, manifest.location)
+        _check_columns(rows, form, manifest.location)
         if profile is None:
             _check_no_positions(rows, manifest.location)
         locations = _values(rows, form.location)
-        rows = _with_values(rows, form.location, _moved(locations, stored))
+        rows = _with_values(rows, form.location, _move_paths(locations, stored_paths))
         for place in form.other_paths:
-            rows = _with_values(rows, place, _moved(_values(rows, place), stored))
+            rows = _with_values(rows, place, _move_paths(_values(rows, place), stored_paths))
         old_sizes = _values(rows, form.size)
         new_sizes = [
-            size if path is None else sizes.get(stored.absolute(path), size)
+            size if path is None else sizes.get(stored_paths.absolute(path), size)
             for path, size in zip(locations, old_sizes, strict=True)
         ]
         return _with_values(rows, form.size, new_sizes)
@@ -94,7 +94,7 @@ def moved_root(
     """Return the bytes of a root manifest with other paths; otherwise like `moved_entries`."""
     root = open_manifest(io, location)
     if not isinstance(root, ParquetManifest):
-        raise root.damaged("it is referenced as a root manifest, and is not in Parquet")
+        raise root.damage_error("it is referenced as a root manifest, and is not in Parquet")
     return moved_entries(root, paths, sizes)
 
 
@@ -108,11 +108,11 @@ def _form_of(profile: Profile) -> _Form:
     )
 
 
-def _moved(values: Iterable[str | None], stored: StoredPaths) -> list[str | None]:
-    return [None if path is None else stored.moved(path) for path in values]
+def _move_paths(values: Iterable[str | None], stored_paths: StoredPaths) -> list[str | None]:
+    return [None if path is None else stored_paths.move(path) for path in values]
 
 
-def _check_known(rows: pa.Table, form: _Form, location: str) -> None:
+def _check_columns(rows: pa.Table, form: _Form, location: str) -> None:
     for place, ids in form.known_ids.items():
         for field, array in _children(rows, place):
             field_id = field_id_of(field)

@@ -18,7 +18,7 @@ from iceberg_pyspark.maintenance.moved_paths import MovedPaths, StoredPaths, mov
 from iceberg_pyspark.spec.manifests import FileContent, FileFormat, ManifestFile
 from iceberg_pyspark.spec.relative_paths import may_hold_relative_paths
 from iceberg_pyspark.spec.types import StructType
-from iceberg_pyspark.storage.avro import AvroFile, damaged, read_avro, with_other_records
+from iceberg_pyspark.storage.avro import AvroFile, damage_error, read_avro, with_other_records
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.open_manifest import open_manifest
@@ -85,12 +85,12 @@ def moved_manifest(
         sizes = {path: moved.file_size_in_bytes for path, moved in deletes.items()}
         return moved_entries(manifest, paths, sizes)
     avro = read_avro(io, location)
-    stored = _stored_paths(avro, paths)
+    stored_paths = _stored_paths(avro, paths)
 
     def records() -> Iterator[dict[str, Any]]:
         for record in avro.records():
             with _names(location):
-                yield {**record, "_2": _moved_file(record["_2"], stored, deletes)}
+                yield {**record, "_2": _moved_file(record["_2"], stored_paths, deletes)}
 
     return with_other_records(avro, records())
 
@@ -100,14 +100,14 @@ def moved_manifest_list(
 ) -> bytes:
     """Return the bytes of a manifest list with other paths and the moved manifests' lengths."""
     avro = read_avro(io, location)
-    stored = _stored_paths(avro, paths)
+    stored_paths = _stored_paths(avro, paths)
 
     def records() -> Iterator[dict[str, Any]]:
         for record in avro.records():
             with _names(location):
                 path = record["_500"]
-                length = lengths[stored.absolute(path)]
-                yield {**record, "_500": stored.moved(path), "_501": length}
+                length = lengths[stored_paths.absolute(path)]
+                yield {**record, "_500": stored_paths.move(path), "_501": length}
 
     return with_other_records(avro, records())
 
@@ -124,20 +124,20 @@ def _kind(content: int | None, file_format: str) -> Kind:
 
 
 def _moved_file(
-    file: dict[str, Any], stored: StoredPaths, deletes: Mapping[str, MovedDeletes]
+    file: dict[str, Any], stored_paths: StoredPaths, deletes: Mapping[str, MovedDeletes]
 ) -> dict[str, Any]:
     path = file["_100"]
-    moved = {**file, "_100": stored.moved(path)}
+    moved_record = {**file, "_100": stored_paths.move(path)}
     if file.get("_143") is not None:
-        moved["_143"] = stored.moved(file["_143"])
+        moved_record["_143"] = stored_paths.move(file["_143"])
     if _kind(file.get("_134"), file["_101"]) != "as it is":
-        move_bounds(moved, stored.paths)
-        moved_deletes = deletes.get(stored.absolute(path))
+        move_bounds(moved_record, stored_paths.paths)
+        moved_deletes = deletes.get(stored_paths.absolute(path))
         if moved_deletes is not None:
-            moved["_104"] = moved_deletes.file_size_in_bytes
+            moved_record["_104"] = moved_deletes.file_size_in_bytes
             # only fields that this manifest has
-            moved.update({k: v for k, v in moved_deletes.metrics.items() if k in file})
-    return moved
+            moved_record.update({k: v for k, v in moved_deletes.metrics.items() if k in file})
+    return moved_record
 
 
 class _names:  # noqa: N801 - reads as a statement
@@ -153,4 +153,4 @@ class _names:  # noqa: N801 - reads as a statement
         if isinstance(error, (KeyError, TypeError, AttributeError)) and not isinstance(
             error, IcebergError
         ):
-            raise damaged(self._location, f"{error!r} in a record") from error
+            raise damage_error(self._location, f"{error!r} in a record") from error

@@ -41,10 +41,10 @@ class MovedPaths:
     is the table's location: a source prefix or an older path without a scheme gets the scheme of
     the location, and the copy of a path with a scheme has one too.
 
-    >>> MovedPaths("/a/t", "s3://b/t").moved("/a/t/data/f"), MovedPaths("/a/", "/b").moved("/a")
+    >>> MovedPaths("/a/t", "s3://b/t").move("/a/t/data/f"), MovedPaths("/a/", "/b").move("/a")
     ('s3://b/t/data/f', '/b')
     >>> upgraded = MovedPaths("/a/t", "/b").of_location("file:/a/t")
-    >>> upgraded.moved("/a/t/data/f"), upgraded.moved("file:/a/t/data/f")
+    >>> upgraded.move("/a/t/data/f"), upgraded.move("file:/a/t/data/f")
     ('/b/data/f', 'file:/b/data/f')
     """
 
@@ -70,7 +70,7 @@ class MovedPaths:
         """Return the paths of a table of version 4 at this location."""
         return replace(self, table_location=table_location)
 
-    def moved(self, path: str) -> str:
+    def move(self, path: str) -> str:
         """Return the path below the target; raise `InvalidRequestError` for a foreign path."""
         below = self.below(path)
         target = self.target_prefix
@@ -107,7 +107,7 @@ class StoredPaths:
 
     >>> paths = MovedPaths("/a/t", "/b").of_location("file:/a/t")
     >>> stored = StoredPaths(paths, base="file:/a/t")
-    >>> stored.moved("data/f"), stored.moved("file:/a/t/data/f"), stored.absolute("data/f")
+    >>> stored.move("data/f"), stored.move("file:/a/t/data/f"), stored.absolute("data/f")
     ('data/f', 'file:/b/data/f', 'file:/a/t/data/f')
     """
 
@@ -119,10 +119,10 @@ class StoredPaths:
         """Return the path in the form that entry tables have."""
         return self.paths.absolute(path) if self.base is None else resolved_path(path, self.base)
 
-    def moved(self, path: str) -> str:
+    def move(self, path: str) -> str:
         """Return the path in the copy; raise `InvalidRequestError` for a foreign path."""
         if self.base is None or scheme_of(path):
-            return self.paths.moved(path)
+            return self.paths.move(path)
         self.paths.below(self.absolute(path))
         return path
 
@@ -143,30 +143,32 @@ def move_metadata(data: dict[str, Any], paths: MovedPaths, location: str) -> Non
                 f"{location}: one of the keys {', '.join(values)} ({key or 'of the table'}) has a "
                 "path whose meaning is unknown; use a newer version of this package"
             )
-    stored = StoredPaths(paths)
+    stored_paths = StoredPaths(paths)
     if data["format-version"] >= RELATIVE_PATHS_VERSION:
         # a table may leave its location to the catalog
         base = data.get("location") or paths.table_location
-        stored = StoredPaths(paths, base=None if base is None else base.rstrip("/"))
+        stored_paths = StoredPaths(paths, base=None if base is None else base.rstrip("/"))
     if data.get("location") is not None:
-        data["location"] = paths.moved(data["location"])
+        data["location"] = paths.move(data["location"])
     properties = data.get("properties") or {}
     for name in _PATH_PROPERTIES:
         value = properties.get(name)
         # an absolute path in the properties may lack the scheme in every version
-        if value is not None and (stored.base is None or scheme_of(value) or value[:1] == "/"):
-            properties[name] = paths.moved(value)
+        if value is not None and (
+            stored_paths.base is None or scheme_of(value) or value[:1] == "/"
+        ):
+            properties[name] = paths.move(value)
     for snapshot in data.get("snapshots") or ():
         for place in ("root-manifest", "manifest-list"):
             if snapshot.get(place) is not None:
-                snapshot[place] = stored.moved(snapshot[place])
+                snapshot[place] = stored_paths.move(snapshot[place])
         if snapshot.get("manifests") is not None:
-            snapshot["manifests"] = [stored.moved(m) for m in snapshot["manifests"]]
+            snapshot["manifests"] = [stored_paths.move(m) for m in snapshot["manifests"]]
     for statistics in ("statistics", "partition-statistics"):
         for file in data.get(statistics) or ():
-            file["statistics-path"] = stored.moved(file["statistics-path"])
+            file["statistics-path"] = stored_paths.move(file["statistics-path"])
     for entry in data.get("metadata-log") or ():
-        entry["metadata-file"] = stored.moved(entry["metadata-file"])
+        entry["metadata-file"] = stored_paths.move(entry["metadata-file"])
 
 
 def _mentions(value: Any, prefix: str) -> bool:
@@ -193,7 +195,7 @@ def move_bounds(file: dict[str, Any], paths: MovedPaths) -> None:
         for bound in file[metric]:
             if bound[key] == DELETE_FILE_PATH.field_id:
                 try:
-                    text = paths.moved(bytes(bound[value]).decode())
+                    text = paths.move(bytes(bound[value]).decode())
                 except (InvalidRequestError, UnicodeDecodeError):
                     continue
                 bound = {**bound, value: text.encode()}

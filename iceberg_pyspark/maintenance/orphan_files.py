@@ -31,7 +31,7 @@ from iceberg_pyspark.storage.temporary_names import without_temporary
 Inventory: TypeAlias = Callable[[], Iterable[tuple[str, int | None]]]
 """A function that yields locations and modification times (ms since 1970; None if unknown)."""
 
-_HIDDEN = ("_", ".")
+_HIDDEN_PREFIXES = ("_", ".")
 _METADATA = "metadata"
 _HINT = "version-hint.text"
 
@@ -64,7 +64,7 @@ class FolderListing:
             f"{f.name}="
             for spec in self.table.metadata.partition_specs
             for f in spec.fields
-            if f.name.startswith(_HIDDEN)
+            if f.name.startswith(_HIDDEN_PREFIXES)
         )
         own = {_parent(self.table.metadata_location), f"{folder}/{_METADATA}", folder}
         own |= {_parent(e.metadata_file) for e in self.table.metadata.metadata_log}
@@ -74,7 +74,7 @@ class FolderListing:
                 continue
             below = location[len(folder) + 1 :]
             if any(
-                name.startswith(_HIDDEN) and not (examples and name.startswith(examples))
+                name.startswith(_HIDDEN_PREFIXES) and not (examples and name.startswith(examples))
                 for name in without_temporary(below.split("/"))
             ):
                 continue

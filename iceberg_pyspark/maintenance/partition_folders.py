@@ -44,8 +44,8 @@ def spelled_as(texts: Mapping[str, str | None], columns: Collection[str]) -> dic
         by_small_name.setdefault(column.lower(), []).append(column)
 
     def name_of(name: str) -> str:
-        spelled = by_small_name.get(name.lower(), [])
-        return spelled[0] if name not in columns and len(spelled) == 1 else name
+        spellings = by_small_name.get(name.lower(), [])
+        return spellings[0] if name not in columns and len(spellings) == 1 else name
 
     return {name_of(name): text for name, text in texts.items()}
 
@@ -111,9 +111,9 @@ def _value(type_: types.Type, text: str) -> Any:
             literal = float(text)
         case _:
             literal = text
-    placed = place_literal(type_, literal)
-    if placed.where == "nan":
+    bound_value = place_literal(type_, literal)
+    if bound_value.where == "nan":
         return float("nan")
-    if placed.where != "at":
+    if bound_value.where != "at":
         raise ValueError("it is out of range or has more digits")
-    return placed.value
+    return bound_value.value

@@ -46,12 +46,12 @@ def with_progress(
     (['a', 'b'], [('reading', 0, 2), ('reading', 1, 2), ('reading', 2, 2)])
     """
     progress(phase, 0, total)
-    done = 0
-    for done, item in enumerate(items, start=1):
+    step_count = 0
+    for step_count, item in enumerate(items, start=1):
         yield item
-        progress(phase, done, total)
+        progress(phase, step_count, total)
     if total is None:
-        progress(phase, done, done)
+        progress(phase, step_count, step_count)
 
 
 class LoggedProgress:
@@ -103,7 +103,7 @@ class StepQueue(Generic[_T]):
         """Add a step; thread-safe."""
         self._queue.put(step)
 
-    def until_done(self, future: Future[Any]) -> Iterator[_T]:
+    def wait_for(self, future: Future[Any]) -> Iterator[_T]:
         """Yield the steps of all threads as they are added, until the future is done."""
         future.add_done_callback(self._queue.put)
         while not isinstance(step := self._queue.get(), Future):

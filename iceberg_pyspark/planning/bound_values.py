@@ -118,13 +118,15 @@ def _times(bounds: pa.Array, per_day: int) -> pa.Array:
     """Decode timestamps; a value of 4 bytes is a date that was promoted."""
     _, lengths, _ = _layout(bounds)
     out = _numbers(bounds, {4: "<i4", 8: "<i8"}, np.int64)
-    promoted = lengths == 4
-    if not promoted.any():
+    is_promoted = lengths == 4
+    if not is_promoted.any():
         return out
     numbers = out.fill_null(0).to_numpy()
     # days beyond the range of timestamps become unknown instead of wrapping around
-    fits = ~promoted | (np.abs(numbers) <= np.iinfo(np.int64).max // per_day)
-    values = np.where(promoted & fits, numbers * np.where(promoted & fits, per_day, 1), numbers)
+    fits = ~is_promoted | (np.abs(numbers) <= np.iinfo(np.int64).max // per_day)
+    values = np.where(
+        is_promoted & fits, numbers * np.where(is_promoted & fits, per_day, 1), numbers
+    )
     return pa.array(values, mask=_bools(pc.is_null(out)) | ~fits)
 
 
@@ -140,9 +142,9 @@ def _decimals(bounds: pa.Array, precision: int, scale: int) -> pa.Array:
         if at.any():
             unscaled = _bytes_of(starts[at], width, data)
             sign = np.where(unscaled[:, :1] >= 0x80, 0xFF, 0).astype(np.uint8)
-            widened = np.repeat(sign, _DECIMAL_BYTES, axis=1)
-            widened[:, :width] = unscaled[:, ::-1]
-            out[at] = widened
+            wide_bytes = np.repeat(sign, _DECIMAL_BYTES, axis=1)
+            wide_bytes[:, :width] = unscaled[:, ::-1]
+            out[at] = wide_bytes
     is_known = (lengths >= 1) & (lengths <= _DECIMAL_BYTES)
     values = pa.Array.from_buffers(
         pa.decimal128(38, scale), len(bounds), [None, pa.py_buffer(out.tobytes())]

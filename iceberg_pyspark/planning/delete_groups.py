@@ -45,11 +45,11 @@ class DeleteGroup:
         if not len(self.rows):
             return join_pairs()
         # ranks replace sequence numbers, so that key and rank fit in one integer
-        ranked, ranks = np.unique(self.sequence_numbers, return_inverse=True)
+        distinct_numbers, ranks = np.unique(self.sequence_numbers, return_inverse=True)
         first_rank = np.searchsorted(
-            ranked, sequence_numbers, side="right" if strictly_older else "left"
+            distinct_numbers, sequence_numbers, side="right" if strictly_older else "left"
         )
-        width = len(ranked) + 1
+        width = len(distinct_numbers) + 1
         sorted_keys = self.keys * width + ranks
         start = np.searchsorted(sorted_keys, keys * width + first_rank)
         end = np.searchsorted(sorted_keys, (keys + 1) * width)

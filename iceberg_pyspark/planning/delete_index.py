@@ -58,12 +58,12 @@ class DeleteIndex:
     def __init__(
         self,
         entries: Sequence[tuple[PartitionSpec, pa.Table]],
-        compared: Sequence[BoundColumn] = (),
+        compared_columns: Sequence[BoundColumn] = (),
     ) -> None:
         """Index the entries of delete manifests, each with the spec of its manifest.
 
-        `compared` are equality columns whose metrics may exclude an equality delete; both delete
-        entries and data entries must have these metrics.
+        `compared_columns` are equality columns whose metrics may exclude an equality delete; both
+        delete entries and data entries must have these metrics.
         """
         entries = [(spec, table) for spec, table in entries if table.num_rows]
         entries.sort(key=lambda e: e[0].spec_id)
@@ -81,16 +81,16 @@ class DeleteIndex:
         positions = content == FileContent.POSITION_DELETES
         equality = content == FileContent.EQUALITY_DELETES
         specs = {spec.spec_id: spec for spec, _ in entries}
-        unpartitioned = [i for i, spec in specs.items() if spec.is_unpartitioned]
+        unpartitioned_ids = [i for i, spec in specs.items() if spec.is_unpartitioned]
         ids = self._table["equality_ids"].combine_chunks()
-        self._compared = [
-            (c, lists_with(ids, c.field_id), ColumnRanges(self._table, c)) for c in compared
+        self._compared_columns = [
+            (c, lists_with(ids, c.field_id), ColumnRanges(self._table, c)) for c in compared_columns
         ]
-        is_global = equality & np.isin(_numbers(self._table["spec_id"]), unpartitioned)
+        is_global = equality & np.isin(_numbers(self._table["spec_id"]), unpartitioned_ids)
 
         self._check(positions | equality, "it holds a data file in a manifest of deletes")
-        referenced = self._table["referenced_data_file"].combine_chunks()
-        self._is_named = mask_of(pc.is_valid(referenced))
+        referenced_files = self._table["referenced_data_file"].combine_chunks()
+        self._is_named = mask_of(pc.is_valid(referenced_files))
         for column in ("referenced_data_file", "content_offset", "content_size_in_bytes"):
             is_known = mask_of(pc.is_valid(self._table[column]))
             self._check(~(positions & puffin) | is_known, f"a deletion vector must have {column}")
@@ -98,7 +98,9 @@ class DeleteIndex:
         self._check(~equality | has_ids, "an equality delete file must have equality_ids")
 
         path = pc.if_else(
-            pa.array(positions & ~puffin), pc.coalesce(referenced, self._only_path()), referenced
+            pa.array(positions & ~puffin),
+            pc.coalesce(referenced_files, self._only_path()),
+            referenced_files,
         )
         has_path = mask_of(pc.is_valid(path))
         self._paths = pc.unique(path.filter(pa.array(positions & has_path)))
@@ -133,7 +135,7 @@ class DeleteIndex:
         may_hold = partial(self._may_hold_path, data["file_path"].combine_chunks())
         ranges = [
             (is_compared, deletes, ColumnRanges(data, c))
-            for c, is_compared, deletes in self._compared
+            for c, is_compared, deletes in self._compared_columns
         ]
         may_share = partial(_may_share_rows, ranges)
         everywhere = np.zeros(data.num_rows, np.int64)

@@ -172,21 +172,21 @@ class ColumnRanges:
         def metric(name: MetricMap) -> pa.Array:
             return table[metric_column(name, column.field_id)].combine_chunks()
 
-        values, values_known = _counts(metric("value_counts"))
-        nulls, nulls_known = _counts(metric("null_value_counts"))
+        values, has_value_count = _counts(metric("value_counts"))
+        nulls, has_null_count = _counts(metric("null_value_counts"))
         self.lower = decode_bounds(metric("lower_bounds"), column.type)
         self.upper = decode_bounds(metric("upper_bounds"), column.type)
         # value_counts include nulls and NaNs; in an uncounted row, an enclosing struct is null
         records, _ = _counts(table["record_count"].combine_chunks())
-        self.may_be_null = ~nulls_known | (nulls != 0) | (values_known & (values < records))
+        self.may_be_null = ~has_null_count | (nulls != 0) | (has_value_count & (values < records))
         if _has_nan(column):
-            nans, nans_known = _counts(metric("nan_value_counts"))
-            not_all_null = ~(nulls_known & values_known) | (nulls < values)
-            self.may_be_nan = (~nans_known | (nans != 0)) & not_all_null
+            nans, has_nan_count = _counts(metric("nan_value_counts"))
+            not_all_null = ~(has_null_count & has_value_count) | (nulls < values)
+            self.may_be_nan = (~has_nan_count | (nans != 0)) & not_all_null
         else:
             nans = np.zeros(table.num_rows, np.int64)
             self.may_be_nan = np.zeros(table.num_rows, np.bool_)
-        self.may_be_value = ~values_known | (nulls + nans < values)
+        self.may_be_value = ~has_value_count | (nulls + nans < values)
 
 
 def _counts(metric: pa.Array) -> tuple[Counts, Mask]:
@@ -266,15 +266,15 @@ def _at_least(bound: pa.Array, literal: pa.Scalar) -> Mask:
 
 def possible(condition: pa.Array) -> Mask:
     """Return True where the condition is true or unknown."""
-    return mask_of(_filled(condition, True))
+    return mask_of(_fill_nulls(condition, True))
 
 
 def _is_true(condition: pa.Array) -> Mask:
     """Return True where the condition is true, False where the condition is unknown."""
-    return mask_of(_filled(condition, False))
+    return mask_of(_fill_nulls(condition, False))
 
 
-def _filled(condition: pa.Array, unknown: bool) -> pa.Array:
+def _fill_nulls(condition: pa.Array, unknown: bool) -> pa.Array:
     return pc.fill_null(condition, unknown) if condition.null_count else condition
 
 

@@ -63,7 +63,7 @@ class SpecFilters:
         self._metadata = metadata
         self._schemas = schemas or metadata.schemas_newest_first
         self.predicate = predicate
-        self.written = SchemasOfManifests(metadata, self._schemas[0], snapshot)
+        self.schemas_of_manifests = SchemasOfManifests(metadata, self._schemas[0], snapshot)
         self._filters: dict[tuple[int, int | None], SpecFilter] = {}
 
     def of(self, manifest: ManifestFile) -> SpecFilter:
@@ -72,11 +72,11 @@ class SpecFilters:
         If columns got other types since the manifest was written, the partition type is that of the
         manifest's time; a predicate on such a column raises `InvalidRequestError`.
         """
-        if not self.written.retyped_since(manifest):
+        if not self.schemas_of_manifests.retyped_since(manifest):
             return self.of_spec(manifest.partition_spec_id, manifest.manifest_path)
         spec = self._metadata.spec_by_id.get(manifest.partition_spec_id)
-        self.written.check_columns(manifest, spec, columns_of(self.predicate))
-        schema = self.written.schema_of(manifest)
+        self.schemas_of_manifests.check_columns(manifest, spec, columns_of(self.predicate))
+        schema = self.schemas_of_manifests.schema_of(manifest)
         return self._of(manifest.partition_spec_id, manifest.manifest_path, schema)
 
     def of_spec(self, spec_id: int, where: str) -> SpecFilter:

@@ -28,8 +28,8 @@ class PartitionCodes:
             comparable = _comparable(column)
             values = pc.unique(comparable)
             # codes are renumbered at each field, so that the product of many fields cannot overflow
-            combined = codes * len(values) + _positions(comparable, values)
-            distinct, codes = np.unique(combined, return_inverse=True)
+            combined_codes = codes * len(values) + _positions(comparable, values)
+            distinct, codes = np.unique(combined_codes, return_inverse=True)
             self._levels.append((column.type, values, distinct))
         self.codes = codes
 
@@ -43,9 +43,9 @@ class PartitionCodes:
             else:
                 # only a field of an unknown transform can have several types
                 position = _positions(as_texts(column), as_texts(values))
-            combined = codes * len(values) + position
-            at = np.minimum(np.searchsorted(distinct, combined), len(distinct) - 1)
-            is_in_level = (codes >= 0) & (position >= 0) & (distinct[at] == combined)
+            combined_codes = codes * len(values) + position
+            at = np.minimum(np.searchsorted(distinct, combined_codes), len(distinct) - 1)
+            is_in_level = (codes >= 0) & (position >= 0) & (distinct[at] == combined_codes)
             codes = np.where(is_in_level, at, -1)
         return codes
 

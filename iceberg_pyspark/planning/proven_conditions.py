@@ -23,21 +23,21 @@ def proven_conditions(files: Iterable[PlannedFiles], conditions: Sequence[Predic
         metrics = MetricsFilter(manifest_files.entries)
         for number, condition in list(unproven.items()):
             strict = project_strict(condition, manifest_files.spec, manifest_files.partition_type)
-            proven = matching_partitions(manifest_files.entries, strict)
-            if not proven.all():
-                proven |= metrics.proven_mask(condition)
-            if not proven.all():
+            is_proven = matching_partitions(manifest_files.entries, strict)
+            if not is_proven.all():
+                is_proven |= metrics.proven_mask(condition)
+            if not is_proven.all():
                 del unproven[number]
         if not unproven:
             break
     return set(unproven)
 
 
-def never_null(proven: Iterable[Predicate]) -> frozenset[int]:
+def never_null(conditions: Iterable[Predicate]) -> frozenset[int]:
     """Return the ids of columns that are never null in a row that fulfils all conditions."""
     return frozenset(
         leaf.column.field_id
-        for leaf in proven
+        for leaf in conditions
         if isinstance(leaf, BoundLiteral | BoundSet)
         or (isinstance(leaf, BoundUnary) and leaf.op == "not_null")
     )

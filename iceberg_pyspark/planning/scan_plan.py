@@ -85,21 +85,21 @@ class PlannedFiles:
     """The files of one manifest that must be read.
 
     `entries` has the columns of `spec/entry_columns.py`. `deletes` has the deletes by row, and
-    `filter_satisfied` tells for each row whether the partition alone proves the predicate.
+    `satisfies_filter` tells for each row whether the partition alone proves the predicate.
     """
 
     spec: PartitionSpec
     partition_type: StructType
     entries: pa.Table
     deletes: Mapping[int, tuple[DeleteFileRef, ...]]
-    filter_satisfied: Mask
+    satisfies_filter: Mask
     residuals: Mapping[int, Predicate] = field(default_factory=dict)
     """A condition, by row, that rows must fulfil besides the scan's: `ScanTask.residual`."""
 
     change: RowChange | None = None
     """In a changelog, the change of all rows of the files; otherwise None."""
 
-    retyped: frozenset[int] = frozenset()
+    retyped_ids: frozenset[int] = frozenset()
     """Columns whose partition values are of another type, from before the table was replaced."""
 
     def least_live_rows(self) -> Numbers:
@@ -114,7 +114,7 @@ class PlannedFiles:
         return replace(
             self,
             entries=self.entries.slice(0, count),
-            filter_satisfied=self.filter_satisfied[:count],
+            satisfies_filter=self.satisfies_filter[:count],
         )
 
 
@@ -203,10 +203,10 @@ class ScanPlan:
             manifests_kept=len(data) + len(deletes),
             data_files=sum(_live_files(m) for m in all_data),
         )
-        index, compared, compared_ids = self._index(deletes)
+        index, compared_columns, compared_ids = self._index(deletes)
         self._count(delete_files=index.count)
         metrics_ids = self._filter_columns() | self._metrics
-        metrics = metrics_ids.union(c.field_id for c in compared)
+        metrics = metrics_ids.union(c.field_id for c in compared_columns)
         for manifest, (table, live_count) in self._read(data, metrics):
             spec_filter = self._filters.of(manifest)
             if manifest.added_files_count is None or manifest.existing_files_count is None:
@@ -219,17 +219,19 @@ class ScanPlan:
                 table = table.filter(pc.and_(is_added, by_them))
             if table.num_rows:
                 self._check_types(manifest, spec_filter.spec, compared_ids)
-                retyped = frozenset(self._filters.written.retyped_since(manifest))
-                yield replace(self._planned_files(table, spec_filter, index), retyped=retyped)
+                retyped_ids = frozenset(self._filters.schemas_of_manifests.retyped_since(manifest))
+                yield replace(
+                    self._planned_files(table, spec_filter, index), retyped_ids=retyped_ids
+                )
 
     def _check_types(
-        self, manifest: ManifestFile, spec: PartitionSpec, compared: Collection[int]
+        self, manifest: ManifestFile, spec: PartitionSpec, compared_ids: Collection[int]
     ) -> None:
-        written = self._filters.written
-        if written.retyped_since(manifest):
-            written.check_columns(manifest, spec, self._columns.union(compared))
+        schemas_of_manifests = self._filters.schemas_of_manifests
+        if schemas_of_manifests.retyped_since(manifest):
+            schemas_of_manifests.check_columns(manifest, spec, self._columns.union(compared_ids))
             if PARTITION_ID in self._columns:
-                written.check_partitions(manifest, spec)
+                schemas_of_manifests.check_partitions(manifest, spec)
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
         """Yield the remaining files as tasks; large files are split, unless `split` is None."""
@@ -248,14 +250,14 @@ class ScanPlan:
         tables = {m.part: table for m, (table, _) in self._read(manifests, metrics)}
         ids = {path: equality_field_ids(table) for path, table in tables.items()}
         compared_ids = frozenset[int]().union(*ids.values())
-        compared = self._comparable(compared_ids)
-        if compared:
+        compared_columns = self._comparable(compared_ids)
+        if compared_columns:
             # the equality columns are known only now, so their metrics are read in a second pass
-            more = metrics.union(c.field_id for c in compared)
+            more = metrics.union(c.field_id for c in compared_columns)
             again = [m for m in manifests if ids[m.part]]
             tables |= {m.part: table for m, (table, _) in self._read(again, more)}
         entries = [(self._filters.of(m).spec, tables[m.part]) for m in manifests]
-        return DeleteIndex(entries, compared), compared, compared_ids
+        return DeleteIndex(entries, compared_columns), compared_columns, compared_ids
 
     def _comparable(self, field_ids: Collection[int]) -> list[BoundColumn]:
         """Return the columns whose bounds tell which values can be equal.
@@ -288,7 +290,9 @@ class ScanPlan:
         def read(manifest: ManifestFile) -> tuple[pa.Table, int]:
             spec_filter = self._filters.of(manifest)
             table = self._read_entries(manifest, spec_filter.partition_type, metrics=metrics)
-            for field_id, column in self._filters.written.retyped_since(manifest).items():
+            for field_id, column in self._filters.schemas_of_manifests.retyped_since(
+                manifest
+            ).items():
                 if field_id in metrics and not column.has_readable_rows:
                     table = _without_bounds(table, field_id)
             return self._matching(table, spec_filter, manifest.content), table.num_rows
@@ -316,10 +320,10 @@ class ScanPlan:
             partition_type=spec_filter.partition_type,
             entries=table,
             deletes=index.match(table, spec_filter.spec.spec_id),
-            filter_satisfied=self._filter_satisfied(table, spec_filter.strict),
+            satisfies_filter=self._satisfies_filter(table, spec_filter.strict),
         )
 
-    def _filter_satisfied(self, table: pa.Table, strict: Predicate) -> Mask:
+    def _satisfies_filter(self, table: pa.Table, strict: Predicate) -> Mask:
         match strict:
             case AlwaysTrue() | AlwaysFalse():
                 return np.full(table.num_rows, isinstance(strict, AlwaysTrue))
@@ -341,11 +345,11 @@ def _without_bounds(table: pa.Table, field_id: int) -> pa.Table:
 
 
 def _live_files(manifest: ManifestFile) -> int:
-    added, existing = manifest.added_files_count, manifest.existing_files_count
-    if added is None or existing is None:
+    added_count, existing = manifest.added_files_count, manifest.existing_files_count
+    if added_count is None or existing is None:
         return 0
     # some dead positions may belong to entries that were already DELETED
-    return max(0, added + existing - manifest.dead_count)
+    return max(0, added_count + existing - manifest.dead_count)
 
 
 @without_collection
@@ -361,7 +365,7 @@ def split_into_tasks(
 def tasks_of(planned_files: PlannedFiles, splitter: Splitter | None = None) -> list[ScanTask]:
     """Return planned files as tasks; without a splitter, each file is one task."""
     table = planned_files.entries
-    satisfied = planned_files.filter_satisfied
+    satisfies_filter = planned_files.satisfies_filter
     rows: Sequence[int] = range(table.num_rows)
     starts: Iterable[int] = repeat(0)
     lengths = table["file_size_in_bytes"].to_pylist()
@@ -374,7 +378,7 @@ def tasks_of(planned_files: PlannedFiles, splitter: Splitter | None = None) -> l
         starts = [start for ranges in cuts for start, _ in ranges]
         lengths = [length for ranges in cuts for _, length in ranges]
         table = table.take(pa.array(rows, pa.int64()))
-        satisfied = satisfied[rows]
+        satisfies_filter = satisfies_filter[rows]
     deletes, residuals = planned_files.deletes, planned_files.residuals
     return _tasks_from_columns(
         len(rows),
@@ -390,7 +394,7 @@ def tasks_of(planned_files: PlannedFiles, splitter: Splitter | None = None) -> l
             "data_sequence_number": table["sequence_number"].to_pylist(),
             "first_row_id": table["first_row_id"].to_pylist(),
             "deletes": map(deletes.get, rows, repeat(())) if deletes else repeat(()),
-            "filter_satisfied": satisfied.tolist(),
+            "filter_satisfied": satisfies_filter.tolist(),
             "residual": map(residuals.get, rows) if residuals else repeat(None),
             "change": repeat(planned_files.change),
         },

@@ -60,7 +60,7 @@ class Splitter:
 
     def __init__(self, target_size: int) -> None:
         self.target_size = target_size
-        self._cuts_left = MAX_CUTS
+        self._remaining_cuts = MAX_CUTS
 
     def ranges(
         self,
@@ -71,9 +71,9 @@ class Splitter:
     ) -> list[tuple[int, int]]:
         """Return the ranges of `split_file`, or the whole file if too few cuts are left."""
         ranges = split_file(file_size, file_format, record_count, split_offsets, self.target_size)
-        if len(ranges) - 1 > self._cuts_left:
+        if len(ranges) - 1 > self._remaining_cuts:
             return [(0, file_size)]
-        self._cuts_left -= len(ranges) - 1
+        self._remaining_cuts -= len(ranges) - 1
         return ranges
 
 

@@ -16,7 +16,7 @@ _NAMES = "|".join(
     for name, value in vars(errors).items()
     if isinstance(value, type) and issubclass(value, errors.IcebergError)
 )
-_RAISED = re.compile(
+_RAISED_ERROR = re.compile(
     rf"iceberg_pyspark\.errors\.({_NAMES}): (.*?)"
     r"(?=\n\s*\n|\n\s+at |\nTraceback|\nThe above|\s+SQLSTATE: |\Z)",
     re.DOTALL,
@@ -33,7 +33,7 @@ def iceberg_error_in(text: str) -> tuple[str, str] | None:
     first = _LEADING_MESSAGE.match(text)
     if first is not None:
         return first[2], first[1].strip()
-    messages = _RAISED.findall(text)
+    messages = _RAISED_ERROR.findall(text)
     if not messages:
         return None
     name, message = messages[-1]

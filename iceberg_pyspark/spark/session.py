@@ -15,6 +15,7 @@ from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.spark.answers.asking import AskingSession, AskingSessions
 from iceberg_pyspark.spark.answers.handlers import answer
+from iceberg_pyspark.spark.answers.sessions import Sessions
 from iceberg_pyspark.spark.bridge.captured_errors import say_errors_as_before, say_our_errors_first
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.described_session import describe_session
@@ -26,7 +27,6 @@ from iceberg_pyspark.spark.procedures.definition import DRY_RUN, ProcedureRun, n
 from iceberg_pyspark.spark.procedures.migrate import MIGRATE, check_session_catalog
 from iceberg_pyspark.spark.procedures.snapshot_table import SNAPSHOT
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
-from iceberg_pyspark.spark.sessions import Sessions
 from iceberg_pyspark.spark.spark_table import (
     SparkTable,
     catalog_and_identifier,
@@ -224,8 +224,8 @@ class IcebergSession:
             )
         if name == MIGRATE.name and catalog_and_levels(self.spark, table) is None:
             check_session_catalog(self.spark)
-        opened = None if self.bridge is None else self._open_catalog
-        catalog, identifier = catalog_and_identifier(self.spark, table, opened)
+        open_catalog = None if self.bridge is None else self._open_catalog
+        catalog, identifier = catalog_and_identifier(self.spark, table, open_catalog)
         levels = (*identifier.namespace, identifier.name)
         if name == MIGRATE.name and catalog.name == SESSION_CATALOG:
             levels = (SESSION_CATALOG, *levels)
@@ -235,7 +235,7 @@ class IcebergSession:
             catalog=catalog,
             arguments={**arguments, "table": quoted_name(levels)},
             current_namespace=identifier.namespace,
-            open_catalog=opened or no_other_catalog,
+            open_catalog=open_catalog or no_other_catalog,
             progress=progress,
         )
 

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
-from iceberg_pyspark.spark.cached_rows import read_cached_anew
+from iceberg_pyspark.spark.bridge.cached_rows import read_cached_anew
 from iceberg_pyspark.spark.changelog.reading import (
     FORMAT,
     ReadChanges,
@@ -175,7 +175,7 @@ class SparkTable(Table):
         if the table can be read.
         """
         request = self._request(branch, snapshot_properties)
-        self._loaded = write_equality_deletes(request, df, columns)
+        self._loaded_table = write_equality_deletes(request, df, columns)
         self._read_cached_anew(branch)
 
     def _add_columns_of(self, source: DataFrame) -> None:
@@ -188,7 +188,7 @@ class SparkTable(Table):
         branch: str | None,
         snapshot_properties: Mapping[str, str] | None,
     ) -> RowChanges:
-        self._loaded, changes = run(self._request(branch, snapshot_properties), operation)
+        self._loaded_table, changes = run(self._request(branch, snapshot_properties), operation)
         self._read_cached_anew(branch)
         return changes
 

@@ -1,5 +1,10 @@
 """The states of tables in a session's queries, by handles from which they can be loaded again.
 
+Handles are texts by which the JVM refers to objects that a session has opened. Each handle names
+its catalog, and begins with the session that opened the catalog; sessions cloned from it may use
+the handle too. The handle of a table's state is enough to read the same state again; other handles
+refer to objects in this process.
+
 Spark keeps handles for an unlimited time, and a session may live for months, so only the most
 recently used states are kept in memory.
 """
@@ -7,15 +12,17 @@ recently used states are kept in memory.
 from __future__ import annotations
 
 import threading
+import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.expressions.rewriting import or_
-from iceberg_pyspark.spark.table_handles import StateHandle, new_handle, read_state_handle
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.open_storage import open_storage
@@ -23,6 +30,38 @@ from iceberg_pyspark.table.reading.scan import TableScan
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 
 MAX_STATES = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class StateHandle:
+    """The content of a state's handle; equal states have equal handles."""
+
+    catalog: str
+    namespace: tuple[str, ...]
+    name: str
+    metadata_location: str
+    selector: SnapshotSelector
+    metadata_table: str | None
+    by_session: bool
+
+    def text(self) -> str:
+        """Return the handle as text."""
+        return msgspec.json.encode(self).decode()
+
+
+def read_state_handle(text: str) -> StateHandle:
+    """Return the content of a state's handle."""
+    return msgspec.json.decode(text, type=StateHandle)
+
+
+def new_handle(catalog: str) -> str:
+    """Return a new unique handle for an object of a catalog."""
+    return msgspec.json.encode({"catalog": catalog, "key": str(uuid.uuid4())}).decode()
+
+
+def catalog_of_handle(text: str) -> str:
+    """Return the handle of the catalog that any of these handles names."""
+    return str(msgspec.json.decode(text)["catalog"])
 
 
 @dataclass(kw_only=True)
@@ -98,7 +137,7 @@ class TableStates:
         self._max_states = max_states
         self._lock = threading.Lock()
         self._states: OrderedDict[str, TableState] = OrderedDict()
-        self._registered: dict[str, TableState] = {}
+        self._state_by_handle: dict[str, TableState] = {}
 
     def cache(self, state: TableState) -> str:
         """Cache a state and return its handle."""
@@ -123,19 +162,19 @@ class TableStates:
         """Store a state under a new handle until `release`."""
         handle = new_handle(state.catalog)
         with self._lock:
-            self._registered[handle] = state
+            self._state_by_handle[handle] = state
         return handle
 
     def release(self, handle: str) -> None:
         """Drop a registered state."""
         with self._lock:
-            self._registered.pop(handle, None)
+            self._state_by_handle.pop(handle, None)
 
     def state(self, handle: str) -> TableState:
         """Return the state of a handle; load it again if it is no longer cached."""
         with self._lock:
-            if handle in self._registered:
-                return self._registered[handle]
+            if handle in self._state_by_handle:
+                return self._state_by_handle[handle]
             if handle in self._states:
                 self._states.move_to_end(handle)
                 return self._states[handle]

@@ -16,7 +16,7 @@ BLOCK_SIZE_IN_BYTES = 64 * 1024 * 1024
 """The value of the deprecated field 105 in v1 manifests, which old readers require."""
 
 
-def _required(field_id: int, name: str, type_: types.Type) -> types.NestedField:
+def _required_field(field_id: int, name: str, type_: types.Type) -> types.NestedField:
     return types.NestedField(field_id=field_id, name=name, type=type_, required=True)
 
 
@@ -62,16 +62,16 @@ _EQUALITY_IDS = _optional(
 def data_file_struct(partition_type: types.StructType, format_version: int) -> types.StructType:
     """Return the `data_file` struct (field 2) of a manifest of the given format version."""
     fields = [
-        _required(100, "file_path", types.StringType()),
-        _required(101, "file_format", types.StringType()),
-        _required(102, "partition", partition_type),
-        _required(103, "record_count", types.LongType()),
-        _required(104, "file_size_in_bytes", types.LongType()),
+        _required_field(100, "file_path", types.StringType()),
+        _required_field(101, "file_format", types.StringType()),
+        _required_field(102, "partition", partition_type),
+        _required_field(103, "record_count", types.LongType()),
+        _required_field(104, "file_size_in_bytes", types.LongType()),
     ]
     if format_version == 1:
-        fields.append(_required(105, "block_size_in_bytes", types.LongType()))
+        fields.append(_required_field(105, "block_size_in_bytes", types.LongType()))
     else:
-        fields.insert(0, _required(134, "content", types.IntegerType()))
+        fields.insert(0, _required_field(134, "content", types.IntegerType()))
     fields += [*METRIC_FIELDS, _optional(131, "key_metadata", types.BinaryType()), _SPLIT_OFFSETS]
     if format_version >= 2:
         fields.append(_EQUALITY_IDS)
@@ -88,22 +88,22 @@ def data_file_struct(partition_type: types.StructType, format_version: int) -> t
 
 def manifest_entry_schema(partition_type: types.StructType, format_version: int) -> dict[str, Any]:
     """Return the Avro schema of the records of a manifest whose spec has `partition_type`."""
-    fields = [_required(0, "status", types.IntegerType())]
+    fields = [_required_field(0, "status", types.IntegerType())]
     if format_version == 1:
-        fields.append(_required(1, "snapshot_id", types.LongType()))
+        fields.append(_required_field(1, "snapshot_id", types.LongType()))
     else:
         fields += [
             _optional(1, "snapshot_id", types.LongType()),
             _optional(3, "sequence_number", types.LongType()),
             _optional(4, "file_sequence_number", types.LongType()),
         ]
-    fields.append(_required(2, "data_file", data_file_struct(partition_type, format_version)))
+    fields.append(_required_field(2, "data_file", data_file_struct(partition_type, format_version)))
     return record_schema(types.StructType(tuple(fields)), "manifest_entry")
 
 
 _FIELD_SUMMARY = types.StructType(
     (
-        _required(509, "contains_null", types.BooleanType()),
+        _required_field(509, "contains_null", types.BooleanType()),
         _optional(518, "contains_nan", types.BooleanType()),
         _optional(510, "lower_bound", types.BinaryType()),
         _optional(511, "upper_bound", types.BinaryType()),
@@ -119,9 +119,9 @@ _PARTITIONS = _optional(
 def manifest_file_schema(format_version: int) -> dict[str, Any]:
     """Return the Avro schema of a manifest list's records."""
     path = [
-        _required(500, "manifest_path", types.StringType()),
-        _required(501, "manifest_length", types.LongType()),
-        _required(502, "partition_spec_id", types.IntegerType()),
+        _required_field(500, "manifest_path", types.StringType()),
+        _required_field(501, "manifest_length", types.LongType()),
+        _required_field(502, "partition_spec_id", types.IntegerType()),
     ]
     counts: tuple[tuple[int, str, types.Type], ...] = (
         (504, "added_files_count", types.IntegerType()),
@@ -134,7 +134,7 @@ def manifest_file_schema(format_version: int) -> dict[str, Any]:
     if format_version == 1:
         fields = [
             *path,
-            _required(503, "added_snapshot_id", types.LongType()),
+            _required_field(503, "added_snapshot_id", types.LongType()),
             *(_optional(*c) for c in counts[:3]),
             _PARTITIONS,
             *(_optional(*c) for c in counts[3:]),
@@ -142,11 +142,11 @@ def manifest_file_schema(format_version: int) -> dict[str, Any]:
     else:
         fields = [
             *path,
-            _required(517, "content", types.IntegerType()),
-            _required(515, "sequence_number", types.LongType()),
-            _required(516, "min_sequence_number", types.LongType()),
-            _required(503, "added_snapshot_id", types.LongType()),
-            *(_required(*c) for c in counts),
+            _required_field(517, "content", types.IntegerType()),
+            _required_field(515, "sequence_number", types.LongType()),
+            _required_field(516, "min_sequence_number", types.LongType()),
+            _required_field(503, "added_snapshot_id", types.LongType()),
+            *(_required_field(*c) for c in counts),
             _PARTITIONS,
         ]
     fields.append(_optional(519, "key_metadata", types.BinaryType()))

@@ -54,11 +54,11 @@ def record_schema(struct: types.StructType, name: str) -> dict[str, Any]:
     return _record(struct, name, set())
 
 
-def _record(struct: types.StructType, name: str, defined: set[str]) -> dict[str, Any]:
+def _record(struct: types.StructType, name: str, defined_names: set[str]) -> dict[str, Any]:
     names: set[str] = set()
     fields = []
     for f in struct.fields:
-        field = _field(f, defined)
+        field = _field(f, defined_names)
         if field["name"] in names:
             # two names may become the same Avro name; readers ignore names, so the id makes the
             # name unique
@@ -68,11 +68,11 @@ def _record(struct: types.StructType, name: str, defined: set[str]) -> dict[str,
     return {"type": "record", "name": name, "fields": fields}
 
 
-def _field(f: types.NestedField, defined: set[str]) -> dict[str, Any]:
+def _field(f: types.NestedField, defined_names: set[str]) -> dict[str, Any]:
     out: dict[str, Any] = {"name": avro_name(f.name)}
     if out["name"] != f.name:
         out["iceberg-field-name"] = f.name
-    avro_type = _type(f.type, f.field_id, defined)
+    avro_type = _type(f.type, f.field_id, defined_names)
     if f.doc is not None:
         out["doc"] = f.doc
     if f.initial_default is not None:
@@ -92,7 +92,7 @@ def _optional(avro_type: Any) -> Any:
     return "null" if avro_type == "null" else ["null", avro_type]
 
 
-def _type(type_: types.Type, field_id: int, defined: set[str]) -> Any:
+def _type(type_: types.Type, field_id: int, defined_names: set[str]) -> Any:
     match type_:
         case types.BooleanType():
             return "boolean"
@@ -129,11 +129,11 @@ def _type(type_: types.Type, field_id: int, defined: set[str]) -> Any:
         case types.DecimalType(precision=precision, scale=scale):
             logical = {"logicalType": "decimal", "precision": precision, "scale": scale}
             name = f"decimal_{precision}_{scale}"
-            return _fixed(name, decimal_bytes(precision), logical, defined)
+            return _fixed_type(name, decimal_bytes(precision), logical, defined_names)
         case types.UUIDType():
-            return _fixed("uuid_fixed", 16, {"logicalType": "uuid"}, defined)
+            return _fixed_type("uuid_fixed", 16, {"logicalType": "uuid"}, defined_names)
         case types.FixedType(length=length):
-            return _fixed(f"fixed_{length}", length, {}, defined)
+            return _fixed_type(f"fixed_{length}", length, {}, defined_names)
         case types.VariantType():
             return {
                 "type": "record",
@@ -145,9 +145,9 @@ def _type(type_: types.Type, field_id: int, defined: set[str]) -> Any:
                 ],
             }
         case types.StructType():
-            return _record(type_, f"r{field_id}", defined)
+            return _record(type_, f"r{field_id}", defined_names)
         case types.ListType():
-            element = _type(type_.element_type, type_.element_id, defined)
+            element = _type(type_.element_type, type_.element_id, defined_names)
             return {
                 "type": "array",
                 "items": element if type_.element_required else _optional(element),
@@ -156,16 +156,20 @@ def _type(type_: types.Type, field_id: int, defined: set[str]) -> Any:
         case types.MapType():
             entry = types.StructType((type_.key, type_.value))
             name = f"k{type_.key_id}_v{type_.value_id}"
-            return {"type": "array", "logicalType": "map", "items": _record(entry, name, defined)}
+            return {
+                "type": "array",
+                "logicalType": "map",
+                "items": _record(entry, name, defined_names),
+            }
         case _:
             raise InvalidMetadataError(f"{type_} has no Avro type")
 
 
-def _fixed(name: str, size: int, logical: dict[str, Any], defined: set[str]) -> Any:
+def _fixed_type(name: str, size: int, logical: dict[str, Any], defined_names: set[str]) -> Any:
     # Avro defines a named type at its first use and refers to it by name afterwards
-    if name in defined:
+    if name in defined_names:
         return name
-    defined.add(name)
+    defined_names.add(name)
     return {"type": "fixed", "name": name, "size": size, **logical}
 
 

@@ -104,7 +104,7 @@ class Profile:
         return frozenset(path[0] for path in self.paths.values())
 
 
-_SHARED: Mapping[Role, tuple[int, ...]] = {
+_SHARED_PATHS: Mapping[Role, tuple[int, ...]] = {
     "content_type": (134,),
     "location": (100,),
     "file_format": (101,),
@@ -143,7 +143,7 @@ SINGLE_FILE_COMMITS = Profile(
     name="single-file commits",
     marker=(5, "version_info"),
     paths={
-        **_SHARED,
+        **_SHARED_PATHS,
         **_tracking(5),
         **_manifest_counts(521),
         "spec_id": (148,),
@@ -161,7 +161,7 @@ TRACKED_FILES = Profile(
     name="tracked files",
     marker=(147, "tracking"),
     paths={
-        **_SHARED,
+        **_SHARED_PATHS,
         **_tracking(147),
         **_manifest_counts(150),
         "spec_id": (141,),

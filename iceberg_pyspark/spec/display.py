@@ -32,13 +32,13 @@ def printable(text: str) -> str:
     >>> printable("two\nlines")
     'two\\nlines'
     """
-    return escaped(redact_text(text))
+    return escape_text(redact_text(text))
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     r"""Return the text on one line, with control characters as escapes.
 
-    >>> escaped("two\nlines")
+    >>> escape_text("two\nlines")
     'two\\nlines'
     """
     if text.isprintable():

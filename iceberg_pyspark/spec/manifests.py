@@ -169,10 +169,12 @@ class ManifestFile:
     @property
     def has_live_files(self) -> bool:
         """Whether the manifest may hold ADDED or EXISTING entries."""
-        added, existing = self.added_files_count, self.existing_files_count
+        added_count, existing = self.added_files_count, self.existing_files_count
         if self.dead_count and self.deleted_files_count == 0:
-            return added is None or existing is None or self.dead_count < added + existing
-        return added != 0 or existing != 0
+            return (
+                added_count is None or existing is None or self.dead_count < added_count + existing
+            )
+        return added_count != 0 or existing != 0
 
 
 UNASSIGNED_SEQUENCE_NUMBER = -1

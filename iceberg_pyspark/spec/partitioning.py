@@ -120,16 +120,16 @@ def read_partition_type(spec: PartitionSpec, schemas: Sequence[Schema]) -> ice.S
 
 
 def declared_partition_type(
-    type_: ice.StructType, declared: Mapping[int, ice.Type]
+    type_: ice.StructType, own_types: Mapping[int, ice.Type]
 ) -> ice.StructType:
-    """Return the type of one manifest's tuples; `declared` are its own types, by field id.
+    """Return the type of one manifest's tuples; `own_types` are its own types, by field id.
 
     They replace types that are no promotion of them, which a column got when the table was
     replaced.
     """
     fields = []
     for f in type_.fields:
-        own = declared.get(f.field_id, f.type)
+        own = own_types.get(f.field_id, f.type)
         fields.append(replace(f, type=_wider(f.type, own) or own))
     return ice.StructType(tuple(fields))
 
@@ -149,7 +149,7 @@ def untyped_fields(spec: PartitionSpec, type_: ice.StructType) -> frozenset[int]
 
 def with_types_of(
     manifests: Sequence[Mapping[int, ice.Type]],
-    untyped: Collection[int],
+    untyped_ids: Collection[int],
     partition_type: ice.StructType,
 ) -> ice.StructType | None:
     """Return the partition type with types from manifests (by field id) for the untyped fields.
@@ -158,7 +158,7 @@ def with_types_of(
     """
     fields = []
     for field in partition_type.fields:
-        if field.field_id in untyped:
+        if field.field_id in untyped_ids:
             type_: ice.Type = field.type
             for types in manifests:
                 wider = _wider(type_, types.get(field.field_id, ice.UnknownType()))

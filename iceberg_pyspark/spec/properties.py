@@ -347,7 +347,7 @@ def bool_property(properties: Mapping[str, str], name: str, default: bool) -> bo
     text = properties.get(name)
     if text is None:
         return default
-    lowered = text.strip().lower()
-    if lowered not in ("true", "false"):
+    lower_text = text.strip().lower()
+    if lower_text not in ("true", "false"):
         raise InvalidRequestError(f"property '{name}': '{text}' is neither true nor false")
-    return lowered == "true"
+    return lower_text == "true"

@@ -65,10 +65,10 @@ def count_in(text: str) -> int | None:
 
 def fraction(text: str) -> float | None:
     """Parse decimal text like Java's `Double.parseDouble`; return None for invalid text."""
-    trimmed = text.strip("".join(map(chr, range(33))))
-    if not _FRACTION.fullmatch(trimmed):
+    trimmed_text = text.strip("".join(map(chr, range(33))))
+    if not _FRACTION.fullmatch(trimmed_text):
         return None
-    return float(trimmed if trimmed[-1] not in "fFdD" else trimmed[:-1])
+    return float(trimmed_text if trimmed_text[-1] not in "fFdD" else trimmed_text[:-1])
 
 
 @dataclass(frozen=True, slots=True)

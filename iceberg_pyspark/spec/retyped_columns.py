@@ -94,7 +94,7 @@ class SchemasOfManifests:
         self._metadata = metadata
         self._schema = schema
         self._snapshot = snapshot
-        self._retyped: dict[int, Mapping[int, RetypedColumn]] = {}
+        self._columns_by_schema_id: dict[int, Mapping[int, RetypedColumn]] = {}
 
     @cached_property
     def _may_be_retyped(self) -> bool:
@@ -116,24 +116,24 @@ class SchemasOfManifests:
         before = self.schema_of(manifest)
         if before is None or before.schema_id == self._schema.schema_id:
             return {}
-        if before.schema_id not in self._retyped:
-            self._retyped[before.schema_id] = retyped_columns(before, self._schema)
-        return self._retyped[before.schema_id]
+        if before.schema_id not in self._columns_by_schema_id:
+            self._columns_by_schema_id[before.schema_id] = retyped_columns(before, self._schema)
+        return self._columns_by_schema_id[before.schema_id]
 
     def check_columns(
         self, manifest: ManifestFile, spec: PartitionSpec | None, field_ids: Collection[int]
     ) -> None:
         """Refuse a use of columns that had unreadable types when the manifest was written."""
-        retyped = self.retyped_since(manifest)
+        retyped_by_id = self.retyped_since(manifest)
         sources = frozenset(
             i
             for f in (spec.fields if spec else ())
             for i in f.source_ids
             if not isinstance(f.transform, _EQUAL_FOR_DATES_AND_TIMES)
         )
-        for field_id in sorted(retyped.keys() & frozenset(field_ids)):
-            if field_id in sources or not retyped[field_id].has_readable_rows:
-                raise _unreadable(manifest, retyped[field_id])
+        for field_id in sorted(retyped_by_id.keys() & frozenset(field_ids)):
+            if field_id in sources or not retyped_by_id[field_id].has_readable_rows:
+                raise _unreadable(manifest, retyped_by_id[field_id])
 
     def check_partitions(self, manifest: ManifestFile, spec: PartitionSpec) -> None:
         """Refuse a use of a manifest's partition tuples that mean something else in the schema."""

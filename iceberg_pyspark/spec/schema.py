@@ -126,7 +126,7 @@ class Schema:
         keep = set(field_ids)
         for field_id in field_ids:
             keep.update(f.field_id for f in types.walk_fields(self.field_by_id[field_id].type))
-        pruned = {f.field_id: f for f in prune_fields(self.as_struct, keep).fields}
+        fields_by_id = {f.field_id: f for f in prune_fields(self.as_struct, keep).fields}
         order: dict[int, None] = {}
         for field_id in field_ids:
             top = field_id
@@ -135,7 +135,7 @@ class Schema:
             order[top] = None
         return replace(
             self,
-            fields=tuple(pruned[i] for i in order),
+            fields=tuple(fields_by_id[i] for i in order),
             identifier_field_ids=tuple(i for i in self.identifier_field_ids if i in keep),
         )
 
@@ -170,8 +170,8 @@ def _prune_type(type_: types.Type, keep: Collection[int]) -> types.Type | None:
     """Return the pruned type if a nested field is kept, otherwise None."""
     match type_:
         case types.StructType():
-            pruned = prune_fields(type_, keep)
-            return pruned if pruned.fields else None
+            pruned_type = prune_fields(type_, keep)
+            return pruned_type if pruned_type.fields else None
         case types.ListType():
             inner = _prune_type(type_.element_type, keep)
             if inner is not None:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from iceberg_pyspark.errors import InvalidMetadataError
-from iceberg_pyspark.redaction import redacted
+from iceberg_pyspark.redaction import redact_properties
 from iceberg_pyspark.spec.display import html_table, printable, utc_text
 from iceberg_pyspark.spec.json_fields import JsonObject, compact_json
 from iceberg_pyspark.spec.property_types import count_in
@@ -65,22 +65,22 @@ class SummaryText(Mapping[str, str]):
         # with a JSON escape, the text may contain the value in another spelling
         return b"\\" in text or value.encode() in text
 
-    def _parsed(self) -> dict[str, str]:
+    def _parse(self) -> dict[str, str]:
         if self._entries is None:
             self._entries = json.loads(self.text)
         return self._entries
 
     def __getitem__(self, key: str) -> str:
-        return self._parsed()[key]
+        return self._parse()[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._parsed())
+        return iter(self._parse())
 
     def __len__(self) -> int:
-        return len(self._parsed())
+        return len(self._parse())
 
     def __repr__(self) -> str:
-        return repr(self._parsed())
+        return repr(self._parse())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SummaryText, (self.text,)
@@ -126,7 +126,7 @@ class Snapshot:
         rows = [
             ("committed", utc_text(self.timestamp_ms)),
             ("parent", "" if self.parent_snapshot_id is None else str(self.parent_snapshot_id)),
-            *redacted(self.summary).items(),
+            *redact_properties(self.summary).items(),
         ]
         return html_table(f"snapshot {self.snapshot_id}", (), rows)
 

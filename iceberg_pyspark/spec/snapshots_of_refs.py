@@ -16,12 +16,12 @@ D = TypeVar("D")
 
 
 class SnapshotsOfRefs(Sequence[Snapshot]):
-    """All snapshots of a table; those in `loaded` are available without a load. Thread-safe."""
+    """All snapshots of a table; `loaded_snapshots` are available without a load. Thread-safe."""
 
     def __init__(
-        self, loaded: Sequence[Snapshot], load: Callable[[], tuple[Snapshot, ...]]
+        self, loaded_snapshots: Sequence[Snapshot], load: Callable[[], tuple[Snapshot, ...]]
     ) -> None:
-        self.loaded = {s.snapshot_id: s for s in loaded}
+        self.loaded_by_id = {s.snapshot_id: s for s in loaded_snapshots}
         self._load = load
         self._lock = threading.Lock()
         self._all: tuple[Snapshot, ...] | None = None
@@ -55,7 +55,7 @@ class SnapshotsOfRefs(Sequence[Snapshot]):
         return hash(self.all())
 
     def __repr__(self) -> str:
-        snapshots = self.loaded.values() if self._all is None else self._all
+        snapshots = self.loaded_by_id.values() if self._all is None else self._all
         return f"SnapshotsOfRefs({', '.join(str(s.snapshot_id) for s in snapshots)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -64,16 +64,18 @@ class SnapshotsOfRefs(Sequence[Snapshot]):
 
 
 class KnownFirst(Mapping[int, Snapshot]):
-    """Snapshots by id: from `loaded`, or else from `all_by_id()`, which may load."""
+    """Snapshots by id: from `loaded_by_id`, or else from `all_by_id()`, which may load."""
 
     def __init__(
-        self, loaded: Mapping[int, Snapshot], all_by_id: Callable[[], Mapping[int, Snapshot]]
+        self,
+        loaded_by_id: Mapping[int, Snapshot],
+        all_by_id: Callable[[], Mapping[int, Snapshot]],
     ) -> None:
-        self._loaded = loaded
+        self._loaded_by_id = loaded_by_id
         self._all_by_id = all_by_id
 
     def __getitem__(self, snapshot_id: int) -> Snapshot:
-        snapshot = self._loaded.get(snapshot_id)
+        snapshot = self._loaded_by_id.get(snapshot_id)
         return self._all_by_id()[snapshot_id] if snapshot is None else snapshot
 
     @overload
@@ -84,11 +86,11 @@ class KnownFirst(Mapping[int, Snapshot]):
 
     def get(self, key: int, /, default: Any = None) -> Any:
         """Return the snapshot with the id, or the default."""
-        snapshot = self._loaded.get(key)
+        snapshot = self._loaded_by_id.get(key)
         return self._all_by_id().get(key, default) if snapshot is None else snapshot
 
     def __contains__(self, snapshot_id: object) -> bool:
-        return snapshot_id in self._loaded or snapshot_id in self._all_by_id()
+        return snapshot_id in self._loaded_by_id or snapshot_id in self._all_by_id()
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._all_by_id())

@@ -134,7 +134,7 @@ class TableMetadata:
     def snapshot_by_id(self) -> Mapping[int, Snapshot]:
         """All snapshots by id."""
         if isinstance(self.snapshots, SnapshotsOfRefs):
-            return KnownFirst(self.snapshots.loaded, lambda: self._all_snapshots_by_id)
+            return KnownFirst(self.snapshots.loaded_by_id, lambda: self._all_snapshots_by_id)
         return self._all_snapshots_by_id
 
     @cached_property

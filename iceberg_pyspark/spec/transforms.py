@@ -373,8 +373,8 @@ _DAYS_OF_400_YEARS = 146_097
 
 def _year_and_day(days: int) -> tuple[int, str]:
     """Return the year and `-MM-DD` of a day count, also beyond the years of `date` (1 to 9999)."""
-    cycles, days_left = divmod(days, _DAYS_OF_400_YEARS)
-    day = date(1970, 1, 1) + timedelta(days=days_left)
+    cycles, rest_of_days = divmod(days, _DAYS_OF_400_YEARS)
+    day = date(1970, 1, 1) + timedelta(days=rest_of_days)
     return day.year + 400 * cycles, f"-{day.month:02d}-{day.day:02d}"
 
 
@@ -437,7 +437,7 @@ def _java_float(type_: types.Type, value: float) -> str:
     exact: float = struct.unpack(code, struct.pack(code, value))[0]
     for digits in range(1, 17):
         text = f"{exact:.{digits}e}"
-        if _rounded(code, float(text)) == exact:
+        if _round(code, float(text)) == exact:
             break
     mantissa, exponent = text.split("e")
     if exact == 0 or 1e-3 <= abs(exact) < 1e7:
@@ -446,13 +446,13 @@ def _java_float(type_: types.Type, value: float) -> str:
     return f"{mantissa}E{int(exponent)}"
 
 
-def _rounded(code: str, value: float) -> float:
+def _round(code: str, value: float) -> float:
     """Round a value to the width of the struct code; a value that overflows becomes infinity."""
     try:
-        rounded: float = struct.unpack(code, struct.pack(code, value))[0]
+        result: float = struct.unpack(code, struct.pack(code, value))[0]
     except OverflowError:
         return math.inf
-    return rounded
+    return result
 
 
 def _java_time(nanos: int) -> str:

@@ -286,7 +286,7 @@ _NAME_BY_CLASS = {cls: name for name, cls in _CLASS_BY_NAME.items()}
 # the digits are limited so that every match is a valid number; to avoid backtracking, the patterns
 # match in one way only: callers strip spaces
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\)")
-_FIXED = re.compile(r"fixed\[\s*([0-9]{1,10})\s*\]")
+_FIXED_TYPE = re.compile(r"fixed\[\s*([0-9]{1,10})\s*\]")
 _GEOMETRY = re.compile(r"geometry(?:\(([^,()]+)\))?")
 _GEOGRAPHY = re.compile(r"geography(?:\(([^,()]+)(?:,([^,()]+))?\))?")
 _EDGE_ALGORITHM = re.compile(r"\w+")
@@ -318,7 +318,7 @@ def primitive_from_string(text: str) -> PrimitiveType:
         return cls()
     if m := _DECIMAL.fullmatch(name):
         return DecimalType(int(m[1]), int(m[2]))
-    if m := _FIXED.fullmatch(name):
+    if m := _FIXED_TYPE.fullmatch(name):
         return FixedType(int(m[1]))
     if m := _GEOMETRY.fullmatch(text.strip()):
         if m[1] is None:

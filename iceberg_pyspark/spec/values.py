@@ -121,7 +121,7 @@ def value_from_bytes(type_: types.Type, data: bytes) -> Any:
             case types.IntegerType() | types.DateType():
                 return int(struct.unpack("<i", data)[0])
             case types.LongType() | types.TimeType():
-                return int.from_bytes(_sized(data, 4, 8), "little", signed=True)
+                return int.from_bytes(_check_size(data, 4, 8), "little", signed=True)
             case types.TimestampType() | types.TimestampNsType() if size == 4:
                 days = int.from_bytes(data, "little", signed=True)
                 per_day = 86_400_000_000
@@ -154,7 +154,7 @@ def value_from_bytes(type_: types.Type, data: bytes) -> Any:
             case types.UnknownType():
                 return None
             case types.UUIDType():
-                return bytes(_sized(data, 16))
+                return bytes(_check_size(data, 16))
             case types.PrimitiveType():
                 return bytes(data)
             case _:
@@ -173,7 +173,7 @@ def may_bound_uuids(low: bytes, high: bytes) -> bool:
     return low[0] >> 7 == high[0] >> 7
 
 
-def _sized(data: bytes, *sizes: int) -> bytes:
+def _check_size(data: bytes, *sizes: int) -> bytes:
     if len(data) not in sizes:
         raise ValueError(f"{len(data)} bytes")
     return data
@@ -387,13 +387,13 @@ def _pad_fraction(text: str) -> tuple[str, int]:
     fraction, rest = tail[:digits], tail[digits:]
     if digits > 9:
         raise ValueError(f"{text!r} has a higher precision than nanoseconds")
-    padded = fraction.ljust(9, "0")
-    return f"{head}.{padded[:6]}{rest}", int(padded[6:])
+    padded_digits = fraction.ljust(9, "0")
+    return f"{head}.{padded_digits[:6]}{rest}", int(padded_digits[6:])
 
 
 def _micros_of(text: str, *, zoned: bool) -> tuple[int, int]:
-    padded, nanos = _pad_fraction(text.replace("Z", "+00:00"))
-    time = datetime.fromisoformat(padded)
+    padded_text, nanos = _pad_fraction(text.replace("Z", "+00:00"))
+    time = datetime.fromisoformat(padded_text)
     if zoned != (time.tzinfo is not None):
         raise ValueError(f"{text!r} {'needs' if zoned else 'must not have'} a zone offset")
     if time.tzinfo is not None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
-from iceberg_pyspark.redaction import redacted
+from iceberg_pyspark.redaction import redact_properties
 from iceberg_pyspark.spec.json_fields import JsonObject, compact_json, parse_json
 from iceberg_pyspark.spec.property_types import IntProperty
 from iceberg_pyspark.spec.schema import Schema, schema_from_json, schema_to_json
@@ -105,7 +105,7 @@ class ViewMetadata:
         return (
             f"ViewMetadata({self.view_uuid}, version {self.current_version_id} of "
             f"{[v.version_id for v in self.versions]}, {self.location!r}, "
-            f"{redacted(self.properties)})"
+            f"{redact_properties(self.properties)})"
         )
 
     @property

@@ -24,7 +24,7 @@ from typing import Literal, TypeAlias
 
 from iceberg_pyspark.spec.snapshots import RefType
 from iceberg_pyspark.spec.sorting import Direction, NullOrder
-from iceberg_pyspark.sql_text.names import unquoted
+from iceberg_pyspark.sql_text.names import unquote
 from iceberg_pyspark.sql_text.on_demand import ClauseToken, statement_tokens
 
 _MAX_CHARACTERS = 1_000_000
@@ -149,7 +149,7 @@ class ExtensionSyntaxError(Exception):
 
     def __init__(self, text: str, offset: int, near: str, expected: str) -> None:
         self.near = near
-        self.expected = expected
+        self.expectation = expected
         self.line = text.count("\n", 0, offset) + 1
         self.position = offset - (text.rfind("\n", 0, offset) + 1)
         super().__init__(
@@ -256,7 +256,7 @@ class _Parser:
             return None
         levels = []
         while self._next.is_name:
-            levels.append(unquoted(self._name("a name")))
+            levels.append(unquote(self._name("a name")))
             if not self.takes("."):
                 if not self._begins_a_clause():
                     return None
@@ -387,7 +387,7 @@ class _Parser:
         return tuple(columns)
 
     def _alias(self) -> str | None:
-        return unquoted(self._name("the field's name")) if self.takes("AS") else None
+        return unquote(self._name("the field's name")) if self.takes("AS") else None
 
     def _ref_type(self) -> RefType:
         if self.takes("BRANCH"):
@@ -397,7 +397,7 @@ class _Parser:
         raise self.error("BRANCH or TAG")
 
     def _ref_name(self, type_: RefType) -> str:
-        return unquoted(self._name(f"the {type_}'s name"))
+        return unquote(self._name(f"the {type_}'s name"))
 
     def _create_ref(self, *, create: bool, replaces: bool) -> CreateRef:
         type_ = self._ref_type()

@@ -28,7 +28,7 @@ from iceberg_pyspark.expressions.predicates import (
 from iceberg_pyspark.expressions.rewriting import and_, not_, or_
 from iceberg_pyspark.sql_text.parser import SqlTextError, parse_statements
 
-_ALLOWED = (
+_ALLOWED_FORMS = (
     "allowed are comparisons of one column with literals (=, ==, <=>, !=, <>, <, <=, >, >=), "
     "[NOT] IN (...), [NOT] BETWEEN, IS [NOT] NULL, isnan(c), startswith(c, 'a'), [NOT] LIKE 'a%', "
     "a boolean column, true, false, AND, OR, NOT and parentheses"
@@ -61,11 +61,11 @@ def parse_filter(text: str) -> Predicate:
     except SqlTextError as e:
         raise InvalidRequestError(f"the filter {excerpt} cannot be parsed: {e}") from e
     if len(statements) != 1 or not isinstance(statements[0], exp.Expression):
-        raise InvalidRequestError(f"the filter {excerpt} is not one condition; {_ALLOWED}")
+        raise InvalidRequestError(f"the filter {excerpt} is not one condition; {_ALLOWED_FORMS}")
     try:
         return _predicate(statements[0])
     except _NotUnderstoodError as e:
-        raise InvalidRequestError(f"the filter {excerpt}: {e}; {_ALLOWED}") from e
+        raise InvalidRequestError(f"the filter {excerpt}: {e}; {_ALLOWED_FORMS}") from e
     except RecursionError as e:
         raise InvalidRequestError("the filter cannot be read: it is nested too deeply") from e
 
@@ -132,9 +132,9 @@ def _predicate(node: exp.Expression) -> Predicate:
             raise _not_understood(node)
 
 
-def _only(node: exp.Expression, *understood: str) -> exp.Expression:
+def _only(node: exp.Expression, *known_parts: str) -> exp.Expression:
     """Return the node; raise if the parser found anything besides the supported parts."""
-    if any(value for name, value in node.args.items() if name not in understood):
+    if any(value for name, value in node.args.items() if name not in known_parts):
         raise _not_understood(node)
     return node
 
@@ -163,13 +163,13 @@ def _null_safe_equal(node: exp.Expression) -> Predicate:
 def _sides(node: exp.Expression) -> tuple[str, Any, bool]:
     """Return the column, the literal, and whether the sides are exchanged."""
     _only(node, "this", "expression")
-    left, right = _bare(node.this), _bare(node.expression)
-    if isinstance(left, exp.Column | exp.Dot):
+    left_side, right = _bare(node.this), _bare(node.expression)
+    if isinstance(left_side, exp.Column | exp.Dot):
         if isinstance(right, exp.Column | exp.Dot):
             raise _not_understood(node, "compares two columns")
-        return _column(left), _literal(right), False
+        return _column(left_side), _literal(right), False
     if isinstance(right, exp.Column | exp.Dot):
-        return _column(right), _literal(left), True
+        return _column(right), _literal(left_side), True
     raise _not_understood(node, "does not compare a column with a literal")
 
 

@@ -53,7 +53,7 @@ def _level(text: str, start: int, end: int, in_backticks: ClauseToken | None) ->
     if in_backticks is None:
         return text[start:end]
     begins = in_backticks.start == start
-    level = unquoted(in_backticks.text) if begins else text[start : in_backticks.start]
+    level = unquote(in_backticks.text) if begins else text[start : in_backticks.start]
     if not begins or in_backticks.end != end:
         raise InvalidRequestError(
             f"name {text!r}: a dot must follow the level {level!r}; quote whole levels"
@@ -61,7 +61,7 @@ def _level(text: str, start: int, end: int, in_backticks: ClauseToken | None) ->
     return level
 
 
-def unquoted(name: str) -> str:
+def unquote(name: str) -> str:
     """Return a level or word without its backticks, if it has any."""
     return name[1:-1].replace("``", "`") if name.startswith("`") else name
 

@@ -52,7 +52,7 @@ def parse_schema(text: str) -> Schema:
 
 
 def _parse_columns(text: str) -> list[exp.Expression]:
-    _refuse_fixed(text)
+    _refuse_fixed_type(text)
     try:
         statement, *others = parse_statements(f"CREATE TABLE t (\n{text}\n)")
     except SqlTextError as e:
@@ -77,7 +77,7 @@ def _not_columns(text: str) -> InvalidRequestError:
     )
 
 
-def _refuse_fixed(text: str) -> None:
+def _refuse_fixed_type(text: str) -> None:
     # the parser reads FIXED(n) as a decimal, as MySQL does; in Iceberg FIXED is bytes
     try:
         tokens = spark_tokens(text)

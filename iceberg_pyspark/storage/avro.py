@@ -111,7 +111,7 @@ class AvroFile:
         except IcebergError:
             raise
         except Exception as e:  # a decoder fails in any way on damaged bytes
-            raise damaged(self.location, str(e) or type(e).__name__) from e
+            raise damage_error(self.location, str(e) or type(e).__name__) from e
 
     def _part(self, blocks: Sequence[Block]) -> AvroPart:
         count = sum(b.record_count for b in blocks)
@@ -130,7 +130,7 @@ class AvroPart:
     data: bytes
 
 
-def damaged(location: str, why: str) -> InvalidMetadataError:
+def damage_error(location: str, why: str) -> InvalidMetadataError:
     """Return the error for an Avro file that breaks its format."""
     return InvalidMetadataError(f"{location}: damaged Avro file: {why}")
 
@@ -145,17 +145,17 @@ def parse_avro(data: bytes, location: str) -> AvroFile:
     try:
         return _parse(data, location)
     except (IndexError, ValueError, RecursionError) as e:
-        raise damaged(location, str(e) or type(e).__name__) from e
+        raise damage_error(location, str(e) or type(e).__name__) from e
 
 
 def _parse(data: bytes, location: str) -> AvroFile:
     if data[:4] != _MAGIC:
-        raise damaged(location, "it does not begin with the Avro magic bytes")
+        raise damage_error(location, "it does not begin with the Avro magic bytes")
     raw_metadata, offset = _read_header_map(data, 4)
     sync = data[offset : offset + _SYNC_SIZE]
     offset += _SYNC_SIZE
     if len(sync) < _SYNC_SIZE or "avro.schema" not in raw_metadata:
-        raise damaged(location, "the header is cut short or has no avro.schema")
+        raise damage_error(location, "the header is cut short or has no avro.schema")
     renamer = _SchemaRenamer(location)
     schema = renamer.rename_record(json.loads(raw_metadata["avro.schema"]))
     codec = raw_metadata.get("avro.codec", b"null").decode("ascii", "replace")
@@ -266,21 +266,21 @@ class _SchemaRenamer:
 
     def rename_record(self, schema: Any) -> dict[str, Any]:
         """Return the renamed schema of a file's records."""
-        renamed = self.rename(schema, 0)
-        if not isinstance(renamed, dict) or renamed.get("type") != "record":
-            raise damaged(self._location, "its schema is not a record with fields")
-        if not _takes_bytes(renamed):
-            raise damaged(self._location, "its records take no bytes")
-        return renamed
+        renamed_schema = self.rename(schema, 0)
+        if not isinstance(renamed_schema, dict) or renamed_schema.get("type") != "record":
+            raise damage_error(self._location, "its schema is not a record with fields")
+        if not _takes_bytes(renamed_schema):
+            raise damage_error(self._location, "its records take no bytes")
+        return renamed_schema
 
     def rename(self, schema: Any, depth: int) -> Any:
         """Return the renamed schema, or None for a record that takes no bytes."""
         if depth > _MAX_DEPTH:
-            raise damaged(self._location, f"its schema nests deeper than {_MAX_DEPTH}")
+            raise damage_error(self._location, f"its schema nests deeper than {_MAX_DEPTH}")
         self.type_count += 1
         if self.type_count > _MAX_TYPES:
             # a named type that is used twice at every depth would expand beyond any memory
-            raise damaged(self._location, f"its schema has more than {_MAX_TYPES:,} types")
+            raise damage_error(self._location, f"its schema has more than {_MAX_TYPES:,} types")
         match schema:
             case str() if schema in _PRIMITIVES:
                 return schema
@@ -289,7 +289,9 @@ class _SchemaRenamer:
             case list():
                 branches = [self.rename(branch, depth + 1) for branch in schema]
                 if None in branches:
-                    raise damaged(self._location, "its schema has a union with an empty record")
+                    raise damage_error(
+                        self._location, "its schema has a union with an empty record"
+                    )
                 return branches
             case {"type": "record", "name": str(name), "fields": list(fields)}:
                 return self._record(name, fields, schema, depth)
@@ -301,11 +303,13 @@ class _SchemaRenamer:
                     attributes = {k: schema[k] for k in logical if k in schema}
                 return {"type": "fixed", "name": self._name(), "size": size, **attributes}
             case {"type": "array", "items": items}:
-                renamed = self.rename(items, depth + 1)
-                if not _takes_bytes(renamed):
+                renamed_schema = self.rename(items, depth + 1)
+                if not _takes_bytes(renamed_schema):
                     # otherwise a length in the data would decide how much memory is allocated
-                    raise damaged(self._location, "its schema has a list of items without bytes")
-                return {"type": "array", "items": renamed}
+                    raise damage_error(
+                        self._location, "its schema has a list of items without bytes"
+                    )
+                return {"type": "array", "items": renamed_schema}
             case {"type": "map", "values": values}:
                 return {"type": "map", "values": self.rename(values, depth + 1)}
             case {"type": "bytes", "logicalType": "decimal"}:
@@ -314,29 +318,29 @@ class _SchemaRenamer:
             case {"type": inner} if inner != schema:
                 return self.rename(inner, depth + 1)
             case _:
-                raise damaged(self._location, f"its schema has the type {str(schema)[:80]}")
+                raise damage_error(self._location, f"its schema has the type {str(schema)[:80]}")
 
     def _record(self, name: str, fields: list[Any], schema: Any, depth: int) -> Any:
         if name in self._open:
-            raise damaged(self._location, f"its schema is recursive in '{name}'")
+            raise damage_error(self._location, f"its schema is recursive in '{name}'")
         self._open.add(name)
         self._definitions[name] = schema
         record_name = self._name()
         out: dict[str, Any] = {}
         for i, f in enumerate(fields):
             if not isinstance(f, dict) or "type" not in f:
-                raise damaged(self._location, f"field {i} of '{name}' has no type")
+                raise damage_error(self._location, f"field {i} of '{name}' has no type")
             field_id = f.get("field-id")
             field_name = f"_{field_id}" if isinstance(field_id, int) else f"x{i}"
-            renamed = self.rename(f["type"], depth + 1)
+            renamed_schema = self.rename(f["type"], depth + 1)
             if field_name in out:
-                raise damaged(self._location, f"field id {field_id} is twice in '{name}'")
+                raise damage_error(self._location, f"field id {field_id} is twice in '{name}'")
             if isinstance(field_id, int):
                 self.written_types[field_id] = self._spelled_out(f["type"])
-            if renamed == "null" and isinstance(field_id, int):
+            if renamed_schema == "null" and isinstance(field_id, int):
                 self.null_field_ids.add(field_id)
-            elif renamed is not None and renamed != "null":
-                out[field_name] = {"name": field_name, "type": renamed}
+            elif renamed_schema is not None and renamed_schema != "null":
+                out[field_name] = {"name": field_name, "type": renamed_schema}
         self._open.discard(name)
         if not out:
             return None
@@ -389,22 +393,22 @@ def stream_records(stream: BinaryIO, location: str) -> AvroStream:
         # the sync marker is the end of the header, where fastavro stops reading
         stream.seek(stream.tell() - _SYNC_SIZE)
         sync = stream.read(_SYNC_SIZE)
-        renamed = _SchemaRenamer(location).rename_record(schema)
+        renamed_schema = _SchemaRenamer(location).rename_record(schema)
     except IcebergError:
         raise
     except Exception as e:  # a decoder fails in any way on damaged bytes
-        raise damaged(location, f"its header: {type(e).__name__}: {e}") from e
+        raise damage_error(location, f"its header: {type(e).__name__}: {e}") from e
     codec = metadata.get("avro.codec", "null")
     check_codec(codec, location)
-    cost = python_cost(renamed) + arrow_cost(renamed)
+    cost = python_cost(renamed_schema) + arrow_cost(renamed_schema)
 
     def batches(max_records: int) -> Iterator[list[dict[str, Any]]]:
-        compressed = _streamed_blocks(stream, sync, size)
+        compressed_blocks = _streamed_blocks(stream, sync, size)
         # few bytes may hold many rows, so only the rows in memory at one time are limited
         blocks = plain_blocks(
-            compressed, codec, cost.of_bytes(), memory_limit(size) / 2, location, size, inf
+            compressed_blocks, codec, cost.of_bytes(), memory_limit(size) / 2, location, size, inf
         )
-        return _batches(blocks, renamed, cost, max_records, location, size)
+        return _batches(blocks, renamed_schema, cost, max_records, location, size)
 
     return AvroStream(schema=schema, batches=batches)
 
@@ -453,13 +457,13 @@ def _batches(
         for block in blocks:
             plain.add(block)
             batch_cost += cost.of(block.record_count, len(block.data))
-            rows_left = block.record_count
-            while rows_left:
-                row_count = min(rows_left, most - len(batch))
+            remaining_rows = block.record_count
+            while remaining_rows:
+                row_count = min(remaining_rows, most - len(batch))
                 rows = cast("list[dict[str, Any]]", list(islice(records, row_count)))
                 if len(rows) < row_count:
                     raise EOFError
-                rows_left -= row_count
+                remaining_rows -= row_count
                 count += row_count
                 batch += rows
                 if len(batch) == most or batch_cost > _BATCH_BYTES:
@@ -469,7 +473,7 @@ def _batches(
     except IcebergError:
         raise
     except Exception as e:  # a decoder fails in any way on damaged bytes
-        raise damaged(location, f"record {count}: {type(e).__name__}: {e}") from e
+        raise damage_error(location, f"record {count}: {type(e).__name__}: {e}") from e
     if batch:
         yield batch
 

@@ -76,9 +76,9 @@ def plain_blocks(
     `lzma.LZMAError` for a damaged block.
     """
     for count, block in blocks:
-        rows_left = int(min(room, (most - cost.of(count, 0)) / max(cost.per_byte, 1)))
-        plain = _decompress(block, codec, rows_left) if rows_left >= 0 else None
-        if plain is None or len(plain) > rows_left:
+        room_in_rows = int(min(room, (most - cost.of(count, 0)) / max(cost.per_byte, 1)))
+        plain = _decompress(block, codec, room_in_rows) if room_in_rows >= 0 else None
+        if plain is None or len(plain) > room_in_rows:
             raise too_large(location, file_size)
         if count > len(plain):
             raise ValueError(f"a block declares {count} records in {len(plain)} bytes")
@@ -167,7 +167,7 @@ _POINTER = 9
 _MAP_KEY = 120
 _ARROW_WIDTHS = {"null": 0, "boolean": 1, "int": 4, "float": 4, "long": 8, "double": 8}
 _ARROW_TEXT = 16
-_ARROW_NESTED = 8
+_ARROW_NESTED_WIDTH = 8
 _PYTHON_SIZES = {"null": 0, "boolean": 0, "int": 32, "long": 40, "float": 32, "double": 32}
 _PYTHON_TEXT = 64
 _PYTHON_DECIMAL = 128
@@ -179,9 +179,9 @@ _LEAST_BYTES = {"null": 0, "float": 4, "double": 8}
 def _arrow_width(schema: Any) -> int:
     match schema:
         case {"type": "record", "fields": fields}:
-            return _ARROW_NESTED + sum(_arrow_width(f["type"]) for f in fields)
+            return _ARROW_NESTED_WIDTH + sum(_arrow_width(f["type"]) for f in fields)
         case {"type": "array" | "map"}:
-            return _ARROW_NESTED
+            return _ARROW_NESTED_WIDTH
         case {"type": "fixed", "size": size}:
             return max(int(size), _ARROW_TEXT)
         case [*branches]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from iceberg_pyspark.spec.avro_types import primitive_type
 from iceberg_pyspark.spec.types import Type
-from iceberg_pyspark.storage.avro import AvroFile, damaged, parse_avro
+from iceberg_pyspark.storage.avro import AvroFile, damage_error, parse_avro
 from iceberg_pyspark.storage.decoded_size import COLUMN_BYTES, memory_limit, too_large
 
 LARGE_MANIFEST_ENTRIES = 200
@@ -32,9 +32,9 @@ class AvroManifest:
         self.record_count = self._avro.record_count
         self.null_field_ids = self._avro.null_field_ids
 
-    def damaged(self, why: str) -> Exception:
+    def damage_error(self, why: str) -> Exception:
         """Return the error for a manifest that breaks the rules of its format."""
-        return damaged(self.location, why)
+        return damage_error(self.location, why)
 
     def written_types(self) -> dict[int, Type]:
         """Return the types of the fields in the file, by field id."""
@@ -69,7 +69,7 @@ def _decode(avro: AvroFile, decoder: Decoder) -> pa.Table:
                 raise too_large(avro.location, avro.size)
         return pa.Table.from_batches(parts, pa.schema(list(type_)))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as e:
-        raise damaged(avro.location, str(e)) from e
+        raise damage_error(avro.location, str(e)) from e
 
 
 def _raw_type(schema: Any) -> pa.DataType:

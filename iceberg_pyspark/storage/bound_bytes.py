@@ -93,7 +93,7 @@ def typed_bounds(bounds: Sequence[bytes | None], type_: types.Type) -> pa.Array:
             except pa.ArrowInvalid:  # not UTF-8
                 pass
         case types.FixedType(length=length) if length:
-            return logical_array([_padded(b, length) for b in bounds], type_)
+            return logical_array([_pad_bound(b, length) for b in bounds], type_)
     return logical_array([decode_bound(type_, b) for b in bounds], type_)
 
 
@@ -134,7 +134,7 @@ def _decimals(bounds: Sequence[bytes | None], precision: int, scale: int) -> pa.
     return pc.if_else(pa.array(is_present), array, pa.scalar(None, type_))
 
 
-def _padded(bound: bytes | None, length: int) -> bytes | None:
+def _pad_bound(bound: bytes | None, length: int) -> bytes | None:
     """Return a bound with the length of its column, padded with zeros; None if it is longer.
 
     Writers truncate bounds and round upper bounds up, so zeros at the end keep both kinds correct.

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.storage.user_folder import user_folder
 
-_ENABLED = "io.manifest.cache-enabled"
+_CACHE_ENABLED = "io.manifest.cache-enabled"
 _MAX_TOTAL_BYTES = "io.manifest.cache.max-total-bytes"
 _MAX_ENTRY_BYTES = "io.manifest.cache.max-content-length"
 
@@ -90,7 +90,7 @@ class MetadataCache:
 
 def metadata_cache(properties: Mapping[str, str]) -> MetadataCache | None:
     """Return the cache that storage properties configure, or None if they disable it."""
-    if properties.get(_ENABLED, "true").lower() != "true":
+    if properties.get(_CACHE_ENABLED, "true").lower() != "true":
         return None
     # use a digest, so that no secret is kept or shown
     owner = hashlib.sha256(repr(sorted(properties.items())).encode(errors="surrogatepass"))

@@ -73,7 +73,7 @@ _TYPES: Mapping[Role, pa.DataType] = {
     "split_offsets": pa.list_(pa.int64()),
     "equality_ids": pa.list_(pa.int32()),
 }
-_REQUIRED: tuple[Role, ...] = ("status", "content_type", "record_count")
+_REQUIRED_ROLES: tuple[Role, ...] = ("status", "content_type", "record_count")
 _NUMBERS: Mapping[Role, frozenset[int]] = {
     "status": frozenset(ContentStatus),
     "content_type": frozenset(ContentType),
@@ -123,7 +123,7 @@ def profile_of(raw: pa.Table) -> Profile | None:
 
 
 class ContentEntries:
-    """The entries of one file by role; `damaged` creates the error for an invalid entry.
+    """The entries of one file by role; `damage_error` creates the error for an invalid entry.
 
     Raises `UnsupportedFeatureError` for a live entry with a value in a top-level column that the
     profile does not have, such as the column files of a proposal: such a value may change the rows
@@ -135,20 +135,20 @@ class ContentEntries:
         raw: pa.Table,
         profile: Profile,
         location: str,
-        damaged: Callable[[str], Exception],
+        damage_error: Callable[[str], Exception],
     ) -> None:
         self._raw = {name: raw.column(name).combine_chunks() for name in raw.column_names}
         self._profile = profile
         self._location = location
-        self._damaged = damaged
+        self._damage_error = damage_error
         self.row_count: int = raw.num_rows
-        for role in _REQUIRED:
+        for role in _REQUIRED_ROLES:
             if self[role].null_count:
-                raise damaged(f"an entry without {role}")
+                raise damage_error(f"an entry without {role}")
         for role, numbers in _NUMBERS.items():
             for value in pc.unique(self[role]).to_pylist():
                 if value not in numbers:
-                    raise damaged(f"an entry with {role} {value}")
+                    raise damage_error(f"an entry with {role} {value}")
         self._check_columns(profile)
 
     def __getitem__(self, role: Role) -> pa.Array:
@@ -159,7 +159,7 @@ class ContentEntries:
         try:
             return array.cast(type_)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-            raise self._damaged(f"{role}: {e}") from e
+            raise self._damage_error(f"{role}: {e}") from e
 
     def _check_columns(self, profile: Profile) -> None:
         profile_columns = {f"_{field_id}" for field_id in profile.top_level_ids} | {ORDINAL}
@@ -198,7 +198,7 @@ class ContentEntries:
         """
         if spec_id is None:
             if self.of_types(*_OF_ROOT_MANIFESTS).any():
-                raise self._damaged(
+                raise self._damage_error(
                     "a leaf manifest with an entry that is allowed only in a root manifest"
                 )
             of_spec = np.ones(self.row_count, np.bool_)
@@ -295,7 +295,7 @@ class ContentEntries:
         if stats is None:
             return {}
         if not pa.types.is_struct(stats.type):
-            raise self._damaged(f"content_stats is {stats.type} and must be a struct")
+            raise self._damage_error(f"content_stats is {stats.type} and must be a struct")
         columns = dict(self._columns_with_stats(stats))
         return {name: self._by_column(columns, of) for name, of in _METRICS.items()}
 
@@ -338,7 +338,7 @@ class ContentEntries:
                 if pa.types.is_struct(values.type):
                     # bounding boxes of geometries, which no filter uses
                     continue
-                raise self._damaged(f"the statistics of column {field_id}: {e}") from e
+                raise self._damage_error(f"the statistics of column {field_id}: {e}") from e
             ids.append(field_id)
             arrays.append(values)
         present = np.array([_numpy(pc.is_valid(a)) for a in arrays], np.bool_)
@@ -365,7 +365,7 @@ class ContentEntries:
             if array is None:
                 return None
             if not pa.types.is_struct(array.type):
-                raise self._damaged(f"field {path[0]} is {array.type} and must be a struct")
+                raise self._damage_error(f"field {path[0]} is {array.type} and must be a struct")
             at = array.type.get_field_index(f"_{field_id}")
             array = None if at < 0 else array.flatten()[at]
         return array

@@ -87,7 +87,9 @@ _COLUMNS: Sequence[tuple[Role, str, pa.DataType]] = (
 
 _LONG = 1000
 """The number of entries from which on pages are long."""
-_REQUIRED = frozenset[Role](("content_type", "file_format", "status", "spec_id", "record_count"))
+_REQUIRED_ROLES = frozenset[Role](
+    ("content_type", "file_format", "status", "spec_id", "record_count")
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +165,7 @@ class _Entries:
         self, entries: Sequence[RootEntry], location: str, table_location: str | None
     ) -> None:
         self._location = location
-        self._stored = _as_stored(table_location)
+        self._stored_path = _path_writer(table_location)
         self._files = [e.data_file if isinstance(e, ManifestEntry) else None for e in entries]
         self._stats_sources = [
             e.manifest.columns if isinstance(e, LeafEntry) else file
@@ -200,7 +202,7 @@ class _Entries:
             "sequence_number": entry.sequence_number,
             "file_sequence_number": entry.file_sequence_number,
             "content_type": int(file.content),
-            "location": self._stored(file.file_path),
+            "location": self._stored_path(file.file_path),
             "file_format": file.file_format,
             "spec_id": file.spec_id,
             "record_count": file.record_count,
@@ -216,14 +218,14 @@ class _Entries:
         else:
             row["vector_offset"] = file.content_offset
             row["vector_size_in_bytes"] = file.content_size_in_bytes
-            row["referenced_file"] = self._stored(str(file.referenced_data_file))
+            row["referenced_file"] = self._stored_path(str(file.referenced_data_file))
         return row
 
     def _leaf(self, entry: LeafEntry) -> _Row:
         manifest = entry.manifest
         is_data = manifest.content is ManifestContent.DATA
         path = manifest.manifest_path
-        affiliated = entry.referenced_file
+        referenced_path = entry.referenced_file
         return {
             "status": int(entry.status),
             "snapshot_id": manifest.added_snapshot_id,
@@ -232,7 +234,7 @@ class _Entries:
             "content_type": int(
                 ContentType.DATA_MANIFEST if is_data else ContentType.DELETE_MANIFEST
             ),
-            "location": self._stored(path),
+            "location": self._stored_path(path),
             "file_format": "avro" if path.endswith(".avro") else "parquet",
             "spec_id": manifest.partition_spec_id,
             "record_count": (manifest.added_files_count or 0)
@@ -248,7 +250,9 @@ class _Entries:
             "min_sequence_number": manifest.min_sequence_number,
             "key_metadata": manifest.key_metadata,
             "first_row_id": manifest.first_row_id if is_data else None,
-            "referenced_file": None if affiliated is None else self._stored(affiliated),
+            "referenced_file": None
+            if referenced_path is None
+            else self._stored_path(referenced_path),
         }
 
     def _vector(self, entry: ManifestVectorEntry) -> _Row:
@@ -258,7 +262,7 @@ class _Entries:
             "sequence_number": entry.sequence_number,
             "file_sequence_number": entry.sequence_number,
             "content_type": int(ContentType.MANIFEST_DELETION_VECTOR),
-            "location": None if entry.location is None else self._stored(entry.location),
+            "location": None if entry.location is None else self._stored_path(entry.location),
             "file_format": "puffin",
             "spec_id": entry.spec_id,
             "record_count": entry.cardinality,
@@ -266,7 +270,7 @@ class _Entries:
             "vector_offset": entry.offset,
             "vector_size_in_bytes": entry.size_in_bytes,
             "inline_vector": entry.inline,
-            "referenced_file": self._stored(entry.leaf),
+            "referenced_file": self._stored_path(entry.leaf),
         }
 
     def _plain(self) -> list[Column]:
@@ -274,13 +278,13 @@ class _Entries:
         top: dict[int, list[Column]] = {}
         roles = set[Role]().union(*self._rows)
         for role, name, type_ in _COLUMNS:
-            required = role in _REQUIRED
-            if role not in roles and not required:
+            is_required = role in _REQUIRED_ROLES
+            if role not in roles and not is_required:
                 continue
             values = [row.get(role) for row in self._rows]
-            if required or values.count(None) < len(values):
+            if is_required or values.count(None) < len(values):
                 *_, field_id = path = SINGLE_FILE_COMMITS.paths[role]
-                field = parquet_field(field_id, name, type_, required=required)
+                field = parquet_field(field_id, name, type_, required=is_required)
                 top.setdefault(path[0], []).append((field, pa.array(values, type_)))
         return [
             _struct(field_id, _STRUCTS[field_id], columns) if field_id in _STRUCTS else columns[0]
@@ -349,5 +353,5 @@ def _struct(field_id: int, name: str, columns: Sequence[Column]) -> Column:
     return struct_column(field_id, name, columns, is_there, required=required)
 
 
-def _as_stored(table_location: str | None) -> Callable[[str], str]:
+def _path_writer(table_location: str | None) -> Callable[[str], str]:
     return str if table_location is None else lambda path: relative_path(path, table_location)

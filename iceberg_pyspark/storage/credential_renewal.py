@@ -56,7 +56,7 @@ _log = logging.getLogger(__name__)
 class CredentialSource(Protocol):
     """A source of new credentials for one table; implementations are thread-safe."""
 
-    def renewed(self, properties: Mapping[str, str]) -> Mapping[str, str]:
+    def renew(self, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return the table's storage properties with new credentials in place of expiring ones."""
         ...
 
@@ -143,7 +143,7 @@ def lasting_properties(properties: Mapping[str, str]) -> Mapping[str, str]:
     if source is None:
         return properties
     try:
-        return source.renewed(properties)
+        return source.renew(properties)
     except IcebergError as e:
         if _now_s() >= end_s:
             raise
@@ -187,7 +187,7 @@ class CredentialProvider:
 
     def _renew(self) -> None:
         try:
-            self._take(self._source.renewed(self._properties))
+            self._take(self._source.renew(self._properties))
         except IcebergError as e:
             if _now_s() >= self._end_s:
                 raise StorageError(
@@ -222,7 +222,7 @@ class _Endpoint:
         self._latest: Mapping[str, str] | None = None
         self._next_s = 0.0
 
-    def renewed(self, properties: Mapping[str, str]) -> Mapping[str, str]:
+    def renew(self, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return the properties with the keys from the server; raise `StorageError` on failure."""
         with self._lock:
             if self._latest is None or _now_s() >= self._next_s:
@@ -256,15 +256,15 @@ class _Endpoint:
 
 
 def with_credentials_of(
-    properties: Mapping[str, str], renewed: Mapping[str, str]
+    properties: Mapping[str, str], new_properties: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return storage properties in which only the credentials come from `renewed`.
+    """Return storage properties in which only the credentials come from `new_properties`.
 
     All other settings stay, such as those that a user set for one read.
     """
     other_properties = {k: v for k, v in properties.items() if k != VENDED_CREDENTIALS}
     keys = (*_KEYS, VENDED_CREDENTIALS)
-    return {**other_properties, **{k: v for k, v in renewed.items() if k.startswith(keys)}}
+    return {**other_properties, **{k: v for k, v in new_properties.items() if k.startswith(keys)}}
 
 
 def with_new_keys(properties: Mapping[str, str], answer: bytes) -> dict[str, str]:
@@ -282,7 +282,7 @@ def with_new_keys(properties: Mapping[str, str], answer: bytes) -> dict[str, str
         raise StorageError("the catalog's server answered without storage-credentials") from None
     if not entries:
         raise StorageError("the catalog's server answered with no storage-credentials")
-    vended = [
+    new_entries = [
         {
             "prefix": prefix,
             "config": {
@@ -292,4 +292,4 @@ def with_new_keys(properties: Mapping[str, str], answer: bytes) -> dict[str, str
         }
         for prefix, config in entries
     ]
-    return {**properties, VENDED_CREDENTIALS: json.dumps(vended, separators=(",", ":"))}
+    return {**properties, VENDED_CREDENTIALS: json.dumps(new_entries, separators=(",", ":"))}

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
 
-from iceberg_pyspark.storage.avro import AvroFile, AvroPart, damaged
+from iceberg_pyspark.storage.avro import AvroFile, AvroPart, damage_error
 from iceberg_pyspark.storage.avro_blocks import arrow_cost
 from iceberg_pyspark.storage.decoded_size import COLUMN_BYTES, memory_limit, too_large
 
@@ -63,7 +63,9 @@ def _decode(part: AvroPart, path: Path, location: str) -> pa.Table:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as e:  # a panic in Rust is a BaseException, and damaged bytes cause them
-        raise damaged(location, f"{type(e).__name__}: {e}") from e
+        raise damage_error(location, f"{type(e).__name__}: {e}") from e
     if table.num_rows != part.record_count:
-        raise damaged(location, f"{table.num_rows} records where {part.record_count} are declared")
+        raise damage_error(
+            location, f"{table.num_rows} records where {part.record_count} are declared"
+        )
     return table

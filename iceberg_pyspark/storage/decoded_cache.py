@@ -30,9 +30,9 @@ class DecodedCache(Generic[Value]):
 
     def get_or_read(self, io: FileIO, key: Hashable, read: Callable[[], Value]) -> Value:
         """Return the cached value, or read the value and cache it if it fits."""
-        cached = self.get(io, key)
-        if cached is not None:
-            return cached
+        cached_value = self.get(io, key)
+        if cached_value is not None:
+            return cached_value
         value = read()
         self.put(io, key, value)
         return value
@@ -51,9 +51,9 @@ class DecodedCache(Generic[Value]):
         size = self._size_of(value)
         with self._lock:
             if size <= self._max_bytes:
-                _, _, replaced = self._entries.pop(key, (None, None, 0))
+                _, _, old_size = self._entries.pop(key, (None, None, 0))
                 self._entries[key] = (io, value, size)
-                self._bytes += size - replaced
+                self._bytes += size - old_size
                 while self._bytes > self._max_bytes:
                     _, (_, _, oldest) = self._entries.popitem(last=False)
                     self._bytes -= oldest

@@ -38,7 +38,7 @@ def write_leaf_manifest(
 ) -> ManifestFile:
     """Write a leaf; the root manifest assigns its sequence number and those of ADDED entries."""
     counting = _Counting()
-    written = write_content_entries(
+    manifest_file = write_content_entries(
         file_io,
         location,
         counting.through(entries),
@@ -50,14 +50,14 @@ def write_leaf_manifest(
     least = counting.min_sequence_number
     manifest = ManifestFile(
         manifest_path=location,
-        manifest_length=written.length,
+        manifest_length=manifest_file.length,
         partition_spec_id=spec.spec_id,
         content=content,
         sequence_number=UNASSIGNED_SEQUENCE_NUMBER,
         min_sequence_number=UNASSIGNED_SEQUENCE_NUMBER if least is None else least,
         added_snapshot_id=snapshot_id,
         table_location=table_location,
-        columns=written.columns,
+        columns=manifest_file.columns,
     )
     return with_counts(manifest, counting.files, counting.rows)
 

@@ -20,17 +20,17 @@ class RedactingFilter(logging.Filter):
             message = record.getMessage()
         except (TypeError, ValueError, KeyError):
             return True  # invalid arguments; the handler reports them
-        redacted = self.redacted(message)
-        if redacted != message:
-            record.msg, record.args = redacted, ()
+        text = self.redact_message(message)
+        if text != message:
+            record.msg, record.args = text, ()
         if record.exc_info:
             traceback = logging.Formatter().formatException(record.exc_info)
-            redacted = redact_text(traceback)
-            if redacted != traceback:
-                record.exc_text, record.exc_info = redacted, None
+            text = redact_text(traceback)
+            if text != traceback:
+                record.exc_text, record.exc_info = text, None
         return True
 
-    def redacted(self, message: str) -> str:
+    def redact_message(self, message: str) -> str:
         """Return the message without secrets."""
         return redact_text(message)
 

@@ -29,7 +29,7 @@ _BUFFER_BYTES = 1 << 20
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 # errors from the file system itself, not from a device or network on the way to it
-_NEVER_LINKED = (
+_PLACE_ERRORS = (
     *_ABSENT,
     *(errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EXDEV, errno.ENAMETOOLONG),
 )
@@ -241,7 +241,7 @@ def _link(temporary: str, path: str, location: str) -> None:
                 f"({os.strerror(e.errno)}), so racing commits could overwrite each other; "
                 "keep tables on another one"
             ) from e
-        if e.errno in _NEVER_LINKED:
+        if e.errno in _PLACE_ERRORS:
             raise FileNotWrittenError(f"cannot create {location}: {os.strerror(e.errno)}") from e
         raise
 

@@ -60,13 +60,13 @@ _SUMMARY = msgspec.json.Decoder(dict[str, str])
 def metadata_with_long_history(data: bytes, location: str) -> TableMetadata | None:
     """Parse an uncompressed metadata file; None means that `metadata_from_bytes` must do so."""
     try:
-        with _COLLECTOR.paused():
-            return _parsed(data, location)
+        with _COLLECTOR.pause():
+            return _parse(data, location)
     except (KeyError, RecursionError, UnicodeError, msgspec.MsgspecError, IcebergError):
         return None
 
 
-def _parsed(data: bytes, location: str) -> TableMetadata | None:
+def _parse(data: bytes, location: str) -> TableMetadata | None:
     fields = _FIELDS.decode(data)
     snapshots = _SNAPSHOTS.decode(fields.pop("snapshots"))
     log = _SNAPSHOT_LOG.decode(fields.pop("snapshot-log"))
@@ -92,7 +92,7 @@ class _Collector:
         self._resumes = False
 
     @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause(self) -> Iterator[None]:
         """Disable garbage collection until the last thread leaves the block."""
         with self._lock:
             if self._pauses == 0:
@@ -117,14 +117,14 @@ def _history(
     version = content.get("format-version")
     has_lineage = isinstance(version, int) and version >= 3
     return ReadHistory(
-        tuple(_checked(s, has_lineage) for s in snapshots),
+        tuple(_check_snapshot(s, has_lineage) for s in snapshots),
         tuple(
             SnapshotLogEntry(snapshot_id=e.snapshot_id, timestamp_ms=e.timestamp_ms) for e in log
         ),
     )
 
 
-def _checked(s: _Snapshot, has_lineage: bool) -> Snapshot:
+def _check_snapshot(s: _Snapshot, has_lineage: bool) -> Snapshot:
     _SUMMARY.decode(s.summary)
     return Snapshot(
         snapshot_id=s.snapshot_id,

@@ -47,7 +47,9 @@ Metrics = Collection[int] | Literal["all"]
 _DATA_FILE = 2
 _PARTITION = 102
 _CACHE_BYTES = 64 * 1024 * 1024
-_DECODED: DecodedCache[pa.Table] = DecodedCache(_CACHE_BYTES, lambda table: int(table.nbytes))
+_DECODED_MANIFESTS: DecodedCache[pa.Table] = DecodedCache(
+    _CACHE_BYTES, lambda table: int(table.nbytes)
+)
 _ENTRY_FIELDS: Mapping[str, tuple[int, pa.DataType]] = {
     "status": (0, pa.int32()),
     "snapshot_id": (1, pa.int64()),
@@ -69,7 +71,7 @@ _FILE_FIELDS: Mapping[str, tuple[int, pa.DataType]] = {
     "content_offset": (144, pa.int64()),
     "content_size_in_bytes": (145, pa.int64()),
 }
-_REQUIRED = ("status", "file_path", "file_format", "record_count", "file_size_in_bytes")
+_REQUIRED_COLUMNS = ("status", "file_path", "file_format", "record_count", "file_size_in_bytes")
 _METRIC_IDS: Mapping[MetricMap, int] = {
     "column_sizes": 108,
     "value_counts": 109,
@@ -102,10 +104,10 @@ def read_entries(
     data = file_io.read_bytes(manifest.manifest_path)
 
     def decode() -> pa.Table:
-        encoded = parse_manifest(data, manifest.manifest_path)
-        _check_complete(encoded, manifest)
+        manifest_file = parse_manifest(data, manifest.manifest_path)
+        _check_complete(manifest_file, manifest)
         return _EntryReader(
-            encoded, manifest, _raw_entries(encoded, manifest, decoder, metrics)
+            manifest_file, manifest, _raw_entries(manifest_file, manifest, decoder, metrics)
         ).table(partition_type, drop_deleted, metrics)
 
     # the key uses the content, so a name that is reused for another manifest is safe
@@ -117,26 +119,30 @@ def read_entries(
         metrics if isinstance(metrics, str) else frozenset(metrics),
         decoder,
     )
-    return _DECODED.get_or_read(file_io, key, decode)
+    return _DECODED_MANIFESTS.get_or_read(file_io, key, decode)
 
 
 def _raw_entries(
-    encoded: EncodedManifest, manifest: ManifestFile, decoder: Decoder, metrics: Metrics
+    manifest_file: EncodedManifest, manifest: ManifestFile, decoder: Decoder, metrics: Metrics
 ) -> pa.Table:
     """Return the entries in the form of versions 1 to 3, whatever the profile of the file."""
-    raw = encoded.raw_entries(decoder, stats_of=None if metrics == "all" else frozenset(metrics))
+    raw = manifest_file.raw_entries(
+        decoder, stats_of=None if metrics == "all" else frozenset(metrics)
+    )
     profile = profile_of(raw)
     if profile is None:
         if manifest.is_root:
-            raise encoded.damaged("it is referenced as a root manifest, but has other columns")
+            raise manifest_file.damage_error(
+                "it is referenced as a root manifest, but has other columns"
+            )
         return raw
-    entries = ContentEntries(raw, profile, encoded.location, encoded.damaged)
+    entries = ContentEntries(raw, profile, manifest_file.location, manifest_file.damage_error)
     return entries.entries_of(
         manifest.content, manifest.partition_spec_id if manifest.is_root else None
     )
 
 
-def _check_complete(encoded: EncodedManifest, manifest: ManifestFile) -> None:
+def _check_complete(manifest_file: EncodedManifest, manifest: ManifestFile) -> None:
     """Raise an error if the manifest has fewer entries than its manifest list says.
 
     Avro cannot detect that whole blocks are missing at the end; the manifest list can.
@@ -147,20 +153,22 @@ def _check_complete(encoded: EncodedManifest, manifest: ManifestFile) -> None:
         manifest.deleted_files_count,
     )
     entry_count = sum(count or 0 for count in counts)
-    if encoded.record_count < entry_count:
-        raise encoded.damaged(
-            f"{encoded.record_count} entries where its manifest list says {entry_count}"
+    if manifest_file.record_count < entry_count:
+        raise manifest_file.damage_error(
+            f"{manifest_file.record_count} entries where its manifest list says {entry_count}"
         )
 
 
 class _EntryReader:
     """The conversion of one manifest's raw table to an entry table."""
 
-    def __init__(self, encoded: EncodedManifest, manifest: ManifestFile, raw: pa.Table) -> None:
-        self._location = encoded.location
-        self._damaged = encoded.damaged
-        self._format_version = encoded.metadata.get("format-version", "1")
-        self._null_field_ids = encoded.null_field_ids
+    def __init__(
+        self, manifest_file: EncodedManifest, manifest: ManifestFile, raw: pa.Table
+    ) -> None:
+        self._location = manifest_file.location
+        self._damage_error = manifest_file.damage_error
+        self._format_version = manifest_file.metadata.get("format-version", "1")
+        self._null_field_ids = manifest_file.null_field_ids
         self._manifest = manifest
         self._rows = raw.num_rows
         has_ordinals = ORDINAL in raw.column_names
@@ -168,7 +176,7 @@ class _EntryReader:
         self._entry = {name: raw.column(name).combine_chunks() for name in raw.column_names}
         data_file = self._entry.get(f"_{_DATA_FILE}")
         if data_file is None or not pa.types.is_struct(data_file.type) or data_file.null_count:
-            raise self._damaged("an entry without data_file (field 2)")
+            raise self._damage_error("an entry without data_file (field 2)")
         self._file = _children(data_file)
 
     def table(self, partition_type: StructType, drop_deleted: bool, metrics: Metrics) -> pa.Table:
@@ -180,15 +188,15 @@ class _EntryReader:
                 pa.scalar(self._manifest.partition_spec_id, pa.int32()), self._rows
             ),
         }
-        for name in _REQUIRED:
+        for name in _REQUIRED_COLUMNS:
             if columns[name].null_count:
-                raise self._damaged(f"an entry without {name}")
+                raise self._damage_error(f"an entry without {name}")
         self._check_status(columns["status"])
         columns["content"] = pc.fill_null(columns["content"], 0)
         self._check_content(columns["content"])
         columns["file_format"] = self._file_format(columns["file_format"])
         for name in ("file_path", "referenced_data_file"):
-            columns[name] = self._resolved(columns[name])
+            columns[name] = self._resolve_paths(columns[name])
         columns["first_row_id"] = self._first_row_id(columns)
         columns["snapshot_id"] = _fill(columns["snapshot_id"], self._manifest.added_snapshot_id)
         table = pa.table({name: columns[name] for name in ENTRY_COLUMNS} | self._metrics(metrics))
@@ -219,22 +227,22 @@ class _EntryReader:
         if array.type == type_:
             return array
         if not _may_cast(array.type, type_):
-            raise self._damaged(f"{name} is {array.type} and must be {type_}")
+            raise self._damage_error(f"{name} is {array.type} and must be {type_}")
         try:
             return array.cast(type_)
         except pa.ArrowInvalid as e:
-            raise self._damaged(f"{name}: {e}") from e
+            raise self._damage_error(f"{name}: {e}") from e
 
     def _check_status(self, status: pa.Array) -> None:
         for value in pc.unique(status).to_pylist():
             if value not in (0, 1, 2):
-                raise self._damaged(f"an entry with status {value}")
+                raise self._damage_error(f"an entry with status {value}")
 
     def _check_content(self, content: pa.Array) -> None:
-        allowed = (0,) if self._manifest.content is ManifestContent.DATA else (1, 2)
+        allowed_contents = (0,) if self._manifest.content is ManifestContent.DATA else (1, 2)
         for value in pc.unique(content).to_pylist():
-            if value not in allowed:
-                raise self._damaged(
+            if value not in allowed_contents:
+                raise self._damage_error(
                     f"an entry with content {value} in a manifest of "
                     f"{self._manifest.content.name.lower()}",
                 )
@@ -249,17 +257,17 @@ class _EntryReader:
                 )
         return lower
 
-    def _resolved(self, paths: pa.Array) -> pa.Array:
+    def _resolve_paths(self, paths: pa.Array) -> pa.Array:
         """Return absolute paths with a scheme, as version 4 compares paths."""
         base = self._manifest.table_location
         if base is None:
             return paths
         is_absolute = pc.match_substring_regex(paths, SCHEME)
         if may_hold_relative_paths(self._format_version):
-            resolved = pc.binary_join_element_wise(pa.scalar(base), paths, "/")
+            absolute_paths = pc.binary_join_element_wise(pa.scalar(base), paths, "/")
         else:
-            resolved = pc.binary_join_element_wise(pa.scalar(scheme_of(base)), paths, "")
-        return pc.if_else(is_absolute, paths, resolved)
+            absolute_paths = pc.binary_join_element_wise(pa.scalar(scheme_of(base)), paths, "")
+        return pc.if_else(is_absolute, paths, absolute_paths)
 
     def _check_position_deletes(
         self, columns: Mapping[str, pa.Array], is_live: np.ndarray[Any, np.dtype[np.bool_]]
@@ -302,7 +310,7 @@ class _EntryReader:
                 array = positional[i]
             unwritten = isinstance(f.type, UnknownType) or f.field_id in self._null_field_ids
             if array is None and not unwritten:
-                raise self._damaged(
+                raise self._damage_error(
                     f"partition field {f.field_id} of spec {self._manifest.partition_spec_id} "
                     "is not in its schema",
                 )
@@ -322,16 +330,16 @@ class _EntryReader:
             # "Partition Transforms")
             return pa.nulls(self._rows, type_)
         if pa.types.is_date32(array.type) and not isinstance(field.type, IntegerType | DateType):
-            raise self._retyped(field, array)
+            raise self._type_change_error(field, array)
         try:
             values = physical_values(array, field.type)
         except pa.ArrowInvalid as e:
-            raise self._damaged(f"partition field {field.name}: {e}") from e
+            raise self._damage_error(f"partition field {field.name}: {e}") from e
         if values.type != type_ and not _may_cast(values.type, type_):
-            raise self._retyped(field, array)
+            raise self._type_change_error(field, array)
         return self._cast(values, type_, f"partition field {field.name}")
 
-    def _retyped(self, field: NestedField, array: pa.Array) -> Exception:
+    def _type_change_error(self, field: NestedField, array: pa.Array) -> Exception:
         return InvalidMetadataError(
             f"{self._location}: its values of partition field '{field.name}' are {array.type}, "
             f"and not {field.type}: the column got another type since the manifest was written, "
@@ -346,8 +354,8 @@ class _EntryReader:
             return columns["first_row_id"]
         if start is None or self._manifest.content is ManifestContent.DELETES:
             return pa.nulls(self._rows, pa.int64())
-        deleted = pc.equal(columns["status"], int(EntryStatus.DELETED))
-        inherits = pc.and_not(pc.is_null(columns["first_row_id"]), deleted)
+        is_deleted = pc.equal(columns["status"], int(EntryStatus.DELETED))
+        inherits = pc.and_not(pc.is_null(columns["first_row_id"]), is_deleted)
         counts = np.where(_numpy(inherits), _numpy(columns["record_count"]), 0)
         before = np.cumsum(counts) - counts
         return pc.if_else(inherits, pa.array(start + before), columns["first_row_id"])
@@ -358,16 +366,16 @@ class _EntryReader:
             if column.null_count == 0:
                 continue
             if f"_{field_id}" not in self._entry or self._manifest.sequence_number == 0:
-                inherited = pc.fill_null(column, 0)
+                inherited_values = pc.fill_null(column, 0)
             else:
-                added = pc.equal(table["status"], int(EntryStatus.ADDED))
-                own = pc.if_else(added, self._manifest.sequence_number, None)
-                inherited = pc.coalesce(column, own.cast(pa.int64()))
-            if inherited.null_count:
-                raise self._damaged(
+                is_added = pc.equal(table["status"], int(EntryStatus.ADDED))
+                own = pc.if_else(is_added, self._manifest.sequence_number, None)
+                inherited_values = pc.coalesce(column, own.cast(pa.int64()))
+            if inherited_values.null_count:
+                raise self._damage_error(
                     f"an entry that is not ADDED has no {name}; only added files inherit it",
                 )
-            table = table.set_column(table.schema.get_field_index(name), name, inherited)
+            table = table.set_column(table.schema.get_field_index(name), name, inherited_values)
         return table
 
     def _metrics(self, metrics: Metrics) -> dict[str, pa.Array]:
@@ -385,7 +393,7 @@ class _EntryReader:
         if lists is None:
             return None
         if not pa.types.is_list(lists.type) or lists.type.value_type.num_fields != 2:
-            raise self._damaged(f"{metric} is {lists.type} and must be a map")
+            raise self._damage_error(f"{metric} is {lists.type} and must be a map")
         keys, values = lists.values.flatten()
         return (
             lists,

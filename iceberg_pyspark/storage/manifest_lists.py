@@ -32,7 +32,7 @@ from iceberg_pyspark.spec.relative_paths import (
     resolved_path,
 )
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.storage.avro import damaged, parsed_schema, read_avro, write_avro
+from iceberg_pyspark.storage.avro import damage_error, parsed_schema, read_avro, write_avro
 from iceberg_pyspark.storage.decoded_cache import DecodedCache
 from iceberg_pyspark.storage.decoded_size import memory_limit, too_large
 from iceberg_pyspark.storage.file_io import FileIO
@@ -46,7 +46,7 @@ _CACHE_BYTES = 32 * 1024 * 1024
 _LISTS: DecodedCache[tuple[ManifestFile, ...]] = DecodedCache(
     _CACHE_BYTES, lambda manifests: sum(map(_memory_of, manifests))
 )
-_WRITTEN: DecodedCache[tuple[ManifestFile, ...]] = DecodedCache(
+_WRITTEN_LISTS: DecodedCache[tuple[ManifestFile, ...]] = DecodedCache(
     _CACHE_BYTES // 4, lambda manifests: sum(map(_memory_of, manifests))
 )
 """Lists that this process wrote, for its next commit; scans read the files."""
@@ -87,9 +87,9 @@ def write_manifest_list(
         raise InvalidRequestError(
             f"{location}: a v{format_version} manifest list needs a first row id"
         )
-    assigned = [_with_sequence_number(m, snapshot_id, sequence_number) for m in manifests]
+    assigned_manifests = [_with_sequence_number(m, snapshot_id, sequence_number) for m in manifests]
     if format_version >= 2:
-        assigned = [with_known_counts(file_io, m) for m in assigned]
+        assigned_manifests = [with_known_counts(file_io, m) for m in assigned_manifests]
     next_row_id = first_row_id if format_version >= 3 else None
     metadata = {
         "snapshot-id": str(snapshot_id),
@@ -100,18 +100,18 @@ def write_manifest_list(
         metadata["sequence-number"] = str(sequence_number)
     if next_row_id is not None:
         metadata["first-row-id"] = str(next_row_id)
-        assigned, next_row_id = _with_first_row_ids(assigned, next_row_id)
+        assigned_manifests, next_row_id = _with_first_row_ids(assigned_manifests, next_row_id)
     write_avro(
         file_io,
         location,
         _list_schema(format_version),
-        (_manifest_file_record(m, location, format_version) for m in assigned),
+        (_manifest_file_record(m, location, format_version) for m in assigned_manifests),
         metadata=metadata,
         codec=codec,
     )
-    _WRITTEN.put(file_io, location, tuple(assigned))
+    _WRITTEN_LISTS.put(file_io, location, tuple(assigned_manifests))
     return WrittenManifestList(
-        manifests=tuple(assigned),
+        manifests=tuple(assigned_manifests),
         next_row_id=next_row_id,
         added_rows=None
         if next_row_id is None or first_row_id is None
@@ -134,11 +134,11 @@ def _with_sequence_number(
             f"{manifest.manifest_path}: it was written for snapshot {manifest.added_snapshot_id} "
             f"and has no sequence number, so snapshot {snapshot_id} cannot list it"
         )
-    unassigned = manifest.min_sequence_number == UNASSIGNED_SEQUENCE_NUMBER
+    is_unassigned = manifest.min_sequence_number == UNASSIGNED_SEQUENCE_NUMBER
     return replace(
         manifest,
         sequence_number=sequence_number,
-        min_sequence_number=sequence_number if unassigned else manifest.min_sequence_number,
+        min_sequence_number=sequence_number if is_unassigned else manifest.min_sequence_number,
     )
 
 
@@ -167,14 +167,14 @@ def with_known_counts(file_io: FileIO, manifest: ManifestFile) -> ManifestFile:
 def _with_first_row_ids(
     manifests: Iterable[ManifestFile], next_row_id: int
 ) -> tuple[list[ManifestFile], int]:
-    assigned = []
+    assigned_manifests = []
     for m in manifests:
         if m.content is ManifestContent.DELETES:
-            assigned.append(replace(m, first_row_id=None))
+            assigned_manifests.append(replace(m, first_row_id=None))
         elif m.first_row_id is not None:
-            assigned.append(m)
+            assigned_manifests.append(m)
         else:
-            assigned.append(replace(m, first_row_id=next_row_id))
+            assigned_manifests.append(replace(m, first_row_id=next_row_id))
             # with_known_counts has already filled in the counts
             next_row_id += (m.added_rows_count or 0) + (m.existing_rows_count or 0)
             if not 0 <= next_row_id <= MAX_INT64:
@@ -182,7 +182,7 @@ def _with_first_row_ids(
                     f"{m.manifest_path}: the ids of its rows would reach {next_row_id}, beyond "
                     "the largest id; the table's metadata or the manifest is damaged"
                 )
-    return assigned, next_row_id
+    return assigned_manifests, next_row_id
 
 
 def _manifest_file_record(m: ManifestFile, location: str, format_version: int) -> dict[str, Any]:
@@ -291,7 +291,7 @@ def manifests_to_build_on(file_io: FileIO, snapshot: Snapshot) -> list[ManifestF
     if location is None:
         return read_snapshot_manifests(file_io, snapshot)
     return list(
-        _WRITTEN.get_or_read(
+        _WRITTEN_LISTS.get_or_read(
             file_io, location, lambda: tuple(read_snapshot_manifests(file_io, snapshot))
         )
     )
@@ -366,7 +366,7 @@ def _parse_list(
                 raise too_large(location, avro.size)
         return _ParsedList(tuple(manifests), count)
     except (AttributeError, TypeError, ValueError) as e:
-        raise damaged(location, f"{e} in a manifest list's record") from e
+        raise damage_error(location, f"{e} in a manifest list's record") from e
 
 
 def _memory_of(manifest: ManifestFile) -> int:
@@ -380,9 +380,9 @@ def _memory_of(manifest: ManifestFile) -> int:
 def _manifest_file(r: Mapping[str, Any]) -> ManifestFile:
     partitions = _typed_field(r, 507, list)
     return ManifestFile(
-        manifest_path=_required(r, 500, _typed_field(r, 500, str)),
-        manifest_length=_required(r, 501, _integer(r, 501)),
-        partition_spec_id=_required(r, 502, _integer(r, 502, bits=32)),
+        manifest_path=_require(r, 500, _typed_field(r, 500, str)),
+        manifest_length=_require(r, 501, _integer(r, 501)),
+        partition_spec_id=_require(r, 502, _integer(r, 502, bits=32)),
         content=ManifestContent(_integer(r, 517) or 0),
         sequence_number=_integer(r, 515) or 0,
         min_sequence_number=_integer(r, 516) or 0,
@@ -401,7 +401,7 @@ def _manifest_file(r: Mapping[str, Any]) -> ManifestFile:
 
 def _summary(r: Mapping[str, Any]) -> PartitionFieldSummary:
     return PartitionFieldSummary(
-        contains_null=_required(r, 509, _typed_field(r, 509, bool)),
+        contains_null=_require(r, 509, _typed_field(r, 509, bool)),
         contains_nan=_typed_field(r, 518, bool),
         lower_bound=_typed_field(r, 510, bytes),
         upper_bound=_typed_field(r, 511, bytes),
@@ -425,7 +425,7 @@ def _integer(r: Mapping[str, Any], field_id: int, *, bits: int = 64) -> int | No
     return value
 
 
-def _required(r: Mapping[str, Any], field_id: int, value: T | None) -> T:
+def _require(r: Mapping[str, Any], field_id: int, value: T | None) -> T:
     if value is None:
         raise ValueError(f"field {field_id} is required")
     return value

@@ -55,27 +55,27 @@ def read_partition_types(file_io: FileIO, location: str) -> dict[int, Type]:
     return open_manifest(file_io, location).written_types()
 
 
-def _header_of(encoded: EncodedManifest) -> ManifestHeader:
+def _header_of(manifest_file: EncodedManifest) -> ManifestHeader:
     try:
-        schema_json = parse_json(encoded.metadata["schema"], "schema")
-        fields_json = parse_json(encoded.metadata["partition-spec"], "partition-spec")
-        schema_id = encoded.metadata.get("schema-id")
+        schema_json = parse_json(manifest_file.metadata["schema"], "schema")
+        fields_json = parse_json(manifest_file.metadata["partition-spec"], "partition-spec")
+        schema_id = manifest_file.metadata.get("schema-id")
         schema = schema_from_json(JsonObject(schema_json, "schema"))
-        content = encoded.metadata.get("content", "data")
+        content = manifest_file.metadata.get("content", "data")
         return ManifestHeader(
             schema=schema if schema_id is None else replace(schema, schema_id=int(schema_id)),
             spec=PartitionSpec(
-                spec_id=int(encoded.metadata.get("partition-spec-id", 0)),
+                spec_id=int(manifest_file.metadata.get("partition-spec-id", 0)),
                 fields=fields_from_json(
                     JsonObject({"partition-spec": fields_json}), "partition-spec"
                 ),
             ),
-            format_version=int(encoded.metadata.get("format-version", 1)),
+            format_version=int(manifest_file.metadata.get("format-version", 1)),
             content={"data": ManifestContent.DATA, "deletes": ManifestContent.DELETES}[content],
         )
     except (KeyError, ValueError, InvalidMetadataError) as e:
         raise InvalidMetadataError(
-            f"{encoded.location}: the manifest's metadata is damaged: {type(e).__name__}: {e}"
+            f"{manifest_file.location}: the manifest's metadata is damaged: {type(e).__name__}: {e}"
         ) from e
 
 

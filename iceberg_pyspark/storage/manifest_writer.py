@@ -50,7 +50,9 @@ def write_manifest(
     deleted entries must have the numbers with which they were read.
     """
     writing = _ManifestInWriting(location, format_version, content, snapshot_id, spec.spec_id)
-    untyped = [i for i, f in enumerate(partition_type.fields) if isinstance(f.type, UnknownType)]
+    untyped_positions = [
+        i for i, f in enumerate(partition_type.fields) if isinstance(f.type, UnknownType)
+    ]
     avro_schema = _entry_schema(partition_type, format_version)
     partition_names = _partition_names(avro_schema)
     length = write_avro(
@@ -59,7 +61,7 @@ def write_manifest(
         avro_schema,
         (
             writing.record(e, partition_names)
-            for e in _check_types(entries, spec, untyped, location)
+            for e in _check_types(entries, spec, untyped_positions, location)
         ),
         metadata={
             "schema": json.dumps(schema_to_json(schema)),
@@ -96,11 +98,14 @@ def _entry_schema(partition_type: StructType, format_version: int) -> Mapping[st
 
 
 def _check_types(
-    entries: Iterable[ManifestEntry], spec: PartitionSpec, untyped: Sequence[int], location: str
+    entries: Iterable[ManifestEntry],
+    spec: PartitionSpec,
+    untyped_positions: Sequence[int],
+    location: str,
 ) -> Iterator[ManifestEntry]:
     """Yield the entries; raise `InvalidRequestError` for a partition value of unknown type."""
     for e in entries:
-        for i in untyped:
+        for i in untyped_positions:
             if e.data_file.partition[i] is not None:
                 raise InvalidRequestError(
                     f"{location}: {e.data_file.file_path} has a value of partition field "
@@ -149,13 +154,13 @@ class _ManifestInWriting:
             self.min_sequence_number = (
                 sequence_number if least is None else min(least, sequence_number)
             )
-        added = entry.status is EntryStatus.ADDED
+        is_added = entry.status is EntryStatus.ADDED
         snapshot_id = entry.snapshot_id
         return {
             "status": int(entry.status),
             "snapshot_id": self._snapshot_id if snapshot_id is None else snapshot_id,
             "sequence_number": sequence_number,
-            "file_sequence_number": None if added else entry.file_sequence_number,
+            "file_sequence_number": None if is_added else entry.file_sequence_number,
             "data_file": _data_file_record(file, partition_names),
         }
 

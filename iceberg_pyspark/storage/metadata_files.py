@@ -104,7 +104,7 @@ def read_metadata_json(
 
 def metadata_json_bytes(content: dict[str, Any], location: str) -> bytes:
     """Return the content of a metadata file with the JSON object, gzipped if the name says so."""
-    return _compressed(compact_json(content).encode(), location)
+    return _compress(compact_json(content).encode(), location)
 
 
 def write_table_metadata(io: FileIO, metadata: TableMetadata, location: str) -> None:
@@ -137,10 +137,10 @@ def _file_bytes(metadata: TableMetadata | ViewMetadata, location: str) -> bytes:
         data = view_metadata_to_bytes(metadata)
     else:
         data = metadata_to_bytes(metadata)
-    return _compressed(data, location)
+    return _compress(data, location)
 
 
-def _compressed(data: bytes, location: str) -> bytes:
+def _compress(data: bytes, location: str) -> bytes:
     return gzip.compress(data, mtime=0) if location.endswith(_GZIP_SUFFIXES) else data
 
 

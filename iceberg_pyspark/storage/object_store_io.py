@@ -39,7 +39,7 @@ _DELETED_AT_ONCE = {"s3": 1000, "abfs": 256, "az": 256}
 _PARTS_OF_FAILED_REQUEST = 32
 _ENDPOINTS = {"s3": "s3.endpoint", "gs": "gcs.service.host"}
 
-_proven: set[tuple[str, ...]] = set()
+_proven_places: set[tuple[str, ...]] = set()
 _log = logging.getLogger(__name__)
 
 
@@ -244,14 +244,14 @@ class ObjectStoreFileIO:
         """
         kind, bucket, _ = object_place(location)
         place = (kind, bucket, self.properties.get(_ENDPOINTS.get(kind, ""), ""))
-        if place in _proven:
+        if place in _proven_places:
             return True
         probe = f"{name.rpartition('/')[0]}/.exclusive-create-probe-{uuid.uuid4()}".lstrip("/")
         _put_if_absent(store, probe, b"1")
         try:
             _put_if_absent(store, probe, b"2")
         except FileExistsError:
-            _proven.add(place)
+            _proven_places.add(place)
             return True
         finally:
             # the caller may lack the permission to delete; the probe is only one byte

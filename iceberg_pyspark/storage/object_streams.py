@@ -47,7 +47,7 @@ class _Group:
     starts: list[int]
     ends: list[int]
     slices: int
-    fetched: dict[tuple[int, int], memoryview] = field(default_factory=dict)
+    fetched_parts: dict[tuple[int, int], memoryview] = field(default_factory=dict)
 
     def place(self, position: int) -> tuple[int, int] | None:
         """Return the range and the slice that contain a position, or None if no range does."""
@@ -179,25 +179,25 @@ class ObjectInput(io.RawIOBase):
 
     def _of_group(self, group: _Group, place: tuple[int, int], position: int) -> memoryview:
         number, part = place
-        if place not in group.fetched:
-            for old in [p for p in group.fetched if p[0] == number and p[1] < part]:
-                del group.fetched[old]
+        if place not in group.fetched_parts:
+            for old in [p for p in group.fetched_parts if p[0] == number and p[1] < part]:
+                del group.fetched_parts[old]
             bounds = {
                 n: group.bounds(n, part)
                 for n in range(len(group.starts))
-                if (n, part) not in group.fetched
+                if (n, part) not in group.fetched_parts
             }
             ranges = [(n, b) for n, b in bounds.items() if b[0] < b[1]]
             for (n, _), data in zip(ranges, self._fetch([b for _, b in ranges]), strict=True):
-                group.fetched[(n, part)] = data
-        return group.fetched[place][position - group.bounds(number, part)[0] :]
+                group.fetched_parts[(n, part)] = data
+        return group.fetched_parts[place][position - group.bounds(number, part)[0] :]
 
     def _fetch(self, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
         with self._errors("read"):
-            fetched = self._store.get_ranges(
+            fetched_parts = self._store.get_ranges(
                 self._name, starts=[s for s, _ in ranges], ends=[e for _, e in ranges]
             )
-            data = [memoryview(piece) for piece in fetched]
+            data = [memoryview(piece) for piece in fetched_parts]
             for (start, end), piece in zip(ranges, data, strict=True):
                 if len(piece) != end - start:
                     raise StorageError(

@@ -27,7 +27,7 @@ class EncodedManifest(Protocol):
     record_count: int
     null_field_ids: frozenset[int]
 
-    def damaged(self, why: str) -> Exception:
+    def damage_error(self, why: str) -> Exception:
         """Return the error for a manifest that breaks the rules of its format."""
 
     def written_types(self) -> dict[int, Type]:

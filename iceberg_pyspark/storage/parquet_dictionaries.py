@@ -74,7 +74,7 @@ def _skip(data: memoryview, offset: int, kind: int) -> int:
         case 7:  # a double
             return offset + 8
         case 8:  # a string or bytes
-            length, offset = _unsigned(data, offset)
+            length, offset = _read_unsigned(data, offset)
             return offset + length
         case 12:  # a struct
             return _skip_struct(data, offset)
@@ -82,7 +82,7 @@ def _skip(data: memoryview, offset: int, kind: int) -> int:
             raise ValueError(f"a page header with a field of type {kind}")
 
 
-def _unsigned(data: memoryview, offset: int) -> tuple[int, int]:
+def _read_unsigned(data: memoryview, offset: int) -> tuple[int, int]:
     number = shift = 0
     while True:
         byte = data[offset]
@@ -96,5 +96,5 @@ def _unsigned(data: memoryview, offset: int) -> tuple[int, int]:
 
 
 def _number(data: memoryview, offset: int) -> tuple[int, int]:
-    number, offset = _unsigned(data, offset)
+    number, offset = _read_unsigned(data, offset)
     return (number >> 1) ^ -(number & 1), offset

@@ -128,7 +128,7 @@ class _Footer:
         self.at = _end_of_value(self.data, self.at, kind, 0)
 
     def _number(self) -> int:
-        number, self.at = _unsigned(self.data, self.at)
+        number, self.at = _read_unsigned(self.data, self.at)
         return (number >> 1) ^ -(number & 1)
 
 
@@ -141,7 +141,7 @@ def _end_of_value(data: bytes, at: int, kind: int, depth: int) -> int:
     if kind in _INTEGERS:
         return _end_of_number(data, at)
     if kind == _TEXT:
-        length, at = _unsigned(data, at)
+        length, at = _read_unsigned(data, at)
         return at + length
     if kind in (_TRUE, _FALSE):
         return at
@@ -174,7 +174,7 @@ def _list_head(data: bytes, at: int) -> tuple[int, int, int]:
     at += 1
     count = head >> 4
     if count == 15:
-        count, at = _unsigned(data, at)
+        count, at = _read_unsigned(data, at)
     if count > len(data):
         raise ValueError("a footer with a list that is longer than itself")
     return count, head & 0x0F, at
@@ -189,7 +189,7 @@ def _end_of_number(data: bytes, at: int) -> int:
     return end + 1
 
 
-def _unsigned(data: bytes, at: int) -> tuple[int, int]:
+def _read_unsigned(data: bytes, at: int) -> tuple[int, int]:
     """Return a number and the position after it."""
     number = shift = 0
     while (byte := data[at]) >= 0x80:

@@ -29,7 +29,7 @@ _VALUE_BYTES = 16
 """The most memory of a fixed-width value, or of the reference to a longer value."""
 
 
-def damaged(location: str, why: str) -> InvalidMetadataError:
+def damage_error(location: str, why: str) -> InvalidMetadataError:
     """Return the error for a Parquet manifest that breaks its format."""
     return InvalidMetadataError(f"{location}: damaged Parquet manifest: {why}")
 
@@ -56,16 +56,16 @@ class ParquetManifest:
                 **{k.decode(): v.decode() for k, v in self._key_values.items()},
             }
         except (pa.ArrowException, OSError, ValueError) as e:
-            raise damaged(location, str(e)) from e
+            raise damage_error(location, str(e)) from e
         self.record_count: int = footer.num_rows
         self._rows_at_once = self._rows_within_bounds()
 
     null_field_ids: frozenset[int] = frozenset()
     """Always empty: a Parquet schema omits fields whose type has no values."""
 
-    def damaged(self, why: str) -> Exception:
+    def damage_error(self, why: str) -> Exception:
         """Return the error for a manifest that breaks the rules of its format."""
-        return damaged(self.location, why)
+        return damage_error(self.location, why)
 
     def written_types(self) -> dict[int, types.Type]:
         """Return the types of the fields in the file, by field id."""
@@ -80,11 +80,11 @@ class ParquetManifest:
         not in `stats_of` are left out; None requests all.
         """
         columns = None if stats_of is None else list(self._columns(stats_of))
-        batches = list(self._batches(columns, self._renamed))
+        batches = list(self._batches(columns, self._rename_columns))
         if batches:
             return pa.Table.from_batches(batches)
         empty = pa.RecordBatch.from_pylist([], self._schema)
-        return pa.Table.from_batches([self._renamed(empty)])
+        return pa.Table.from_batches([self._rename_columns(empty)])
 
     def with_other_entries(self, change: Callable[[pa.Table], pa.Table]) -> bytes | None:
         """Return a file with the same schema and key-value metadata but other rows.
@@ -110,9 +110,9 @@ class ParquetManifest:
             writer.write_table(others)
             writer.add_key_value_metadata(self._key_values)
         data: bytes = sink.getvalue().to_pybytes()
-        written = pq.read_metadata(pa.BufferReader(data)).schema
-        is_same = written.to_arrow_schema().equals(self._schema, check_metadata=True)
-        if not is_same or not written.equals(self._stored_schema):
+        written_schema = pq.read_metadata(pa.BufferReader(data)).schema
+        is_same = written_schema.to_arrow_schema().equals(self._schema, check_metadata=True)
+        if not is_same or not written_schema.equals(self._stored_schema):
             raise UnsupportedFeatureError(
                 f"{self.location}: its columns cannot be written again as they are; use the "
                 "engine that wrote the file"
@@ -138,7 +138,7 @@ class ParquetManifest:
                 batch.validate(full=True)
                 yield form(batch)
         except (pa.ArrowException, OSError, ValueError) as e:
-            raise damaged(self.location, str(e)) from e
+            raise damage_error(self.location, str(e)) from e
 
     def _columns(self, stats_of: Collection[int]) -> Iterator[str]:
         """Yield the names of the columns to decode, in pyarrow's form."""
@@ -158,7 +158,7 @@ class ParquetManifest:
             # with pyarrow, some damaged footers would end the process
             groups = read_row_groups(memoryview(self._data))
         except (ValueError, IndexError) as e:
-            raise damaged(self.location, f"its footer: {e}") from e
+            raise damage_error(self.location, f"its footer: {e}") from e
         for group in groups:
             worst = group.byte_size
             size += worst
@@ -176,9 +176,9 @@ class ParquetManifest:
         try:
             return longest_value(memoryview(self._data), column.dictionary, column.codec, most)
         except (pa.ArrowException, OSError, ValueError, IndexError) as e:
-            raise damaged(self.location, f"the dictionary of a column: {e}") from e
+            raise damage_error(self.location, f"the dictionary of a column: {e}") from e
 
-    def _renamed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _rename_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = self._by_id(zip(batch.schema, batch.columns, strict=True), 0)
         return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
@@ -186,7 +186,7 @@ class ParquetManifest:
         self, columns: Iterable[tuple[pa.Field, pa.Array]], depth: int
     ) -> dict[str, pa.Array]:
         if depth > _MAX_DEPTH:
-            raise damaged(self.location, f"its schema nests deeper than {_MAX_DEPTH}")
+            raise damage_error(self.location, f"its schema nests deeper than {_MAX_DEPTH}")
         out: dict[str, pa.Array] = {}
         for field, array in columns:
             field_id = field_id_of(field)
@@ -194,7 +194,7 @@ class ParquetManifest:
                 continue
             name = f"_{field_id}"
             if name in out:
-                raise damaged(self.location, f"field id {field_id} is twice in its schema")
+                raise damage_error(self.location, f"field id {field_id} is twice in its schema")
             out[name] = self._plain(array, field.type, depth)
         return out
 

@@ -113,11 +113,11 @@ def depth(location: str) -> int:
     (0, 2, 1, 2, 1)
     """
     if is_local(location):
-        return len(_resolved(local_path(location), keep_empty=False))
+        return len(_resolve_parts(local_path(location), keep_empty=False))
     scheme, authority, path = _split(location)
     # a bucket or container has its own content, a host does not
     bucket = 0 if scheme in ("hdfs", "viewfs", *_HTTP) or not authority else 1
-    return bucket + len(_resolved(path, keep_empty=False))
+    return bucket + len(_resolve_parts(path, keep_empty=False))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -133,9 +133,9 @@ def normalized_location(location: str, keep_empty: bool = True) -> str:
     if is_local(location):
         path = local_path(location)
         end = "/" if path.endswith("/") else ""
-        return f"{LOCAL_STORE}/{'/'.join(_resolved(path, keep_empty=False))}{end}"
+        return f"{LOCAL_STORE}/{'/'.join(_resolve_parts(path, keep_empty=False))}{end}"
     scheme, authority, path = _split(location)
-    return f"{scheme}://{authority}/{'/'.join(_resolved(path, keep_empty=keep_empty))}"
+    return f"{scheme}://{authority}/{'/'.join(_resolve_parts(path, keep_empty=keep_empty))}"
 
 
 @functools.lru_cache(maxsize=256)
@@ -166,7 +166,7 @@ def _split(location: str) -> tuple[str, str, str]:
     return EQUAL_SCHEMES.get(scheme, scheme), authority, f"/{path}"
 
 
-def _resolved(path: str, *, keep_empty: bool) -> list[str]:
+def _resolve_parts(path: str, *, keep_empty: bool) -> list[str]:
     parts: list[str] = []
     for part in path.split("/")[1:]:
         if part == "..":

@@ -67,13 +67,15 @@ def read_root_manifest(io: FileIO, location: str, snapshot: Snapshot) -> list[Ma
     Raises `InvalidMetadataError` for a file that is not a root manifest or breaks the rules of
     entries.
     """
-    encoded = open_manifest(io, location)
-    raw = encoded.raw_entries()
+    manifest_file = open_manifest(io, location)
+    raw = manifest_file.raw_entries()
     profile = profile_of(raw)
     if profile is None:
-        raise encoded.damaged("it is referenced as a root manifest, but has other columns")
-    entries = ContentEntries(raw, profile, location, encoded.damaged)
-    return list(_Root(io, encoded, entries, snapshot).manifests())
+        raise manifest_file.damage_error(
+            "it is referenced as a root manifest, but has other columns"
+        )
+    entries = ContentEntries(raw, profile, location, manifest_file.damage_error)
+    return list(_Root(io, manifest_file, entries, snapshot).manifests())
 
 
 def read_base_root(io: FileIO, snapshot: Snapshot) -> RootVectors:
@@ -90,16 +92,16 @@ def read_base_root(io: FileIO, snapshot: Snapshot) -> RootVectors:
 
 
 def _read_base_root(io: FileIO, location: str, snapshot: Snapshot) -> RootVectors:
-    encoded = open_manifest(io, location)
-    raw = encoded.raw_entries()
+    manifest_file = open_manifest(io, location)
+    raw = manifest_file.raw_entries()
     profile = profile_of(raw)
     if profile is not SINGLE_FILE_COMMITS:
         raise UnsupportedFeatureError(
             f"{location}: a root manifest of entries as Java's class TrackedFile has them can be "
             "read but not written; change the table with the engine that wrote it"
         )
-    entries = ContentEntries(raw, profile, location, encoded.damaged)
-    return _Root(io, encoded, entries, snapshot).vectors()
+    entries = ContentEntries(raw, profile, location, manifest_file.damage_error)
+    return _Root(io, manifest_file, entries, snapshot).vectors()
 
 
 def snapshot_files(io: FileIO, snapshot: Snapshot) -> frozenset[str]:
@@ -110,8 +112,8 @@ def snapshot_files(io: FileIO, snapshot: Snapshot) -> frozenset[str]:
     """
     if snapshot.root_manifest is None:
         return frozenset(() if snapshot.manifest_list is None else (snapshot.manifest_list,))
-    encoded = open_manifest(io, snapshot.root_manifest)
-    raw = encoded.raw_entries()
+    manifest_file = open_manifest(io, snapshot.root_manifest)
+    raw = manifest_file.raw_entries()
     if profile_of(raw) is not SINGLE_FILE_COMMITS:
         # in the other profile, manifest deletion vectors are never in separate files
         return frozenset((snapshot.root_manifest,))
@@ -140,13 +142,13 @@ def with_dead_positions(manifest: ManifestFile, dead: BitMap64) -> ManifestFile:
 class RootVectors:
     """The manifest deletion vectors of a root, by manifest location, and related data.
 
-    `live` has the live vectors. `changed` has the positions that the root's own snapshot deletes,
-    `files` the Puffin files of all vectors, including DELETED ones, and `targets` the data manifest
-    to which each delete manifest belongs. `length` is the size of the root in bytes.
+    `live` has the live vectors. `changed_vectors` has the positions that the root's own snapshot
+    deletes, `files` the Puffin files of all vectors, including DELETED ones, and `targets` the data
+    manifest to which each delete manifest belongs. `length` is the size of the root in bytes.
     """
 
     live: Mapping[str, tuple[ManifestVectorEntry, ...]]
-    changed: Mapping[str, bytes]
+    changed_vectors: Mapping[str, bytes]
     files: frozenset[str]
     targets: Mapping[str, str]
     length: int
@@ -162,15 +164,19 @@ class _Root:
     """The conversion of one root manifest to manifests."""
 
     def __init__(
-        self, io: FileIO, encoded: EncodedManifest, entries: ContentEntries, snapshot: Snapshot
+        self,
+        io: FileIO,
+        manifest_file: EncodedManifest,
+        entries: ContentEntries,
+        snapshot: Snapshot,
     ) -> None:
         self._io = io
-        self._location = encoded.location
-        self._length = encoded.size
-        self._damaged = encoded.damaged
+        self._location = manifest_file.location
+        self._length = manifest_file.size
+        self._damage_error = manifest_file.damage_error
         self._entries = entries
         self._snapshot = snapshot
-        self._resolves = may_hold_relative_paths(encoded.metadata.get("format-version"))
+        self._resolves = may_hold_relative_paths(manifest_file.metadata.get("format-version"))
 
     def manifests(self) -> Iterator[ManifestFile]:
         """Yield the result of `read_root_manifest`."""
@@ -188,7 +194,7 @@ class _Root:
         for row, summaries in zip(self._rows(is_leaf, _LEAF, spec_ids), columns, strict=True):
             yield from self._leaf(row, dead, summaries)
         if dead:
-            raise self._damaged(
+            raise self._damage_error(
                 f"a manifest deletion vector is of {min(dead)}, which it has no live entry of"
             )
 
@@ -196,7 +202,7 @@ class _Root:
         """Return the result of `read_base_root`."""
         snapshot_id = self._snapshot.snapshot_id
         live: dict[str, tuple[ManifestVectorEntry, ...]] = {}
-        added: dict[str, BitMap64] = {}
+        added_positions: dict[str, BitMap64] = {}
         before: dict[str, BitMap64] = {}
         files = set[str]()
         is_vector = self._entries.of_types(ContentType.MANIFEST_DELETION_VECTOR)
@@ -209,29 +215,33 @@ class _Root:
             if entry.status in LIVE_STATUSES:
                 live[entry.leaf] = (*live.get(entry.leaf, ()), entry)
             if entry.snapshot_id == snapshot_id and entry.status != ContentStatus.EXISTING:
-                side = before if entry.status is ContentStatus.DELETED else added
+                side = before if entry.status is ContentStatus.DELETED else added_positions
                 side[entry.leaf] = side.get(entry.leaf, BitMap64()) | self._vector(row, entry.leaf)
         is_delete_manifest = self._entries.is_live & self._entries.of_types(
             ContentType.DELETE_MANIFEST
         )
         targets = {
-            self._resolved(row["location"], "a manifest without location"): self._resolved(
+            self._resolve_path(row["location"], "a manifest without location"): self._resolve_path(
                 row["referenced_file"], "a manifest that is for none"
             )
             for row in self._rows(is_delete_manifest, ("location", "referenced_file"))
             if row["referenced_file"] is not None
         }
-        changed = {leaf: bits - before.get(leaf, BitMap64()) for leaf, bits in added.items()}
+        changed_vectors = {
+            leaf: bits - before.get(leaf, BitMap64()) for leaf, bits in added_positions.items()
+        }
         return RootVectors(
             live=live,
-            changed={leaf: encode_deletion_vector(bits) for leaf, bits in changed.items() if bits},
+            changed_vectors={
+                leaf: encode_deletion_vector(bits) for leaf, bits in changed_vectors.items() if bits
+            },
             files=frozenset(files),
             targets=targets,
             length=self._length,
         )
 
     def _vector_entry(self, row: dict[str, Any]) -> ManifestVectorEntry:
-        leaf = self._resolved(
+        leaf = self._resolve_path(
             row["referenced_file"], "a manifest deletion vector without referenced_file"
         )
         return ManifestVectorEntry(
@@ -244,7 +254,7 @@ class _Root:
             inline=row["inline_vector"],
             location=None
             if row["location"] is None
-            else self._resolved(row["location"], "a vector without location"),
+            else self._resolve_path(row["location"], "a vector without location"),
             offset=row["vector_offset"],
             size_in_bytes=row["vector_size_in_bytes"],
         )
@@ -274,7 +284,7 @@ class _Root:
     def _leaf(
         self, row: dict[str, Any], dead: dict[str, BitMap64], columns: tuple[ColumnSummary, ...]
     ) -> Iterator[ManifestFile]:
-        location = self._resolved(row["location"], "a manifest without location")
+        location = self._resolve_path(row["location"], "a manifest without location")
         positions = dead.pop(location, BitMap64())
         if row["manifest_vector"] is not None:
             positions |= decode_deletion_vector(row["manifest_vector"], self._location)
@@ -294,16 +304,16 @@ class _Root:
             columns=columns,
             data_manifest=None
             if is_data or row["referenced_file"] is None
-            else self._resolved(row["referenced_file"], "a manifest that is for none"),
+            else self._resolve_path(row["referenced_file"], "a manifest that is for none"),
         )
         leaf = with_dead_positions(leaf, positions)
         yield leaf
         has_content_entries = row["format_version"] != _BEFORE_VERSION_4
         if is_data and has_content_entries and self._entries.has_vectors_in_data_files:
             # the vectors in its data file entries are read like delete entries
-            uncounted: dict[str, Any] = dict.fromkeys(MANIFEST_COUNTS)
+            no_counts: dict[str, Any] = dict.fromkeys(MANIFEST_COUNTS)
             yield replace(
-                leaf, content=ManifestContent.DELETES, first_row_id=None, columns=(), **uncounted
+                leaf, content=ManifestContent.DELETES, first_row_id=None, columns=(), **no_counts
             )
 
     def _dead_positions(self) -> dict[str, BitMap64]:
@@ -313,7 +323,7 @@ class _Root:
         )
         dead: dict[str, BitMap64] = {}
         for row in self._rows(is_vector, _VECTOR):
-            leaf = self._resolved(
+            leaf = self._resolve_path(
                 row["referenced_file"], "a manifest deletion vector without referenced_file"
             )
             dead[leaf] = dead.get(leaf, BitMap64()) | self._vector(row, leaf)
@@ -323,19 +333,19 @@ class _Root:
         where = f"{self._location}: the manifest deletion vector of {leaf}"
         if row["inline_vector"] is not None:
             if row["location"] is not None:
-                raise self._damaged(f"the vector of {leaf} is inline and in a file")
+                raise self._damage_error(f"the vector of {leaf} is inline and in a file")
             bitmap = decode_deletion_vector(row["inline_vector"], where)
             if len(bitmap) != row["record_count"]:
-                raise self._damaged(
+                raise self._damage_error(
                     f"the vector of {leaf} has {len(bitmap)} positions, its entry says "
                     f"{row['record_count']}"
                 )
             return bitmap
         if row["vector_offset"] is None or row["vector_size_in_bytes"] is None:
-            raise self._damaged(f"the vector of {leaf} is neither inline nor in a file")
+            raise self._damage_error(f"the vector of {leaf} is neither inline nor in a file")
         return read_deletion_vector(
             self._io,
-            self._resolved(row["location"], f"the vector of {leaf} without location"),
+            self._resolve_path(row["location"], f"the vector of {leaf} without location"),
             row["vector_offset"],
             row["vector_size_in_bytes"],
             row["record_count"],
@@ -355,8 +365,8 @@ class _Root:
         for values in zip(*columns.values(), strict=True):
             yield dict(zip(columns, values, strict=True))
 
-    def _resolved(self, path: str | None, problem: str) -> str:
+    def _resolve_path(self, path: str | None, problem: str) -> str:
         if path is None:
-            raise self._damaged(problem)
+            raise self._damage_error(problem)
         base = self._snapshot.table_location
         return path if base is None or not self._resolves else resolved_path(path, base)

@@ -14,27 +14,27 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.open_storage import RoutingFileIO
-from iceberg_pyspark.storage.restricted import RestrictedFileIO
+from iceberg_pyspark.storage.restricted_io import RestrictedFileIO
 from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
 
 
-def with_scan_credentials(properties: Mapping[str, str], vended: str) -> dict[str, str]:
+def with_scan_credentials(properties: Mapping[str, str], credentials: str) -> dict[str, str]:
     """Return storage properties with the credentials of a scan, a value of `VENDED_CREDENTIALS`."""
-    return {k: v for k, v in properties.items() if k != RENEWAL} | {VENDED_CREDENTIALS: vended}
+    return {k: v for k, v in properties.items() if k != RENEWAL} | {VENDED_CREDENTIALS: credentials}
 
 
-def opened_for_scan(io: FileIO, vended: str) -> FileIO:
+def opened_for_scan(io: FileIO, credentials: str) -> FileIO:
     """Return a table's store with the credentials of a scan, if the store has properties."""
     match io:
         case RestrictedFileIO(io=inner):
-            return replace(io, io=opened_for_scan(inner, vended))
+            return replace(io, io=opened_for_scan(inner, credentials))
         case RoutingFileIO(objects=objects, remote=remote):
             return replace(
                 io,
-                objects=opened_for_scan(objects, vended),
-                remote=opened_for_scan(remote, vended),
+                objects=opened_for_scan(objects, credentials),
+                remote=opened_for_scan(remote, credentials),
             )
         case ObjectStoreFileIO() | FsspecFileIO():
-            return replace(io, properties=with_scan_credentials(io.properties, vended))
+            return replace(io, properties=with_scan_credentials(io.properties, credentials))
         case _:
             return io

@@ -30,7 +30,7 @@ _SIGNER_RETRIES = 2
 _READS = ("GET", "HEAD")
 _TRANSIENT = (429, 500, 502, 503, 504)
 # the store did not execute a request with one of these answers
-_REFUSED = (400, 401, 403, 429, 503)
+_REFUSAL_STATUSES = (400, 401, 403, 429, 503)
 _OWN = ("host", "content-length", "connection", "transfer-encoding", "cache-control")
 _sleep = time.sleep
 _now_s = time.monotonic
@@ -46,7 +46,7 @@ class StoreAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Signed:
+class _SignedRequest:
     uri: str = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
 
@@ -79,7 +79,7 @@ class SignedRequests:
         self._signing = signing
         self._settings = settings
         self._error = httpx.HTTPError
-        self._never_sent = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+        self._unsent_errors = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
         self._client = httpx.Client(
             timeout=httpx.Timeout(settings.read_timeout_s, connect=settings.connect_timeout_s),
             proxy=settings.proxy,
@@ -89,7 +89,7 @@ class SignedRequests:
             follow_redirects=False,
         )
         self._lock = threading.Lock()
-        self._signatures: OrderedDict[tuple[str, str], tuple[float, _Signed]] = OrderedDict()
+        self._signatures: OrderedDict[tuple[str, str], tuple[float, _SignedRequest]] = OrderedDict()
 
     def send(
         self,
@@ -97,12 +97,12 @@ class SignedRequests:
         uri: str,
         *,
         headers: Mapping[str, str] | None = None,
-        unsigned: Mapping[str, str] | None = None,
+        unsigned_headers: Mapping[str, str] | None = None,
         body: bytes = b"",
         is_repeatable: bool = True,
         creates: bool = False,
     ) -> StoreAnswer:
-        """Return the store's answer; the headers in `unsigned` are not part of the signature.
+        """Return the store's answer; `unsigned_headers` are not part of the signature.
 
         Raises `RequestError`; for a request that creates a file, its `is_known` says that the store
         did not create the file.
@@ -112,20 +112,24 @@ class SignedRequests:
         while True:
             last = attempt >= self._settings.retries
             try:
-                signed, was_kept = self._signed(method, uri, headers or {}, fresh=fresh)
+                signed_request, was_kept = self._sign(method, uri, headers or {}, fresh=fresh)
             except IcebergError as e:
                 raise RequestError(str(e), is_known=creates and not maybe_done) from None
             try:
                 response = self._client.request(
                     method,
-                    signed.uri,
+                    signed_request.uri,
                     content=body or None,
                     # our headers win, so that a signer cannot remove the condition of a put
-                    headers={**signed.headers, **(headers or {}), **(unsigned or {})},
+                    headers={
+                        **signed_request.headers,
+                        **(headers or {}),
+                        **(unsigned_headers or {}),
+                    },
                 )
             except self._error as e:
                 # not chained: the exception contains the request and with it the signature
-                never = isinstance(e, self._never_sent)
+                never = isinstance(e, self._unsent_errors)
                 maybe_done = maybe_done or not never
                 if last or not (never or is_repeatable):
                     text = f"the store gave no answer ({type(e).__name__})"
@@ -135,13 +139,13 @@ class SignedRequests:
                 if status == 403 and was_kept and not fresh:
                     fresh = True
                     continue
-                again = status in _TRANSIENT and (is_repeatable or status in _REFUSED)
+                again = status in _TRANSIENT and (is_repeatable or status in _REFUSAL_STATUSES)
                 if last or not again:
-                    if status in _REFUSED:
+                    if status in _REFUSAL_STATUSES:
                         text = f"the store refused it with {status}{error_code(response.content)}"
                         raise RequestError(text, is_known=creates and not maybe_done)
                     return StoreAnswer(status, response.headers, response.content)
-                maybe_done = maybe_done or status not in _REFUSED
+                maybe_done = maybe_done or status not in _REFUSAL_STATUSES
             self._wait(attempt)
             attempt += 1
 
@@ -150,9 +154,9 @@ class SignedRequests:
         wait_s = min(s.first_wait_s * 2.0**attempt, s.longest_wait_s)
         _sleep(wait_s * (1 + random.random() / 2))
 
-    def _signed(
+    def _sign(
         self, method: str, uri: str, headers: Mapping[str, str], *, fresh: bool
-    ) -> tuple[_Signed, bool]:
+    ) -> tuple[_SignedRequest, bool]:
         key = (method, uri)
         may_keep = method in _READS and not headers
         if may_keep and not fresh:
@@ -168,13 +172,13 @@ class SignedRequests:
             "properties": dict(self._signing.properties),
         }
         answer = self._signer_answer(request)
-        signed = _signed_from_json(answer, uri, self._signing.table)
+        signed_request = _signed_from_json(answer, uri, self._signing.table)
         if may_keep and answer.headers.get("Cache-Control", "").strip().lower() == "private":
             with self._lock:
-                self._signatures[key] = _now_s() + _SIGNATURE_LIFETIME_S, signed
+                self._signatures[key] = _now_s() + _SIGNATURE_LIFETIME_S, signed_request
                 while len(self._signatures) > _MOST_SIGNATURES:
                     self._signatures.popitem(last=False)
-        return signed, False
+        return signed_request, False
 
     def _signer_answer(self, request: Mapping[str, Any]) -> SignerAnswer:
         signer, attempt = signer_of(self._signing), 0
@@ -188,7 +192,7 @@ class SignedRequests:
             attempt += 1
 
 
-def _signed_from_json(answer: SignerAnswer, uri: str, table: str) -> _Signed:
+def _signed_from_json(answer: SignerAnswer, uri: str, table: str) -> _SignedRequest:
     try:
         content = json.loads(answer.body)
         signed_uri = content["uri"]
@@ -207,7 +211,7 @@ def _signed_from_json(answer: SignerAnswer, uri: str, table: str) -> _Signed:
         raise StorageError(
             f"the signer of table {table} signed a different request; nothing was sent"
         )
-    return _Signed(signed_uri, {name.lower(): value for name, value in headers.items()})
+    return _SignedRequest(signed_uri, {name.lower(): value for name, value in headers.items()})
 
 
 def _is_same(requested_url: str, signed_url: str) -> bool:

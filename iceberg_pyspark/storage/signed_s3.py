@@ -103,7 +103,7 @@ class SignedS3Store:
         self, name: str, *, starts: Sequence[int], ends: Sequence[int]
     ) -> list[memoryview]:
         """Return several ranges; neighbouring ranges are fetched with one request."""
-        spans = _merged(sorted(zip(starts, ends, strict=True)))
+        spans = _merge_ranges(sorted(zip(starts, ends, strict=True)))
         if len(spans) == 1:
             (first, last), *_ = spans
             data = [self.get_range(name, start=first, length=last - first)]
@@ -188,7 +188,7 @@ class SignedS3Store:
 
     def put_part(self, name: str, upload: str, number: int, data: bytes) -> str:
         """Send a part and return its tag."""
-        query = f"partNumber={number}&uploadId={_encoded(upload)}"
+        query = f"partNumber={number}&uploadId={_encode(upload)}"
         answer = self._requests.send("PUT", f"{self._uri(name)}?{query}", body=data)
         _check(answer)
         tag = answer.headers.get("ETag")
@@ -203,7 +203,7 @@ class SignedS3Store:
             for n, tag in enumerate(tags, 1)
         )
         body = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
-        uri = f"{self._uri(name)}?uploadId={_encoded(upload)}"
+        uri = f"{self._uri(name)}?uploadId={_encode(upload)}"
         answer = self._requests.send("POST", uri, body=body, is_repeatable=False)
         _check(answer)
         # the store may report an error in the body of an answer with status 200
@@ -212,13 +212,13 @@ class SignedS3Store:
 
     def abort_upload(self, name: str, upload: str) -> None:
         """Abort a multipart upload and remove its parts."""
-        answer = self._requests.send("DELETE", f"{self._uri(name)}?uploadId={_encoded(upload)}")
+        answer = self._requests.send("DELETE", f"{self._uri(name)}?uploadId={_encode(upload)}")
         if answer.status != 404:
             _check(answer)
 
     def _get(self, name: str, span: str | None) -> StoreAnswer:
-        unsigned = {} if span is None else {"range": span}
-        return self._requests.send("GET", self._uri(name), unsigned=unsigned)
+        unsigned_headers = {} if span is None else {"range": span}
+        return self._requests.send("GET", self._uri(name), unsigned_headers=unsigned_headers)
 
     def _pages(
         self, prefix: str | None, query: Mapping[str, str]
@@ -227,7 +227,7 @@ class SignedS3Store:
         parameters["prefix"] = f"{prefix}/" if prefix else ""
         used_tokens: set[str] = set()
         while True:
-            text = "&".join(f"{k}={_encoded(v)}" for k, v in sorted(parameters.items()))
+            text = "&".join(f"{k}={_encode(v)}" for k, v in sorted(parameters.items()))
             answer = self._requests.send("GET", f"{self._root}/?{text}")
             _check(answer)
             page = _xml(answer)
@@ -318,7 +318,7 @@ def _root(bucket: str, region: str, config: Mapping[str, Any]) -> str:
     return root if config.get("virtual_hosted_style_request") else f"{root}/{bucket}"
 
 
-def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge_ranges(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for start, end in ranges:
         if spans and start <= spans[-1][1] + _GAP_BYTES:
@@ -328,7 +328,7 @@ def _merged(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return spans
 
 
-def _encoded(text: str) -> str:
+def _encode(text: str) -> str:
     return quote(text, safe="-_.~")
 
 

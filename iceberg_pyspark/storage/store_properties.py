@@ -20,7 +20,7 @@ STORAGE_PREFIXES = ("s3.", "gcs.", "adls.", "hdfs.", "client.", "io.", "storage.
 
 _S3_ENCRYPTION = {"s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse"}
 
-_REFUSED = {
+_REFUSED_PROPERTIES = {
     "s3.signer": "sign requests with keys (s3.access-key-id) instead",
     "s3.role-arn": "assume the role outside and give s3.session-token",
     "client.role-arn": "assume the role outside and give s3.session-token",
@@ -282,10 +282,10 @@ def _expiry(properties: Mapping[str, str], name: str) -> datetime | None:
 
 
 def _refuse(*prefixes: str, properties: Mapping[str, str]) -> None:
-    for name, remedy in {**_REFUSED, **_REFUSED_IF_TRUE}.items():
+    for name, remedy in {**_REFUSED_PROPERTIES, **_REFUSED_IF_TRUE}.items():
         if not name.startswith(prefixes) or name not in properties:
             continue
-        if name in _REFUSED or _is_true(properties, name):
+        if name in _REFUSED_PROPERTIES or _is_true(properties, name):
             raise UnsupportedFeatureError(f"storage property {name} is not supported: {remedy}")
 
 

@@ -42,10 +42,10 @@ def properties_of_store(location: str, properties: Mapping[str, str]) -> dict[st
         for name, value in properties.items()
         if name.startswith(prefixes) and name != VENDED_CREDENTIALS and _is_of_host(name, host)
     }
-    if (vended := properties.get(VENDED_CREDENTIALS)) is not None:
+    if (credentials := properties.get(VENDED_CREDENTIALS)) is not None:
         entries = [
             {"prefix": prefix, "config": properties_of_store(location, dict(config))}
-            for prefix, config in vended_entries(vended)
+            for prefix, config in vended_entries(credentials)
             if _may_be_for(prefix, location, scheme)
         ]
         if entries:

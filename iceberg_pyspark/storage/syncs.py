@@ -48,7 +48,7 @@ class _Sync(threading.Thread):
             raise StorageError(f"cannot write {self._location}: {reason}") from self._error
 
 
-_begun: ContextVar[list[_Sync] | None] = ContextVar("begun", default=None)
+_running_syncs: ContextVar[list[_Sync] | None] = ContextVar("begun", default=None)
 
 
 @contextlib.contextmanager
@@ -58,39 +58,39 @@ def syncs_together() -> Iterator[None]:
     Call `finish_syncs` before anything refers to the files. A nested block is a part of the outer
     one.
     """
-    if _begun.get() is not None:
+    if _running_syncs.get() is not None:
         yield
         return
-    token = _begun.set([])
+    token = _running_syncs.set([])
     try:
         yield
     finally:
         # nothing refers to files that are not finished, so their errors do not matter
         with contextlib.suppress(StorageError):
             finish_syncs()
-        _begun.reset(token)
+        _running_syncs.reset(token)
 
 
 def finish_syncs() -> None:
     """Wait until all files of the block so far are on disk; raise `StorageError` on failure."""
-    syncs = _begun.get()
+    syncs = _running_syncs.get()
     if not syncs:
         return
     waiting = list(syncs)
     syncs.clear()
-    failed: StorageError | None = None
+    failure: StorageError | None = None
     for sync in waiting:
         try:
             sync.finish()
         except StorageError as e:
-            failed = failed or e
-    if failed is not None:
-        raise failed
+            failure = failure or e
+    if failure is not None:
+        raise failure
 
 
 def sync(descriptor: int, location: str) -> None:
     """Sync an open file now, or in the background of a block; the caller may then close it."""
-    syncs = _begun.get()
+    syncs = _running_syncs.get()
     if syncs is None:
         os.fsync(descriptor)
         return
@@ -98,9 +98,9 @@ def sync(descriptor: int, location: str) -> None:
     running = [s for s in syncs if s.is_alive()]
     if len(running) >= _AT_ONCE:
         running[0].join()
-    begun = _Sync(os.dup(descriptor), location)
+    sync = _Sync(os.dup(descriptor), location)
     try:
-        begun.start()
+        sync.start()
     except RuntimeError:  # no thread is available
-        begun.run()
-    syncs.append(begun)
+        sync.run()
+    syncs.append(sync)

@@ -17,7 +17,7 @@ WEB_SCHEMES = frozenset(("http", "https"))
 
 # a range of a compressed answer has other offsets than the file
 _HEADERS = {"Accept-Encoding": "identity"}
-_GONE = (404, 410)
+_MISSING_STATUSES = (404, 410)
 
 
 @lru_cache(maxsize=1)
@@ -39,7 +39,7 @@ def is_missing(error: FileNotFoundError) -> bool:
     cause = error.__cause__
     if cause is None or isinstance(cause, FileNotFoundError):
         return True
-    return getattr(cause, "status", None) in _GONE
+    return getattr(cause, "status", None) in _MISSING_STATUSES
 
 
 async def _check_redirect(_session: Any, _context: Any, params: Any) -> None:

@@ -117,12 +117,12 @@ class WrittenRoot:
 
 def remember_root(io: FileIO, location: str, root: WrittenRoot) -> None:
     """Cache the entries of a root that was written at a location, if they fit."""
-    _WRITTEN.put(io, location, root)
+    _WRITTEN_ROOTS.put(io, location, root)
 
 
 def written_root(io: FileIO, location: str) -> WrittenRoot | None:
     """Return the root that this process wrote at a location, or None if it is not cached."""
-    return _WRITTEN.get(io, location)
+    return _WRITTEN_ROOTS.get(io, location)
 
 
 def _kind(e: ManifestEntry) -> tuple[ManifestContent, int]:
@@ -159,4 +159,4 @@ def _memory_of(root: WrittenRoot) -> int:
     return size
 
 
-_WRITTEN: DecodedCache[WrittenRoot] = DecodedCache(_CACHE_BYTES, _memory_of)
+_WRITTEN_ROOTS: DecodedCache[WrittenRoot] = DecodedCache(_CACHE_BYTES, _memory_of)

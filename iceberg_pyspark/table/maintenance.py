@@ -63,15 +63,15 @@ class TableMaintenance:
         io: FileIO,
         *,
         clock: Clock,
-        committed: Callable[[LoadedTable], None],
+        after_commit: Callable[[LoadedTable], None],
         progress: Progress = no_progress,
     ) -> None:
-        """Call `committed` with the table after each commit, and `progress` during procedures."""
+        """Call `after_commit` with the table after each commit, `progress` during procedures."""
         self._catalog = catalog
         self._table = table
         self._io = io
         self._clock = clock
-        self._committed = committed
+        self._after_commit = after_commit
         self._progress = progress
 
     def expire_snapshots(
@@ -116,7 +116,7 @@ class TableMaintenance:
         if dry_run:
             return expiry.plan()
         table, result = expiry.run()
-        self._committed(table)
+        self._after_commit(table)
         return result
 
     def rewrite_data_files(
@@ -164,7 +164,7 @@ class TableMaintenance:
             clock=self._clock,
             progress=self._progress,
         ).run(dry_run=dry_run)
-        self._committed(table)
+        self._after_commit(table)
         return result
 
     def remove_orphan_files(
@@ -252,7 +252,7 @@ class TableMaintenance:
         )
         table, result = rewrite.run(dry_run=dry_run)
         if not dry_run:
-            self._committed(table)
+            self._after_commit(table)
         return result
 
     def rewrite_table_path(
@@ -325,7 +325,7 @@ class TableMaintenance:
             delete_options,
         )
         if not dry_run:
-            self._committed(table)
+            self._after_commit(table)
         return result
 
     def rewrite_equality_deletes(self, *, dry_run: bool = False) -> RewrittenDeleteFiles:
@@ -340,7 +340,7 @@ class TableMaintenance:
         """
         table, result = self._delete_file_rewrite(dry_run=dry_run).equality_deletes()
         if not dry_run:
-            self._committed(table)
+            self._after_commit(table)
         return result
 
     def compute_table_stats(
@@ -375,7 +375,7 @@ class TableMaintenance:
             clock=self._clock,
             sketch_scan=sketch_scan or partial(sketches_of_scan, progress=self._progress),
         ).run(dry_run=dry_run)
-        self._committed(table)
+        self._after_commit(table)
         return result
 
     def compute_partition_stats(
@@ -399,7 +399,7 @@ class TableMaintenance:
             clock=self._clock,
             progress=self._progress,
         ).run(dry_run=dry_run)
-        self._committed(table)
+        self._after_commit(table)
         return result
 
     def _delete_file_rewrite(self, *, dry_run: bool) -> DeleteFileRewrite:

@@ -78,7 +78,7 @@ class Table(EditableTable):
     ) -> None:
         """Use `io` as the storage; None: the storage is chosen by location."""
         self._catalog = catalog
-        self._loaded = loaded_table
+        self._loaded_table = loaded_table
         self._io = io
         self._clock = clock
         self._own: tuple[LoadedTable, int] | None = None
@@ -124,17 +124,17 @@ class Table(EditableTable):
     @property
     def identifier(self) -> TableIdentifier:
         """The name of the table in the catalog."""
-        return self._loaded.identifier
+        return self._loaded_table.identifier
 
     @property
     def loaded(self) -> LoadedTable:
         """The table as the catalog returned it last."""
-        return self._loaded
+        return self._loaded_table
 
     @property
     def metadata(self) -> TableMetadata:
         """The table metadata as of the last load, refresh or commit."""
-        return self._loaded.metadata
+        return self._loaded_table.metadata
 
     @property
     def schema(self) -> Schema:
@@ -179,7 +179,7 @@ class Table(EditableTable):
     @property
     def io(self) -> FileIO:
         """The storage of the table's files."""
-        return self._io if self._io is not None else table_io(self._loaded, self._catalog)
+        return self._io if self._io is not None else table_io(self._loaded_table, self._catalog)
 
     def refresh(self) -> Table:
         """Load the current metadata.
@@ -187,7 +187,7 @@ class Table(EditableTable):
         Raises `TableRecreatedError` if another table has the name now, and `NoSuchTableError`.
         """
         loaded_table = self._catalog.load_table(self.identifier)
-        self._loaded = check_same_table(self._loaded, loaded_table)
+        self._loaded_table = check_same_table(self._loaded_table, loaded_table)
         return self
 
     def scan(
@@ -207,8 +207,8 @@ class Table(EditableTable):
             columns=columns,
             filter=filter,
             case_sensitive=case_sensitive,
-            report=self._loaded.report_scan,
-            planner=self._loaded.plan_scan,
+            report=self._loaded_table.report_scan,
+            planner=self._loaded_table.plan_scan,
         )
 
     def partition_statistics(self, *, snapshot_id: int | None = None) -> pa.Table | None:
@@ -227,7 +227,7 @@ class Table(EditableTable):
 
         `selector` chooses the snapshot for tables that show one snapshot.
         """
-        return metadata_table(self._loaded, self.io, name, selector=selector)
+        return metadata_table(self._loaded_table, self.io, name, selector=selector)
 
     def append(
         self,
@@ -269,7 +269,7 @@ class Table(EditableTable):
             write_id, files = write_rows(self.identifier, self.metadata, self.io, rows)
             options = _options(branch, snapshot_properties, write_id)
             with WrittenFiles(self.io, files) as written_files:
-                action = write_action(self._loaded, files, mode, branch=branch)
+                action = write_action(self._loaded_table, files, mode, branch=branch)
                 self._commit(action, options, written_files)
 
     def _commit(
@@ -278,8 +278,8 @@ class Table(EditableTable):
         options: CommitOptions,
         written_files: WrittenFiles | None = None,
     ) -> None:
-        before = self._loaded
-        self._loaded = commit_action(
+        before = self._loaded_table
+        self._loaded_table = commit_action(
             self._catalog,
             before,
             self.io,
@@ -289,15 +289,15 @@ class Table(EditableTable):
             start=self._start(),
             clock=self._clock,
         )
-        came_between = not builds_on(self._loaded.metadata, before.metadata, options.branch)
-        self._own = None if came_between else (self._loaded, self._clock.now_ms())
+        came_between = not builds_on(self._loaded_table.metadata, before.metadata, options.branch)
+        self._own = None if came_between else (self._loaded_table, self._clock.now_ms())
 
     def _start(self) -> Start:
         """Return where the next commit starts; a lone writer need not reload the table."""
         if self._own is None:
             return "newest"
         loaded_table, at_ms = self._own
-        is_own = loaded_table is self._loaded and self._clock.now_ms() - at_ms < _OWN_MS
+        is_own = loaded_table is self._loaded_table and self._clock.now_ms() - at_ms < _OWN_MS
         return "own" if is_own else "newest"
 
     def delete(
@@ -341,7 +341,7 @@ class Table(EditableTable):
         """
         file_import = FileImport(
             catalog=self._catalog,
-            table=self._loaded,
+            table=self._loaded_table,
             io=self.io,
             source=source,
             file_format=file_format,
@@ -355,12 +355,12 @@ class Table(EditableTable):
         )
         if dry_run:
             return file_import.plan()
-        self._loaded, added = file_import.run()
-        return added
+        self._loaded_table, add_files_result = file_import.run()
+        return add_files_result
 
     def transaction(self) -> Transaction:
         """Start a transaction: several changes, one commit; `refresh()` this table afterwards."""
-        return Transaction(self._catalog, self._loaded, self.io, clock=self._clock)
+        return Transaction(self._catalog, self._loaded_table, self.io, clock=self._clock)
 
     def maintenance(self, *, progress: Progress = no_progress) -> TableMaintenance:
         """Return the maintenance: expire snapshots, remove orphan files, rewrite files, and more.
@@ -370,10 +370,10 @@ class Table(EditableTable):
         """
         return TableMaintenance(
             self._catalog,
-            self._loaded,
+            self._loaded_table,
             self.io,
             clock=self._clock,
-            committed=self._is_now,
+            after_commit=self._is_now,
             progress=progress,
         )
 
@@ -387,7 +387,7 @@ class Table(EditableTable):
         """
         return examine(
             self._catalog,
-            self._loaded,
+            self._loaded_table,
             self.io,
             self.maintenance(),
             now_ms=self._clock.now_ms(),
@@ -405,14 +405,18 @@ class Table(EditableTable):
         and deletion vectors are read, but no rows. Damage is no error: an unreadable file is a
         finding. Raises `StorageError` if the store does not answer.
         """
-        loaded = check_same_table(self._loaded, self._catalog.load_table(self.identifier))
-        return verify_table(self.io, loaded, checks_files=checks_files)
+        loaded_table = check_same_table(
+            self._loaded_table, self._catalog.load_table(self.identifier)
+        )
+        return verify_table(self.io, loaded_table, checks_files=checks_files)
 
     def _is_now(self, loaded_table: LoadedTable) -> None:
-        self._loaded = loaded_table
+        self._loaded_table = loaded_table
 
     def _commit_steps(self, steps: Sequence[CommitStep]) -> None:
-        self._loaded = commit_steps(self._catalog, self._loaded, steps, clock=self._clock)
+        self._loaded_table = commit_steps(
+            self._catalog, self._loaded_table, steps, clock=self._clock
+        )
 
 
 def _options(

@@ -17,7 +17,7 @@ from iceberg_pyspark.catalogs.hadoop.path_tables import PathCatalog, path_identi
 from iceberg_pyspark.catalogs.registry import load_catalog as load_plain_catalog
 from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.redaction import redacted
+from iceberg_pyspark.redaction import redact_properties
 from iceberg_pyspark.spec.display import html_table, printable
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
@@ -69,14 +69,16 @@ class TableCatalog:
         self._paths = PathCatalog(catalog.properties)
 
     def __repr__(self) -> str:
-        properties = redacted(self.properties)
+        properties = redact_properties(self.properties)
         facts = [
             f"{key} {properties[key]}" for key in ("type", "uri", "warehouse") if key in properties
         ]
         return printable(": ".join([f"TableCatalog {self.name}", ", ".join(facts)]).rstrip(": "))
 
     def _repr_html_(self) -> str:
-        return html_table(f"TableCatalog {self.name}", (), redacted(self.properties).items())
+        return html_table(
+            f"TableCatalog {self.name}", (), redact_properties(self.properties).items()
+        )
 
     @property
     def name(self) -> str:

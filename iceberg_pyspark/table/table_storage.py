@@ -15,7 +15,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.places import check_scheme, is_in_store, store_of
-from iceberg_pyspark.storage.restricted import RestrictedFileIO, read_rule
+from iceberg_pyspark.storage.restricted_io import RestrictedFileIO, read_rule
 
 _ENCRYPTION_KEY = "encryption.key-id"
 _PATH_PROPERTIES = ("write.data.path", "write.metadata.path")

@@ -190,7 +190,7 @@ def test_an_append_to_a_damaged_table_changes_nothing(
     table: Table, part: Callable[[Table], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Empty the cache, as in a process that has not written the manifest list itself.
-    monkeypatch.setattr(manifest_lists, "_WRITTEN", DecodedCache(2**20, len))
+    monkeypatch.setattr(manifest_lists, "_WRITTEN_LISTS", DecodedCache(2**20, len))
     cut(part(table))
     files = {f: f.read_bytes() for f in Path(table.location).rglob("*") if f.is_file()}
     options = {"path": table.location}

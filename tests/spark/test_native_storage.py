@@ -20,7 +20,7 @@ from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage import object_stores, open_storage
 from iceberg_pyspark.storage.fsspec_io import FsspecFileIO
-from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS
+from iceberg_pyspark.storage.restricted_io import ALLOW_OUTSIDE_LOCATIONS
 from tests.support.deleted_rows import delete_keys
 from tests.support.file_commits import commit_append
 from tests.support.frames import refusal

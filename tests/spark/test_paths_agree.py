@@ -16,10 +16,11 @@ from pyspark.sql import functions as sql
 
 from iceberg_pyspark import Table, TableCatalog, install, load_catalog
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from tests.support.history_model import Moment
 from tests.support.naive_rows import read, shown
 from tests.support.rows import plain_value
 from tests.support.sql_conditions import Column, Condition, both, columns_of, conditions
-from tests.support.table_histories import Moment, a_history
+from tests.support.table_histories import a_history
 
 
 @pytest.fixture(scope="module")

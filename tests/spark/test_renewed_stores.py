@@ -44,7 +44,7 @@ class Source:
         except urllib.error.HTTPError as error:
             raise StorageError(json.load(error)) from None
 
-    def renewed(self, properties):
+    def renew(self, properties):
         return with_credentials_of(properties, self.vended())
 
 

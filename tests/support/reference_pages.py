@@ -29,7 +29,7 @@ from iceberg_pyspark.spec.property_types import (
     PatternProperty,
     TableProperty,
 )
-from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
+from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
 from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
 from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
 from iceberg_pyspark.table.table import Table

@@ -16,7 +16,7 @@ from iceberg_pyspark.planning.scan_tasks import DeleteFileRef, ScanContext, Scan
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from iceberg_pyspark.spec.name_mapping import NameMapping
-from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import NestedField, Type
 from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
@@ -156,3 +156,17 @@ def _ref(io: MemoryFileIO, location: str, content: FileContent, **more: Any) -> 
         "data_sequence_number": 2,
     }
     return DeleteFileRef(**(arguments | more))
+
+
+def with_field_ids(table: pa.Table, *ids: int) -> pa.Table:
+    """Return the table with these field ids on its top-level columns."""
+    fields = [
+        f.with_metadata({b"PARQUET:field_id": str(i).encode()})
+        for f, i in zip(table.schema, ids, strict=True)
+    ]
+    return pa.table(table.columns, schema=pa.schema(fields))
+
+
+def spec_with_partition(transform: Any, source_id: int = 2) -> PartitionSpec:
+    field = PartitionField(source_ids=(source_id,), field_id=1000, name="part", transform=transform)
+    return PartitionSpec(spec_id=3, fields=(field,))

@@ -7,89 +7,47 @@ rows with values by field id. The steps are printed as Hypothesis notes.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import note
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
 
-from iceberg_pyspark import Table, TableCatalog
+from iceberg_pyspark import TableCatalog
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.manifest_changes import delete_file_id
 from iceberg_pyspark.commits.snapshot_changes import RowDelta
-from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spec.manifests import DataFile, FileContent
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POS
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.transforms import IdentityTransform
 from iceberg_pyspark.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
     LongType,
-    MapType,
     NestedField,
     PrimitiveType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    Type,
     UnknownType,
-    UUIDType,
 )
 from iceberg_pyspark.storage.deletion_vectors import write_deletion_vectors
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.new_data import write_context_of, write_rows
 from tests.support.file_commits import commit_append
+from tests.support.history_model import ID, Draw, History, ModelRow, schema_text
+from tests.support.history_schemas import (
+    COLUMN_NAMES,
+    change_partitioning,
+    change_schema,
+    column_types,
+)
 from tests.support.naive_rows import field_of, key_of, row_by_name
 from tests.support.plain_values import plain_values, values
 from tests.support.sql_conditions import Column, columns_of
-
-Draw: TypeAlias = Callable[[SearchStrategy[Any]], Any]
-
-ID = "rid"
-"""A column that every table has, with a unique value in each row."""
-
-_NAMES = ["a", "b", "A", "c d", "ü"]
-_FIELD_NAMES = ["x", "y", "X"]
-_COMMON: list[PrimitiveType] = [
-    BooleanType(),
-    IntegerType(),
-    LongType(),
-    FloatType(),
-    DoubleType(),
-    DecimalType(9, 2),
-    DecimalType(20, 2),
-    DateType(),
-    TimestampType(),
-    TimestamptzType(),
-    StringType(),
-    BinaryType(),
-]
-_RARE: list[PrimitiveType] = [UUIDType(), FixedType(2), TimeType()]
-_PROMOTED: dict[str, list[PrimitiveType]] = {
-    "int": [LongType()],
-    "float": [DoubleType()],
-    "decimal(9, 2)": [DecimalType(18, 2), DecimalType(20, 2)],
-    "date": [TimestampType()],
-    "unknown": [IntegerType(), StringType()],
-}
-_TRANSFORMS = ["identity", "identity", "bucket[3]", "truncate[2]", "year", "month", "day", "hour"]
 
 _METRICS = (
     "column_sizes",
@@ -110,68 +68,13 @@ _ROOT_LIMITS: Sequence[Mapping[str, str]] = (
 )
 
 
-@dataclass
-class ModelRow:
-    """A row of the model: its values by field id, and its place in a data file."""
-
-    stored: Mapping[int, Any]
-    file_path: str
-    position: int
-    spec_id: int
-    partition: str
-    sequence_number: int
-    is_live: bool = True
-    is_position_deleted: bool = False
-
-
-@dataclass(frozen=True)
-class Moment:
-    """The state of the table, now or as of a snapshot."""
-
-    schema: Schema
-    live: list[Mapping[int, Any]]
-    snapshot_id: int | None = None
-
-
-@dataclass
-class History:
-    """A table, the model of its rows, and the steps so far."""
-
-    draw: Draw
-    table: Table
-    rows: list[ModelRow] = field(default_factory=list)
-    files: dict[str, DataFile] = field(default_factory=dict)
-    vectors: dict[str, DataFile] = field(default_factory=dict)
-    moments: list[Moment] = field(default_factory=list)
-    next_id: int = 0
-    newest: int = 3
-    """The highest version to upgrade to; tables that may have position delete files stay below 4.
-    """
-
-    @property
-    def version(self) -> int:
-        """The table's format version."""
-        return self.table.metadata.format_version
-
-    @property
-    def struct(self) -> StructType:
-        """The current schema as a struct type."""
-        return self.table.schema.as_struct
-
-    def live(self) -> list[Mapping[int, Any]]:
-        """Return the live rows by field id."""
-        return [row.stored for row in self.rows if row.is_live]
-
-    def now(self) -> Moment:
-        """Return the current state of the table."""
-        return Moment(self.table.schema, self.live())
-
-
 def a_history(draw: Draw, catalog: TableCatalog, *, newest: int = 4) -> History:
     """Create a table and change it a few times, up to the format version `newest`."""
     version = draw(st.sampled_from([v for v in (1, 2, 2, 3, 3, 4, 4) if v <= newest]))
     ids = iter(range(2, 1000))
-    names = draw(st.lists(st.sampled_from(_NAMES), min_size=1, max_size=4, unique_by=str.lower))
+    names = draw(
+        st.lists(st.sampled_from(COLUMN_NAMES), min_size=1, max_size=4, unique_by=str.lower)
+    )
     fields = [NestedField(field_id=1, name=ID, type=LongType(), required=True)]
     for name in names:
         type_ = draw(column_types(version, lambda: next(ids)))
@@ -185,7 +88,7 @@ def a_history(draw: Draw, catalog: TableCatalog, *, newest: int = 4) -> History:
     if newest >= 4:
         properties |= _ROOTS | draw(st.sampled_from(_ROOT_LIMITS))
     table = catalog.create_table(f"db.t{uuid.uuid4().hex}", schema, properties=properties)
-    note(f"create version {version}: {_shown(schema)}")
+    note(f"create version {version}: {schema_text(schema)}")
     history = History(draw, table, newest=newest if version >= 3 else min(newest, 3))
     if draw(st.booleans()):
         change_partitioning(history)
@@ -195,37 +98,6 @@ def a_history(draw: Draw, catalog: TableCatalog, *, newest: int = 4) -> History:
     for step in draw(st.lists(st.sampled_from(steps), max_size=7)):
         step(history)
     return history
-
-
-def column_types(version: int, next_id: Callable[[], int]) -> SearchStrategy[Type]:
-    """Return a strategy for column types, sometimes nested; `next_id` numbers the inner fields."""
-    rare = _RARE if version < 3 else [*_RARE, UnknownType()]
-    common = st.sampled_from(_COMMON)
-    primitive = st.one_of(common, common, common, st.sampled_from(rare))
-
-    def struct(inner: SearchStrategy[Type]) -> SearchStrategy[Type]:
-        fields = st.dictionaries(st.sampled_from(["x", "y"]), inner, min_size=1, max_size=2)
-        return fields.map(
-            lambda type_by_name: StructType(
-                tuple(
-                    NestedField(field_id=next_id(), name=n, type=t) for n, t in type_by_name.items()
-                )
-            )
-        )
-
-    stored = st.one_of(common, common, st.sampled_from(_RARE))
-    nested = st.one_of(
-        struct(primitive),
-        struct(struct(common)),
-        stored.map(lambda t: ListType(element_id=next_id(), element_type=t)),
-        struct(common).map(lambda t: ListType(element_id=next_id(), element_type=t)),
-        stored.map(
-            lambda t: MapType(
-                key_id=next_id(), key_type=StringType(), value_id=next_id(), value_type=t
-            )
-        ),
-    )
-    return st.one_of(primitive, primitive, primitive, nested)
 
 
 # files
@@ -485,117 +357,6 @@ def _remember(h: History) -> None:
     h.moments.append(replace(h.now(), snapshot_id=snapshot.snapshot_id))
 
 
-# metadata
-
-
-def change_schema(h: History) -> None:
-    """Add, rename, drop, widen or move a column; ignore a change that the table refuses."""
-    columns = [c for c in columns_of(h.struct) if c.path != (ID,)]
-    changes: list[Callable[[History, Sequence[Column]], str | None]] = [_add]
-    if columns:
-        changes += [_add, _rename, _rename, _drop, _drop, _add_again, _add_again, _promote, _move]
-    change = h.draw(st.sampled_from(changes))
-    try:
-        done = change(h, columns)
-    except InvalidRequestError as e:
-        note(f"{change.__name__} refused: {e}")
-        return
-    if done is not None:
-        h.table.refresh()
-        note(f"{done}: {_shown(h.table.schema)}")
-
-
-def _parents(columns: Sequence[Column]) -> list[tuple[str, ...]]:
-    return [(), *(c.path for c in columns if isinstance(c.type, StructType))]
-
-
-def _free_name(h: History, parent: tuple[str, ...]) -> str | None:
-    used = {c.path[-1].lower() for c in columns_of(h.struct) if c.path[:-1] == parent}
-    free = [n for n in (_FIELD_NAMES if parent else _NAMES) if n.lower() not in used]
-    return h.draw(st.sampled_from(free)) if free else None
-
-
-def _new_type(h: History) -> tuple[Type, Any]:
-    ids = iter(range(100_000, 101_000))
-    type_ = h.draw(column_types(h.version, lambda: next(ids)))
-    if h.version < 3 or not isinstance(type_, PrimitiveType) or isinstance(type_, UnknownType):
-        return type_, None
-    return type_, h.draw(st.none() | plain_values(type_))
-
-
-def _add(h: History, columns: Sequence[Column]) -> str | None:
-    parent = h.draw(st.sampled_from(_parents(columns)))
-    name = _free_name(h, parent)
-    if name is None:
-        return None
-    type_, default = _new_type(h)
-    above = ".".join(parent) or None
-    h.table.update_schema().add_column(name, type_, parent=above, default=default).commit()
-    return f"add {above}.{name} {type_} default {default}"
-
-
-def _rename(h: History, columns: Sequence[Column]) -> str | None:
-    c = h.draw(st.sampled_from(columns))
-    name = _free_name(h, c.path[:-1])
-    if name is None:
-        return None
-    h.table.update_schema().rename_column(".".join(c.path), name).commit()
-    return f"rename {c.text} to {name}"
-
-
-def _drop(h: History, columns: Sequence[Column]) -> str:
-    c = h.draw(st.sampled_from(columns))
-    h.table.update_schema().drop_column(".".join(c.path)).commit()
-    return f"drop {c.text}"
-
-
-def _add_again(h: History, columns: Sequence[Column]) -> str:
-    c = h.draw(st.sampled_from(columns))
-    type_, default = (c.type, None) if h.draw(st.booleans()) else _new_type(h)
-    h.table.update_schema().drop_column(".".join(c.path)).commit()
-    above = ".".join(c.path[:-1]) or None
-    name = h.draw(st.sampled_from([c.path[-1], c.path[-1].swapcase()]))
-    h.table.update_schema().add_column(name, type_, parent=above, default=default).commit()
-    return f"drop {c.text}, add it again as {name} {type_} default {default}"
-
-
-def _promote(h: History, columns: Sequence[Column]) -> str | None:
-    result = [c for c in columns if str(c.type) in _PROMOTED]
-    if not result:
-        return None
-    c = h.draw(st.sampled_from(result))
-    type_ = h.draw(st.sampled_from(_PROMOTED[str(c.type)]))
-    h.table.update_schema().update_type(".".join(c.path), type_).commit()
-    return f"widen {c.text} to {type_}"
-
-
-def _move(h: History, columns: Sequence[Column]) -> str:
-    c = h.draw(st.sampled_from(columns))
-    h.table.update_schema().move_first(".".join(c.path)).commit()
-    return f"move {c.text} first"
-
-
-def change_partitioning(h: History) -> None:
-    """Add or remove a partition field; ignore a change that the table refuses."""
-    columns = [c for c in columns_of(h.struct) if isinstance(c.type, PrimitiveType)]
-    c = h.draw(st.sampled_from(columns))
-    transform = h.draw(st.sampled_from(_TRANSFORMS))
-    fields = [f.name for f in h.table.spec.fields]
-    removed = h.draw(st.sampled_from(fields)) if fields and h.draw(st.booleans()) else None
-    try:
-        update = h.table.update_spec()
-        if removed is not None:
-            update.remove_field(removed)
-        else:
-            update.add_field(".".join(c.path), transform)
-        update.commit()
-    except InvalidRequestError as e:
-        note(f"partitioning refused: {e}")
-        return
-    h.table.refresh()
-    note(f"partitioned by {[(f.name, str(f.transform)) for f in h.table.spec.fields]}")
-
-
 def upgrade(h: History) -> None:
     """Upgrade the table to the next format version."""
     if h.version < h.newest:
@@ -628,7 +389,3 @@ def _with_scheme(f: DataFile) -> DataFile:
         file_path=f"file:{f.file_path}",
         referenced_data_file=None if target is None else f"file:{target}",
     )
-
-
-def _shown(schema: Schema) -> str:
-    return ", ".join(f"{f.field_id} {f.name} {f.type}" for f in schema.fields)

@@ -13,9 +13,9 @@ from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.redaction import (
     harmless_cause,
     is_secret_key,
+    redact_properties,
     redact_text,
     redact_uri,
-    redacted,
     secret_values,
     without_secrets,
 )
@@ -49,7 +49,7 @@ def test_no_form_of_a_uri_shows_its_secret(form: str) -> None:
     uri, secret = filled(form)
     for text in (
         redact_uri(uri),
-        str(redacted({"uri": uri, "warehouse": uri})) if "/x@" not in form else "",
+        str(redact_properties({"uri": uri, "warehouse": uri})) if "/x@" not in form else "",
         redact_text(f"cannot open '{uri}': refused"),
         str(InvalidRequestError(f"catalog uri {uri} is wrong")),
     ):
@@ -70,8 +70,8 @@ def test_no_value_of_a_credential_is_shown(key: str) -> None:
     assert is_secret_key(key)
     for properties in ({key: secret}, {f"spark.sql.catalog.lake.{key}": secret}):
         (name,) = properties
-        assert name in str(redacted(properties))
-        assert secret not in str(redacted(properties))
+        assert name in str(redact_properties(properties))
+        assert secret not in str(redact_properties(properties))
         assert secret in secret_values(properties)
         for spelling in (str(properties), f"{name}={secret}", f"{name} -> {secret}"):
             assert secret not in redact_text(spelling)

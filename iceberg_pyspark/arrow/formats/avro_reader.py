@@ -20,7 +20,7 @@ from iceberg_pyspark.arrow.formats.file_fields import NAME_KEY
 from iceberg_pyspark.arrow.formats.parquet_reader import empty_batch
 from iceberg_pyspark.arrow.schemas import FIELD_ID_KEY
 from iceberg_pyspark.errors import InvalidMetadataError, UnsupportedFeatureError
-from iceberg_pyspark.storage.avro import damaged, stream_records
+from iceberg_pyspark.storage.avro import damage_error, stream_records
 
 _BATCH_RECORDS = 8_192
 
@@ -86,7 +86,9 @@ class AvroFileReader(DataFileReader):
                 values = [None if value is None else convert(value) for value in values]
             return pa.array(values, field.type)
         except (AttributeError, LookupError, TypeError, ValueError, OverflowError) as e:
-            raise damaged(self._location, f"column {field.name}: {type(e).__name__}: {e}") from e
+            raise damage_error(
+                self._location, f"column {field.name}: {type(e).__name__}: {e}"
+            ) from e
 
     def _columns_of(self, leaves: Collection[int]) -> list[int]:
         columns = []
@@ -114,7 +116,7 @@ class _ArrowTypes:
         try:
             return self._record(schema)
         except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as e:
-            raise damaged(self._location, f"its schema: {type(e).__name__}: {e}") from e
+            raise damage_error(self._location, f"its schema: {type(e).__name__}: {e}") from e
 
     def _record(self, schema: Mapping[str, Any]) -> list[_Column]:
         columns = []
@@ -150,7 +152,7 @@ class _ArrowTypes:
                 return self._type(self._named_types[schema])
             case {"type": "record" | "fixed" as kind, "name": str(name)}:
                 self._named_types[name] = schema
-                return self._struct(schema) if kind == "record" else self._fixed(schema)
+                return self._struct(schema) if kind == "record" else self._fixed_type(schema)
             case {"type": "array", "logicalType": "map", "items": items}:
                 return self._entries(items)
             case {"type": "array", "items": items}:
@@ -176,7 +178,7 @@ class _ArrowTypes:
             )
         return self._type(branches[0]) if branches else None
 
-    def _fixed(self, schema: Mapping[str, Any]) -> tuple[pa.DataType, ToArrow | None, int]:
+    def _fixed_type(self, schema: Mapping[str, Any]) -> tuple[pa.DataType, ToArrow | None, int]:
         if schema.get("logicalType") == "decimal":
             return _decimal(schema), None, 1
         return pa.binary(schema["size"]), None, 1
@@ -190,8 +192,8 @@ class _ArrowTypes:
             return type_, None, leaves
 
         def convert(record: dict[str, Any]) -> dict[str, Any]:
-            changed = {n: c(record[n]) for n, c in converts.items() if record[n] is not None}
-            return {**record, **changed}
+            changed_values = {n: c(record[n]) for n, c in converts.items() if record[n] is not None}
+            return {**record, **changed_values}
 
         return type_, convert, leaves
 

@@ -112,8 +112,8 @@ def _values(type_: types.Type, avro_type: Any) -> ToValues:
 
 
 def _numbers(array: pa.Array) -> list[Any]:
-    filled = pc.fill_null(array, False if pa.types.is_boolean(array.type) else 0)
-    return _with_nulls(filled.to_numpy(zero_copy_only=False).tolist(), array)
+    values_without_nulls = pc.fill_null(array, False if pa.types.is_boolean(array.type) else 0)
+    return _with_nulls(values_without_nulls.to_numpy(zero_copy_only=False).tolist(), array)
 
 
 def _with_nulls(values: list[Any], array: pa.Array) -> list[Any]:

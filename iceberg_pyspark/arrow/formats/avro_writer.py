@@ -93,7 +93,7 @@ class AvroFileWriter:
             raise
 
     @property
-    def bytes_written(self) -> int:
+    def written_bytes(self) -> int:
         """The length of the file so far, in bytes."""
         return self._stream.tell()
 

@@ -26,7 +26,7 @@ class DataFileWriter(Protocol):
     """An open file with rows of one schema; end it with `close` or `abort`."""
 
     @property
-    def bytes_written(self) -> int:
+    def written_bytes(self) -> int:
         """The length of the file so far in bytes, exact or estimated."""
         ...
 

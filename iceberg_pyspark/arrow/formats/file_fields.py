@@ -84,8 +84,8 @@ def resolve_file_fields(
     if has_field_ids(schema):
         columns = _Resolver(by_name=False, location=location).siblings(list(schema), ())
         return FileFields(columns=columns, whole_columns=whole_columns)
-    mapped = () if name_mapping is None else name_mapping.fields
-    columns = _Resolver(by_name=True, location=location).siblings(list(schema), mapped)
+    mapped_fields = () if name_mapping is None else name_mapping.fields
+    columns = _Resolver(by_name=True, location=location).siblings(list(schema), mapped_fields)
     if name_mapping is None:
         columns = tuple(replace(c, field_id=i) for i, c in enumerate(columns, start=1))
     return FileFields(
@@ -134,7 +134,7 @@ class _Resolver:
     def siblings(
         self,
         fields: Sequence[pa.Field],
-        mapped: tuple[MappedField, ...],
+        mapped_fields: tuple[MappedField, ...],
         *,
         part_names: Sequence[str] = (),
     ) -> tuple[FileField, ...]:
@@ -142,7 +142,7 @@ class _Resolver:
         file_fields: list[FileField] = []
         name_by_id: dict[int, str] = {}
         for i, f in enumerate(fields):
-            mapping = find_field(mapped, part_names[i] if part_names else _name_of(f))
+            mapping = find_field(mapped_fields, part_names[i] if part_names else _name_of(f))
             if self._by_name:
                 field_id = mapping.field_id if mapping is not None else None
             else:
@@ -163,13 +163,13 @@ class _Resolver:
         self, field: pa.Field, field_id: int | None, mapped: tuple[MappedField, ...]
     ) -> FileField:
         first = self._next_leaf
-        nested = _children(field.type)
+        children_of_type = _children(field.type)
         if pa.types.is_map(field.type):
-            children = self.siblings(nested, mapped, part_names=("key", "value"))
+            children = self.siblings(children_of_type, mapped, part_names=("key", "value"))
         elif is_list_like(field.type):
-            children = self.siblings(nested, mapped, part_names=("element",))
-        elif nested:
-            children = self.siblings(nested, mapped)
+            children = self.siblings(children_of_type, mapped, part_names=("element",))
+        elif children_of_type:
+            children = self.siblings(children_of_type, mapped)
         else:
             children = ()
             self._next_leaf += 1

@@ -94,8 +94,8 @@ class _ParquetWriter:
         self._metrics = metrics
 
     @property
-    def bytes_written(self) -> int:
-        return self._file.bytes_written
+    def written_bytes(self) -> int:
+        return self._file.written_bytes
 
     def write(self, rows: pa.Table) -> None:
         self._metrics.observe(rows)

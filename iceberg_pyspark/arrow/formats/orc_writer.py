@@ -43,7 +43,7 @@ _CODECS = {
 _SMALLEST_STRIPE = 65_536
 _STRIPES_PER_FILE = 8
 """The least number of stripes per file: the length of a file is known only after each stripe."""
-_MOST_BUFFERED = 536_870_912
+_MOST_BUFFERED_BYTES = 536_870_912
 """The most bytes of unfinished stripes in all open files of a task."""
 
 
@@ -73,7 +73,7 @@ class OrcOptions:
     @property
     def max_open_files(self) -> int:
         """The maximum number of files that are open at the same time."""
-        return max(_MOST_BUFFERED // self.stripe_size, 1)
+        return max(_MOST_BUFFERED_BYTES // self.stripe_size, 1)
 
 
 def _bloom_filter_columns(properties: Mapping[str, str], schema: Schema) -> frozenset[int]:
@@ -108,7 +108,7 @@ class OrcFileWriter:
             for f in types.walk_fields(stored_schema(schema).as_struct)
         )
         self._metrics = RowMetrics(schema, properties)
-        self._flushed = 0
+        self._flushed_bytes = 0
         self._waiting = 0
         self._stream = io.open_output(location)
         try:
@@ -125,9 +125,9 @@ class OrcFileWriter:
             raise
 
     @property
-    def bytes_written(self) -> int:
+    def written_bytes(self) -> int:
         """The length of the file so far, with an estimate for the unfinished stripe."""
-        return self._flushed + self._waiting // 4
+        return self._flushed_bytes + self._waiting // 4
 
     def write(self, rows: pa.Table) -> None:
         """Write rows that have `stored_arrow_schema`."""
@@ -141,8 +141,8 @@ class OrcFileWriter:
             rows = rows.take(np.arange(rows.num_rows))
         self._writer.write(rows.cast(self._schema))
         self._waiting += rows.nbytes
-        if (length := self._stream.tell()) > self._flushed:
-            self._flushed, self._waiting = length, 0
+        if (length := self._stream.tell()) > self._flushed_bytes:
+            self._flushed_bytes, self._waiting = length, 0
 
     def close(self) -> ClosedFile:
         """Write the footer, publish the file, and return its size and metrics."""

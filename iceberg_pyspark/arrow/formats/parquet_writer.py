@@ -127,7 +127,7 @@ class ParquetFile:
             raise
 
     @property
-    def bytes_written(self) -> int:
+    def written_bytes(self) -> int:
         """The length of the file so far, in bytes."""
         return self._stream.tell()
 

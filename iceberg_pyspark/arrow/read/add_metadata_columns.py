@@ -51,7 +51,7 @@ class RowFacts:
 
     positions: pa.Array
     lineage: Mapping[int, pa.Array]
-    deleted: npt.NDArray[np.bool_] | None
+    is_deleted: npt.NDArray[np.bool_] | None
 
 
 class MetadataColumns:
@@ -84,8 +84,10 @@ class MetadataColumns:
             case POS.field_id:
                 return facts.positions
             case DELETED.field_id:
-                deleted = facts.deleted
-                return pa.array(np.zeros(length, dtype=np.bool_) if deleted is None else deleted)
+                is_deleted = facts.is_deleted
+                return pa.array(
+                    np.zeros(length, dtype=np.bool_) if is_deleted is None else is_deleted
+                )
             case ROW_ID.field_id | LAST_UPDATED_SEQUENCE_NUMBER.field_id:
                 return self._lineage(field.field_id, facts)
             case _:
@@ -98,17 +100,17 @@ class MetadataColumns:
         task = self._task
         if task.first_row_id is None:
             return pa.nulls(len(facts.positions), pa.int64())
-        inherited: pa.Array | pa.Scalar
+        inherited_values: pa.Array | pa.Scalar
         if field_id == ROW_ID.field_id:
-            inherited = pc.add(facts.positions, task.first_row_id)
+            inherited_values = pc.add(facts.positions, task.first_row_id)
         else:
-            inherited = pa.scalar(task.data_sequence_number, pa.int64())
+            inherited_values = pa.scalar(task.data_sequence_number, pa.int64())
         file_values = facts.lineage.get(field_id)
         if file_values is not None:
-            return pc.coalesce(file_values, inherited)
-        if isinstance(inherited, pa.Scalar):
-            return constant_array(inherited, len(facts.positions))
-        return inherited
+            return pc.coalesce(file_values, inherited_values)
+        if isinstance(inherited_values, pa.Scalar):
+            return constant_array(inherited_values, len(facts.positions))
+        return inherited_values
 
 
 def _partition_scalar(field: NestedField, context: ScanContext, task: ScanTask) -> pa.Scalar:

@@ -52,9 +52,11 @@ class ColumnsById:
             if _is_missing(match)
         ]
 
-    def compile(self, selected: Collection[int]) -> Callable[[pa.RecordBatch], dict[int, pa.Array]]:
+    def compile(
+        self, selected_ids: Collection[int]
+    ) -> Callable[[pa.RecordBatch], dict[int, pa.Array]]:
         """Return a function from a batch of the selected leaves to the columns by field id."""
-        convert = self._projection.compile(selected)
+        convert = self._projection.compile(selected_ids)
         return lambda batch: {
             i: _innermost(array)
             for i, array in zip(self.field_ids, convert(batch.columns, batch.num_rows), strict=True)

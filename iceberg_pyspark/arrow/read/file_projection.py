@@ -172,9 +172,9 @@ def _match_type(
     return FileColumn(type_, source, children)
 
 
-def _wrong_shape(where: str, source: FileField, expected: str) -> InvalidMetadataError:
+def _wrong_shape(where: str, source: FileField, expected_type: str) -> InvalidMetadataError:
     return InvalidMetadataError(
-        f"{where} is stored as {source.type}, but the table's column has type {expected}"
+        f"{where} is stored as {source.type}, but the table's column has type {expected_type}"
     )
 
 
@@ -191,7 +191,7 @@ def leaf_indices(match: Match) -> set[int]:
     return leaves
 
 
-def compile_column(match: FileColumn, selected: Collection[int]) -> Converter:
+def compile_column(match: FileColumn, selected_ids: Collection[int]) -> Converter:
     """Return a function from the read array (the selected leaves) to the column's array."""
     if isinstance(match.type, VariantType):
         return variant_array
@@ -201,7 +201,7 @@ def compile_column(match: FileColumn, selected: Collection[int]) -> Converter:
     target = arrow_type(match.type)
     # equal Arrow types are not enough: two fields may have exchanged names
     straight = match.is_straight
-    rebuild = _compile_nested(match, target, selected)
+    rebuild = _compile_nested_type(match, target, selected_ids)
 
     def convert(array: pa.Array) -> pa.Array:
         if not len(array):
@@ -211,18 +211,20 @@ def compile_column(match: FileColumn, selected: Collection[int]) -> Converter:
     return convert
 
 
-def _compile_nested(match: FileColumn, target: pa.DataType, selected: Collection[int]) -> Converter:
+def _compile_nested_type(
+    match: FileColumn, target: pa.DataType, selected_ids: Collection[int]
+) -> Converter:
     match match.type:
         case StructType():
-            return _compile_struct(match, target, selected)
+            return _compile_struct(match, target, selected_ids)
         case ListType():
             (element,) = match.children
-            convert = _child_converter(element, selected)
+            convert = _child_converter(element, selected_ids)
             return lambda array: _rebuild_list(array, target, convert)
         case _:
             key, value = match.children
             return _map_rebuilder(
-                target, _child_converter(key, selected), _child_converter(value, selected)
+                target, _child_converter(key, selected_ids), _child_converter(value, selected_ids)
             )
 
 
@@ -265,7 +267,7 @@ def _empty_struct(array: pa.Array) -> pa.Array:
 
 def _rebuild_list(array: pa.Array, target: pa.DataType, convert: Converter) -> pa.Array:
     if pa.types.is_list(array.type):
-        offsets, (values,) = _rebased(array, array.values)
+        offsets, (values,) = _rebase_offsets(array, array.values)
     else:
         # pyarrow's cast of list views creates invalid arrays
         lengths = pc.list_value_length(array).fill_null(0).cast(pa.int32())
@@ -277,14 +279,14 @@ def _rebuild_list(array: pa.Array, target: pa.DataType, convert: Converter) -> p
 
 def _map_rebuilder(target: pa.DataType, key: Converter, value: Converter) -> Converter:
     def rebuild(array: pa.MapArray) -> pa.Array:
-        offsets, (keys, items) = _rebased(array, array.keys, array.items)
+        offsets, (keys, items) = _rebase_offsets(array, array.keys, array.items)
         mask = array.is_null() if array.null_count else None
         return pa.MapArray.from_arrays(offsets, key(keys), value(items), type=target, mask=mask)
 
     return rebuild
 
 
-def _rebased(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
+def _rebase_offsets(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
     """Return offsets that start at 0, and only the values within the offsets."""
     offsets = array.offsets
     first, last = offsets[0].as_py(), offsets[len(array)].as_py()

@@ -32,10 +32,10 @@ class KeySet:
             return
         codes = self._lookups[0].codes(columns[0])
         for lookup, column in zip(self._lookups[1:], columns[1:], strict=True):
-            combined = codes * lookup.size + lookup.codes(column)
-            level = np.unique(combined)
+            combined_codes = codes * lookup.size + lookup.codes(column)
+            level = np.unique(combined_codes)
             self._levels.append(level)
-            codes = np.searchsorted(level, combined)
+            codes = np.searchsorted(level, combined_codes)
 
     @property
     def nbytes(self) -> int:
@@ -70,9 +70,9 @@ def _lookup_of(column: pa.Array) -> _Lookup:
         return _IntegerLookup(integers)
     keys = column.unique()
     if len(keys) > _FEW_KEYS and _is_octets(keys.type):
-        hashed = _HashedLookup(keys)
-        if hashed.is_exact:
-            return hashed
+        hash_lookup = _HashedLookup(keys)
+        if hash_lookup.is_exact:
+            return hash_lookup
     return _ValueLookup(keys)
 
 

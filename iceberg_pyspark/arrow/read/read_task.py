@@ -81,9 +81,9 @@ def read_task(context: ScanContext, task: ScanTask, io: FileIO) -> Iterator[pa.R
             )
             for position, batch in file.batches(reader.leaves, choice):
                 end = position + batch.num_rows
-                converted = reader.convert(position, batch)
-                if converted is not None:
-                    yield converted
+                output = reader.convert(position, batch)
+                if output is not None:
+                    yield output
             if task.file_format == "avro" and 0 <= task.record_count != end:
                 # an Avro file that was truncated between two blocks looks valid
                 raise StorageError(
@@ -127,7 +127,7 @@ class _TaskReader:
         self._schema = to_arrow_schema(context.projection)
         self._location = f"table {context.table}: {task.file_path}"
         self._deleted_rows = deleted_rows
-        self._returns_deleted = any(f.field_id == DELETED.field_id for f in self._fields)
+        self._returns_deleted_rows = any(f.field_id == DELETED.field_id for f in self._fields)
         self._equality_deletes = read_equality_deletes(io, context, task)
         self._metadata_columns = MetadataColumns(context, task)
         self._has_metadata_columns = any(is_metadata_column(f) for f in self._fields)
@@ -149,7 +149,7 @@ class _TaskReader:
             partition_values={},
             location=task.file_path,
         )
-        equality, filtered = (
+        equality, filter_columns = (
             ColumnsById(
                 field_ids,
                 context.schemas,
@@ -159,13 +159,13 @@ class _TaskReader:
             )
             for field_ids in (self._equality_deletes.field_ids, columns_of(self.predicate))
         )
-        self.leaves = data.leaves | lineage.leaves | equality.leaves | filtered.leaves
-        self.exact_leaves = filtered.exact_leaves
+        self.leaves = data.leaves | lineage.leaves | equality.leaves | filter_columns.leaves
+        self.exact_leaves = filter_columns.exact_leaves
         self._to_data = data.compile(self.leaves)
         self._to_lineage = lineage.compile(self.leaves)
         self._lineage_ids = lineage.field_ids
         self._to_equality = equality.compile(self.leaves)
-        self._to_filtered = filtered.compile(self.leaves)
+        self._to_filter_columns = filter_columns.compile(self.leaves)
         self._returned_positions = sorted(
             data.read_positions(self.leaves) | lineage.read_positions(self.leaves)
         )
@@ -202,9 +202,9 @@ class _TaskReader:
 
     def _rows_to_return(self, batch: pa.RecordBatch, deleted_rows: Mask | None) -> Mask | None:
         """Return a mask that is True for the rows to return, or None for all rows."""
-        keep = None if deleted_rows is None or self._returns_deleted else ~deleted_rows
+        keep = None if deleted_rows is None or self._returns_deleted_rows else ~deleted_rows
         if not isinstance(self.predicate, AlwaysTrue) and (keep is None or keep.any()):
-            columns = self._to_filtered(batch)
+            columns = self._to_filter_columns(batch)
             # null (unknown) selects no row
             matching = self._row_mask(batch.num_rows, columns.__getitem__).fill_null(False)
             selection: Mask = matching.to_numpy(zero_copy_only=False)
@@ -235,13 +235,13 @@ class _TaskReader:
         data: list[pa.Array],
         columns: Sequence[pa.Array],
         positions: npt.NDArray[np.int64],
-        deleted: Mask | None,
+        is_deleted: Mask | None,
     ) -> list[pa.Array]:
         lineage = self._to_lineage(columns, len(positions))
         facts = RowFacts(
             positions=pa.array(positions),
             lineage=dict(zip(self._lineage_ids, lineage, strict=True)),
-            deleted=deleted,
+            is_deleted=is_deleted,
         )
         remaining = iter(data)
         return [

@@ -102,7 +102,7 @@ class _Names:
 class _VariantMerger:
     """A merger of a group's `value` and `typed_value` to one value; None for a missing value."""
 
-    typed: Callable[[Any, bytes | None, _Names], bytes] | None
+    convert: Callable[[Any, bytes | None, _Names], bytes] | None
 
     @staticmethod
     def of(group: pa.StructType, where: str) -> _VariantMerger:
@@ -121,10 +121,10 @@ class _VariantMerger:
     def whole(self, group: Mapping[str, Any], names: _Names) -> bytes | None:
         """Return the merged value of a group, or None if the group has no value."""
         rest = group.get("value")
-        typed = group.get("typed_value")
-        if self.typed is None or typed is None:
+        typed_value = group.get("typed_value")
+        if self.convert is None or typed_value is None:
             return rest
-        return self.typed(typed, rest, names)
+        return self.convert(typed_value, rest, names)
 
 
 def _object_of(
@@ -255,15 +255,15 @@ def _primitive_of(type_: pa.DataType, where: str) -> Encode:
     if t.is_decimal(type_):
         return _decimal_of(type_.precision, type_.scale)
     if t.is_date32(type_):
-        packed = _pack(11, "<i")
-        return lambda value: packed((value - _EPOCH).days)
+        pack_number = _pack(11, "<i")
+        return lambda value: pack_number((value - _EPOCH).days)
     if t.is_binary(type_):
         return lambda value: bytes([15 << 2]) + struct.pack("<I", len(value)) + value
     if isinstance(type_, pa.UuidType):
         return lambda value: bytes([20 << 2]) + value.bytes
     if t.is_timestamp(type_) and type_.unit == "us":
-        packed = _pack(13 if type_.tz is None else 12, "<q")
-        return lambda value: packed(_micros(value))
+        pack_number = _pack(13 if type_.tz is None else 12, "<q")
+        return lambda value: pack_number(_micros(value))
     raise UnsupportedFeatureError(
         f"{where} is shredded into a column of type {type_}, which cannot be read; select the "
         "other columns"

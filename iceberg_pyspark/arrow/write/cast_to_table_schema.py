@@ -61,7 +61,7 @@ def compile_cast_to_table_schema(
             f"cannot write to table '{table}': {'; '.join(plan.problems)}. "
             f"Table: {_describe(to_arrow_schema(file_columns))}. Rows: {_describe(source)}"
         )
-    checked = [
+    required_fields = [
         (i, f)
         for i, f in enumerate(file_columns.fields)
         if f.required or _has_required_below(f.type)
@@ -73,7 +73,7 @@ def compile_cast_to_table_schema(
             rows = batch.num_rows
             arrays = [c.array([*batch.columns], rows) for c in columns]
             batch = pa.RecordBatch.from_arrays(arrays, schema=target)
-        for i, f in checked:
+        for i, f in required_fields:
             _check_nulls(batch.column(i), f, f.name, table)
         return batch
 
@@ -214,7 +214,7 @@ class _Plan:
                 return lambda a: _uuid_of_text(a, path)
             case types.UUIDType() | types.FixedType():
                 if _is_bytes(source):
-                    return _fixed(target, path)
+                    return _fixed_cast(target, path)
             case _:
                 if _widens(source, type_):
                     return _cast(target, type_, path)
@@ -337,7 +337,7 @@ def _cast(target: pa.DataType, type_: types.Type, path: str) -> ArrayFunction:
     return convert
 
 
-def _fixed(target: pa.FixedSizeBinaryType, path: str) -> ArrayFunction:
+def _fixed_cast(target: pa.FixedSizeBinaryType, path: str) -> ArrayFunction:
     length = target.byte_width
 
     def convert(array: pa.Array) -> pa.Array:

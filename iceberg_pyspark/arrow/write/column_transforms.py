@@ -126,8 +126,8 @@ def murmur3_of_longs(values: Longs) -> NDArray[np.uint32]:
     h = h * np.uint32(0x85EBCA6B)
     h ^= h >> np.uint32(13)
     h = h * np.uint32(0xC2B2AE35)
-    hashed: NDArray[np.uint32] = h ^ (h >> np.uint32(16))
-    return hashed
+    hashes: NDArray[np.uint32] = h ^ (h >> np.uint32(16))
+    return hashes
 
 
 def _truncate(

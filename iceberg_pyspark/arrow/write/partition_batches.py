@@ -100,7 +100,7 @@ def source_column(
 
 def _codes(columns: Sequence[pa.Array]) -> NDArray[np.int64] | None:
     """Return one number per row, equal within a partition, or None for a single partition."""
-    combined: NDArray[np.int64] | None = None
+    combined_codes: NDArray[np.int64] | None = None
     size = 1
     for column in columns:
         if column.null_count == len(column):
@@ -114,15 +114,15 @@ def _codes(columns: Sequence[pa.Array]) -> NDArray[np.int64] | None:
             .to_numpy(zero_copy_only=False)
             .astype(np.int64, copy=False)
         )
-        if combined is None:
-            combined, size = codes, distinct + 1
+        if combined_codes is None:
+            combined_codes, size = codes, distinct + 1
             continue
         if size * (distinct + 1) > _LARGEST_CODE:
-            codes_in_use, combined = np.unique(combined, return_inverse=True)
+            codes_in_use, combined_codes = np.unique(combined_codes, return_inverse=True)
             size = len(codes_in_use)
-        combined = combined * (distinct + 1) + codes
+        combined_codes = combined_codes * (distinct + 1) + codes
         size *= distinct + 1
-    return combined
+    return combined_codes
 
 
 def _by_bits(column: pa.Array) -> pa.Array:

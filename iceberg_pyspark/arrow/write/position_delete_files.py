@@ -61,7 +61,7 @@ def copy_position_deletes(
     target_io: FileIO,
     target: str,
     file_format: FileFormat,
-    moved: Callable[[str], str],
+    move: Callable[[str], str],
     properties: Mapping[str, str],
 ) -> ClosedFile:
     """Copy a position delete file row by row, with other paths of data files.
@@ -72,7 +72,7 @@ def copy_position_deletes(
     def tables() -> Iterator[pa.Table]:
         for paths, positions in stored_positions(io, source, file_format):
             distinct = paths.dictionary_encode()
-            new = pa.array([moved(p) for p in distinct.dictionary.to_pylist()], pa.string())
+            new = pa.array([move(p) for p in distinct.dictionary.to_pylist()], pa.string())
             columns = [new.take(distinct.indices), positions]
             yield pa.Table.from_arrays(columns, [DELETE_FILE_PATH.name, DELETE_FILE_POS.name])
 

@@ -50,8 +50,8 @@ class SortMemory:
         >>> SortMemory().ranges(64 * 1024 * 1024), SortMemory().ranges(1)
         (16, 1)
         """
-        wanted = 8 * file_bytes * _MEMORY_PER_FILE_BYTE // self.in_memory
-        return min(max(wanted, 1), _MOST_RANGES)
+        range_count = 8 * file_bytes * _MEMORY_PER_FILE_BYTE // self.in_memory
+        return min(max(range_count, 1), _MOST_RANGES)
 
     def ranges_per_file(self, file_bytes: int, file_count: int) -> int:
         """Return the number of ranges of each of some new files that are sorted together.
@@ -119,9 +119,9 @@ class RangeSort:
         parts: list[list[int]] = [[] for _ in range(count)]
         for number, part in parts_of_ranges(self._spill.sizes(), count).items():
             parts[part].append(number)
-        return [partial(self._sorted, part) for part in parts if part]
+        return [partial(self._sort_parts, part) for part in parts if part]
 
-    def _sorted(self, numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
+    def _sort_parts(self, numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
         for number in numbers:
             yield from self._spill.sorted(number, self._order, self._memory)
 
@@ -239,7 +239,7 @@ class Spill:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a range in order and delete its file; `close` must have been called."""
         path = self._path(number)
-        yield from sorted_rows(partial(_read_spilled, path), order, memory, text_bytes)
+        yield from sorted_rows(partial(_read_spill, path), order, memory, text_bytes)
         path.unlink()
 
     def _path(self, number: int) -> Path:
@@ -271,13 +271,13 @@ def pieces_by_range(ranges: Ranges, batch: pa.RecordBatch) -> Iterator[tuple[int
         return
     order = np.argsort(numbers, kind="stable")
     rows = batch.take(pa.array(order))
-    ordered = numbers[order]
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    ends = [*starts[1:], len(ordered)]
+    sorted_numbers = numbers[order]
+    starts = np.flatnonzero(np.concatenate([[True], sorted_numbers[1:] != sorted_numbers[:-1]]))
+    ends = [*starts[1:], len(sorted_numbers)]
     for start, end in zip(starts, ends, strict=True):
-        yield int(ordered[start]), rows.slice(start, end - start)
+        yield int(sorted_numbers[start]), rows.slice(start, end - start)
 
 
-def _read_spilled(path: Path) -> Iterator[pa.RecordBatch]:
+def _read_spill(path: Path) -> Iterator[pa.RecordBatch]:
     with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as reader:
         yield from reader

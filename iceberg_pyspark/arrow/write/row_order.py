@@ -243,9 +243,9 @@ def _boundaries(keys: Keys, count: int) -> tuple[Keys, NDArray[np.intp]]:
 
     The second array tells how often each key is a boundary.
     """
-    ordered = np.sort(keys)
-    places = np.arange(1, max(count, 2)) * len(ordered) // max(count, 2)
-    return np.unique(ordered[places], return_counts=True)
+    sorted_keys = np.sort(keys)
+    places = np.arange(1, max(count, 2)) * len(sorted_keys) // max(count, 2)
+    return np.unique(sorted_keys[places], return_counts=True)
 
 
 def _one_batch(rows: pa.Table) -> pa.RecordBatch:

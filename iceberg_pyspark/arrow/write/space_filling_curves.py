@@ -53,10 +53,10 @@ def hilbert(columns: Sequence[Places], bits: int) -> Places:
         for axis in axes:
             is_set = (axis & high) != 0
             # invert the first axis if the bit is set, else exchange the low bits of both axes
-            mixed = np.where(is_set, np.uint64(0), (axes[0] ^ axis) & low)
-            axes[0] ^= np.where(is_set, low, mixed)
+            exchange = np.where(is_set, np.uint64(0), (axes[0] ^ axis) & low)
+            axes[0] ^= np.where(is_set, low, exchange)
             if axis is not axes[0]:
-                axis ^= mixed
+                axis ^= exchange
     for i in range(1, len(axes)):
         axes[i] ^= axes[i - 1]
     turn = np.zeros(len(axes[0]), np.uint64)

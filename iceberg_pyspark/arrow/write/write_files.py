@@ -69,12 +69,12 @@ def write_data_files(
 def _cast_batches(
     context: WriteContext, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    compiled: pa.Schema | None = None
+    compiled_schema: pa.Schema | None = None
     for batch in batches:
-        if compiled is None or not batch.schema.equals(compiled):
-            compiled = batch.schema
+        if compiled_schema is None or not batch.schema.equals(compiled_schema):
+            compiled_schema = batch.schema
             cast_to_table_schema = compile_cast_to_table_schema(
-                compiled,
+                compiled_schema,
                 context.schema,
                 table=context.table,
                 case_sensitive=context.case_sensitive,
@@ -122,28 +122,28 @@ class _TaskWriter:
         self._finished_files: list[DataFile] = []
         self._file_count = 0
         # rows not split yet: small pieces cost more than their rows, so many rows are split at once
-        self._arrived: list[pa.RecordBatch] = []
+        self._arrived_batches: list[pa.RecordBatch] = []
         self._arrived_bytes = 0
         # memory held by waiting rows: a piece of a batch keeps the whole batch alive
         self._buffered_bytes = 0
         # splitting needs the rest: once for the joined rows, once for rows in partition order
         self._max_buffered_bytes = context.buffer_bytes * (3 if context.spec.fields else 4) // 4
-        self._arrow_bytes_flushed = 0
-        self._file_bytes_flushed = 0
+        self._flushed_arrow_bytes = 0
+        self._flushed_file_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
         if not self._context.spec.fields:
             self._split(batch)
             return
-        self._arrived.append(batch)
+        self._arrived_batches.append(batch)
         self._arrived_bytes += batch.nbytes
         if self._arrived_bytes >= self._context.buffer_bytes // 8:
-            self._split_arrived()
+            self._split_arrived_batches()
 
-    def _split_arrived(self) -> None:
-        arrived = pa.Table.from_batches(self._arrived).combine_chunks().to_batches()
-        self._arrived, self._arrived_bytes = [], 0
-        for batch in arrived:
+    def _split_arrived_batches(self) -> None:
+        batches = pa.Table.from_batches(self._arrived_batches).combine_chunks().to_batches()
+        self._arrived_batches, self._arrived_bytes = [], 0
+        for batch in batches:
             self._split(batch)
 
     def _split(self, batch: pa.RecordBatch) -> None:
@@ -159,8 +159,8 @@ class _TaskWriter:
             self._make_room()
 
     def close(self) -> list[DataFile]:
-        if self._arrived:
-            self._split_arrived()
+        if self._arrived_batches:
+            self._split_arrived_batches()
         for key, partition in list(self._partitions.items()):
             self._flush(key, partition)
             self._close_file(key, partition)
@@ -193,11 +193,11 @@ class _TaskWriter:
     def _row_group_size(self, partition: _Partition) -> float:
         """Return the bytes of waiting rows that make a row group, or that fill the file up."""
         target = self._context.target_file_size_in_bytes
-        bytes_so_far = 0 if partition.file is None else partition.file.bytes_written
+        bytes_so_far = 0 if partition.file is None else partition.file.written_bytes
         # rows shrink when encoded; the ratio is known after the first row group
         shrinks_to = (
-            self._file_bytes_flushed / self._arrow_bytes_flushed
-            if self._arrow_bytes_flushed
+            self._flushed_file_bytes / self._flushed_arrow_bytes
+            if self._flushed_arrow_bytes
             else 1.0
         )
         return min(self._row_group_bytes, (target - bytes_so_far) / max(shrinks_to, _MOST_SHRUNK))
@@ -207,13 +207,13 @@ class _TaskWriter:
             return
         rows = pa.Table.from_batches(partition.waiting)
         file = partition.file or self._open_file(key, partition)
-        before = file.bytes_written
+        before = file.written_bytes
         file.write(rows)
-        self._arrow_bytes_flushed += partition.waiting_bytes
-        self._file_bytes_flushed += file.bytes_written - before
+        self._flushed_arrow_bytes += partition.waiting_bytes
+        self._flushed_file_bytes += file.written_bytes - before
         partition.waiting, partition.waiting_bytes = [], 0
         self._open[key] = self._open.pop(key)
-        if file.bytes_written >= self._context.target_file_size_in_bytes * _CLOSE_ENOUGH:
+        if file.written_bytes >= self._context.target_file_size_in_bytes * _CLOSE_ENOUGH:
             self._close_file(key, partition)
 
     def _make_room(self) -> None:

@@ -35,16 +35,16 @@ def written_file(context: WriteContext, io: FileIO, location: str) -> DataFile:
 
     A file without rows gets no partition tuple.
     """
-    with ExitStack() as opened:
+    with ExitStack() as resources:
         if is_local(location):
             size = sync_file(location)
-            file = opened.enter_context(
+            file = resources.enter_context(
                 pq.ParquetFile(local_path(location), buffer_size=_BUFFER_BYTES, pre_buffer=False)
             )
         else:
-            stream = opened.enter_context(io.open_input(location))
+            stream = resources.enter_context(io.open_input(location))
             size = stream.seek(0, SEEK_END)
-            file = opened.enter_context(pq.ParquetFile(stream, pre_buffer=False))
+            file = resources.enter_context(pq.ParquetFile(stream, pre_buffer=False))
         metrics = written_metrics(context, file.metadata)
         partition: PartitionTuple = ()
         if metrics["record_count"] and context.spec.fields:

@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 _SKIP_ARCHIVE = "glue.skip-archive"
 _MISSING = "EntityNotFoundException"
 _EXISTS = "AlreadyExistsException"
-_CHANGED = "ConcurrentModificationException"
+_CONCURRENT_CHANGE = "ConcurrentModificationException"
 
 
 class GlueCatalog(MetastoreCatalog):
@@ -140,17 +140,19 @@ class GlueCatalog(MetastoreCatalog):
         check_namespace(namespace)
         properties = self.load_namespace_properties(namespace)
         remaining_properties = {k: v for k, v in properties.items() if k not in removals}
-        changed = database_input(namespace[0], {**remaining_properties, **updates})
+        new_database = database_input(namespace[0], {**remaining_properties, **updates})
         try:
-            self._glue.change("update_database", Name=namespace[0], DatabaseInput=changed)
+            self._glue.change("update_database", Name=namespace[0], DatabaseInput=new_database)
         except CommitStateUnknownError as e:
             change = f"change of the properties of namespace {namespace[0]}"
-            look_after_change(change, lambda: self._has(namespace, changed), e)
+            look_after_change(change, lambda: self._has(namespace, new_database), e)
 
     def _has(self, namespace: Namespace, database: Mapping[str, Any]) -> bool:
         """Return whether Glue has a database with the properties of this input."""
-        stored = self._database(namespace)
-        return stored is not None and namespace_properties(stored) == namespace_properties(database)
+        current_database = self._database(namespace)
+        return current_database is not None and namespace_properties(
+            current_database
+        ) == namespace_properties(database)
 
     def _database(self, namespace: Namespace) -> dict[str, Any] | None:
         if not is_database_name(namespace):
@@ -241,13 +243,13 @@ class GlueCatalog(MetastoreCatalog):
             return self._outcome_of(identifier, location, e, refusal=refusal)
         return Done(None)
 
-    def _swap_table(self, base: LoadedTable, committed: LoadedTable) -> Outcome[None]:
-        identifier, new = committed.identifier, committed.metadata_location
-        expected = base.metadata_location
+    def _swap_table(self, base: LoadedTable, new_table: LoadedTable) -> Outcome[None]:
+        identifier, new = new_table.identifier, new_table.metadata_location
+        base_location = base.metadata_location
         conflict = self._conflict(identifier)
         try:
             table = self._table(identifier)
-            if table is None or self._pointer_of(identifier, table) != expected:
+            if table is None or self._pointer_of(identifier, table) != base_location:
                 return Refused(conflict)
             version = table.get("VersionId")
             if not version:
@@ -261,19 +263,26 @@ class GlueCatalog(MetastoreCatalog):
             self._glue.call(
                 "update_table",
                 DatabaseName=identifier.namespace[0],
-                TableInput=next_table_input(table, expected, committed),
+                TableInput=next_table_input(table, base_location, new_table),
                 SkipArchive=self._skip_archive,
                 VersionId=version,
             )
         except GlueAnswerError as e:
             if not e.is_certain:
-                return self._outcome_of(identifier, new, e, expected=expected, refusal=conflict)
-            errors_by_code: dict[str, IcebergError] = {_CHANGED: conflict, _MISSING: conflict}
+                return self._outcome_of(
+                    identifier, new, e, base_location=base_location, refusal=conflict
+                )
+            errors_by_code: dict[str, IcebergError] = {
+                _CONCURRENT_CHANGE: conflict,
+                _MISSING: conflict,
+            }
             return Refused(caused_by(self._refusal(e, identifier, errors_by_code), e))
         except NotAuthorizedError as e:
             return Refused(e)
         except CatalogUnavailableError as e:
-            return self._outcome_of(identifier, new, e, expected=expected, refusal=conflict)
+            return self._outcome_of(
+                identifier, new, e, base_location=base_location, refusal=conflict
+            )
         return Done(None)
 
     def _refusal(
@@ -303,7 +312,7 @@ class GlueCatalog(MetastoreCatalog):
     def _rename_pointer(self, source: TableIdentifier, target: TableIdentifier) -> bool:
         """Create the table under the new name, then delete the old one: Glue cannot rename.
 
-        If the old one surely stays, the new one is deleted again.
+        If the old entry certainly stays, the new entry is deleted.
         """
         table = self._table(source)
         if table is None:
@@ -322,8 +331,8 @@ class GlueCatalog(MetastoreCatalog):
             if not self._is_copy(target, table):
                 raise
         try:
-            moved = self._table(source)
-            if moved is None or moved.get("VersionId") != table.get("VersionId"):
+            current_table = self._table(source)
+            if current_table is None or current_table.get("VersionId") != table.get("VersionId"):
                 # another commit came in between: the source has its changes, the copy does not
                 raise CatalogUnavailableError(
                     f"table {source} changed during the rename, so it was not renamed; try again"

@@ -27,7 +27,7 @@ from iceberg_pyspark.spec.property_types import IntProperty
 from iceberg_pyspark.storage.library_logs import redact_logs_of
 
 _MAX_RETRIES = IntProperty("glue.max-retries", 10, 0)
-_NOT_AUTHORIZED = (
+_AUTHORIZATION_CODES = (
     "AccessDeniedException",
     "ExpiredTokenException",
     "InvalidSignatureException",
@@ -35,10 +35,10 @@ _NOT_AUTHORIZED = (
     "UnrecognizedClientException",
 )
 _DELETIONS = ("delete_table", "delete_database")
-_THROTTLED = ("ThrottlingException", "Throttling", "TooManyRequestsException")
+_THROTTLING_CODES = ("ThrottlingException", "Throttling", "TooManyRequestsException")
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 20.0
 _SERVER_ERROR = 500
-_UNDECIDED = ("OperationTimeoutException",)
+_TIMEOUT_CODES = ("OperationTimeoutException",)
 """Error codes with the HTTP status of a refusal that do not prove that nothing was done."""
 
 
@@ -106,7 +106,7 @@ class GlueClient:
             try:
                 return self._send(0, operation, arguments)
             except GlueAnswerError as e:
-                if e.code not in _THROTTLED:
+                if e.code not in _THROTTLING_CODES:
                     raise
             time.sleep(min(_FIRST_WAIT_S * 2**attempt, _LONGEST_WAIT_S) * (0.5 + random.random()))
         return self._send(0, operation, arguments)
@@ -176,9 +176,11 @@ class GlueClient:
         code = str(e.response.get("Error", {}).get("Code", ""))
         metadata = e.response.get("ResponseMetadata", {})
         text = f"catalog '{self._catalog}': Glue answered {operation} with {self._text(e)}"
-        if code in _NOT_AUTHORIZED:
+        if code in _AUTHORIZATION_CODES:
             return NotAuthorizedError(text)
-        is_undecided = metadata.get("HTTPStatusCode", 500) >= _SERVER_ERROR or code in _UNDECIDED
+        is_undecided = (
+            metadata.get("HTTPStatusCode", 500) >= _SERVER_ERROR or code in _TIMEOUT_CODES
+        )
         is_certain = not is_undecided and not metadata.get("RetryAttempts", 0)
         return GlueAnswerError(text, code, is_certain)
 

@@ -84,18 +84,18 @@ def new_table_input(table: LoadedTable) -> dict[str, Any]:
 
 
 def next_table_input(
-    table: Mapping[str, Any], expected: str, committed: LoadedTable
+    table: Mapping[str, Any], base_location: str, new_table: LoadedTable
 ) -> dict[str, Any]:
     """Return the input of Glue's UpdateTable after a commit; entries of other tools are kept."""
     return {
-        **renamed_table_input(table, committed.identifier.name),
+        **renamed_table_input(table, new_table.identifier.name),
         "Parameters": {
             **(table.get("Parameters") or {}),
-            METADATA_LOCATION: committed.metadata_location,
-            PREVIOUS_METADATA_LOCATION: expected,
+            METADATA_LOCATION: new_table.metadata_location,
+            PREVIOUS_METADATA_LOCATION: base_location,
         },
-        "StorageDescriptor": _storage(committed, table.get("StorageDescriptor") or {}),
-        **_description(committed),
+        "StorageDescriptor": _storage(new_table, table.get("StorageDescriptor") or {}),
+        **_description(new_table),
     }
 
 

@@ -109,7 +109,7 @@ class PathCatalog(CommittingCatalog):
         if _METADATA_FILE.search(location):
             if not io.exists(location):
                 raise NoSuchTableError(f"there is no metadata file {location}")
-            return self._loaded(identifier, location, read_table_metadata(io, location))
+            return self._loaded_table(identifier, location, read_table_metadata(io, location))
         version = load_version(io, location)
         if version is not None:
             return self._table_of_version(identifier, version)
@@ -118,7 +118,7 @@ class PathCatalog(CommittingCatalog):
             raise NoSuchTableError(
                 f"folder {location} holds no Iceberg table (no metadata/v<N>.metadata.json in it)"
             )
-        return self._loaded(identifier, file, read_table_metadata(io, file))
+        return self._loaded_table(identifier, file, read_table_metadata(io, file))
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
         """Return the path itself; raise `InvalidRequestError` for a metadata file."""
@@ -192,7 +192,7 @@ class PathCatalog(CommittingCatalog):
         return version
 
     def _table_of_version(self, identifier: TableIdentifier, version: TableVersion) -> LoadedTable:
-        return self._loaded(identifier, version.metadata_location, version.metadata)
+        return self._loaded_table(identifier, version.metadata_location, version.metadata)
 
 
 def _location(identifier: TableIdentifier) -> str:

@@ -180,8 +180,8 @@ def _publish(io: FileIO, location: str, new: TableVersion) -> Outcome[TableVersi
     except FileNotWrittenError as e:
         return Refused(e)
     except StorageError as e:
-        if (failed := _outcome_of_failed_write(io, new, conflict, e)) is not None:
-            return failed
+        if (failure := _outcome_of_failed_write(io, new, conflict, e)) is not None:
+            return failure
     except Exception as e:  # noqa: BLE001 - the file may be there, whatever it is
         return unknown(f"table {location}", e)
     try:
@@ -197,7 +197,7 @@ def _publish(io: FileIO, location: str, new: TableVersion) -> Outcome[TableVersi
 def _outcome_of_failed_write(
     io: FileIO, new: TableVersion, conflict: CommitConflictError, error: StorageError
 ) -> Refused | Unknown | None:
-    """Return the outcome of a failed write, or None if our file was published all the same."""
+    """Return the outcome of a failed write, or None if it published our file."""
     file = new.metadata_location
     try:
         if not io.exists(file):
@@ -205,10 +205,10 @@ def _outcome_of_failed_write(
                 return Refused(caused_by(conflict, error))
             # the file's absence proves nothing: a request that timed out may still be carried out
             return unknown(f"{file} may yet be published", error)
-        published = read_table_metadata(io, file)
+        current_metadata = read_table_metadata(io, file)
     except Exception as e:  # noqa: BLE001 - whatever keeps us from looking
         return unknown(f"{file} may have been published ({error}), and looking failed", e)
-    if metadata_to_json(published) == metadata_to_json(new.metadata):
+    if metadata_to_json(current_metadata) == metadata_to_json(new.metadata):
         return None
     # another writer owns the name for good
     return Refused(caused_by(conflict, error))
@@ -224,9 +224,9 @@ def _outcome_after_publish(
     base is free again. A version that takes such a name is not part of the table.
     """
     try:
-        hinted = hinted_version(io, location)
+        hint = hinted_version(io, location)
         base_is_there = _is_unchanged(io, base)
-        if base_is_there and (hinted is None or hinted <= new.version):
+        if base_is_there and (hint is None or hint <= new.version):
             return Done(new)
         current = load_version(io, location)
         if current is None:
@@ -276,8 +276,8 @@ def _descends_from(current: TableVersion, base: TableVersion, new: TableVersion)
         # the table was dropped and perhaps recreated, or the other file name of this version takes
         # precedence
         return False
-    if (logged := _logged_time(metadata, new.metadata_location)) is not None:
-        return logged == new.metadata.last_updated_ms
+    if (logged_ms := _logged_time(metadata, new.metadata_location)) is not None:
+        return logged_ms == new.metadata.last_updated_ms
     new_snapshots = [
         s for s in new.metadata.snapshots if s.snapshot_id not in base.metadata.snapshot_by_id
     ]
@@ -305,8 +305,8 @@ def _withdraw(io: FileIO, location: str, new: TableVersion) -> Refused | Unknown
     io.delete(new.metadata_location)
     for file in version_files(location, new.version + 1):
         if io.exists(file):
-            logged = _logged_time(read_table_metadata(io, file), new.metadata_location)
-            if logged == new.metadata.last_updated_ms:
+            logged_ms = _logged_time(read_table_metadata(io, file), new.metadata_location)
+            if logged_ms == new.metadata.last_updated_ms:
                 return _unknown_after_later_versions(new)
     return Refused(
         CommitConflictError(
@@ -350,7 +350,7 @@ def drop_versions(io: FileIO, location: str) -> bool:
 def _drop_all_versions(io: FileIO, location: str, newest: TableVersion) -> None:
     current: TableVersion | None = newest
     while current is not None:
-        _keep_as_dropped(io, location, current)
+        _copy_for_recovery(io, location, current)
         io.delete(hint_file(location))
         for version, file in sorted(all_versions(io, location)):
             if version <= current.version:
@@ -359,7 +359,7 @@ def _drop_all_versions(io: FileIO, location: str, newest: TableVersion) -> None:
         current = load_version(io, location)
 
 
-def _keep_as_dropped(io: FileIO, location: str, current: TableVersion) -> None:
+def _copy_for_recovery(io: FileIO, location: str, current: TableVersion) -> None:
     name = f"dropped-v{current.version}-{current.metadata.table_uuid}.metadata.json"
     try:
         write_table_metadata(io, current.metadata, f"{versions_folder(location)}/{name}")

@@ -24,7 +24,7 @@ from iceberg_pyspark.catalogs.hive.client import (
     user_name,
 )
 from iceberg_pyspark.catalogs.hive.compared_changes import (
-    MODIFIED,
+    MODIFIED_MESSAGE,
     alter_table,
     compares_locations,
 )
@@ -42,7 +42,7 @@ from iceberg_pyspark.catalogs.hive.tables import (
     new_table,
     new_view,
     pointer_of,
-    renamed,
+    renamed_table,
 )
 from iceberg_pyspark.catalogs.hive.thrift import Struct
 from iceberg_pyspark.catalogs.identifiers import no_such_namespace
@@ -271,70 +271,75 @@ class HiveCatalog(MetastoreViewCatalog):
             return look(e)
         return Done(None)
 
-    def _swap_table(self, base: LoadedTable, committed: LoadedTable) -> Outcome[None]:
-        identifier, expected = committed.identifier, base.metadata_location
+    def _swap_table(self, base: LoadedTable, new_table: LoadedTable) -> Outcome[None]:
+        identifier, base_location = new_table.identifier, base.metadata_location
         conflict = self._conflict(identifier)
 
         def look(e: BaseException) -> Outcome[None]:
-            new = committed.metadata_location
-            return self._outcome_of(identifier, new, e, expected=expected, refusal=conflict)
+            new = new_table.metadata_location
+            return self._outcome_of(
+                identifier, new, e, base_location=base_location, refusal=conflict
+            )
 
         def change(table: Struct) -> Struct:
-            for_hive = self._is_enabled(_HIVE_ENABLED, committed.metadata.properties, False)
-            return changed_table(table, base, committed, self._limit, for_hive)
+            for_hive = self._is_enabled(_HIVE_ENABLED, new_table.metadata.properties, False)
+            return changed_table(table, base, new_table, self._limit, for_hive)
 
         properties = base.metadata.properties
-        return self._swap(identifier, expected, properties, change, look, conflict)
+        return self._swap(identifier, base_location, properties, change, look, conflict)
 
     def _swap(
         self,
         identifier: TableIdentifier,
-        expected: str,
+        base_location: str,
         properties: Mapping[str, str],
         change: Callable[[Struct], Struct],
         look: Callable[[BaseException], Outcome[None]],
         conflict: IcebergError,
     ) -> Outcome[None]:
-        def require_expected() -> None:
+        def require_base() -> None:
             # waiting for the lock is pointless if another writer has committed in the meantime
             table = self._table(identifier)
-            if table is None or pointer_of(table) != expected:
+            if table is None or pointer_of(table) != base_location:
                 raise conflict
 
         try:
             guard = self._guard(identifier, properties)
-            guard.acquire(require_expected)
+            guard.acquire(require_base)
         except Exception as e:  # noqa: BLE001 - nothing was swapped, whatever it is
             return Refused(_refusal(identifier, e))
         try:
-            return self._swap_guarded(guard, identifier, expected, change, look, conflict)
+            return self._swap_under_guard(guard, identifier, base_location, change, look, conflict)
         finally:
             guard.release()
 
-    def _swap_guarded(
+    def _swap_under_guard(
         self,
         guard: _Guard,
         identifier: TableIdentifier,
-        expected: str,
+        base_location: str,
         change: Callable[[Struct], Struct],
         look: Callable[[BaseException], Outcome[None]],
         conflict: IcebergError,
     ) -> Outcome[None]:
         try:
             table = self._table(identifier)
-            if table is None or pointer_of(table) != expected:
+            if table is None or pointer_of(table) != base_location:
                 return Refused(conflict)
-            changed = change(table)
+            new_table = change(table)
             guard.check()
         except Exception as e:  # noqa: BLE001 - nothing was swapped, whatever it is
             return Refused(_refusal(identifier, e))
         try:
             alter_table(
-                self._hive, identifier, changed, expected if isinstance(guard, _NoLock) else None
+                self._hive,
+                identifier,
+                new_table,
+                base_location if isinstance(guard, _NoLock) else None,
             )
             guard.check()
         except HiveAnswerError as e:
-            return self._after_answer(e, identifier, expected, look(e), conflict)
+            return self._after_answer(e, identifier, base_location, look(e), conflict)
         except HiveUnreachableError as e:
             return Refused(e)
         except (CatalogError, CommitStateUnknownError) as e:
@@ -346,7 +351,7 @@ class HiveCatalog(MetastoreViewCatalog):
         self,
         e: HiveAnswerError,
         identifier: TableIdentifier,
-        expected: str,
+        base_location: str,
         observed_outcome: Outcome[None],
         conflict: IcebergError,
     ) -> Outcome[None]:
@@ -358,16 +363,16 @@ class HiveCatalog(MetastoreViewCatalog):
         if e.code == UNKNOWN_CALL:
             return Refused(e)
         if not isinstance(observed_outcome, Unknown) or not (
-            e.code in _CERTAIN or MODIFIED in str(e)
+            e.code in _CERTAIN or MODIFIED_MESSAGE in str(e)
         ):
             return observed_outcome
         try:
             table = self._table(identifier)
         except IcebergError:
             return observed_outcome
-        if table is None or (MODIFIED in str(e) and pointer_of(table) == expected):
+        if table is None or (MODIFIED_MESSAGE in str(e) and pointer_of(table) == base_location):
             return Refused(caused_by(conflict, e))
-        if pointer_of(table) == expected:
+        if pointer_of(table) == base_location:
             return Refused(caused_by(CatalogError(f"table or view {identifier}: {e}"), e))
         return observed_outcome
 
@@ -450,9 +455,9 @@ class HiveCatalog(MetastoreViewCatalog):
                 return False
             guard.check()
             # this write of the old entry would undo a commit that came in between
-            expected = pointer_of(table) if isinstance(guard, _NoLock) else None
+            base_location = pointer_of(table) if isinstance(guard, _NoLock) else None
             try:
-                alter_table(self._hive, source, renamed(table, target), expected)
+                alter_table(self._hive, source, renamed_table(table, target), base_location)
             except HiveAnswerError as e:
                 if refusal := self._rename_refusal(target, table):
                     raise refusal from e
@@ -497,14 +502,14 @@ class HiveCatalog(MetastoreViewCatalog):
         view = new_view(loaded_view, self._user, int(time.time()), self._limit)
         return self._publish(identifier, view, look, self._view_already_exists(identifier))
 
-    def _swap_view(self, base: LoadedView, committed: LoadedView) -> Outcome[None]:
-        identifier = committed.identifier
+    def _swap_view(self, base: LoadedView, new_view: LoadedView) -> Outcome[None]:
+        identifier = new_view.identifier
 
         def look(e: BaseException) -> Outcome[None]:
-            return self._view_outcome(identifier, committed.metadata_location, e)
+            return self._view_outcome(identifier, new_view.metadata_location, e)
 
         def change(view: Struct) -> Struct:
-            return changed_view(view, base, committed, self._limit)
+            return changed_view(view, base, new_view, self._limit)
 
         conflict = self._view_conflict(identifier)
         return self._swap(identifier, base.metadata_location, {}, change, look, conflict)

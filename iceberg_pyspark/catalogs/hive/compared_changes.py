@@ -1,7 +1,7 @@
 """Changes of a table's entry in a Hive metastore, with the metadata location that they replace.
 
-Hive compares the location since 2.3.10 and 4.0; older metastores ignore it, and are found out by a
-change of a temporary view.
+Hive compares the location since 2.3.10 and 4.0; older metastores ignore it. A change of a
+temporary view shows what a metastore does.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from iceberg_pyspark.errors import CatalogError
 
 _log = logging.getLogger(__name__)
 
-MODIFIED = "The table has been modified"
+MODIFIED_MESSAGE = "The table has been modified"
 """The text by which a metastore says that it compared the locations and they differ."""
 
 
 def alter_table(
-    hive: HiveClient, identifier: TableIdentifier, changed: Struct, expected: str | None
+    hive: HiveClient, identifier: TableIdentifier, new_table: Struct, base_location: str | None
 ) -> None:
-    """Replace a table's entry, if its metadata location is `expected`; None replaces any.
+    """Replace a table's entry, if its metadata location is `base_location`; None replaces any.
 
     Raise the errors of `HiveClient.change`.
     """
     settings = {"DO_NOT_UPDATE_STATS": "true"}
-    if expected is not None:
+    if base_location is not None:
         settings["expected_parameter_key"] = METADATA_LOCATION
-        settings["expected_parameter_value"] = expected
+        settings["expected_parameter_value"] = base_location
     hive.change(
         "alter_table_with_environment_context",
         dbname=identifier.namespace[0],
         tbl_name=identifier.name,
-        new_tbl=changed,
+        new_tbl=new_table,
         environment_context={"properties": settings},
     )
 
@@ -60,7 +60,7 @@ def compares_locations(hive: HiveClient, database: str, user: str) -> bool:
         hive.call("create_table", tbl=view)
         alter_table(hive, name, view, "elsewhere")
     except HiveAnswerError as e:
-        if MODIFIED not in str(e):
+        if MODIFIED_MESSAGE not in str(e):
             raise
         return True
     finally:

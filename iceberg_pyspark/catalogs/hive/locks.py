@@ -82,7 +82,7 @@ class TableLock:
         self._id: int | None = None
         # whether the metastore may hold a lock whose id is not known here
         self._is_unanswered = False
-        self._ended = threading.Event()
+        self._end = threading.Event()
         self._loss: Exception | None = None
         self._confirmed_at = _now()
 
@@ -118,7 +118,7 @@ class TableLock:
 
     def release(self) -> None:
         """Release the lock; an error is only logged, because the lock expires by itself."""
-        self._ended.set()
+        self._end.set()
         try:
             if self._is_unanswered:
                 self._id = self._find_id()
@@ -204,7 +204,7 @@ class TableLock:
 
     def _send_heartbeats(self) -> None:
         wait = self._settings.heartbeat_interval / 2
-        while not self._ended.wait(wait):
+        while not self._end.wait(wait):
             self._heartbeat()
             if self._loss is not None:
                 return
@@ -215,7 +215,7 @@ class TableLock:
         try:
             self._client.call("heartbeat", ids={"lockid": self._id})
         except Exception as e:  # noqa: BLE001 - whatever it is, the lock may expire now
-            if not self._ended.is_set():
+            if not self._end.is_set():
                 self._loss = e
         else:
             self._confirmed_at = sent_at

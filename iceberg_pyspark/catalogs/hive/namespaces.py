@@ -69,15 +69,17 @@ class HiveNamespaces:
             raise exists from e
         except CommitStateUnknownError as e:
             # the metastore may spell the location in another way
-            asked = {k: v for k, v in properties.items() if k != LOCATION}
+            requested_properties = {k: v for k, v in properties.items() if k != LOCATION}
             look_after_change(
-                f"creation of namespace {namespace[0]}", lambda: self._has(namespace, asked), e
+                f"creation of namespace {namespace[0]}",
+                lambda: self._has(namespace, requested_properties),
+                e,
             )
 
     def drop(self, namespace: Namespace) -> None:
         """Drop an empty database; raise `NoSuchNamespaceError` or `NamespaceNotEmptyError`."""
         check_namespace(namespace)
-        self._required(namespace)
+        self._load_database(namespace)
         full = NamespaceNotEmptyError(
             f"namespace {namespace[0]} still has tables, views or functions; drop all of them "
             "first, not only Iceberg's"
@@ -102,13 +104,13 @@ class HiveNamespaces:
     ) -> None:
         """Remove and set namespace properties; raise `NoSuchNamespaceError`."""
         check_namespace(namespace)
-        database = self._required(namespace)
+        database = self._load_database(namespace)
         remaining_properties = {
             k: v for k, v in namespace_properties(database).items() if k not in removals
         }
-        changed = changed_database(database, {**remaining_properties, **updates})
+        new_database = changed_database(database, {**remaining_properties, **updates})
         try:
-            self._hive.change("alter_database", dbname=namespace[0], db=changed)
+            self._hive.change("alter_database", dbname=namespace[0], db=new_database)
         except CommitStateUnknownError as e:
             look_after_change(
                 f"change of the properties of namespace {namespace[0]}",
@@ -134,12 +136,13 @@ class HiveNamespaces:
         database = self.database(namespace)
         if database is None:
             return False
-        stored = namespace_properties(database)
-        return properties.items() <= stored.items() and not stored.keys() & (
-            set(without) - properties.keys()
+        current_properties = namespace_properties(database)
+        return (
+            properties.items() <= current_properties.items()
+            and not current_properties.keys() & (set(without) - properties.keys())
         )
 
-    def _required(self, namespace: Namespace) -> Struct:
+    def _load_database(self, namespace: Namespace) -> Struct:
         database = self.database(namespace)
         if database is None:
             raise no_such_namespace(namespace, self._catalog)

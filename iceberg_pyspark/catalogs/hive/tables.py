@@ -109,14 +109,14 @@ def new_table(table: LoadedTable, owner: str, now_s: int, limit: int, for_hive: 
 
 
 def changed_table(
-    table: Struct, base: LoadedTable | None, committed: LoadedTable, limit: int, for_hive: bool
+    table: Struct, base: LoadedTable | None, new_table: LoadedTable, limit: int, for_hive: bool
 ) -> Struct:
     """Return the entry of a table after a commit; parameters of other tools are kept.
 
     `limit` is the maximum length, in characters, of a schema, a summary and so on in a parameter; 0
     leaves them out. `for_hive` tells whether Hive itself should be able to query the table.
     """
-    metadata = committed.metadata
+    metadata = new_table.metadata
     parameters = dict(_parameters(table))
     if base is not None:
         for key in base.metadata.properties.keys() - metadata.properties.keys():
@@ -129,7 +129,7 @@ def changed_table(
     if table.get("tableType") == _EXTERNAL:
         # otherwise, Hive treats the table as a managed table and deletes its files on drop
         parameters["EXTERNAL"] = "TRUE"
-    _point(parameters, _ICEBERG, committed.metadata_location)
+    _point(parameters, _ICEBERG, new_table.metadata_location)
     # column statistics from a Hive query describe older data
     parameters.pop("COLUMN_STATS_ACCURATE", None)
     parameters["DO_NOT_UPDATE_STATS"] = "true"
@@ -153,18 +153,16 @@ def new_view(view: LoadedView, owner: str, now_s: int, limit: int) -> Struct:
     return changed_view(hive_view, None, view, limit)
 
 
-def changed_view(
-    view: Struct, base: LoadedView | None, committed: LoadedView, limit: int
-) -> Struct:
+def changed_view(view: Struct, base: LoadedView | None, new_view: LoadedView, limit: int) -> Struct:
     """Return the entry of a view after a commit; `limit` as in `changed_table`."""
-    metadata = committed.metadata
+    metadata = new_view.metadata
     parameters = dict(_parameters(view))
     if base is not None:
         for key in base.metadata.properties.keys() - metadata.properties.keys():
             parameters.pop(key, None)
     parameters.update({k: v for k, v in metadata.properties.items() if k.lower() != TABLE_OWNER})
     parameters["uuid"] = metadata.view_uuid
-    _point(parameters, _ICEBERG_VIEW, committed.metadata_location)
+    _point(parameters, _ICEBERG_VIEW, new_view.metadata_location)
     _set(parameters, "current-schema", schema_to_json(metadata.schema), limit)
     sql = _sql_for_hive(metadata)
     return {
@@ -176,7 +174,7 @@ def changed_view(
     }
 
 
-def renamed(table: Struct, target: TableIdentifier) -> Struct:
+def renamed_table(table: Struct, target: TableIdentifier) -> Struct:
     """Return the entry of the same table under another name."""
     return {**table, "dbName": target.namespace[0], "tableName": target.name}
 
@@ -184,15 +182,15 @@ def renamed(table: Struct, target: TableIdentifier) -> Struct:
 def changed_database(database: Struct, properties: Mapping[str, str]) -> Struct:
     """Return the database entry of a namespace with these properties."""
     own_fields = (_COMMENT, _LOCATION, _DATABASE_OWNER, _DATABASE_OWNER_TYPE)
-    changed = {
+    new_database = {
         **database,
         "description": properties.get(_COMMENT),
         "parameters": {k: v for k, v in properties.items() if k not in own_fields},
     }
     if location := properties.get(_LOCATION):
-        changed["locationUri"] = location
+        new_database["locationUri"] = location
     if owner := properties.get(_DATABASE_OWNER):
-        changed["ownerName"] = owner
+        new_database["ownerName"] = owner
         type_ = properties.get(_DATABASE_OWNER_TYPE, "USER").upper()
         numbers = [n for n, name in _OWNER_TYPES.items() if name == type_]
         if not numbers:
@@ -200,8 +198,8 @@ def changed_database(database: Struct, properties: Mapping[str, str]) -> Struct:
                 f"{_DATABASE_OWNER_TYPE} is '{type_}'; it is one of "
                 f"{', '.join(_OWNER_TYPES.values())}"
             )
-        changed["ownerType"] = numbers[0]
-    return changed
+        new_database["ownerType"] = numbers[0]
+    return new_database
 
 
 def namespace_properties(database: Struct) -> dict[str, str]:

@@ -39,7 +39,6 @@ from iceberg_pyspark.catalogs.rest.commits import (
     read_nothing,
 )
 from iceberg_pyspark.catalogs.rest.connection import Connection
-from iceberg_pyspark.catalogs.rest.loaded import AnsweredTable, TableCache, answered_table
 from iceberg_pyspark.catalogs.rest.metrics_reports import (
     MetricsReports,
     ScanReports,
@@ -59,6 +58,7 @@ from iceberg_pyspark.catalogs.rest.snapshot_loading import (
     loads_refs,
     with_snapshots_of_refs,
 )
+from iceberg_pyspark.catalogs.rest.table_answers import AnsweredTable, TableCache, answered_table
 from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
 from iceberg_pyspark.catalogs.rest.views import RestViews
 from iceberg_pyspark.commits.outcomes import Done, Outcome, after_commit
@@ -193,8 +193,8 @@ class RestCatalog(RestViews):
         c = self._connection
         check_namespace(namespace)
         answer = c.session.ask("GET", c.paths.namespace(namespace))
-        checked = c.checked(answer, NoSuchNamespaceError)
-        return dict(checked.read(lambda content: content.string_map("properties")))
+        success = c.require_success(answer, NoSuchNamespaceError)
+        return dict(success.read(lambda content: content.string_map("properties")))
 
     def update_namespace_properties(
         self, namespace: Namespace, *, removals: Sequence[str], updates: Mapping[str, str]
@@ -205,7 +205,7 @@ class RestCatalog(RestViews):
         c.endpoints.require(e.UPDATE_NAMESPACE, self._name, "changes of a namespace's properties")
         body = {"removals": list(removals), "updates": dict(updates)}
         answer = self._connection.change(f"{c.paths.namespace(namespace)}/properties", body)
-        c.checked(answer, NoSuchNamespaceError)
+        c.require_success(answer, NoSuchNamespaceError)
 
     # tables
 
@@ -222,25 +222,25 @@ class RestCatalog(RestViews):
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
         """Load the table, unless the cached table is current; raise `NoSuchTableError`."""
         c = self._connection
-        cached = self._cache.get(identifier)
+        cache_entry = self._cache.get(identifier)
         headers = self._delegation()
-        if cached is not None and cached[0] is not None:
-            headers["If-None-Match"] = cached[0]
+        if cache_entry is not None and cache_entry[0] is not None:
+            headers["If-None-Match"] = cache_entry[0]
         of_refs = loads_refs(self.properties)
         query = REFS_QUERY if of_refs else None
         answer = c.session.ask("GET", c.paths.table(identifier), query=query, headers=headers)
-        if cached is not None and answer.status == NOT_MODIFIED:
-            return cached[1]
+        if cache_entry is not None and answer.status == NOT_MODIFIED:
+            return cache_entry[1]
         if not answer.is_success:
             self._forget(identifier)
-        return self._loaded(
-            c.checked(answer, NoSuchTableError), identifier, of_refs=of_refs, is_loaded=True
+        return self._read_table(
+            c.require_success(answer, NoSuchTableError), identifier, of_refs=of_refs, is_loaded=True
         )
 
     def _load_all_snapshots(self, identifier: TableIdentifier) -> LoadedTable:
         c = self._connection
         answer = c.session.ask("GET", c.paths.table(identifier), query=ALL_QUERY)
-        return self._read(c.checked(answer, NoSuchTableError), identifier, {}).table
+        return self._read(c.require_success(answer, NoSuchTableError), identifier, {}).table
 
     def _load_anew(self, identifier: TableIdentifier) -> LoadedTable:
         self._cache.forget(identifier)
@@ -264,12 +264,12 @@ class RestCatalog(RestViews):
             body["location"] = location
         path = self._connection.paths.tables(identifier.namespace)
         answer = self._connection.change(path, body, self._delegation())
-        if location is not None and answer.status in _NOT_STAGED:
+        if location is not None and answer.status in _NO_STAGING_STATUSES:
             return NewTablePlace(location=location, config=storage_properties(self.properties))
         if not answer.is_success:
             raise creation_refusal(answer, self._name)
-        staged = self._read(answer, identifier, is_staged=True).table
-        return NewTablePlace(location=staged.metadata.location, config=staged.config)
+        staged_table = self._read(answer, identifier, is_staged=True).table
+        return NewTablePlace(location=staged_table.metadata.location, config=staged_table.config)
 
     def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
         """Create a table from its first metadata; the server assigns the UUID.
@@ -286,7 +286,9 @@ class RestCatalog(RestViews):
             "stage-create": False,
             "properties": {**metadata.properties, FORMAT_VERSION: str(metadata.format_version)},
         }
-        return self._create(identifier, self._connection.paths.tables(identifier.namespace), body)
+        return self._send_new_table(
+            identifier, self._connection.paths.tables(identifier.namespace), body
+        )
 
     def commit_table(
         self,
@@ -310,7 +312,7 @@ class RestCatalog(RestViews):
             ),
             self._name,
             f"table {identifier}",
-            lambda answer: self._committed(
+            lambda answer: self._read_commit(
                 answer, identifier, None if cached_table is None else cached_table[1]
             ),
             lambda answer: commit_refusal(answer, self._name, requirements),
@@ -413,9 +415,9 @@ class RestCatalog(RestViews):
         if dry_run:
             return self._planned_registration(identifier, metadata_location)
         body = {"name": identifier.name, "metadata-location": metadata_location}
-        return self._create(identifier, c.paths.register(identifier.namespace), body)
+        return self._send_new_table(identifier, c.paths.register(identifier.namespace), body)
 
-    def _create(
+    def _send_new_table(
         self, identifier: TableIdentifier, path: str, body: Mapping[str, Any]
     ) -> LoadedTable:
         """Ask the server to create or register a table; raise `TableAlreadyExistsError`."""
@@ -423,7 +425,7 @@ class RestCatalog(RestViews):
             self._connection.send(path, body, self._delegation()),
             self._name,
             f"table {identifier}",
-            lambda answer: self._loaded(answer, identifier),
+            lambda answer: self._read_table(answer, identifier),
             lambda answer: creation_refusal(answer, self._name),
         )
         return outcome.result()
@@ -431,7 +433,7 @@ class RestCatalog(RestViews):
     def _planned_registration(
         self, identifier: TableIdentifier, metadata_location: str
     ) -> LoadedTable:
-        """Return the table of the file, which this client reads: the server cannot only check."""
+        """Return the table of a metadata file; this client reads the file, not the server."""
         if not self.namespace_exists(identifier.namespace):
             raise no_such_namespace(identifier.namespace, self._name)
         if self.table_exists(identifier):
@@ -449,17 +451,17 @@ class RestCatalog(RestViews):
 
     # requests
 
-    def _committed(
+    def _read_commit(
         self, answer: Answer, identifier: TableIdentifier, before: LoadedTable | None
     ) -> LoadedTable:
         # the answer to a commit contains only the metadata
         table = self._read(answer, identifier, {} if before is None else before.config).table
         if before is None:
             # without the ETag, the next load gets a complete answer instead of 304
-            return self._cached(table, replace(answer, headers={}))
-        return self._cached(replace(table, plan_scan=before.plan_scan), answer)
+            return self._cache_table(table, replace(answer, headers={}))
+        return self._cache_table(replace(table, plan_scan=before.plan_scan), answer)
 
-    def _loaded(
+    def _read_table(
         self,
         answer: Answer,
         identifier: TableIdentifier,
@@ -477,9 +479,11 @@ class RestCatalog(RestViews):
                 planning.check()
             table = replace(table, plan_scan=planning)
         self._sessions.set_tokens(identifier, new_table.tokens)
-        return self._cached(self._renewals.of(table), answer, of_refs=of_refs)
+        return self._cache_table(self._renewals.of(table), answer, of_refs=of_refs)
 
-    def _cached(self, table: LoadedTable, answer: Answer, *, of_refs: bool = False) -> LoadedTable:
+    def _cache_table(
+        self, table: LoadedTable, answer: Answer, *, of_refs: bool = False
+    ) -> LoadedTable:
         identifier = table.identifier
         if self._reports is not None:
             to = ScanReports(identifier, f"{self._name}.{identifier}", self._reports)
@@ -527,7 +531,7 @@ _ANY_TABLE: Mapping[str, Any] = {
     "stage-create": True,
     "properties": {},
 }
-_NOT_STAGED = (400, 406, 501)
+_NO_STAGING_STATUSES = (400, 406, 501)
 
 
 def _levels(item: Any) -> Namespace:

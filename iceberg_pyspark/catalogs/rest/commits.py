@@ -18,7 +18,7 @@ from typing import Any
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.identifiers import check_folder_name, check_identifier
 from iceberg_pyspark.catalogs.rest.answers import CONFLICT, Answer, error_of
-from iceberg_pyspark.catalogs.rest.session import Lost
+from iceberg_pyspark.catalogs.rest.session import LostAnswer
 from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
 from iceberg_pyspark.commits.changes_json import requirement_to_json, update_to_json
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, T, Unknown, unknown
@@ -58,14 +58,14 @@ def identifier_to_json(identifier: TableIdentifier) -> dict[str, Any]:
 
 
 def outcome_of(
-    answer: Answer | Lost,
+    answer: Answer | LostAnswer,
     catalog: str,
     table: str,
     read: Callable[[Answer], T],
     refusal: Callable[[Answer], IcebergError],
 ) -> Outcome[T]:
     """Return the outcome of a commit to `table`; `read` parses a successful answer."""
-    if isinstance(answer, Lost):
+    if isinstance(answer, LostAnswer):
         return unknown(table, answer.error) if answer.was_sent else Refused(answer.error)
     if answer.is_success:
         try:
@@ -93,7 +93,7 @@ def creation_refusal(answer: Answer, catalog: str) -> IcebergError:
 
 
 def is_answered(
-    answer: Answer | Lost,
+    answer: Answer | LostAnswer,
     catalog: str,
     change: str,
     refusal: Callable[[Answer], IcebergError],

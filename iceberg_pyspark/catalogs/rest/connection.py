@@ -25,7 +25,7 @@ from iceberg_pyspark.catalogs.rest.configured_authentication import (
 from iceberg_pyspark.catalogs.rest.endpoints import Endpoints, offered_endpoints
 from iceberg_pyspark.catalogs.rest.paths import DEFAULT_SEPARATOR, Paths
 from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
-from iceberg_pyspark.catalogs.rest.session import Lost, Session, http_client
+from iceberg_pyspark.catalogs.rest.session import LostAnswer, Session, http_client
 from iceberg_pyspark.catalogs.rest.settings import HttpSettings, http_settings
 from iceberg_pyspark.errors import CatalogError, NoSuchNamespaceError, NotFoundError
 from iceberg_pyspark.redaction import secret_values
@@ -98,17 +98,17 @@ class Connection:
         warehouse = self._own_properties.get(_WAREHOUSE)
         query = {_WAREHOUSE: warehouse} if warehouse else None
         answer = self._session(self._settings).ask("GET", "v1/config", query=query)
-        return self.checked(answer).read(_configuration_from_json)
+        return self.require_success(answer).read(_configuration_from_json)
 
     @cached_property
     def properties(self) -> CatalogProperties:
         """The catalog's properties merged with the server's."""
-        own, offered = self._own_properties, self._configuration
+        own, server_configuration = self._own_properties, self._configuration
         # a default that the user replaces is used nowhere
-        unset = {k: v for k, v in offered.defaults.items() if k not in own}
+        unset = {k: v for k, v in server_configuration.defaults.items() if k not in own}
         defaults, overrides = (
             taken_properties(self._catalog, self._settings.uri, properties, own)
-            for properties in (unset, offered.overrides)
+            for properties in (unset, server_configuration.overrides)
         )
         return CatalogProperties({**defaults, **own, **overrides})
 
@@ -131,10 +131,10 @@ class Connection:
     @cached_property
     def session(self) -> Session:
         """The session that sends the catalog's requests."""
-        return self._session(self._served)
+        return self._session(self._server_settings)
 
     @property
-    def _served(self) -> HttpSettings:
+    def _server_settings(self) -> HttpSettings:
         return replace(self._settings, uri=self.properties["uri"].rstrip("/"))
 
     @property
@@ -149,10 +149,10 @@ class Connection:
             self._own_properties,
             tokens,
             self._authentication,
-            self._served,
+            self._server_settings,
             self._client,
         )
-        return self.session if own is None else self._session(self._served, own, tokens)
+        return self.session if own is None else self._session(self._server_settings, own, tokens)
 
     def _session(
         self,
@@ -177,7 +177,7 @@ class Connection:
         while True:
             sizes = {"pageSize": str(page_size)} if page_size > 0 else {}
             answer = self.session.ask("GET", path, query={**query, **sizes, "pageToken": token})
-            page = self.checked(answer, missing).read(lambda o: _page_from_json(o, key))
+            page = self.require_success(answer, missing).read(lambda o: _page_from_json(o, key))
             yield from page.items
             token = page.following
             if not token:
@@ -207,7 +207,7 @@ class Connection:
         answer = self.session.ask(method, path)
         if answer.status == 404:
             return False
-        self.checked(answer)
+        self.require_success(answer)
         return True
 
     def change(
@@ -215,7 +215,7 @@ class Connection:
     ) -> Answer:
         """Send a change and return the answer; raise `CatalogUnavailableError` if none arrived."""
         answer = self.send(path, body, headers)
-        if isinstance(answer, Lost):
+        if isinstance(answer, LostAnswer):
             raise answer.error
         return answer
 
@@ -225,8 +225,8 @@ class Connection:
         body: Mapping[str, Any],
         headers: Mapping[str, str] | None = None,
         session: Session | None = None,
-    ) -> Answer | Lost:
-        """Send a change and return the answer, or `Lost` if no answer arrived.
+    ) -> Answer | LostAnswer:
+        """Send a change and return the answer, or `LostAnswer` if no answer arrived.
 
         The request is retried only if the server recognizes repeated requests. `session` is the
         session of the changed table, if the table has its own.
@@ -239,8 +239,10 @@ class Connection:
             is_repeatable=self._configuration.knows_repetitions,
         )
 
-    def send_deletion(self, path: str, query: Mapping[str, str] | None = None) -> Answer | Lost:
-        """Send a deletion and return the answer or `Lost`; it is retried as in `send`."""
+    def send_deletion(
+        self, path: str, query: Mapping[str, str] | None = None
+    ) -> Answer | LostAnswer:
+        """Send a deletion and return the answer or `LostAnswer`; it is retried as in `send`."""
         return self.session.try_to_ask(
             "DELETE",
             path,
@@ -253,7 +255,9 @@ class Connection:
         knows = self._configuration.knows_repetitions
         return {"Idempotency-Key": new_idempotency_key()} if knows else {}
 
-    def checked(self, answer: Answer, missing: type[NotFoundError] = NotFoundError) -> Answer:
+    def require_success(
+        self, answer: Answer, missing: type[NotFoundError] = NotFoundError
+    ) -> Answer:
         """Return the answer if it is a success; otherwise raise the error that the answer means."""
         if not answer.is_success:
             raise error_of(answer, self._catalog, missing=missing)

@@ -23,14 +23,18 @@ def table_storage_properties(
 ) -> CatalogProperties:
     """Return the storage properties of the table in an answer; `properties` are the catalog's."""
     table_properties = taken_properties(catalog, uri, answer.string_map("config"), properties)
-    merged = {**storage_properties(properties), **storage_properties(table_properties)}
+    all_properties = {**storage_properties(properties), **storage_properties(table_properties)}
     # the server's `config` must not set these: credentials have a list of their own, and this
     # client decides how to renew and to sign
-    merged.pop(VENDED_CREDENTIALS, None)
-    merged.pop(RENEWAL, None)
-    merged.pop(SIGNING, None)
-    vended = vended_credentials(answer, catalog=catalog, uri=uri, properties=properties)
-    return CatalogProperties(merged if vended is None else {**merged, VENDED_CREDENTIALS: vended})
+    all_properties.pop(VENDED_CREDENTIALS, None)
+    all_properties.pop(RENEWAL, None)
+    all_properties.pop(SIGNING, None)
+    credentials = vended_credentials(answer, catalog=catalog, uri=uri, properties=properties)
+    return CatalogProperties(
+        all_properties
+        if credentials is None
+        else {**all_properties, VENDED_CREDENTIALS: credentials}
+    )
 
 
 def vended_credentials(

@@ -54,7 +54,7 @@ def custom_authentication_of(catalog: str, properties: Mapping[str, str]) -> Aut
         if key.startswith(_ARGUMENT)
     }
     try:
-        created = cls(**arguments)
+        authentication = cls(**arguments)
     except Exception as e:  # noqa: BLE001 - the user's class may raise anything
         secrets = secret_values(properties)
         raise InvalidRequestError(
@@ -63,8 +63,8 @@ def custom_authentication_of(catalog: str, properties: Mapping[str, str]) -> Aut
             f"{without_secrets(str(e), secrets):.300}); check the properties {_ARGUMENT}*"
         ) from harmless_cause(e, secrets)
     if is_pyicebergs:
-        return _AuthorizationHeader(created.auth_header)
-    return cast(Authentication, created)
+        return _AuthorizationHeader(authentication.auth_header)
+    return cast(Authentication, authentication)
 
 
 def _class(catalog: str, name: str) -> type[Any]:

@@ -39,7 +39,7 @@ RENAME_VIEW = "POST /v1/{prefix}/views/rename"
 VIEW_ENDPOINTS = frozenset(
     (LIST_VIEWS, CREATE_VIEW, LOAD_VIEW, REPLACE_VIEW, DROP_VIEW, RENAME_VIEW)
 )
-_ASSUMED = frozenset(
+_DEFAULT_ENDPOINTS = frozenset(
     (UPDATE_NAMESPACE, REGISTER_TABLE, RENAME_TABLE, REPORT_METRICS, COMMIT_TRANSACTION)
 )
 
@@ -48,24 +48,25 @@ _ASSUMED = frozenset(
 class Endpoints:
     """The endpoints that a server offers, besides the endpoints that every catalog must have."""
 
-    offered: frozenset[str]
+    available_endpoints: frozenset[str]
 
     def __contains__(self, endpoint: str) -> bool:
-        return endpoint in self.offered
+        return endpoint in self.available_endpoints
 
     def require(self, endpoint: str, catalog: str, feature: str) -> None:
         """Raise `UnsupportedFeatureError` if the server does not offer the endpoint."""
-        if endpoint not in self.offered:
+        if endpoint not in self.available_endpoints:
             raise UnsupportedFeatureError(
                 f"catalog '{catalog}': its server does not offer {feature} ({endpoint})"
             )
 
 
-def offered_endpoints(listed: Sequence[str] | None, *, views: bool) -> Endpoints:
+def offered_endpoints(endpoint_list: Sequence[str] | None, *, views: bool) -> Endpoints:
     """Return what a server offers.
 
-    If `listed` is None or empty, the server listed nothing, and `views` tells whether it has views.
+    If `endpoint_list` is None or empty, the server listed nothing, and `views` tells whether it has
+    views.
     """
-    if listed:
-        return Endpoints(frozenset(listed))
-    return Endpoints(_ASSUMED | VIEW_ENDPOINTS if views else _ASSUMED)
+    if endpoint_list:
+        return Endpoints(frozenset(endpoint_list))
+    return Endpoints(_DEFAULT_ENDPOINTS | VIEW_ENDPOINTS if views else _DEFAULT_ENDPOINTS)

@@ -16,7 +16,7 @@ from iceberg_pyspark.expressions.json import predicate_to_json
 from iceberg_pyspark.spec.snapshots import Snapshot
 
 _MOST_WAITING = 100
-_HIDDEN = "***"
+_MASK = "***"
 
 _COUNTS = {
     "added-data-files": "added-data-files",
@@ -101,8 +101,8 @@ def _counter(value: int, unit: str = "count") -> dict[str, Any]:
 def _without_values(expression: Any) -> Any:
     if not isinstance(expression, dict):
         return expression
-    hidden = {"value": _HIDDEN, "values": [_HIDDEN]}
-    return {k: hidden.get(k, _without_values(v)) for k, v in expression.items()}
+    masks = {"value": _MASK, "values": [_MASK]}
+    return {k: masks.get(k, _without_values(v)) for k, v in expression.items()}
 
 
 class MetricsReports(BackgroundCalls):

@@ -150,7 +150,7 @@ class OAuth2:
                 and self._settings.refreshes
                 and _now_s() >= token.renewed_at
             ):
-                token = self._renewed(token)
+                token = self._renew_token(token)
             self._token = token
             return token.text
 
@@ -160,42 +160,42 @@ class OAuth2:
     def _first(self) -> _Token:
         s = self._settings
         if s.subject is not None:
-            return self._exchanged(*s.subject, actor=self._acting())
+            return self._exchange_token(*s.subject, actor=self._acting())
         if s.token is not None and not self._is_token_taken:
             # the fixed token is used once; if the server refuses it, only the credential remains
             self._is_token_taken = True
             return _Token(s.token, _renewal_of(s.token, None))
-        return self._granted()
+        return self._request_token()
 
-    def _renewed(self, token: _Token) -> _Token:
+    def _renew_token(self, token: _Token) -> _Token:
         s = self._settings
         if s.credential is not None:
-            return self._granted()
+            return self._request_token()
         if s.subject is not None:
-            return self._exchanged(*s.subject, actor=self._acting())
+            return self._exchange_token(*s.subject, actor=self._acting())
         if not s.exchanges:
             return _Token(token.text, None)
-        return self._exchanged(_ACCESS_TOKEN, token.text, bearer=token.text)
+        return self._exchange_token(_ACCESS_TOKEN, token.text, bearer=token.text)
 
-    def _granted(self) -> _Token:
+    def _request_token(self) -> _Token:
         credential = self._settings.credential or ""
         client_id, separator, secret = credential.partition(":")
         form = {"grant_type": "client_credentials"}
         if separator:
             form["client_id"] = client_id.strip()
         form["client_secret"] = secret.strip() if separator else credential
-        return self._fetched(form, {})
+        return self._fetch_token(form, {})
 
-    def _exchanged(
+    def _exchange_token(
         self, kind: str, text: str, *, actor: str | None = None, bearer: str | None = None
     ) -> _Token:
         form = {"grant_type": _EXCHANGE, "subject_token": text, "subject_token_type": kind}
         if actor is not None:
             form |= {"actor_token": actor, "actor_token_type": _ACCESS_TOKEN}
             bearer = actor
-        return self._fetched(form, {"Authorization": f"Bearer {bearer}"} if bearer else {})
+        return self._fetch_token(form, {"Authorization": f"Bearer {bearer}"} if bearer else {})
 
-    def _fetched(self, form: Mapping[str, str], headers: Mapping[str, str]) -> _Token:
+    def _fetch_token(self, form: Mapping[str, str], headers: Mapping[str, str]) -> _Token:
         s = self._settings
         data = {**form, "scope": s.scope, **s.parameters}
         try:

@@ -127,7 +127,7 @@ class PlannedFilesReader:
         if _content(o) is not FileContent.DATA:
             raise o.wrong("content", "a data file must have the content 'data'")
         path = o.string("file-path")
-        _check_not_encrypted(o)
+        _check_is_unencrypted(o)
         spec = self._spec(o)
         entry = {
             "file_path": path,
@@ -157,7 +157,7 @@ class PlannedFilesReader:
         content = _content(o)
         if content is FileContent.DATA:
             raise o.wrong("content", "a delete file must hold deletes")
-        _check_not_encrypted(o)
+        _check_is_unencrypted(o)
         # only validate the partition: a delete file applies to the tasks that refer to the file
         _partition(o, self._spec(o).partition_type)
         file_format = _format(o, _DELETE_FORMATS)
@@ -232,7 +232,7 @@ class PlannedFilesReader:
             partition_type=spec.partition_type,
             entries=table,
             deletes={i: f.deletes for i, f in enumerate(files) if f.deletes},
-            filter_satisfied=_satisfied(table, spec.strict),
+            satisfies_filter=_filter_satisfaction(table, spec.strict),
             residuals={i: f.residual for i, f in enumerate(files) if f.residual is not None},
         )
 
@@ -258,7 +258,7 @@ def _format(o: JsonObject, formats: Mapping[str, FileFormat]) -> FileFormat:
     return file_format
 
 
-def _check_not_encrypted(o: JsonObject) -> None:
+def _check_is_unencrypted(o: JsonObject) -> None:
     if o.has("key-metadata"):
         raise UnsupportedFeatureError(
             f"{o.path_of('key-metadata')}: {short_text(o.string('file-path'))} is encrypted, "
@@ -352,7 +352,7 @@ def _bound(type_: types.Type, value: Any, o: JsonObject, metric: MetricMap) -> b
         ) from e
 
 
-def _satisfied(table: pa.Table, strict: Predicate) -> Mask:
+def _filter_satisfaction(table: pa.Table, strict: Predicate) -> Mask:
     if isinstance(strict, AlwaysTrue | AlwaysFalse):
         return np.full(table.num_rows, isinstance(strict, AlwaysTrue))
     return matching_partitions(table, strict)

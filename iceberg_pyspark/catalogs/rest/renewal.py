@@ -101,7 +101,7 @@ class _TableCredentials:
         self._latest: Mapping[str, str] | None = None
         self._next_s = 0.0
 
-    def renewed(self, properties: Mapping[str, str]) -> Mapping[str, str]:
+    def renew(self, properties: Mapping[str, str]) -> Mapping[str, str]:
         """Return the properties with new credentials."""
         with self._lock:
             if self._latest is None or time() >= self._next_s:
@@ -125,15 +125,15 @@ class _TableCredentials:
         if answer.status in (404, 405, 406, 501):
             # some servers name the endpoint, but send credentials only with the table
             return None
-        vended = c.checked(answer).read(
+        credentials = c.require_success(answer).read(
             lambda content: vended_credentials(
                 content, catalog=self._catalog, uri=uri, properties=c.properties
             )
         )
-        if vended is None:
+        if credentials is None:
             return None
-        renewed = {**properties, VENDED_CREDENTIALS: vended}
-        return None if prefix_at(self._location, renewed) is None else renewed
+        new_properties = {**properties, VENDED_CREDENTIALS: credentials}
+        return None if prefix_at(self._location, new_properties) is None else new_properties
 
 
 def endpoint_of(config: Mapping[str, str], uri: str) -> str | None:
@@ -144,9 +144,9 @@ def endpoint_of(config: Mapping[str, str], uri: str) -> str | None:
     >>> endpoint_of({"client.refresh-credentials-endpoint": "https://other/t"}, "https://h/api")
     """
     names = [f"{prefix}refresh-credentials-endpoint" for prefix in _PREFIXES]
-    vended = [dict(c) for _, c in vended_entries(config.get(VENDED_CREDENTIALS, "[]"))]
-    offered = (c[name] for c in (config, *vended) for name in names if c.get(name))
-    address = next(offered, None)
+    credential_configs = [dict(c) for _, c in vended_entries(config.get(VENDED_CREDENTIALS, "[]"))]
+    addresses = (c[name] for c in (config, *credential_configs) for name in names if c.get(name))
+    address = next(addresses, None)
     if address is None:
         return None
     if "://" not in address:

@@ -21,7 +21,7 @@ from iceberg_pyspark.catalogs.rest.connection import Connection
 from iceberg_pyspark.catalogs.rest.credentials import vended_credentials
 from iceberg_pyspark.catalogs.rest.planned_files import PlannedFilesReader
 from iceberg_pyspark.catalogs.rest.scan_requests import scan_to_json
-from iceberg_pyspark.catalogs.rest.session import Lost
+from iceberg_pyspark.catalogs.rest.session import LostAnswer
 from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions
 from iceberg_pyspark.errors import (
     CatalogError,
@@ -42,7 +42,7 @@ _POLL_TIMEOUT_MS = "rest-scan-planning.poll-timeout-ms"
 _DEFAULT_POLL_TIMEOUT_MS = 300_000
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 10.0
-_FORGOTTEN = ("NoSuchPlanIdException", "NoSuchPlanTaskException")
+_UNKNOWN_PLAN_TYPES = ("NoSuchPlanIdException", "NoSuchPlanTaskException")
 
 _log = logging.getLogger(__name__)
 _sleep = time.sleep
@@ -114,10 +114,10 @@ class ScanPlanning:
         result = _result_of(plan_answer)
         plan_id, is_fetched = result.plan_id, False
         try:
-            result = self._completed(result)
-            vended = result.answer.read(self._credentials)
-            if vended is not None:
-                scan.take_credentials(vended)
+            result = self._wait_for_result(result)
+            credentials = result.answer.read(self._credentials)
+            if credentials is not None:
+                scan.take_credentials(credentials)
             waiting = deque(result.answer.read(_plan_tasks))
             known_tasks = set(waiting)
             yield from result.answer.read(reader.read)
@@ -135,7 +135,7 @@ class ScanPlanning:
             if plan_id is not None and not is_fetched:
                 self._cancel(plan_id)
 
-    def _completed(self, result: _Result) -> _Result:
+    def _wait_for_result(self, result: _Result) -> _Result:
         """Poll until the plan is complete and return it.
 
         Raise a `CatalogError` if the plan fails, is cancelled or takes too long, or
@@ -208,11 +208,11 @@ class ScanPlanning:
         session = self._sessions.of(self._identifier)
         # planning a scan twice does no harm
         answer = session.try_to_ask(method, path, body=body, is_repeatable=True)
-        if isinstance(answer, Lost):
+        if isinstance(answer, LostAnswer):
             raise answer.error
-        if answer.status == 404 and answer.error_type in _FORGOTTEN:
+        if answer.status == 404 and answer.error_type in _UNKNOWN_PLAN_TYPES:
             raise self._error(answer, f"{answer.message()}; the server forgot it, try again")
-        return self._connection.checked(answer, NoSuchTableError)
+        return self._connection.require_success(answer, NoSuchTableError)
 
 
 def _result_of(answer: Answer) -> _Result:

@@ -54,10 +54,10 @@ def scan_to_json(scan: ScanToPlan) -> dict[str, Any]:
         "use-snapshot-schema": scan.schema.schema_id != scan.metadata.current_schema.schema_id,
     }
     names = scan.schema.name_by_id
-    selected = set(_column_ids(scan.projection)) | columns_of(scan.predicate)
+    selected_ids = set(_column_ids(scan.projection)) | columns_of(scan.predicate)
     # without selected columns, send no list: a server may read an empty list as all or no columns
-    if any(i in names for i in selected):
-        body["select"] = sorted(names[i] for i in selected if i in names)
+    if any(i in names for i in selected_ids):
+        body["select"] = sorted(names[i] for i in selected_ids if i in names)
     request_filter = _sendable_predicate(push_not(scan.predicate))
     if not isinstance(request_filter, AlwaysTrue):
         body["filter"] = predicate_to_json(request_filter)

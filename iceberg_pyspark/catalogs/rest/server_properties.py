@@ -21,7 +21,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from iceberg_pyspark.errors import CatalogError
 from iceberg_pyspark.redaction import redact_uri
-from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
+from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
 
 _CLASSES = ("impl", "factory", "credentials-provider", "signer", "auth.type", "reporter")
 _OWN = ("rest.", "auth.", "header.", "ssl.", "urn:ietf:params:oauth:")
@@ -49,11 +49,11 @@ def taken_properties(
     `own` contains the properties that the catalog has already, which need no check. Raise
     `CatalogError` for an address of this machine or its network, or of another catalog server.
     """
-    accepted = {k: v for k, v in offered.items() if not _is_left_out(k)}
-    for key, value in accepted.items():
+    accepted_properties = {k: v for k, v in offered.items() if not _is_left_out(k)}
+    for key, value in accepted_properties.items():
         if own.get(key) != value:
             _check_address(catalog, catalog_uri, key, value)
-    return accepted
+    return accepted_properties
 
 
 def _is_left_out(key: str) -> bool:
@@ -156,5 +156,5 @@ def _numeric(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
             return ipaddress.IPv4Address(socket.inet_aton(host))
         except OSError:
             return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return address if mapped is None else mapped
+    mapped_address = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return address if mapped_address is None else mapped_address

@@ -23,7 +23,7 @@ from iceberg_pyspark.catalogs.rest.answers import (
     PROXY_LOGIN,
     PROXY_REMEDY,
     TOO_MANY_REQUESTS,
-    UNAUTHORIZED,
+    UNAUTHORIZED_STATUSES,
     Answer,
 )
 from iceberg_pyspark.catalogs.rest.authentication import Authentication
@@ -34,7 +34,7 @@ from iceberg_pyspark.storage.library_logs import redact_logs_of
 
 _REPEATABLE = ("GET", "HEAD")
 _TRANSIENT = (408, 500, 502, 503, 504)
-_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+_UNSENT_ERRORS = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 _FIRST_WAIT_S = 0.2
 _LONGEST_WAIT_S = 10.0
 _LONGEST_ASKED_WAIT_S = 60.0
@@ -42,7 +42,7 @@ _sleep = time.sleep
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostAnswer:
     """A request without an answer.
 
     `was_sent` means that the server may still have carried out the request; `is_final`, that
@@ -94,7 +94,7 @@ class Session:
         answer = self.try_to_ask(
             method, path, query=query, body=body, headers=headers, is_repeatable=is_repeatable
         )
-        if isinstance(answer, Lost):
+        if isinstance(answer, LostAnswer):
             raise answer.error
         return answer
 
@@ -114,8 +114,8 @@ class Session:
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         is_repeatable: bool | None = None,
-    ) -> Answer | Lost:
-        """Send a request, with retries, and return the answer or `Lost`; see `ask`."""
+    ) -> Answer | LostAnswer:
+        """Send a request, with retries, and return the answer or `LostAnswer`; see `ask`."""
         url = self._url(path, query)
         content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
         repeats = method in _REPEATABLE if is_repeatable is None else is_repeatable
@@ -123,11 +123,15 @@ class Session:
         attempt, repeated, renewed = 0, False, False
         while True:
             answer = self._attempt(request, method, url, content, headers or {}, repeated)
-            if isinstance(answer, Lost):
+            if isinstance(answer, LostAnswer):
                 again = (repeats or not answer.was_sent) and not answer.is_final
                 repeated = repeated or answer.was_sent
                 wait_s = self._wait_s(attempt, {})
-            elif answer.status in UNAUTHORIZED and not renewed and self._authentication.renew():
+            elif (
+                answer.status in UNAUTHORIZED_STATUSES
+                and not renewed
+                and self._authentication.renew()
+            ):
                 renewed = True
                 continue
             else:
@@ -150,7 +154,7 @@ class Session:
         content: bytes,
         headers: Mapping[str, str],
         repeated: bool,
-    ) -> Answer | Lost:
+    ) -> Answer | LostAnswer:
         redact_logs_of("httpx", "httpcore")
         request_headers = {"Accept": "application/json", **self._settings.headers, **headers}
         if content:
@@ -174,8 +178,8 @@ class Session:
                 f"catalog '{self._catalog}': {request} to {self._settings.uri} got no answer "
                 f"({type(e).__name__}: {text}); {remedy}"
             )
-            was_sent = not isinstance(e, _NEVER_SENT)
-            return Lost(error, was_sent, is_final=remedy_of(e) is not None)
+            was_sent = not isinstance(e, _UNSENT_ERRORS)
+            return LostAnswer(error, was_sent, is_final=remedy_of(e) is not None)
         return Answer(
             request=request,
             status=response.status_code,

@@ -137,8 +137,8 @@ class RemoteSignings:
             offers = e.SIGN_REQUEST in self._connection.endpoints
             path = self._connection.paths.sign(identifier) if offers else _OLD_ENDPOINT
         address = path if "://" in path else f"{base}/{path.lstrip('/')}"
-        trusted = {_origin(uri), *(() if signer_uri is None else (_origin(signer_uri),))}
-        if _origin(address) not in trusted or urlsplit(address).username is not None:
+        trusted_origins = {_origin(uri), *(() if signer_uri is None else (_origin(signer_uri),))}
+        if _origin(address) not in trusted_origins or urlsplit(address).username is not None:
             raise CatalogError(
                 f"catalog '{self._catalog}': its server has requests of table {identifier} signed "
                 f"by another server, {redact_uri(address)}, which would get the catalog's "

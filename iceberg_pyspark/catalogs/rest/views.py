@@ -78,7 +78,7 @@ class RestViews(ABC):
                 f"view {identifier} is not in catalog '{self._name}', whose server has no views"
             )
         answer = c.session.ask("GET", c.paths.view(identifier))
-        return self._view(c.checked(answer, NoSuchViewError), identifier)
+        return self._view(c.require_success(answer, NoSuchViewError), identifier)
 
     def default_view_location(self, identifier: TableIdentifier) -> str:
         """Return the location of a new view: where the server would stage a table of this name."""
@@ -101,7 +101,7 @@ class RestViews(ABC):
             "view-version": view_version_to_json(metadata.current_version),
             "properties": dict(metadata.properties),
         }
-        return self._created(c.paths.views(identifier.namespace), body, identifier)
+        return self._create(c.paths.views(identifier.namespace), body, identifier)
 
     def register_view(self, identifier: TableIdentifier, metadata_location: str) -> LoadedView:
         """Register an existing metadata file as a view; errors as for `create_view`.
@@ -112,7 +112,7 @@ class RestViews(ABC):
         check_new_name(identifier)
         c.endpoints.require(e.REGISTER_VIEW, self._name, "registering views")
         body = {"name": identifier.name, "metadata-location": metadata_location}
-        return self._created(c.paths.register_view(identifier.namespace), body, identifier)
+        return self._create(c.paths.register_view(identifier.namespace), body, identifier)
 
     def commit_view(
         self,
@@ -172,7 +172,7 @@ class RestViews(ABC):
             lambda: not self.view_exists(source) and self.view_exists(target),
         )
 
-    def _created(
+    def _create(
         self, path: str, body: Mapping[str, Any], identifier: TableIdentifier
     ) -> LoadedView:
         """Send a request that creates a view; return the view or raise the error."""

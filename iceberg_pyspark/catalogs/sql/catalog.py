@@ -115,16 +115,18 @@ class SqlCatalog(MetastoreViewCatalog):
             return Refused(e)
         return Done(None)
 
-    def _swap_table(self, base: LoadedTable, committed: LoadedTable) -> Outcome[None]:
-        expected, new = base.metadata_location, committed.metadata_location
-        return self._swap(committed.identifier, expected, new)
+    def _swap_table(self, base: LoadedTable, new_table: LoadedTable) -> Outcome[None]:
+        base_location, new = base.metadata_location, new_table.metadata_location
+        return self._swap(new_table.identifier, base_location, new)
 
-    def _swap(self, identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
+    def _swap(self, identifier: TableIdentifier, base_location: str, new: str) -> Outcome[None]:
         conflict = self._conflict(identifier)
         try:
-            swapped = self._tables.swap(identifier, expected, new)
+            swapped = self._tables.swap(identifier, base_location, new)
         except CommitStateUnknownError as e:
-            return self._outcome_of(identifier, new, e, expected=expected, refusal=conflict)
+            return self._outcome_of(
+                identifier, new, e, base_location=base_location, refusal=conflict
+            )
         except CatalogError as e:
             return Refused(e)
         return Done(None) if swapped else Refused(conflict)
@@ -184,8 +186,8 @@ class SqlCatalog(MetastoreViewCatalog):
             return Refused(e)
         return Done(None)
 
-    def _swap_view(self, base: LoadedView, committed: LoadedView) -> Outcome[None]:
-        identifier, new = committed.identifier, committed.metadata_location
+    def _swap_view(self, base: LoadedView, new_view: LoadedView) -> Outcome[None]:
+        identifier, new = new_view.identifier, new_view.metadata_location
         try:
             swapped = self._views.swap(identifier, base.metadata_location, new)
         except CommitStateUnknownError as e:

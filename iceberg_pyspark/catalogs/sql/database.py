@@ -24,10 +24,10 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import NullPool, StaticPool
 
 from iceberg_pyspark.catalogs.sql.dialects import (
-    collated,
     equals_exactly,
     installed_driver,
     is_refused_user,
+    table_with_collation,
 )
 from iceberg_pyspark.catalogs.sql.sqlite_files import is_read_only, open_sqlite_file
 from iceberg_pyspark.errors import (
@@ -191,7 +191,7 @@ class Database:
 
     def exact_names(self, connection: sa.Connection, table: sa.Table) -> sa.Table:
         """Return the table with columns that compare texts character by character."""
-        return collated(connection.dialect, table)
+        return table_with_collation(connection.dialect, table)
 
     def _attempts(self, run: Callable[[], T]) -> T:
         for attempt in range(1, _ATTEMPTS + 1):

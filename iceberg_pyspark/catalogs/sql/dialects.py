@@ -46,7 +46,7 @@ def equals_exactly(
     return (column == value, sa.cast(column, sa.LargeBinary) == sa.cast(text, sa.LargeBinary))
 
 
-def collated(dialect: sa.Dialect, table: sa.Table) -> sa.Table:
+def table_with_collation(dialect: sa.Dialect, table: sa.Table) -> sa.Table:
     """Return the table with columns that compare texts character by character."""
     if dialect.name not in _MYSQL:
         return table

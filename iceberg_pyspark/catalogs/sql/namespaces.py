@@ -63,10 +63,12 @@ class SqlNamespaces:
         except IntegrityError:
             inserted = False
         except CommitStateUnknownError as e:
-            asked = dict(properties or {})
+            requested_properties = dict(properties or {})
             look_after_change(
                 f"creation of namespace {text}",
-                lambda: self.exists(namespace) and self.properties(namespace) == asked,
+                lambda: (
+                    self.exists(namespace) and self.properties(namespace) == requested_properties
+                ),
                 e,
             )
             return
@@ -153,8 +155,8 @@ class SqlNamespaces:
         self, namespace: Namespace, keys: Collection[str], properties: Mapping[str, str]
     ) -> bool:
         """Return whether the namespace has, of these keys, exactly these properties."""
-        stored = self.properties(namespace)
-        return {k: v for k, v in stored.items() if k in keys} == dict(properties)
+        current_properties = self.properties(namespace)
+        return {k: v for k, v in current_properties.items() if k in keys} == dict(properties)
 
     def _set_property(
         self, connection: sa.Connection, text: str, key: str, row: Mapping[str, str] | None

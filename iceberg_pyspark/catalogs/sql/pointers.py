@@ -65,12 +65,12 @@ class SqlPointers:
             row["iceberg_type"] = self._type
         self._database.write(lambda c: c.execute(sa.insert(TABLES), row))
 
-    def swap(self, identifier: TableIdentifier, expected: str, new: str) -> bool:
-        """Replace the metadata location if it is `expected`; return whether it was replaced."""
+    def swap(self, identifier: TableIdentifier, base_location: str, new: str) -> bool:
+        """Replace the metadata location if it is `base_location`; return whether it was."""
         statement = (
             sa.update(TABLES)
-            .where(*self._is_row_of(identifier), TABLES.c.metadata_location == expected)
-            .values(metadata_location=new, previous_metadata_location=expected)
+            .where(*self._is_row_of(identifier), TABLES.c.metadata_location == base_location)
+            .values(metadata_location=new, previous_metadata_location=base_location)
         )
         return self._database.write(lambda c: c.execute(statement).rowcount) > 0
 

@@ -45,7 +45,7 @@ from iceberg_pyspark.spark.native_read.location_settings import with_location_se
 from iceberg_pyspark.spark.native_read.runtime_filters import remaining_locations
 from iceberg_pyspark.spark.native_read.scan import NativeScan, Part
 from iceberg_pyspark.spark.native_read.scan_request import ScanCondition, ScanRequest
-from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden
+from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden_columns
 from iceberg_pyspark.spark.rows.types import struct_from_json
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spec.metadata_columns import CHANGE_COLUMNS
@@ -154,7 +154,7 @@ def _plan_table(session: AskingSession, state: TableState, q: ScanQuestion) -> P
         storage=state.loaded_table.config,
         request=_request(q, scan),
     )
-    return _planned_scan(session, native.parts(), sorted(native.proven))
+    return _planned_scan(session, native.parts(), sorted(native.proven_numbers))
 
 
 def _plan_changes(
@@ -168,7 +168,7 @@ def _plan_changes(
             str(loaded_table.identifier),
             metadata,
             io,
-            projection=lambda _: project_with_hidden(columns, struct, metadata),
+            projection=lambda _: project_with_hidden_columns(columns, struct, metadata),
         ),
         condition,
     )
@@ -201,13 +201,16 @@ def _plan_source(session: AskingSession, q: ScanQuestion) -> PlannedScan:
         job.loaded_table.config,
         _request(q, scan),
     )
-    return _planned_scan(session, native.parts(), sorted(native.proven))
+    return _planned_scan(session, native.parts(), sorted(native.proven_numbers))
 
 
 def _planned_scan(
-    session: AskingSession, parts: Sequence[Part], proven: Sequence[int]
+    session: AskingSession, parts: Sequence[Part], condition_numbers: Sequence[int]
 ) -> PlannedScan:
-    return PlannedScan(proven=tuple(proven), parts=partial(_with_parts, session.bridge, parts))
+    return PlannedScan(
+        proven=tuple(condition_numbers),
+        parts=partial(_with_parts, session.bridge, parts),
+    )
 
 
 def _with_parts(bridge: Any, parts: Sequence[Part], text: str) -> Any:
@@ -217,8 +220,8 @@ def _with_parts(bridge: Any, parts: Sequence[Part], text: str) -> Any:
     plans = [
         bridge.scans.plan(p.plan) if isinstance(p.plan, PlanRequest) else p.plan for p in parts
     ]
-    described = [(plan, p.not_deleted, p.anti_joins) for plan, p in zip(plans, parts, strict=True)]
-    return bridge.java_list([text, *described])
+    part_texts = [(plan, p.not_deleted, p.anti_joins) for plan, p in zip(plans, parts, strict=True)]
+    return bridge.java_list([text, *part_texts])
 
 
 def _request(q: ScanQuestion, scan: TableScan) -> ScanRequest:
@@ -231,7 +234,7 @@ def _request(q: ScanQuestion, scan: TableScan) -> ScanRequest:
             )
             for c in q.conditions
         ],
-        needed=None if q.needed is None else frozenset(q.needed),
+        needed_columns=None if q.needed is None else frozenset(q.needed),
         limit=q.limit,
         grouped=q.grouped,
     )
@@ -261,7 +264,9 @@ def _whole_scan(
         state.loaded_table.metadata,
         session.io_of(state, locations),
         selector=state.selector,
-        projection=lambda schema: project_with_hidden(schema, struct, state.loaded_table.metadata),
+        projection=lambda schema: project_with_hidden_columns(
+            schema, struct, state.loaded_table.metadata
+        ),
         report=state.loaded_table.report_scan,
         planner=state.loaded_table.plan_scan,
     )

@@ -92,7 +92,7 @@ def source_table(_sessions: AskingSessions, q: SourceTable) -> ExistingTable:
 def source_hidden(sessions: AskingSessions, q: SourceHidden) -> HiddenColumns:
     """Return the hidden columns of the table that the options name."""
     job = open_read_job(options_in_session(sessions.of_handle(q.session).spark, q.options))
-    hidden = Schema(fields=())
+    hidden_schema = Schema(fields=())
     if isinstance(job, ReadJob):
-        hidden = hidden_columns(job.loaded_table.metadata)
-    return HiddenColumns(columns=to_spark_schema(hidden).json())
+        hidden_schema = hidden_columns(job.loaded_table.metadata)
+    return HiddenColumns(columns=to_spark_schema(hidden_schema).json())

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from iceberg_pyspark.errors import ConcurrentChangeError, TableAlreadyExistsError
 from iceberg_pyspark.spark.answers.asking import AskingSessions
 from iceberg_pyspark.spark.answers.sources import options_in_session
+from iceberg_pyspark.spark.bridge.cached_rows import read_cached_anew
 from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
 from iceberg_pyspark.spark.bridge.protocol.writes import (
     DmlRun,
@@ -14,19 +15,18 @@ from iceberg_pyspark.spark.bridge.protocol.writes import (
     TableTruncate,
     WriteRun,
 )
-from iceberg_pyspark.spark.cached_rows import read_cached_anew
 from iceberg_pyspark.spark.data_source.write_job import commit_write, prepare_write
 from iceberg_pyspark.spark.row_level.own_reads import table_to_pin
 from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import forget_table
-from iceberg_pyspark.spark.sql_catalog.staged_tables import write_staged
+from iceberg_pyspark.spark.sql_catalog.staged_tables import write_staged_table
 from iceberg_pyspark.spark.write.command import WriteCommand, run_truncate, run_write
 from iceberg_pyspark.spark.write.context import with_distribution
 from iceberg_pyspark.spark.write.files import write_files
 from iceberg_pyspark.sql_text.names import parse_levels
 
-_DONE = Acknowledgement()
+_ACKNOWLEDGEMENT = Acknowledgement()
 
 
 def write_run(sessions: AskingSessions, q: WriteRun) -> Acknowledgement:
@@ -39,13 +39,13 @@ def write_run(sessions: AskingSessions, q: WriteRun) -> Acknowledgement:
         condition=q.condition,
         environment=q.environment,
     )
-    staged_table = sessions.of_table(q.handle).staged.get(q.handle)
+    staged_table = sessions.of_table(q.handle).staged_tables.get(q.handle)
     if staged_table is not None:
-        write_staged(session.bridge, staged_table, command)
-        return _DONE
+        write_staged_table(session.bridge, staged_table, command)
+        return _ACKNOWLEDGEMENT
     state = sessions.state(q.handle)
     run_write(session.bridge, sessions.catalog_of(state), state, command)
-    return _DONE
+    return _ACKNOWLEDGEMENT
 
 
 def source_write(sessions: AskingSessions, q: SourceWrite) -> Acknowledgement:
@@ -66,14 +66,14 @@ def source_write(sessions: AskingSessions, q: SourceWrite) -> Acknowledgement:
     if table.catalog is not None:
         full_name = (table.catalog, *parse_levels(table.table))
         read_cached_anew(session.bridge, full_name, prepared_write.options.branch)
-    return _DONE
+    return _ACKNOWLEDGEMENT
 
 
 def table_truncate(sessions: AskingSessions, q: TableTruncate) -> Acknowledgement:
     """Carry out TRUNCATE TABLE."""
     state = sessions.state(q.handle)
     run_truncate(sessions.catalog_of(state), state, q.environment)
-    return _DONE
+    return _ACKNOWLEDGEMENT
 
 
 def dml_run(sessions: AskingSessions, q: DmlRun) -> Acknowledgement:
@@ -98,4 +98,4 @@ def dml_run(sessions: AskingSessions, q: DmlRun) -> Acknowledgement:
         # The user is told to run the statement again, which must not read the same state again.
         forget_table(request.catalog, request.identifier)
         raise
-    return _DONE
+    return _ACKNOWLEDGEMENT

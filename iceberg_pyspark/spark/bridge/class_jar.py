@@ -22,7 +22,7 @@ from pathlib import Path
 MAX_JARS = 40
 """How many jars are kept, the most recently used; each pair of releases needs five."""
 
-_UNFINISHED = ".unfinished"
+_UNFINISHED_SUFFIX = ".unfinished"
 _UNFINISHED_SECONDS = 3600
 
 
@@ -79,7 +79,7 @@ def _content(path: Path) -> str | None:
 def _cache_jar(parent: Path, key: str, jar: bytes) -> Path:
     """Write the jar to the folder; the jar is complete and on the disk before it gets its name."""
     path = parent / f"{key}-{sha256(jar).hexdigest()}.jar"
-    file, making = tempfile.mkstemp(dir=parent, suffix=_UNFINISHED)
+    file, making = tempfile.mkstemp(dir=parent, suffix=_UNFINISHED_SUFFIX)
     try:
         with os.fdopen(file, "wb") as out:
             out.write(jar)
@@ -107,7 +107,7 @@ def _evict(parent: Path) -> None:
             last = path.lstat().st_mtime
             if path.suffix == ".jar":
                 jars.append((last, path))
-            elif path.suffix == _UNFINISHED and time.time() - last > _UNFINISHED_SECONDS:
+            elif path.suffix == _UNFINISHED_SUFFIX and time.time() - last > _UNFINISHED_SECONDS:
                 path.unlink()
     for _, path in sorted(jars, reverse=True)[MAX_JARS:]:
         with contextlib.suppress(OSError):

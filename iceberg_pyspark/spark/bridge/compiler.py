@@ -100,8 +100,8 @@ class _Compiler:
 
     def is_possible(self, lot: str) -> bool:
         """Return whether the loader has the class of another library that the lot needs."""
-        needed = NEEDED_CLASSES.get(lot)
-        return needed is None or self._has(needed.replace(".", "/"))
+        needed_class = NEEDED_CLASSES.get(lot)
+        return needed_class is None or self._has(needed_class.replace(".", "/"))
 
     def is_taken(self, lot: str) -> bool:
         """Return whether another library already provides the format name that the lot would

@@ -41,7 +41,7 @@ _COMPARISONS: Mapping[str, Comparison] = {
     "GreaterThan": "gt",
     "GreaterThanOrEqual": "gt_eq",
 }
-_MIRRORED: Mapping[Comparison, Comparison] = {
+_MIRRORED_COMPARISONS: Mapping[Comparison, Comparison] = {
     "eq": "eq",
     "lt": "gt",
     "lt_eq": "gt_eq",
@@ -141,7 +141,9 @@ def _exact_operator(op: str, args: Sequence[Expression], schema: Schema) -> Pred
     if comparison is None:
         raise _NotUnderstoodError(op)
     if isinstance(args[1], ColumnPath):
-        return LiteralPredicate(_MIRRORED[comparison], *_comparison(args[1], args[0], schema))
+        return LiteralPredicate(
+            _MIRRORED_COMPARISONS[comparison], *_comparison(args[1], args[0], schema)
+        )
     return LiteralPredicate(comparison, *_comparison(args[0], args[1], schema))
 
 

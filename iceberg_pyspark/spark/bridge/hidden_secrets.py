@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.redaction import HIDDEN, SPARK_KEYS_REGEX, SPARK_TEXT_REGEX, is_secret_key
+from iceberg_pyspark.redaction import MASK, SPARK_KEYS_REGEX, SPARK_TEXT_REGEX, is_secret_key
 from iceberg_pyspark.spark.bridge.features import HIDDEN_IN_EVENTS
 from iceberg_pyspark.storage.library_logs import RedactingFilter, redact_logs_of
 
@@ -67,16 +67,16 @@ class _Commands(RedactingFilter):
         super().__init__()
         self._thread = threading.local()
 
-    def redacted(self, message: str) -> str:
+    def redact_message(self, message: str) -> str:
         names_secret = getattr(self._thread, "named_secret", False)
         if message.startswith("Answer received: "):
             self._thread.named_secret = False
             if names_secret:
-                return self._TEXT_ANSWER.sub(rf"\1{HIDDEN}", message)
+                return self._TEXT_ANSWER.sub(rf"\1{MASK}", message)
         last = self._LAST.search(message)
         if last is not None and is_secret_key(last[1] or last[2]):
             self._thread.named_secret = True
-        return super().redacted("\n".join(_arguments(message.split("\n"))))
+        return super().redact_message("\n".join(_arguments(message.split("\n"))))
 
 
 def _arguments(lines: Sequence[str]) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _arguments(lines: Sequence[str]) -> Iterator[str]:
     key = ""
     for line in lines:
         is_value = line.startswith("s") and is_secret_key(key)
-        yield f"s{HIDDEN}" if is_value else line
+        yield f"s{MASK}" if is_value else line
         key = line if line.startswith("s") and not is_value else ""
 
 

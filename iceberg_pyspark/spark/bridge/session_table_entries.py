@@ -44,7 +44,7 @@ def set_table_type(spark: SparkSession, table: SessionTable, table_type: str) ->
     try:
         _catalog(spark).alterTable(entry.copy(*parameters))
     except Py4JJavaError as e:
-        raise _refused(f"{table} cannot be made {table_type}", e) from e
+        raise _refusal(f"{table} cannot be made {table_type}", e) from e
 
 
 def rename_table(spark: SparkSession, table: SessionTable, name: str) -> None:
@@ -59,7 +59,7 @@ def rename_table(spark: SparkSession, table: SessionTable, name: str) -> None:
         catalog.refreshTable(old)
         catalog.renameTable(old, _identifier(spark, table.namespace, name))
     except Py4JJavaError as e:
-        raise _refused(f"{table} cannot be renamed to {name}", e) from e
+        raise _refusal(f"{table} cannot be renamed to {name}", e) from e
 
 
 def drop_table(spark: SparkSession, table: SessionTable) -> None:
@@ -67,14 +67,14 @@ def drop_table(spark: SparkSession, table: SessionTable) -> None:
     catalog = _catalog(spark)
     identifier = _identifier(spark, table.namespace, table.name)
     _check_external(catalog, table, identifier)
-    check_can_be_forgotten(table)
+    check_can_be_dropped(table)
     try:
         catalog.dropTable(identifier, False, False)
     except Py4JJavaError as e:
-        raise _refused(f"{table} cannot be dropped", e) from e
+        raise _refusal(f"{table} cannot be dropped", e) from e
 
 
-def check_can_be_forgotten(table: SessionTable) -> None:
+def check_can_be_dropped(table: SessionTable) -> None:
     """Raise `InvalidRequestError` if a metastore would delete the table's files with the table."""
     if table.properties.get(_PURGE, "false").lower() == "true":
         raise InvalidRequestError(
@@ -125,7 +125,7 @@ def _identifier(spark: SparkSession, namespace: str, name: str) -> Any:
     )
 
 
-def _refused(subject: str, error: Py4JJavaError) -> IcebergError:
+def _refusal(subject: str, error: Py4JJavaError) -> IcebergError:
     kind = error.java_exception.getClass().getSimpleName()
     text = str(error.java_exception.getMessage()).partition("\n")[0]
     if "NoSuchTable" in kind:

@@ -89,8 +89,8 @@ def session_table(spark: SparkSession, levels: Sequence[str]) -> SessionTable:
 
     partitions = None
     if columns and entry.tracksPartitionsInCatalog():
-        listed = catalog.listPartitions(identifier, jvm.scala.Option.empty())
-        partitions = tuple(partition(one) for one in java.asJava(listed))
+        partition_list = catalog.listPartitions(identifier, jvm.scala.Option.empty())
+        partitions = tuple(partition(one) for one in java.asJava(partition_list))
     is_view = entry.tableType().name() == "VIEW"
     return SessionTable(
         name=names[1],

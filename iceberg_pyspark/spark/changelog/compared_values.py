@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.sql_text.names import quoted
 
-_UNORDERED = ("variant", "geometry", "geography")
+_UNORDERED_TYPES = ("variant", "geometry", "geography")
 """The first words of the types whose values Spark's window functions cannot compare."""
 
 
@@ -88,7 +88,7 @@ def _is_plain(type_: DataType, name: str) -> bool:
         case MapType() | FloatType() | DoubleType():
             return False
     if isinstance(type_, NullType) or (
-        isinstance(type_, AtomicType) and not type_.simpleString().startswith(_UNORDERED)
+        isinstance(type_, AtomicType) and not type_.simpleString().startswith(_UNORDERED_TYPES)
     ):
         return True
     raise UnsupportedFeatureError(

@@ -35,11 +35,11 @@ def changes_of_source(spark: SparkSession, name: str, settings: Mapping[str, str
     place = f"{name}#{_CHANGES}" if is_path(name) else f"{name}.{_CHANGES}"
 
     def read(options: Mapping[str, Any], with_row_id: bool) -> DataFrame:
-        ranged = spark.read.format(FORMAT).options(**settings, **options)
-        changes = ranged.load(place)
+        reader = spark.read.format(FORMAT).options(**settings, **options)
+        changes = reader.load(place)
         if not with_row_id:
             return changes
         schema = StructType([*changes.schema.fields, StructField(ROW_ID.name, LongType())])
-        return ranged.schema(schema).load(place)
+        return reader.schema(schema).load(place)
 
     return read

@@ -31,12 +31,14 @@ def without_carry_overs(changes: DataFrame) -> DataFrame:
     Rows are equal if all columns are equal except the columns that describe the change.
     """
     in_order = Window.partitionBy(*_row_key(changes), _ORDINAL).orderBy(_TYPE)
-    deletes, inserts = (F.count(kind).over(_whole(in_order)) for kind in (_deleted(), _inserted()))
+    deletes, inserts = (
+        F.count(kind).over(_whole(in_order)) for kind in (_delete_marker(), _insert_marker())
+    )
     # Deletes come first, because DELETE sorts before INSERT.
     place = F.row_number().over(in_order) - F.when(F.col(_TYPE) == "INSERT", deletes).otherwise(0)
     helper = _helper(changes)
-    paired = changes.withColumn(helper, place <= F.least(deletes, inserts))
-    return paired.where(~F.col(helper)).drop(helper)
+    with_pairs = changes.withColumn(helper, place <= F.least(deletes, inserts))
+    return with_pairs.where(~F.col(helper)).drop(helper)
 
 
 def with_update_images(
@@ -51,7 +53,7 @@ def with_update_images(
     # So Spark shuffles the rows once: equal rows also have equal keys.
     changes = without_carry_overs(changes.repartition(*identifiers, F.col(_ORDINAL)))
     of_key = Window.partitionBy(*identifiers, _ORDINAL)
-    deletes, inserts = (F.count(kind).over(of_key) for kind in (_deleted(), _inserted()))
+    deletes, inserts = (F.count(kind).over(of_key) for kind in (_delete_marker(), _insert_marker()))
     helper = _helper(changes)
     with_counts = changes.withColumn(
         helper, F.struct(deletes.alias("deletes"), inserts.alias("inserts"))
@@ -101,12 +103,12 @@ def net_changes(changes: DataFrame) -> DataFrame:
     return with_counts.where(place == F.col(last)).drop(helper, last)
 
 
-def _inserted() -> Column:
+def _insert_marker() -> Column:
     """Return an expression that is not null for added rows."""
     return F.when(F.col(_TYPE) == "INSERT", 1)
 
 
-def _deleted() -> Column:
+def _delete_marker() -> Column:
     return F.when(F.col(_TYPE) == "DELETE", 1)
 
 

@@ -16,7 +16,7 @@ from iceberg_pyspark.spark.changelog.row_changes import (
     with_update_images,
     without_carry_overs,
 )
-from iceberg_pyspark.spark.snapshot_options import BETWEEN_SNAPSHOTS, snapshot_bounds
+from iceberg_pyspark.spark.options.snapshot_options import BETWEEN_SNAPSHOTS, snapshot_bounds
 from iceberg_pyspark.spec.metadata_columns import ROW_ID
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -57,10 +57,10 @@ class Changelog:
         changes = read(_bounds(snapshots), by_lineage)
         if not snapshots:
             changes = changes.limit(0)
-        one_sided = {"append", "delete", "replace"}
+        one_sided_operations = {"append", "delete", "replace"}
         if self.net_changes:
             changes = net_changes(changes)
-        elif not {s.operation for s in snapshots} <= one_sided:
+        elif not {s.operation for s in snapshots} <= one_sided_operations:
             if by_lineage:
                 changes = with_update_images(changes, [F.col(ROW_ID.name)], ROW_ID.name)
             elif with_images:

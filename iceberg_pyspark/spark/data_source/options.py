@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.option_values import (
+from iceberg_pyspark.spark.options.option_values import (
     flag_option,
     list_items,
     lower_names,
     number_option,
     refuse_unknown,
 )
-from iceberg_pyspark.spark.snapshot_options import BETWEEN_SNAPSHOTS, snapshot_bounds
+from iceberg_pyspark.spark.options.snapshot_options import BETWEEN_SNAPSHOTS, snapshot_bounds
 from iceberg_pyspark.spark.write.options import (
     OPTIONS,
     PREFIXES,
@@ -35,7 +35,7 @@ from iceberg_pyspark.spec.properties import (
     VERIFY_CHECKSUMS,
 )
 from iceberg_pyspark.spec.property_types import INT_MAX
-from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
+from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
 from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector, timestamp_ms_of
 

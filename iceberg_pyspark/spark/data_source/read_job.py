@@ -20,7 +20,7 @@ from iceberg_pyspark.spark.data_source.options import (
 from iceberg_pyspark.spark.data_source.pinned_table import PinnedTable
 from iceberg_pyspark.spark.data_source.reader import IcebergReader
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
-from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden
+from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden_columns
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import metadata_from_bytes
@@ -55,7 +55,7 @@ class ReadJob:
         """Return a reader; with a user-given schema, a reader of only its columns."""
         scan = self._scan()
         if to_spark_schema(scan.context.projection) != schema:
-            scan = self._scan_with_hidden(schema)
+            scan = self._scan_with_hidden_columns(schema)
         return IcebergReader(scan)
 
     def scan_of(self, required_schema: StructType) -> TableScan:
@@ -68,12 +68,14 @@ class ReadJob:
         ):
             projection = Schema(fields=tuple(f for f in fields if f), schema_id=whole.schema_id)
             return self._scan(lambda _: projection)
-        return self._scan_with_hidden(required_schema)
+        return self._scan_with_hidden_columns(required_schema)
 
-    def _scan_with_hidden(self, required_schema: StructType) -> TableScan:
+    def _scan_with_hidden_columns(self, required_schema: StructType) -> TableScan:
         """Return a scan of columns of the table, including hidden columns."""
         metadata = self.loaded_table.metadata
-        return self._scan(lambda schema: project_with_hidden(schema, required_schema, metadata))
+        return self._scan(
+            lambda schema: project_with_hidden_columns(schema, required_schema, metadata)
+        )
 
     def _scan(self, projection: Callable[[Schema], Schema] | None = None) -> TableScan:
         return scan_table(
@@ -91,20 +93,23 @@ class ReadJob:
         )
 
 
-def _is_as(field: NestedField, required: StructField) -> bool:
+def _is_as(field: NestedField, required_field: StructField) -> bool:
     """Return whether Spark requires the field with its own type and nullability."""
     (own,) = to_spark_schema(Schema(fields=(field,))).fields
-    return own.dataType == required.dataType and own.nullable == required.nullable
+    return own.dataType == required_field.dataType and own.nullable == required_field.nullable
 
 
 def open_read_job(
     options: Mapping[str, str], pinned_table: PinnedTable | None = None
 ) -> ReadJob | MetadataTableReadJob:
-    """Load the table that the options name, or the state of it that an earlier step pinned."""
+    """Load the table that the options name, or the state that an earlier step pinned."""
     table = parse_table_options(options)
     read_options = parse_read_options(options)
     if pinned_table is not None:
-        loaded_table, metadata_name = _load_pinned(pinned_table, table), pinned_table.metadata_table
+        loaded_table, metadata_name = (
+            _load_pinned_table(pinned_table, table),
+            pinned_table.metadata_table,
+        )
     else:
         loaded_table, metadata_name = _load(table)
     if metadata_name is not None:
@@ -134,7 +139,7 @@ def _load(table: TableOptions) -> tuple[LoadedTable, str | None]:
         return load_table(catalog, owner, table), metadata_name
 
 
-def _load_pinned(pinned_table: PinnedTable, table: TableOptions) -> LoadedTable:
+def _load_pinned_table(pinned_table: PinnedTable, table: TableOptions) -> LoadedTable:
     location = pinned_table.metadata_location
     text = pinned_table.metadata
     loaded_table = LoadedTable(

@@ -39,7 +39,7 @@ class IcebergReader(DataSourceReader):
         self._plan: Plan | None = None
         if scan.planner is not None:
             # The server's answer may contain the credentials that tasks read with.
-            scan, self._plan = scan.planned()
+            scan, self._plan = scan.scan_and_plan()
         self._scan: TableScan | None = scan
         self._context = scan.context
         self._io = scan.io

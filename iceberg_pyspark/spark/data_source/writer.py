@@ -37,20 +37,23 @@ class IcebergWriter(DataSourceArrowWriter):
     """A writer for one write job."""
 
     def __init__(self, prepared_write: PreparedWrite) -> None:
-        self._prepared = prepared_write
+        self._prepared_write = prepared_write
         self._is_for_tasks = False
         self._tasks_have_it = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for the tasks, without any secret of a catalog; for the commit, all of
-        it.
+        """Return the whole state for the commit, and for tasks a state without a catalog's secrets.
 
         Spark pickles a writer first with the function of its tasks, and then alone for its commit.
         """
         if self._is_for_tasks or self._tasks_have_it:
             return self.__dict__
         self._tasks_have_it = True
-        return {**self.__dict__, "_is_for_tasks": True, "_prepared": self._prepared.for_tasks()}
+        return {
+            **self.__dict__,
+            "_is_for_tasks": True,
+            "_prepared": self._prepared_write.for_tasks(),
+        }
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task, on an executor; a failed task removes its files."""
@@ -58,9 +61,9 @@ class IcebergWriter(DataSourceArrowWriter):
         assert task is not None, "Spark runs write() in a task"
         with worker_step():
             files = write_data_files(
-                self._prepared.context,
+                self._prepared_write.context,
                 iterator,
-                self._prepared.io,
+                self._prepared_write.io,
                 partition_id=task.partitionId(),
                 task_id=task.taskAttemptId(),
             )
@@ -76,7 +79,7 @@ class IcebergWriter(DataSourceArrowWriter):
                 )
             from iceberg_pyspark.spark.data_source.write_job import commit_write  # noqa: PLC0415
 
-            commit_write(self._prepared, _files_of(messages))
+            commit_write(self._prepared_write, _files_of(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete the files of a job whose commit never ran.
@@ -87,7 +90,7 @@ class IcebergWriter(DataSourceArrowWriter):
         """
         if None in messages:
             files = _files_of(messages)
-            remove_files(self._prepared.io, [f.file_path for f in files], NeverSent())
+            remove_files(self._prepared_write.io, [f.file_path for f in files], NeverSent())
 
 
 def _files_of(messages: Sequence[WriterCommitMessage | None]) -> tuple[DataFile, ...]:

@@ -38,8 +38,10 @@ def changes_parts(
     storage: Mapping[str, str],
 ) -> list[Part]:
     """Return the parts of a scan of changes; `scan` has the columns and the table to read."""
-    planned = {f.name: getattr(scan, f.name) for f in fields(scan)}
-    native = NativeScan(spark, bridge, _ChangesScan(**planned, changes=plan), key, storage=storage)
+    scan_fields = {f.name: getattr(scan, f.name) for f in fields(scan)}
+    native = NativeScan(
+        spark, bridge, _ChangesScan(**scan_fields, changes=plan), key, storage=storage
+    )
     parts = native.parts()
     if plan.in_part:
         projection = scan.context.projection
@@ -56,7 +58,7 @@ class _ChangesScan(TableScan):
 
     changes: ChangePlan = field(repr=False)
 
-    def planned(
+    def scan_and_plan(
         self, metrics: Collection[int] = (), *, reads_columns: bool = True
     ) -> tuple[TableScan, ChangePlan]:
         del reads_columns

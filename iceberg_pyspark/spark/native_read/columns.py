@@ -236,8 +236,8 @@ def further_columns(scan: TableScan, ids: Collection[int]) -> dict[int, types.Ne
     """Return the fields with these ids, with the newest schema's types and nullable; None if
     unknown.
     """
-    selected, *others = scan.context.schemas
-    schemas = (selected, *sorted(others, key=lambda s: s.schema_id, reverse=True))
+    selected_schema, *others = scan.context.schemas
+    schemas = (selected_schema, *sorted(others, key=lambda s: s.schema_id, reverse=True))
     columns: dict[int, types.NestedField] = {}
     for field_id in ids:
         fields = (s.as_struct.field(field_id) for s in schemas)
@@ -293,12 +293,12 @@ def _is_only_widened(f: types.NestedField, schemas: tuple[Schema, ...]) -> bool:
         older = schema.field_by_id.get(f.field_id)
         if older is None or older.type == f.type or not isinstance(f.type, types.PrimitiveType):
             continue
-        widened = (
+        wide_column = (
             (isinstance(older.type, types.IntegerType) and isinstance(f.type, types.LongType))
             or (isinstance(older.type, types.FloatType) and isinstance(f.type, types.DoubleType))
             or (isinstance(older.type, types.DecimalType) and isinstance(f.type, types.DecimalType))
         )
-        if not widened:
+        if not wide_column:
             return False
     return True
 

@@ -30,7 +30,7 @@ from iceberg_pyspark.spec.types import BinaryType, NestedField
 
 _TIMES = (YearTransform, MonthTransform, DayTransform, HourTransform)
 _KEY_TYPES = (*CONSTANT_TYPES, BinaryType)
-_GROUPED = (IdentityTransform, BucketTransform, TruncateTransform, *_TIMES)
+_GROUPING_TRANSFORMS = (IdentityTransform, BucketTransform, TruncateTransform, *_TIMES)
 
 
 def grouping_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:
@@ -41,7 +41,7 @@ def grouping_fields(metadata: TableMetadata) -> tuple[PartitionField, ...]:
         source = schema.field(f.source_id)
         if (
             len(f.source_ids) == 1
-            and isinstance(f.transform, _GROUPED)
+            and isinstance(f.transform, _GROUPING_TRANSFORMS)
             and source is not None
             and isinstance(source.type, _KEY_TYPES)
             and all(_position(spec, f) is not None for spec in metadata.partition_specs)

@@ -210,7 +210,7 @@ def scheme_options(
     return scheme, of_scheme
 
 
-def uncached(jvm_scheme: str) -> dict[str, str]:
+def without_file_system_cache(jvm_scheme: str) -> dict[str, str]:
     """Return the option by which each file opens a file system of its own."""
     return {f"fs.{jvm_scheme}.impl.disable.cache": "true"}
 

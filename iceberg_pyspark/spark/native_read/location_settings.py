@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
+from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
 
 _SESSION = "spark.sql.iceberg."
 

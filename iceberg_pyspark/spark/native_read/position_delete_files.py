@@ -18,7 +18,7 @@ from iceberg_pyspark.spark.native_read.hadoop_options import store_digest
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.storage.cache import is_written_once
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.storage.restricted import check_read
+from iceberg_pyspark.storage.restricted_io import check_read
 
 MAX_DRIVER_BYTES = 2 * 1024 * 1024
 """Executors read a scan's position delete files if they exceed this size.

@@ -19,7 +19,7 @@ from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.properties import VERIFY_CHECKSUMS
 from iceberg_pyspark.storage.local import is_local
-from iceberg_pyspark.storage.restricted import check_read
+from iceberg_pyspark.storage.restricted_io import check_read
 from iceberg_pyspark.table.reading.scan import TableScan
 
 _MOST_ROWS = 2**40
@@ -88,7 +88,7 @@ class Relations:
             options={**self.storage.options, **self._verification(), **_requests(tasks)},
             rows=row_count(tasks),
             rows_of_largest_file=min(max((t.record_count for t in tasks), default=0), _MOST_ROWS),
-            filtered=self._filtered(columns),
+            filtered=self._filterable_columns(columns),
             planned=self.metrics if self._has_metrics else {},
             sorted_by=self._sorted_by(columns),
         )
@@ -100,7 +100,7 @@ class Relations:
         names = {**columns.names, **constants}
         return sorted_by(sort_fields(self.scan.metadata, self.sort_orders), names)
 
-    def _filtered(self, columns: NativeColumns) -> Mapping[str, str]:
+    def _filterable_columns(self, columns: NativeColumns) -> Mapping[str, str]:
         """Return the read columns by which files can be skipped, with their names in the schema."""
         table_schema = self.scan.context.schemas[0].as_struct
         fields = {

@@ -49,4 +49,4 @@ def renewed_properties(handle: str) -> tuple[str, Mapping[str, str]]:
     if store is None:
         raise StorageError("the driver has no source of new credentials for this store")
     location, properties, source = store
-    return location, properties_at(location, source.renewed(properties))
+    return location, properties_at(location, source.renew(properties))

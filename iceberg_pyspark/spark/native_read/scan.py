@@ -114,14 +114,14 @@ class NativeScan:
         self._bridge = bridge
         dates = bounded_dates(scan)
         start = monotonic()
-        scan, plan = scan.planned([f.field_id for f in dates])
+        scan, plan = scan.scan_and_plan([f.field_id for f in dates])
         if scan.credentials is not None:
             storage = with_scan_credentials(storage or {}, scan.credentials)
         self._scan = scan
         self._filter = row_filter
         self._request = request
         self._limit = request.limit if isinstance(row_filter, AlwaysTrue) else None
-        self.proven: set[int] = set()
+        self.proven_numbers: set[int] = set()
         """The positions of the conditions that all rows fulfil and that need no evaluation."""
 
         self._ordinals = PartitionOrdinals()
@@ -215,13 +215,13 @@ class NativeScan:
     def _files_for_limit(self, plan: Plan) -> Iterator[tuple[PlannedFiles, list[ScanTask]]]:
         """Yield the files of each manifest, until they have enough rows for the limit."""
         rows = 0.0
-        for planned in plan.files():
+        for planned_files in plan.files():
             if self._limit is None:
-                yield planned, tasks_of(planned)
+                yield planned_files, tasks_of(planned_files)
                 continue
             # Floats, because wrong counts could overflow integers.
-            rows_after = rows + np.cumsum(planned.least_live_rows(), dtype=float)
-            first = planned.first(int(np.searchsorted(rows_after, self._limit)) + 1)
+            rows_after = rows + np.cumsum(planned_files.least_live_rows(), dtype=float)
+            first = planned_files.first(int(np.searchsorted(rows_after, self._limit)) + 1)
             yield first, tasks_of(first)
             rows = rows_after[-1] if len(rows_after) else rows
             if rows >= self._limit:
@@ -235,16 +235,16 @@ class NativeScan:
         conditions = self._request.conditions
         numbers = [i for i, c in enumerate(conditions) if c.predicate is not None]
         predicates = [c.predicate for c in conditions if c.predicate is not None]
-        proven = proven_conditions(files, predicates)
-        self.proven = {numbers[i] for i in proven}
-        if self._request.needed is not None and self.proven:
-            others = [c.columns for i, c in enumerate(conditions) if i not in self.proven]
-            names = self._request.needed.union(*others)
+        proven_indexes = proven_conditions(files, predicates)
+        self.proven_numbers = {numbers[i] for i in proven_indexes}
+        if self._request.needed_columns is not None and self.proven_numbers:
+            others = [c.columns for i, c in enumerate(conditions) if i not in self.proven_numbers]
+            names = self._request.needed_columns.union(*others)
             projection = self._scan.context.projection
             fields = tuple(f for f in projection.fields if f.name in names)
             context = replace(self._scan.context, projection=replace(projection, fields=fields))
             self._scan = replace(self._scan, context=context)
-        return never_null([predicates[i] for i in proven])
+        return never_null([predicates[i] for i in proven_indexes])
 
     def _plain(self, tasks: Sequence[ScanTask], constants: frozenset[int]) -> Part:
         columns = self._columns.of(constants, file_format=format_of(tasks))
@@ -266,11 +266,11 @@ class NativeScan:
             plan=plan, not_deleted=self._not_deleted(plan, [deleted for _, deleted in files])
         )
 
-    def _not_deleted(self, plan: Any, deleted: Sequence[DeletedRows]) -> Any:
+    def _not_deleted(self, plan: Any, deleted_rows: Sequence[DeletedRows]) -> Any:
         """Return the condition that a plan's rows are not deleted, or None if no row is deleted."""
-        bitmaps = [d if isinstance(d, BitMap64) else BitMap64() for d in deleted]
-        vectors = [d if isinstance(d, DeletionVector) else None for d in deleted]
-        positions = [d if isinstance(d, PositionDeletes) else None for d in deleted]
+        bitmaps = [d if isinstance(d, BitMap64) else BitMap64() for d in deleted_rows]
+        vectors = [d if isinstance(d, DeletionVector) else None for d in deleted_rows]
+        positions = [d if isinstance(d, PositionDeletes) else None for d in deleted_rows]
         conditions = []
         if any(bitmaps):
             blob, wide = serialized_bitmaps(bitmaps)
@@ -296,15 +296,17 @@ class NativeScan:
         deleted_rows = [deleted for _, deleted in files]
         ids = key_ids(tasks)
         columns = self._columns.of(constants, ids, format_of(tasks))
-        deleted = None if columns is None else read_deleted_keys(self._scan, tasks, self._ordinals)
-        if columns is None or deleted is None:
+        deleted_keys = (
+            None if columns is None else read_deleted_keys(self._scan, tasks, self._ordinals)
+        )
+        if columns is None or deleted_keys is None:
             return self._portable(tasks)
         extras = [alias_column(columns.further_names[i], kept_name(i)) for i in ids]
         file_constants: list[str] = []
-        if any(not d.is_newer_than_all_rows for d in deleted):
+        if any(not d.is_newer_than_all_rows for d in deleted_keys):
             file_constants.append(CONSTANT_SEQUENCE)
             extras.append(alias_column(CONSTANT_SEQUENCE, DATA_SEQUENCE_NUMBER))
-        if any(d.scoped for d in deleted):
+        if any(d.scoped for d in deleted_keys):
             file_constants.append(PARTITION_ORDINAL)
             extras.append(alias_column(PARTITION_ORDINAL, PARTITION_ORDINAL))
         if any(deleted_rows):
@@ -317,7 +319,7 @@ class NativeScan:
             plan=plan,
             not_deleted=self._not_deleted(plan, deleted_rows),
             anti_joins=tuple(
-                self._bridge.analyse(anti_join(self._spark, frame, d)) for d in deleted
+                self._bridge.analyse(anti_join(self._spark, frame, d)) for d in deleted_keys
             ),
         )
 

@@ -21,7 +21,7 @@ from iceberg_pyspark.spark.native_read.hadoop_options import (
     hadoop_options,
     jvm_schemes,
     scheme_options,
-    uncached,
+    without_file_system_cache,
 )
 from iceberg_pyspark.spark.native_read.renewed_stores import register_store
 from iceberg_pyspark.storage.credential_renewal import end_of, lasting_properties
@@ -122,10 +122,12 @@ class NativeStorage:
             # Hadoop caches an open file system for each scheme and bucket. To open a file system
             # for each file took longer than to read a small file, so each set of options gets a
             # scheme of its own.
-            opened = self._opened_by(jvm_scheme, file_system.name, options, location, properties)
-            if opened is None:
+            opened_store = self._opened_by(
+                jvm_scheme, file_system.name, options, location, properties
+            )
+            if opened_store is None:
                 return None
-            jvm_scheme, of_scheme = opened
+            jvm_scheme, of_scheme = opened_store
             options |= of_scheme
         self._options |= {**file_system.options, **options}
         return jvm_scheme
@@ -162,7 +164,7 @@ class NativeStorage:
             if problem is not None:
                 if renews:
                     _warn_of_end(scheme, problem)
-                return jvm_scheme, uncached(jvm_scheme)
+                return jvm_scheme, without_file_system_cache(jvm_scheme)
         return scheme_options(location, jvm_scheme, options, renewal)
 
     def _renewal(self, location: str, properties: Mapping[str, str]) -> tuple[str, float] | None:

@@ -74,13 +74,13 @@ def plan_of(
 
 
 def import_of(
-    catalog: Catalog, planned: LoadedTable, files: SourceFiles, progress: Progress
+    catalog: Catalog, planned_table: LoadedTable, files: SourceFiles, progress: Progress
 ) -> FileImport:
     """Return the import that creates the planned table with the files."""
     return FileImport(
         catalog=catalog,
-        table=planned,
-        io=table_io(planned, catalog),
+        table=planned_table,
+        io=table_io(planned_table, catalog),
         source=files.location,
         file_format=files.file_format,
         options=CommitOptions(),

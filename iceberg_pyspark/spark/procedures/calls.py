@@ -12,6 +12,7 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.maintenance.progress import LoggedProgress
+from iceberg_pyspark.spark.bridge.cached_rows import read_cached_anew
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.protocol.procedures import (
     Argument,
@@ -19,17 +20,13 @@ from iceberg_pyspark.spark.bridge.protocol.procedures import (
     ProcedureDefinition,
     ProcedureRows,
 )
-from iceberg_pyspark.spark.cached_rows import read_cached_anew
-from iceberg_pyspark.spark.job_descriptions import described_jobs
 from iceberg_pyspark.spark.procedures import (
     changelog,
     clean_up,
     migrate,
     register,
-    rewrite_data_files,
-    rewrite_deletes,
-    rewrite_manifests,
     rewrite_table_path,
+    rewrites,
     snapshot_table,
     snapshots,
     statistics,
@@ -39,7 +36,8 @@ from iceberg_pyspark.spark.procedures.definition import (
     Procedure,
     ProcedureRun,
 )
-from iceberg_pyspark.spec.display import escaped
+from iceberg_pyspark.spark.progress.job_descriptions import described_jobs
+from iceberg_pyspark.spec.display import escape_text
 from iceberg_pyspark.sql_text.names import quoted_name
 
 _log = logging.getLogger(__name__)
@@ -60,10 +58,10 @@ PROCEDURES: Mapping[str, Procedure] = {
         snapshots.PUBLISH_CHANGES,
         register.REGISTER_TABLE,
         clean_up.REMOVE_ORPHAN_FILES,
-        rewrite_data_files.REWRITE_DATA_FILES,
-        rewrite_deletes.REWRITE_EQUALITY_DELETES,
-        rewrite_manifests.REWRITE_MANIFESTS,
-        rewrite_deletes.REWRITE_POSITION_DELETE_FILES,
+        rewrites.REWRITE_DATA_FILES,
+        rewrites.REWRITE_EQUALITY_DELETES,
+        rewrites.REWRITE_MANIFESTS,
+        rewrites.REWRITE_POSITION_DELETE_FILES,
         rewrite_table_path.REWRITE_TABLE_PATH,
         snapshots.ROLLBACK_TO_SNAPSHOT,
         snapshots.ROLLBACK_TO_TIMESTAMP,
@@ -127,7 +125,7 @@ def call_procedure(
     for parameter, value in values.items():
         if types[parameter] == "timestamp" and value is not None:
             values[parameter] = value // 1000
-    subject = f"{name} {escaped(str(values.get('table')))}"
+    subject = f"{name} {escape_text(str(values.get('table')))}"
     progress = LoggedProgress(_log, subject=subject)
     run = ProcedureRun(name, spark, catalog, values, current_namespace, open_catalog, progress)
     try:

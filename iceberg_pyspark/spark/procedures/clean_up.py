@@ -53,10 +53,10 @@ def _inventory(spark: SparkSession, view: str) -> Inventory:
             f"remove_orphan_files: file_list_view {view} must have the columns file_path STRING "
             f"and last_modified TIMESTAMP; it has {column_list}"
         )
-    listed = files.where("file_path IS NOT NULL").selectExpr(
+    listing = files.where("file_path IS NOT NULL").selectExpr(
         "file_path", "unix_millis(last_modified) AS modified_ms"
     )
-    return lambda: ((row.file_path, row.modified_ms) for row in listed.toLocalIterator())
+    return lambda: ((row.file_path, row.modified_ms) for row in listing.toLocalIterator())
 
 
 EXPIRE_SNAPSHOTS = Procedure(

@@ -21,9 +21,9 @@ from iceberg_pyspark.errors import IcebergError, StorageError
 from iceberg_pyspark.maintenance.progress import Progress, StepQueue, no_progress
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.spark.error_text import iceberg_error_in
-from iceberg_pyspark.spark.job_descriptions import described_jobs
+from iceberg_pyspark.spark.progress.job_descriptions import described_jobs
+from iceberg_pyspark.spark.progress.task_counts import task_count
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
-from iceberg_pyspark.spark.task_counts import task_count
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.theta_sketches import ThetaSketch
 from iceberg_pyspark.table.reading.scan import TableScan
@@ -48,7 +48,7 @@ def sketches_by_executors(
 
     The job has the job group and the tags of the calling thread.
     """
-    scan, plan = scan.planned()
+    scan, plan = scan.scan_and_plan()
     tasks = list(plan.tasks(scan.split))
     total = {c.field.field_id: ThetaSketch() for c in columns}
     progress(FILES_READ, 0, len(tasks))
@@ -67,10 +67,10 @@ def sketches_by_executors(
         # the jobs of the other thread have all properties of this one, such as the job group
         of_this_thread = inheritable_thread_target(SparkSession.builder.getOrCreate())
         collecting = pool.submit(of_this_thread(job.collect))
-        done = 0
-        for count in steps.until_done(collecting):
-            done += count
-            progress(FILES_READ, done, len(tasks))
+        file_count = 0
+        for count in steps.wait_for(collecting):
+            file_count += count
+            progress(FILES_READ, file_count, len(tasks))
     try:
         results = collecting.result()
     except (PySparkException, Py4JError) as e:

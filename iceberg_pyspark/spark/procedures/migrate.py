@@ -26,7 +26,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.maintenance.progress import Progress
 from iceberg_pyspark.spark.bridge.session_table_entries import (
     EXTERNAL,
-    check_can_be_forgotten,
+    check_can_be_dropped,
     drop_table,
     folder_exists,
     remove_empty_folder,
@@ -76,7 +76,7 @@ def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
     backup_name = arguments.get("backup_table_name", f"{source.name}{_BACKUP}")
     _check_backup(spark, catalog, source, backup_name)
     if arguments.get("drop_backup", False):
-        check_can_be_forgotten(source)
+        check_can_be_dropped(source)
     properties = dict(arguments.get("properties", {}))
     _check_provider(properties)
     location = properties.pop(_LOCATION, source.location)
@@ -84,25 +84,25 @@ def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
         create_namespace_if_absent(catalog, identifier.namespace)
     if isinstance(catalog, FilesystemCatalog):
         _check_place(catalog.default_table_location(identifier), location)
-    planned = plan_of(
+    planned_table = plan_of(
         catalog,
         identifier,
         source,
         {**properties_of(source), **properties, "migrated": "true"},
         location,
     )
-    _check_place(planned.metadata.location, location)
+    _check_place(planned_table.metadata.location, location)
     ignores_missing = arguments.get("ignore_missing_files", False)
     if run.is_dry:
-        creation = import_of(catalog, planned, files, run.progress)
+        creation = import_of(catalog, planned_table, files, run.progress)
         if not ignores_missing:
             check_folders(spark, source, creation.partitions_without_files)
         return ((creation.plan_creation().added_files_count,),)
     with _set_aside(spark, source, backup_name) as backup:
-        added = _take_over(spark, catalog, planned, backup, ignores_missing, run.progress)
+        result = _take_over(spark, catalog, planned_table, backup, ignores_missing, run.progress)
     if arguments.get("drop_backup", False):
         _forget(spark, backup)
-    return ((added.added_files_count,),)
+    return ((result.added_files_count,),)
 
 
 def _identifier(run: ProcedureRun) -> TableIdentifier:
@@ -157,11 +157,14 @@ def _check_is_no_iceberg_table(catalog: Catalog, identifier: TableIdentifier) ->
 
 def _check_backup(spark: SparkSession, catalog: Catalog, source: SessionTable, name: str) -> None:
     """Raise `TableAlreadyExistsError` if the backup's name is taken."""
-    hidden = TableIdentifier(namespace=(source.namespace,), name=name)
-    if session_table_exists(spark, source.namespace, name) or catalog.table_exists(hidden):
+    backup_identifier = TableIdentifier(namespace=(source.namespace,), name=name)
+    if session_table_exists(spark, source.namespace, name) or catalog.table_exists(
+        backup_identifier
+    ):
         raise TableAlreadyExistsError(
-            f"migrate: {source} cannot be renamed to {name}, since {SESSION_CATALOG}.{hidden} "
-            "already exists; give another backup_table_name, or drop that one"
+            f"migrate: {source} cannot be renamed to {name}, since "
+            f"{SESSION_CATALOG}.{backup_identifier} already exists; give another "
+            "backup_table_name, or drop that one"
         )
 
 
@@ -235,7 +238,7 @@ def _restore(
 def _take_over(
     spark: SparkSession,
     catalog: Catalog,
-    planned: LoadedTable,
+    planned_table: LoadedTable,
     backup: SessionTable,
     ignores_missing: bool,
     progress: Progress,
@@ -248,10 +251,10 @@ def _take_over(
         raise InvalidRequestError(
             f"{backup}: its columns have changed in the meantime; migrate it again"
         )
-    creation = import_of(catalog, planned, files, progress)
+    creation = import_of(catalog, planned_table, files, progress)
     if not ignores_missing:
         check_folders(spark, source, creation.partitions_without_files)
-    folder = f"{planned.metadata.location}/{_METADATA}"
+    folder = f"{planned_table.metadata.location}/{_METADATA}"
     is_there = folder_exists(spark, folder)
     try:
         return creation.create()[1]

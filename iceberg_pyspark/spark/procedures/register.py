@@ -32,7 +32,7 @@ def _add_files(run: ProcedureRun) -> tuple[Row, ...]:
     source = folder_source(levels) or table_source(run.spark, levels)[1]
     # add_files always looks for files that the table already has, whatever check_duplicate_files
     # says, and it chooses its own parallelism.
-    added = run.table.add_files(
+    result = run.table.add_files(
         source.location,
         file_format=source.file_format,
         partition_filter=run.given_arguments.get("partition_filter"),
@@ -41,7 +41,7 @@ def _add_files(run: ProcedureRun) -> tuple[Row, ...]:
         dry_run=run.is_dry,
         progress=run.progress,
     )
-    return ((added.added_files_count, added.changed_partition_count),)
+    return ((result.added_files_count, result.changed_partition_count),)
 
 
 ADD_FILES = Procedure(

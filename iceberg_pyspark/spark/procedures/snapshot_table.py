@@ -42,20 +42,20 @@ def _snapshot(run: ProcedureRun) -> tuple[Row, ...]:
         _SNAPSHOT: "true",
         GC_ENABLED.name: "false",
     }
-    planned = plan_of(
+    planned_table = plan_of(
         run.catalog, run.identifier, source, properties, run.given_arguments.get("location")
     )
-    location = planned.metadata.location
+    location = planned_table.metadata.location
     if is_below(location, source.location) or is_below(source.location, location):
         raise InvalidRequestError(
             f"snapshot: the new table would be at {location}, in the same folders as {source} at "
             f"{source.location}; give a location outside of them"
         )
-    creation = import_of(run.catalog, planned, files, run.progress)
+    creation = import_of(run.catalog, planned_table, files, run.progress)
     if not run.given_arguments.get("ignore_missing_files", False):
         check_folders(spark, source, creation.partitions_without_files)
-    added = creation.plan_creation() if run.is_dry else creation.create()[1]
-    return ((added.added_files_count,),)
+    result = creation.plan_creation() if run.is_dry else creation.create()[1]
+    return ((result.added_files_count,),)
 
 
 def _check_name_is_free(run: ProcedureRun) -> None:

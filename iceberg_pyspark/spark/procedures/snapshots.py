@@ -13,7 +13,7 @@ from iceberg_pyspark.table.changes.pending_changes import ManageSnapshots
 
 _ID = Column(type="long")
 _FROM_AND_TO = {"previous_snapshot_id": _ID, "current_snapshot_id": _ID}
-_PICKED = {"source_snapshot_id": _ID, "current_snapshot_id": _ID}
+_PICK_COLUMNS = {"source_snapshot_id": _ID, "current_snapshot_id": _ID}
 
 
 def _move_main(run: ProcedureRun, move: Callable[[ManageSnapshots], ManageSnapshots]) -> Row:
@@ -112,7 +112,7 @@ CHERRYPICK_SNAPSHOT = Procedure(
     description="Makes the changes of a snapshot on main",
     required={"table": "string", "snapshot_id": "bigint"},
     optional={},
-    columns=_PICKED,
+    columns=_PICK_COLUMNS,
     run=_cherry_pick_snapshot,
     changes_rows=True,
 )
@@ -122,7 +122,7 @@ PUBLISH_CHANGES = Procedure(
     description="Makes the changes on main that wait under an id",
     required={"table": "string", "wap_id": "string"},
     optional={},
-    columns=_PICKED,
+    columns=_PICK_COLUMNS,
     run=_publish_changes,
     changes_rows=True,
 )

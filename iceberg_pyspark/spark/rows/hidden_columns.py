@@ -28,11 +28,13 @@ def hidden_columns(metadata: TableMetadata) -> Schema:
     return Schema(fields=(*_OF_EVERY_TABLE, *lineage, *([] if partition is None else [partition])))
 
 
-def project_with_hidden(schema: Schema, required: StructType, metadata: TableMetadata) -> Schema:
+def project_with_hidden_columns(
+    schema: Schema, required_schema: StructType, metadata: TableMetadata
+) -> Schema:
     """Return the columns that Spark requires, including hidden columns, in Spark's order."""
     partition = partition_of(metadata)
     fields: list[NestedField] = []
-    for f in required.fields:
+    for f in required_schema.fields:
         columns = schema
         if schema.as_struct.field_named(f.name) is None:
             metadata_column = PLAIN_METADATA_COLUMNS.get(f.name)

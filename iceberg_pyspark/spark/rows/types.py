@@ -207,21 +207,21 @@ class _FromSpark:
         return make()
 
 
-def project_like(table_schema: Schema, required: spark_types.StructType) -> Schema:
+def project_like(table_schema: Schema, required_schema: spark_types.StructType) -> Schema:
     """Return the table's columns that a user-given Spark schema names, in the order of that schema.
 
     Structs, lists and maps are projected too. The types must be the types of the table's columns; a
     difference raises `InvalidRequestError` naming the column.
     """
-    struct = _project_struct(table_schema.as_struct, required, "")
+    struct = _project_struct(table_schema.as_struct, required_schema, "")
     return Schema(fields=struct.fields, schema_id=table_schema.schema_id)
 
 
 def _project_struct(
-    struct: ice.StructType, required: spark_types.StructType, prefix: str
+    struct: ice.StructType, required_schema: spark_types.StructType, prefix: str
 ) -> ice.StructType:
     fields = []
-    for want in required.fields:
+    for want in required_schema.fields:
         field = struct.field_named(want.name) or _only_match(struct, want.name)
         if field is None:
             names = ", ".join(f.name for f in struct.fields)

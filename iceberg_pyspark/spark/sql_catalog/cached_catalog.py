@@ -27,11 +27,11 @@ from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
 from iceberg_pyspark.commits.outcomes import Outcome
 from iceberg_pyspark.commits.requirements import TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
-from iceberg_pyspark.spark.option_values import flag_option, number_option
+from iceberg_pyspark.spark.options.option_values import flag_option, number_option
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.local import is_local
 
-_ENABLED = flag_option("cache-enabled", default=True)
+_CACHE_ENABLED = flag_option("cache-enabled", default=True)
 _CASE_SENSITIVE = flag_option("cache.case-sensitive", default=True)
 _INTERVAL = number_option("cache.expiration-interval-ms")
 _DEFAULT_INTERVAL_MS = 30_000
@@ -44,7 +44,7 @@ _WITHOUT_CHANGE = (
 """The names of a catalog's attributes whose use changes no table."""
 
 
-def cached(catalog: Catalog, clock: Callable[[], float] = time.monotonic) -> Catalog:
+def with_table_cache(catalog: Catalog, clock: Callable[[], float] = time.monotonic) -> Catalog:
     """Return the catalog, with a cache of its tables if its properties enable it.
 
     `clock` returns seconds.
@@ -54,7 +54,7 @@ def cached(catalog: Catalog, clock: Callable[[], float] = time.monotonic) -> Cat
     if interval_ms is None:
         interval_ms = _DEFAULT_INTERVAL_MS
     # Both are read, so that an invalid value is always an error.
-    enabled, case_sensitive = _ENABLED.of(properties), _CASE_SENSITIVE.of(properties)
+    enabled, case_sensitive = _CACHE_ENABLED.of(properties), _CASE_SENSITIVE.of(properties)
     if (
         not enabled
         or interval_ms == 0
@@ -68,7 +68,7 @@ def cached(catalog: Catalog, clock: Callable[[], float] = time.monotonic) -> Cat
 def load_for_query(catalog: Catalog, identifier: TableIdentifier) -> LoadedTable:
     """Return the table, possibly in a recently cached state; raise `NoSuchTableError`."""
     if isinstance(catalog, CachedCatalog):
-        return catalog.load_cached(identifier)
+        return catalog.load_from_cache(identifier)
     return catalog.load_table(identifier)
 
 
@@ -100,7 +100,7 @@ class CachedCatalog:
         self._catalog = catalog
         self._tables = tables
 
-    def load_cached(self, identifier: TableIdentifier) -> LoadedTable:
+    def load_from_cache(self, identifier: TableIdentifier) -> LoadedTable:
         """Return the table as it was loaded within the interval, or load it."""
         table = self._tables.get(identifier)
         return self.load_table(identifier) if table is None else table
@@ -113,12 +113,12 @@ class CachedCatalog:
         """Load the table's current state and cache it."""
         generation = self._tables.generation
         try:
-            loaded = self._catalog.load_table(identifier)
+            loaded_table = self._catalog.load_table(identifier)
         except BaseException:
             self._tables.forget(identifier)
             raise
-        self._tables.put(identifier, loaded, generation)
-        return loaded
+        self._tables.put(identifier, loaded_table, generation)
+        return loaded_table
 
     def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
         """Create the table in the wrapped catalog and drop its cached entry."""
@@ -202,7 +202,7 @@ class _LoadedTables:
         self._clock = clock
         self._case_sensitive = case_sensitive
         self._lock = threading.Lock()
-        self._loaded: OrderedDict[TableIdentifier, tuple[float, LoadedTable]] = OrderedDict()
+        self._entry_by_key: OrderedDict[TableIdentifier, tuple[float, LoadedTable]] = OrderedDict()
         self._generation = 0
 
     @property
@@ -215,33 +215,33 @@ class _LoadedTables:
         """Return the table if it has not expired, or None."""
         key = self._key(identifier)
         with self._lock:
-            loaded_at, loaded = self._loaded.get(key, (0.0, None))
-            if loaded is None or 0 <= self._interval <= self._clock() - loaded_at:
-                self._loaded.pop(key, None)
+            loaded_at, loaded_table = self._entry_by_key.get(key, (0.0, None))
+            if loaded_table is None or 0 <= self._interval <= self._clock() - loaded_at:
+                self._entry_by_key.pop(key, None)
                 return None
-            self._loaded.move_to_end(key)
-            return loaded
+            self._entry_by_key.move_to_end(key)
+            return loaded_table
 
-    def put(self, identifier: TableIdentifier, loaded: LoadedTable, generation: int) -> None:
+    def put(self, identifier: TableIdentifier, loaded_table: LoadedTable, generation: int) -> None:
         """Cache a table, unless a table was dropped after `generation` was read."""
         with self._lock:
             if generation != self._generation:
                 return
-            self._loaded[self._key(identifier)] = self._clock(), loaded
-            while len(self._loaded) > _MAX_TABLES:
-                self._loaded.popitem(last=False)
+            self._entry_by_key[self._key(identifier)] = self._clock(), loaded_table
+            while len(self._entry_by_key) > _MAX_TABLES:
+                self._entry_by_key.popitem(last=False)
 
     def forget(self, identifier: TableIdentifier) -> None:
         """Drop a table from the cache."""
         with self._lock:
             self._generation += 1
-            self._loaded.pop(self._key(identifier), None)
+            self._entry_by_key.pop(self._key(identifier), None)
 
     def forget_all(self) -> None:
         """Drop all tables from the cache."""
         with self._lock:
             self._generation += 1
-            self._loaded.clear()
+            self._entry_by_key.clear()
 
     def _key(self, identifier: TableIdentifier) -> TableIdentifier:
         if self._case_sensitive:

@@ -70,24 +70,24 @@ from iceberg_pyspark.spark.bridge.protocol.views import (
     ViewNames,
     ViewsList,
 )
+from iceberg_pyspark.spark.options.snapshot_options import snapshot_bounds
 from iceberg_pyspark.spark.procedures.calls import (
     call_procedure,
     procedure_definition,
     procedure_names,
 )
 from iceberg_pyspark.spark.rows.types import from_spark_schema, struct_from_json
-from iceberg_pyspark.spark.snapshot_options import snapshot_bounds
 from iceberg_pyspark.spark.sql_catalog.alter_table import alter_table
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
-    cached,
     forget_table,
     load_for_query,
+    with_table_cache,
 )
 from iceberg_pyspark.spark.sql_catalog.column_defaults import with_defaults
 from iceberg_pyspark.spark.sql_catalog.staged_tables import (
     StagedTables,
-    abort_staged,
-    commit_staged,
+    abort_staged_table,
+    commit_staged_table,
     stage_new,
     stage_replacement,
 )
@@ -110,7 +110,7 @@ from iceberg_pyspark.table.metadata_tables.by_name import table_of_metadata_tabl
 from iceberg_pyspark.table.reading.snapshot_selection import SelectedSnapshot, SnapshotSelector
 from iceberg_pyspark.table.table import Table
 
-_DONE = Acknowledgement()
+_ACKNOWLEDGEMENT = Acknowledgement()
 
 
 class CatalogCallbacks:
@@ -118,13 +118,13 @@ class CatalogCallbacks:
 
     def __init__(self) -> None:
         self._catalogs: dict[str, Catalog] = {}
-        self.staged = StagedTables()
+        self.staged_tables = StagedTables()
         self.states = TableStates(self.catalog)
 
     def open(self, q: CatalogOpen) -> OpenedCatalog:
         """Open a catalog."""
         handle = f"{q.session}/{q.name}"
-        self._catalogs[handle] = cached(load_catalog(q.name, **q.options))
+        self._catalogs[handle] = with_table_cache(load_catalog(q.name, **q.options))
         return OpenedCatalog(handle=handle)
 
     def tables_list(self, q: TablesList) -> TableNames:
@@ -139,7 +139,7 @@ class CatalogCallbacks:
     def table_invalidate(self, q: TableInvalidate) -> Acknowledgement:
         """Carry out REFRESH TABLE."""
         forget_table(self.catalog(q.catalog), _identifier(q))
-        return _DONE
+        return _ACKNOWLEDGEMENT
 
     def table_load(self, q: TableLoad) -> TableFacts:
         """Return a table, one of its metadata tables, or the table at one of its refs."""
@@ -191,7 +191,7 @@ class CatalogCallbacks:
             TableState(
                 catalog=state.catalog,
                 loaded_table=state.loaded_table,
-                selector=_selected(state, q.options),
+                selector=_selector_of(state, q.options),
                 metadata_table=state.metadata_table,
             )
         )
@@ -246,7 +246,7 @@ class CatalogCallbacks:
     def view_change(self, q: ViewChange) -> Acknowledgement:
         """Carry out CREATE, ALTER or DROP VIEW."""
         change_view(self.catalog(q.catalog), q.namespace, q.statement, q.query)
-        return _DONE
+        return _ACKNOWLEDGEMENT
 
     def table_create(self, q: TableCreate) -> TableFacts:
         """Carry out CREATE TABLE."""
@@ -269,25 +269,25 @@ class CatalogCallbacks:
             staged_table = stage_new(catalog, planned_table(catalog, identifier, new))
         else:
             staged_table = stage_replacement(catalog, existing, new)
-        key = self.staged.add(q.catalog, staged_table)
+        key = self.staged_tables.add(q.catalog, staged_table)
         selected_snapshot = SelectedSnapshot(
-            snapshot=None, schema=staged_table.planned.metadata.current_schema
+            snapshot=None, schema=staged_table.planned_table.metadata.current_schema
         )
-        return facts_of_snapshot(key, catalog.name, staged_table.planned, selected_snapshot)
+        return facts_of_snapshot(key, catalog.name, staged_table.planned_table, selected_snapshot)
 
     def staged_commit(self, q: StagedCommit) -> Acknowledgement:
         """Commit a staged table."""
-        staged_table = self.staged.take(q.handle)
+        staged_table = self.staged_tables.take(q.handle)
         if staged_table is not None:
-            commit_staged(staged_table)
-        return _DONE
+            commit_staged_table(staged_table)
+        return _ACKNOWLEDGEMENT
 
     def staged_abort(self, q: StagedAbort) -> Acknowledgement:
         """Abandon a staged table and remove its files."""
-        staged_table = self.staged.take(q.handle)
+        staged_table = self.staged_tables.take(q.handle)
         if staged_table is not None:
-            abort_staged(staged_table)
-        return _DONE
+            abort_staged_table(staged_table)
+        return _ACKNOWLEDGEMENT
 
     def table_alter(self, q: TableAlter) -> TableFacts:
         """Carry out ALTER TABLE, or the Iceberg statement that is passed as an ALTER TABLE."""
@@ -319,7 +319,7 @@ class CatalogCallbacks:
         if len(levels) > 1 and levels[0] == catalog.name and not catalog.namespace_exists(levels):
             levels = levels[1:]
         catalog.rename_table(_identifier(q), TableIdentifier(namespace=levels, name=q.to_name))
-        return _DONE
+        return _ACKNOWLEDGEMENT
 
     def namespaces_list(self, q: NamespacesList) -> Namespaces:
         """Return the namespaces in a namespace."""
@@ -345,23 +345,23 @@ class CatalogCallbacks:
             if q.properties.keys() != {"owner"}:
                 raise
             catalog.create_namespace(q.namespace)
-        return _DONE
+        return _ACKNOWLEDGEMENT
 
     def namespace_alter(self, q: NamespaceAlter) -> Acknowledgement:
         """Carry out ALTER NAMESPACE."""
         self.catalog(q.catalog).update_namespace_properties(
             q.namespace, removals=q.removals, updates=q.updates
         )
-        return _DONE
+        return _ACKNOWLEDGEMENT
 
     def namespace_drop(self, q: NamespaceDrop) -> Acknowledgement:
         """Carry out DROP NAMESPACE."""
         catalog = self.catalog(q.catalog)
         if q.cascade:
-            _check_can_be_emptied(catalog, q.namespace)
+            _check_drop_leaves_no_files(catalog, q.namespace)
             _drop_all_in(catalog, q.namespace)
         catalog.drop_namespace(q.namespace)
-        return _DONE
+        return _ACKNOWLEDGEMENT
 
 
 def _identifier(q: TableQuestion) -> TableIdentifier:
@@ -387,7 +387,7 @@ def _reads_branch(branch: str | None, metadata: TableMetadata) -> bool:
     return branch in metadata.refs and WAP_ENABLED.of(metadata.properties)
 
 
-def _selected(state: TableState, options: Mapping[str, str]) -> SnapshotSelector:
+def _selector_of(state: TableState, options: Mapping[str, str]) -> SnapshotSelector:
     """Return the selector of a loaded table with the options of a read."""
     branch = options.get("branch")
     selector = state.selector if branch is None else _at_branch(state, branch)
@@ -449,7 +449,7 @@ def _stored_properties(catalog: Catalog, table_properties: Mapping[str, str]) ->
     return properties
 
 
-def _check_can_be_emptied(catalog: Catalog, namespace: tuple[str, ...]) -> None:
+def _check_drop_leaves_no_files(catalog: Catalog, namespace: tuple[str, ...]) -> None:
     """Raise `NamespaceNotEmptyError` if dropping all tables would leave files in the folder."""
     if not isinstance(catalog, FilesystemCatalog):
         return

@@ -17,7 +17,7 @@ from iceberg_pyspark.commits.outcomes import NeverSent
 from iceberg_pyspark.commits.replaced_table import replace_table
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.spark.bridge.jvm import Bridge
-from iceberg_pyspark.spark.table_handles import new_handle
+from iceberg_pyspark.spark.table_states import new_handle
 from iceberg_pyspark.spark.write.command import WriteCommand, write_rows
 from iceberg_pyspark.spark.write.resolved_write import resolve_write
 from iceberg_pyspark.spark.write.settings import write_settings
@@ -50,11 +50,12 @@ class StagedRows:
 class StagedTable:
     """A staged table; `changes` replaces an existing table, and is None for a new table.
 
-    `planned` is the resulting table without the rows. `rows` is None if the statement has no query.
+    `planned_table` is the resulting table without the rows. `rows` is None if the statement has no
+    query.
     """
 
     catalog: Catalog
-    planned: LoadedTable
+    planned_table: LoadedTable
     existing: LoadedTable | None
     changes: Callable[[TableMetadata], Changes] | None
     rows: StagedRows | None = None
@@ -62,33 +63,33 @@ class StagedTable:
     @property
     def name(self) -> str:
         """The table's name in Spark."""
-        return f"{self.catalog.name}.{self.planned.identifier}"
+        return f"{self.catalog.name}.{self.planned_table.identifier}"
 
 
 class StagedTables:
     """The staged tables of a session, by handle."""
 
     def __init__(self) -> None:
-        self._staged: dict[str, StagedTable] = {}
+        self._table_by_handle: dict[str, StagedTable] = {}
 
     def add(self, catalog_handle: str, staged_table: StagedTable) -> str:
         """Store a staged table until it is committed or aborted, and return its handle."""
         handle = new_handle(catalog_handle)
-        self._staged[handle] = staged_table
+        self._table_by_handle[handle] = staged_table
         return handle
 
     def get(self, handle: str) -> StagedTable | None:
         """Return the staged table of a handle, or None."""
-        return self._staged.get(handle)
+        return self._table_by_handle.get(handle)
 
     def take(self, handle: str) -> StagedTable | None:
         """Remove and return the staged table of a handle, or None."""
-        return self._staged.pop(handle, None)
+        return self._table_by_handle.pop(handle, None)
 
 
-def stage_new(catalog: Catalog, planned: LoadedTable) -> StagedTable:
+def stage_new(catalog: Catalog, planned_table: LoadedTable) -> StagedTable:
     """Return a staged table that does not exist yet."""
-    return StagedTable(catalog=catalog, planned=planned, existing=None, changes=None)
+    return StagedTable(catalog=catalog, planned_table=planned_table, existing=None, changes=None)
 
 
 def stage_replacement(catalog: Catalog, existing: LoadedTable, new: NewTable) -> StagedTable:
@@ -99,15 +100,17 @@ def stage_replacement(catalog: Catalog, existing: LoadedTable, new: NewTable) ->
             metadata, new.schema, new.spec, location=new.location, properties=new.properties
         )
 
-    planned = replace(
+    planned_table = replace(
         existing, metadata=with_changes(existing.metadata, changes(existing.metadata))
     )
-    return StagedTable(catalog=catalog, planned=planned, existing=existing, changes=changes)
+    return StagedTable(
+        catalog=catalog, planned_table=planned_table, existing=existing, changes=changes
+    )
 
 
-def write_staged(bridge: Bridge, staged_table: StagedTable, command: WriteCommand) -> None:
+def write_staged_table(bridge: Bridge, staged_table: StagedTable, command: WriteCommand) -> None:
     """Write the rows of the statement's query, to be committed later."""
-    metadata = staged_table.planned.metadata
+    metadata = staged_table.planned_table.metadata
     settings = write_settings(command.options, command.environment.session, metadata.properties)
     if settings.wap_id is not None or settings.branch != MAIN:
         raise InvalidRequestError(
@@ -115,14 +118,18 @@ def write_staged(bridge: Bridge, staged_table: StagedTable, command: WriteComman
             "spark.wap.id, spark.wap.branch and the option branch"
         )
     write = resolve_write(
-        staged_table.name, staged_table.catalog, staged_table.planned, settings, command.environment
+        staged_table.name,
+        staged_table.catalog,
+        staged_table.planned_table,
+        settings,
+        command.environment,
     )
     files = write_rows(bridge, command.frame, write)
     with WrittenFiles(write.io, files) as written_files:
         # Spark replaces a table with an overwrite of the whole new table.
         mode: OverwriteMode | None = "static" if command.kind == "overwrite" else None
         step = SnapshotStep(
-            write_action(staged_table.planned, files, mode),
+            write_action(staged_table.planned_table, files, mode),
             write.io,
             write.options,
             table_uuid=metadata.table_uuid,
@@ -132,13 +139,16 @@ def write_staged(bridge: Bridge, staged_table: StagedTable, command: WriteComman
         staged_table.rows = StagedRows(step=step, written_files=written_files)
 
 
-def commit_staged(staged_table: StagedTable) -> None:
+def commit_staged_table(staged_table: StagedTable) -> None:
     """Create or replace the table, with its rows, in one commit."""
     rows = staged_table.rows
     steps: list[CommitStep] = [] if rows is None else [rows.step]
     written_files = None if rows is None else rows.written_files
     if staged_table.existing is None:
-        identifier, metadata = staged_table.planned.identifier, staged_table.planned.metadata
+        identifier, metadata = (
+            staged_table.planned_table.identifier,
+            staged_table.planned_table.metadata,
+        )
         create_table_with(
             staged_table.catalog, identifier, metadata, steps, written_files=written_files
         )
@@ -149,7 +159,7 @@ def commit_staged(staged_table: StagedTable) -> None:
         )
 
 
-def abort_staged(staged_table: StagedTable) -> None:
+def abort_staged_table(staged_table: StagedTable) -> None:
     """Remove the written files of a staged table; nothing was sent to the catalog yet."""
     if staged_table.rows is not None:
         staged_table.rows.written_files.remove(NeverSent())
@@ -159,7 +169,7 @@ def _same_ids(staged_table: StagedTable, metadata: TableMetadata) -> Changes:
     """Return the replacement of the current table; its columns must have the ids in the files."""
     assert staged_table.changes is not None, "a table that is there is replaced by changes"
     changes = staged_table.changes(metadata)
-    if not takes_files_of(with_changes(metadata, changes), staged_table.planned.metadata):
+    if not takes_files_of(with_changes(metadata, changes), staged_table.planned_table.metadata):
         raise ConcurrentChangeError(
             f"table {staged_table.name} was changed while its replacement was written: its columns "
             "have other ids now; run the statement again"

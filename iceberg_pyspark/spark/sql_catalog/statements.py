@@ -38,7 +38,9 @@ def statement_read(q: StatementRead) -> ReadStatement:
     try:
         parse_clause(q.text, statement.offset)
     except ExtensionSyntaxError as e:
-        problem = SyntaxProblem(near=e.near, expected=e.expected, line=e.line, position=e.position)
+        problem = SyntaxProblem(
+            near=e.near, expected=e.expectation, line=e.line, position=e.position
+        )
         return ReadStatement(table=table, problem=problem)
     return ReadStatement(
         table=table,

@@ -79,8 +79,8 @@ def _total(selected_snapshot: SelectedSnapshot, of: str) -> int | None:
     snapshot, appends = selected_snapshot.snapshot, selected_snapshot.appends
     if appends is None:
         return 0 if snapshot is None else snapshot.number(f"total-{of}")
-    added = [s.number(f"added-{of}") for s in appends]
-    return None if None in added else sum(n for n in added if n is not None)
+    added_counts = [s.number(f"added-{of}") for s in appends]
+    return None if None in added_counts else sum(n for n in added_counts if n is not None)
 
 
 def _shown_properties(metadata: TableMetadata) -> dict[str, str]:

@@ -27,7 +27,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import LocationProvider
 from iceberg_pyspark.storage.object_stores import is_object
 from iceberg_pyspark.storage.open_storage import RoutingFileIO
-from iceberg_pyspark.storage.restricted import unrestricted
+from iceberg_pyspark.storage.restricted_io import store_behind
 
 _BY_TIME = {
     YearTransform: "year",
@@ -44,7 +44,7 @@ def reach_store(bridge: Bridge, folder: str, io: FileIO) -> tuple[str, Mapping[s
     """
     if not is_object(folder):
         return None
-    store = unrestricted(io)
+    store = store_behind(io)
     if not isinstance(store, RoutingFileIO):
         return None
     storage = NativeStorage(

@@ -40,9 +40,9 @@ from iceberg_pyspark.errors import IcebergError, StorageError
 from iceberg_pyspark.maintenance.file_groups import FileGroup
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.error_text import iceberg_error_in
-from iceberg_pyspark.spark.job_descriptions import described_jobs
+from iceberg_pyspark.spark.progress.job_descriptions import described_jobs
+from iceberg_pyspark.spark.progress.task_counts import task_count
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
-from iceberg_pyspark.spark.task_counts import task_count
 from iceberg_pyspark.spark.write.job import paths_of_finished_tasks
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.file_io import FileIO

@@ -39,7 +39,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.local_moves import files_below, move_file, remove_folder
 from iceberg_pyspark.storage.locations import data_file_name, location_provider
-from iceberg_pyspark.storage.restricted import check_write
+from iceberg_pyspark.storage.restricted_io import check_write
 from iceberg_pyspark.storage.temporary_names import writing_folder_name
 from iceberg_pyspark.table.changes.written_files import remove_files
 

@@ -84,7 +84,7 @@ class FileImport:
             newest = check_same_table(self.table, self.catalog.load_table(self.table.identifier))
             step = self._step(newest.metadata.table_uuid, schema=self.table.metadata.current_schema)
             step.check(newest.metadata)
-        return _added(files)
+        return _result_of(files)
 
     def run(self) -> tuple[LoadedTable, AddedFiles]:
         """Add the files to the table; raise `InvalidRequestError` if a file does not fit."""
@@ -100,7 +100,7 @@ class FileImport:
             before=[MetadataStep(self._name_mapping_changes().changes)],
             clock=self.clock,
         )
-        return loaded_table, _added(files)
+        return loaded_table, _result_of(files)
 
     def plan_creation(self) -> AddedFiles:
         """Examine and count the files of `create`, and write nothing; raise the errors of `create`.
@@ -116,7 +116,7 @@ class FileImport:
         check_commit_properties(self.table.metadata.properties)
         if files:
             self._step(self.table.metadata.table_uuid).check(self.table.metadata)
-        return _added(files)
+        return _result_of(files)
 
     def create(self) -> tuple[LoadedTable, AddedFiles]:
         """Create the planned table, which does not exist yet, with the files in one commit."""
@@ -129,20 +129,20 @@ class FileImport:
             },
         )
         steps = [self._step(metadata.table_uuid)]
-        created = create_table_with(
+        new_table = create_table_with(
             self.catalog,
             self.table.identifier,
             metadata,
             steps if files else [],
             clock=self.clock,
         )
-        return created, _added(files)
+        return new_table, _result_of(files)
 
     @property
     def partitions_without_files(self) -> list[Mapping[str, str | None]]:
         """The partitions of `partitions` in which no file is."""
-        filled = {frozenset(texts.items()) for _, texts in self._listing}
-        return [p for p in self.partitions or () if frozenset(p.items()) not in filled]
+        filled_partitions = {frozenset(texts.items()) for _, texts in self._listing}
+        return [p for p in self.partitions or () if frozenset(p.items()) not in filled_partitions]
 
     @property
     def _action(self) -> AppendFiles:
@@ -242,6 +242,6 @@ class FileImport:
             yield FileInfo(location=self.source, size=size, modified_ms=None)
 
 
-def _added(files: Sequence[DataFile]) -> AddedFiles:
+def _result_of(files: Sequence[DataFile]) -> AddedFiles:
     partitions = {partition_key(f.partition) for f in files}
     return AddedFiles(added_files_count=len(files), changed_partition_count=len(partitions))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.cherry_picks import (
     check_cherry_pick,
-    check_not_published,
+    check_is_unpublished,
     cherry_pick_action,
     cherry_pick_summary,
     is_fast_forward,
@@ -51,16 +51,16 @@ class CherryPickStep(LateSnapshotStep):
     def changes(self, metadata: TableMetadata) -> Changes:
         """See `CommitStep`."""
         source = self._find(metadata)
-        check_not_published(metadata, source)
+        check_is_unpublished(metadata, source)
         if source.schema_id is not None and source.schema_id in metadata.schema_by_id:
             check_columns_stay(metadata.schema_by_id[source.schema_id], metadata)
         if is_fast_forward(metadata, source):
             return set_current_snapshot(metadata, source.snapshot_id)
         check_cherry_pick(metadata, source)
         if self._snapshot_step is None:
-            added, removed = self._files_of(metadata, source)
+            added_files, removed_files = self._files_of(metadata, source)
             self._snapshot_step = SnapshotStep(
-                cherry_pick_action(source, added, removed),
+                cherry_pick_action(source, added_files, removed_files),
                 self._io,
                 CommitOptions(snapshot_properties=cherry_pick_summary(source)),
                 table_uuid=self._table_uuid,
@@ -72,8 +72,8 @@ class CherryPickStep(LateSnapshotStep):
         self, metadata: TableMetadata, source: Snapshot
     ) -> tuple[list[DataFile], list[DataFile]]:
         """Return the data files that a snapshot added, and the data files that it removed."""
-        added: list[DataFile] = []
-        removed: list[DataFile] = []
+        added_files: list[DataFile] = []
+        removed_files: list[DataFile] = []
         for manifest in read_snapshot_manifests(self._io, source):
             if (
                 manifest.content is not ManifestContent.DATA
@@ -87,11 +87,11 @@ class CherryPickStep(LateSnapshotStep):
                     continue
                 if entry.status is EntryStatus.ADDED:
                     # the new snapshot assigns new row ids
-                    added.append(replace(entry.data_file, first_row_id=None))
+                    added_files.append(replace(entry.data_file, first_row_id=None))
                 elif entry.status is EntryStatus.DELETED:
-                    removed.append(entry.data_file)
-        removed += [
+                    removed_files.append(entry.data_file)
+        removed_files += [
             e.data_file
             for e in removed_from_leaves(self._io, metadata, source, ManifestContent.DATA)
         ]
-        return added, removed
+        return added_files, removed_files

@@ -88,15 +88,15 @@ class CommitStep(Protocol):
         """Return whether the metadata proves that this very step was committed."""
         ...
 
-    def attempt_failed(self, proof: Refused) -> None:
+    def after_failed_attempt(self, proof: Refused) -> None:
         """Remove the files that only the last attempt needs, which is not in the table."""
         ...
 
-    def refused(self, proof: NotCommitted) -> None:
+    def after_refusal(self, proof: NotCommitted) -> None:
         """Remove all written files: the table does not refer to them and never will."""
         ...
 
-    def committed(self, metadata: TableMetadata) -> None:
+    def after_commit(self, metadata: TableMetadata) -> None:
         """Remove the files that failed attempts left; the step is part of this metadata."""
         ...
 
@@ -119,13 +119,13 @@ class MetadataStep:
         """Return False: metadata does not tell which writer changed it."""
         return False
 
-    def attempt_failed(self, proof: Refused) -> None:
+    def after_failed_attempt(self, proof: Refused) -> None:
         """Do nothing: the step wrote no files."""
 
-    def refused(self, proof: NotCommitted) -> None:
+    def after_refusal(self, proof: NotCommitted) -> None:
         """Do nothing: the step wrote no files."""
 
-    def committed(self, metadata: TableMetadata) -> None:
+    def after_commit(self, metadata: TableMetadata) -> None:
         """Do nothing: the step wrote no files."""
 
 
@@ -154,7 +154,7 @@ def commit_steps(
             _tidy_up(steps, committed)
         case Refused():
             for step in steps:
-                step.refused(outcome)
+                step.after_refusal(outcome)
             if written_files is not None:
                 written_files.remove(outcome)
         case Unknown():
@@ -184,7 +184,7 @@ def _commit(
     except IcebergError as e:
         return Refused(e)
     started_ms = clock.now_ms()
-    pinned: list[TableRequirement] | None = None
+    kept_requirements: list[TableRequirement] | None = None
     retry = overtaken = 0
     while True:
         if any(step.is_in(current.metadata) for step in steps):
@@ -193,14 +193,14 @@ def _commit(
             # Check before a step writes anything; another commit may have upgraded the table
             # meanwhile.
             check_may_change(current.metadata)
-            if pinned is not None:
-                _check_pinned(pinned, current.metadata)
+            if kept_requirements is not None:
+                _check_requirements_hold(kept_requirements, current.metadata)
             updates, requirements = _collect(steps, current.metadata, clock)
         except IcebergError as e:
             # all swaps so far were refused
             return Refused(e)
-        if pinned is None:
-            pinned = [r for r in requirements if not isinstance(r, AssertRefSnapshotId)]
+        if kept_requirements is None:
+            kept_requirements = [r for r in requirements if not isinstance(r, AssertRefSnapshotId)]
         if not updates:
             return Done(current)
         outcome = _attempt(catalog, current, steps, requirements, updates, properties, clock)
@@ -270,18 +270,18 @@ def _attempt(
 
 
 def _table_after_refusal(
-    catalog: Catalog, base: LoadedTable, steps: Sequence[CommitStep], refused: Refused
+    catalog: Catalog, base: LoadedTable, steps: Sequence[CommitStep], refusal: Refused
 ) -> LoadedTable | Outcome[LoadedTable]:
     """Return the newest table for another attempt, or the outcome if no other attempt may follow.
 
     If the transport repeats a request, the repetition of our own success can be refused: so first
     check whether the table contains the steps.
     """
-    newest = _reload_after_conflict(catalog, base, refused)
+    newest = _reload_after_conflict(catalog, base, refusal)
     if not isinstance(newest, Done) or any(s.is_in(newest.value.metadata) for s in steps):
         return newest
     for step in steps:
-        step.attempt_failed(refused)
+        step.after_failed_attempt(refusal)
     return newest.value
 
 
@@ -334,7 +334,7 @@ def send_commit(
 
 
 def _reload_after_conflict(
-    catalog: Catalog, table: LoadedTable, refused: Refused
+    catalog: Catalog, table: LoadedTable, refusal: Refused
 ) -> Outcome[LoadedTable]:
     try:
         return Done(catalog.load_table(table.identifier))
@@ -342,7 +342,7 @@ def _reload_after_conflict(
         return Refused(e)
     except IcebergError as e:
         return unknown(
-            f"table {table.identifier}: the commit was refused ({refused.error}), but the table "
+            f"table {table.identifier}: the commit was refused ({refusal.error}), but the table "
             "cannot be read to make sure",
             e,
         )
@@ -371,12 +371,14 @@ def with_changes(
     )
 
 
-def _check_pinned(pinned: Sequence[TableRequirement], metadata: TableMetadata) -> None:
+def _check_requirements_hold(
+    requirements: Sequence[TableRequirement], metadata: TableMetadata
+) -> None:
     """Raise `ConcurrentChangeError` if a requirement of the first attempt no longer holds.
 
     References are not checked here.
     """
-    for requirement in pinned:
+    for requirement in requirements:
         try:
             check_requirement(requirement, metadata)
         except CommitConflictError as e:
@@ -421,8 +423,8 @@ def find_after_unknown(
         clock.sleep_ms(wait_ms)
 
 
-def _tidy_up(steps: Sequence[CommitStep], committed: LoadedTable) -> None:
+def _tidy_up(steps: Sequence[CommitStep], new_table: LoadedTable) -> None:
     """Let the steps remove the files of failed attempts; an error here does not undo the commit."""
     for step in steps:
-        with after_commit(f"tidying up after a commit of {committed.identifier}"):
-            step.committed(committed.metadata)
+        with after_commit(f"tidying up after a commit of {new_table.identifier}"):
+            step.after_commit(new_table.metadata)

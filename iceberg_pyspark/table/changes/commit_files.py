@@ -101,13 +101,13 @@ def write_action(
         base_id = metadata.snapshot(validates_from).snapshot_id
     if mode == "dynamic":
         partitions = {(f.spec_id, partition_key(f.partition)) for f in files}
-        unpartitioned = any(metadata.spec_by_id[f.spec_id].is_unpartitioned for f in files)
+        is_unpartitioned = any(metadata.spec_by_id[f.spec_id].is_unpartitioned for f in files)
         return OverwritePartitions(
             data_files=files,
             checks=_overwrite_checks(
                 base_id,
                 isolation,
-                lambda f: unpartitioned or (f.spec_id, partition_key(f.partition)) in partitions,
+                lambda f: is_unpartitioned or (f.spec_id, partition_key(f.partition)) in partitions,
             ),
         )
     if mode == "static":
@@ -120,13 +120,13 @@ def write_action(
 
 
 def _overwrite_checks(
-    base_snapshot_id: int | None, isolation: IsolationLevel | None, replaced: FileTest
+    base_snapshot_id: int | None, isolation: IsolationLevel | None, is_replaced: FileTest
 ) -> ConflictChecks | None:
     if isolation is None:
         return None
     return ConflictChecks(
         base_snapshot_id=base_snapshot_id,
-        no_new_data=replaced if isolation == "serializable" else None,
-        no_removed_data=replaced,
-        no_new_deletes=replaced,
+        no_new_data=is_replaced if isolation == "serializable" else None,
+        no_removed_data=is_replaced,
+        no_new_deletes=is_replaced,
     )

@@ -72,14 +72,14 @@ class RootWriter:
     def __init__(self, io: FileIO, commit_uuid: str) -> None:
         self._io = io
         self._commit_uuid = commit_uuid
-        self._written: dict[tuple[object, ...], ManifestFile] = {}
+        self._written_leaves: dict[tuple[object, ...], ManifestFile] = {}
         self._count = 0
         self.leaves: set[str] = set()
         self.vector_files: set[str] = set()
 
     def forget(self) -> None:
         """Do not use the written leaves again: they have the id of another snapshot."""
-        self._written.clear()
+        self._written_leaves.clear()
 
     def write(
         self, location: str, plan: SnapshotPlan, base: SnapshotBase, snapshot_id: int
@@ -103,10 +103,10 @@ class RootWriter:
         }
         sequence_number = metadata.next_sequence_number
 
-        def vector_entry(masked: MaskedLeaf) -> ManifestVectorEntry:
-            return self._vector_entry(masked, provider, snapshot_id, sequence_number)
+        def vector_entry(masked_leaf: MaskedLeaf) -> ManifestVectorEntry:
+            return self._vector_entry(masked_leaf, provider, snapshot_id, sequence_number)
 
-        finished = finished_root(
+        finished_entries = finished_root(
             root_plan,
             leaves,
             snapshot_id=snapshot_id,
@@ -116,16 +116,18 @@ class RootWriter:
             with_counts_and_bounds=lambda m: self._with_counts_and_bounds(m, metadata),
         )
         parent = base.parent
-        written = write_content_entries(
+        root_file = write_content_entries(
             self._io,
             location,
-            finished.entries,
+            finished_entries.entries,
             content="root",
             schema=metadata.current_schema,
             partition_types={
                 spec_id: types.of(spec_id)
                 for spec_id in {
-                    e.data_file.spec_id for e in finished.entries if isinstance(e, ManifestEntry)
+                    e.data_file.spec_id
+                    for e in finished_entries.entries
+                    if isinstance(e, ManifestEntry)
                 }
             },
             table_location=metadata.location,
@@ -136,13 +138,13 @@ class RootWriter:
                 "schema-id": str(metadata.current_schema_id),
             },
         )
-        root = WrittenRoot(entries=finished.entries, length=written.length)
+        root = WrittenRoot(entries=finished_entries.entries, length=root_file.length)
         remember_root(self._io, location, root)
         unchanged_manifests = [m for m, _ in root_plan.unchanged_leaves] + [
-            m.leaf for m in root_plan.masked
+            m.leaf for m in root_plan.masked_leaves
         ]
         return RootResult(
-            leaves=(*unchanged_manifests, *leaves.values()), added_rows=finished.added_rows
+            leaves=(*unchanged_manifests, *leaves.values()), added_rows=finished_entries.added_rows
         )
 
     def _with_counts_and_bounds(self, leaf: ManifestFile, metadata: TableMetadata) -> ManifestFile:
@@ -161,7 +163,7 @@ class RootWriter:
         provider: LocationProvider,
         snapshot_id: int,
     ) -> ManifestFile:
-        manifest = self._written.get(new.manifest.key)
+        manifest = self._written_leaves.get(new.manifest.key)
         if manifest is not None:
             return manifest
         location = provider.new_metadata_location(
@@ -181,25 +183,25 @@ class RootWriter:
             content=new.manifest.content,
             snapshot_id=snapshot_id,
         )
-        self._written[new.manifest.key] = manifest
+        self._written_leaves[new.manifest.key] = manifest
         return manifest
 
     def _vector_entry(
         self,
-        masked: MaskedLeaf,
+        masked_leaf: MaskedLeaf,
         provider: LocationProvider,
         snapshot_id: int,
         sequence_number: int,
     ) -> ManifestVectorEntry:
-        leaf = masked.leaf
+        leaf = masked_leaf.leaf
         entry = ManifestVectorEntry(
             status=ContentStatus.ADDED,
             snapshot_id=snapshot_id,
             sequence_number=sequence_number,
             spec_id=leaf.partition_spec_id,
             leaf=leaf.manifest_path,
-            cardinality=len(masked.dead),
-            inline=encode_deletion_vector(masked.dead),
+            cardinality=len(masked_leaf.dead),
+            inline=encode_deletion_vector(masked_leaf.dead),
         )
         if len(entry.inline or b"") <= MAX_INLINE_VECTOR_BYTES:
             return entry
@@ -208,7 +210,7 @@ class RootWriter:
         )
         self._count += 1
         self.vector_files.add(location)
-        blobs = write_deletion_vectors(self._io, location, {leaf.manifest_path: masked.dead})
+        blobs = write_deletion_vectors(self._io, location, {leaf.manifest_path: masked_leaf.dead})
         blob = blobs[leaf.manifest_path]
         return ManifestVectorEntry(
             status=entry.status,
@@ -279,13 +281,13 @@ class _PartitionTypes:
 def _base_root(io: FileIO, parent: Snapshot | None) -> BaseRoot:
     if parent is None or parent.root_manifest is None:
         return BaseRoot()
-    written = written_root(io, parent.root_manifest)
-    if written is not None:
+    own_root = written_root(io, parent.root_manifest)
+    if own_root is not None:
         return BaseRoot(
             location=parent.root_manifest,
-            length=written.length,
-            vectors=written.vectors(),
-            targets=written.targets(),
+            length=own_root.length,
+            vectors=own_root.vectors(),
+            targets=own_root.targets(),
         )
     root = read_base_root(io, parent)
     return BaseRoot(

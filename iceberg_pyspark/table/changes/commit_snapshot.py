@@ -110,8 +110,8 @@ class SnapshotStep:
         self._commit_uuid = str(uuid.uuid4())
         self._snapshot_id = 0
         self._attempt = 0
-        self._written: dict[tuple[object, ...], ManifestFile] = {}
-        self._planned: dict[str, NewManifest] = {}
+        self._written_manifests: dict[tuple[object, ...], ManifestFile] = {}
+        self._planned_manifests: dict[str, NewManifest] = {}
         self._manifest_count = 0
         # the planned manifests that each manifest list or root manifest refers to
         self._manifest_lists: dict[str, Set[str]] = {}
@@ -172,7 +172,9 @@ class SnapshotStep:
             read_entries=lambda m: self._read_entries(metadata, m, parent),
             read_paths=self._read_paths,
             read_manifests=self._read_manifests,
-            read_removed=lambda s, content: removed_from_leaves(self._io, metadata, s, content),
+            read_removed_entries=lambda s, content: removed_from_leaves(
+                self._io, metadata, s, content
+            ),
             spellings_of=spellings,
             fresh_paths=(
                 frozenset() if self._written_files is None else self._written_files.locations
@@ -180,20 +182,20 @@ class SnapshotStep:
         )
         return base, plan_snapshot(self._action, base, self._snapshot_id)
 
-    def attempt_failed(self, proof: Refused) -> None:
+    def after_failed_attempt(self, proof: Refused) -> None:
         """Remove the failed attempt's manifest list; the next attempt uses its manifests again."""
         vector_files = self._root_writer.vector_files
         remove_files(self._io, [*self._manifest_lists, *vector_files], proof)
         self._manifest_lists.clear()
         vector_files.clear()
 
-    def refused(self, proof: NotCommitted) -> None:
+    def after_refusal(self, proof: NotCommitted) -> None:
         """Remove all files this step wrote: no snapshot uses them, and none will."""
         root = self._root_writer
-        files = [*self._manifest_lists, *self._planned, *root.vector_files, *root.leaves]
+        files = [*self._manifest_lists, *self._planned_manifests, *root.vector_files, *root.leaves]
         remove_files(self._io, files, proof)
 
-    def committed(self, metadata: TableMetadata) -> None:
+    def after_commit(self, metadata: TableMetadata) -> None:
         """Remove the manifests of failed attempts that the committed snapshot does not list."""
         own = metadata.snapshot_by_id.get(self._snapshot_id)
         manifests_in_use = (
@@ -207,14 +209,14 @@ class SnapshotStep:
             return
         # The committed manifest list tells which manifests it uses; the other manifests are in no
         # snapshot.
-        written = [*self._planned, *self._root_writer.leaves]
-        remove_files(self._io, [p for p in written if p not in manifests_in_use], NeverSent())
+        written_paths = [*self._planned_manifests, *self._root_writer.leaves]
+        remove_files(self._io, [p for p in written_paths if p not in manifests_in_use], NeverSent())
 
     def _choose_snapshot_id(self, metadata: TableMetadata) -> None:
         """Keep the id over attempts unless it is taken, so that manifests can be used again."""
         while self._snapshot_id in (0, *metadata.snapshot_by_id):
             self._snapshot_id = snapshot_id_of(uuid.uuid4())
-            self._written.clear()
+            self._written_manifests.clear()
             self._root_writer.forget()
 
     def _read_manifests(self, snapshot: Snapshot | None) -> list[ManifestFile]:
@@ -223,7 +225,7 @@ class SnapshotStep:
     def _read_entries(
         self, metadata: TableMetadata, manifest: ManifestFile, parent: Snapshot | None
     ) -> Iterable[ManifestEntry]:
-        new_manifest = self._planned.get(manifest.manifest_path)
+        new_manifest = self._planned_manifests.get(manifest.manifest_path)
         if new_manifest is not None:
             return new_manifest.entries
         action = self._action
@@ -253,7 +255,7 @@ class SnapshotStep:
 
         No file is read for them.
         """
-        new_manifest = self._planned.get(manifest.manifest_path)
+        new_manifest = self._planned_manifests.get(manifest.manifest_path)
         if new_manifest is not None:
             return new_manifest.entries
         root = written_root(self._io, manifest.manifest_path) if manifest.is_root else None
@@ -263,7 +265,7 @@ class SnapshotStep:
         """Return the snapshot's manifests, new ones first, merged if the properties say so."""
         properties = base.metadata.properties
         new = [self._write_manifest(m, base.metadata, _alike(m, base)) for m in plan.new]
-        manifests = [*new, *plan.unchanged]
+        manifests = [*new, *plan.unchanged_manifests]
         if not (plan.merge and MANIFEST_MERGE_ENABLED.of(properties)):
             return tuple(manifests)
         groups = plan_merge(
@@ -271,9 +273,11 @@ class SnapshotStep:
             target_size=MANIFEST_TARGET_SIZE.of(properties),
             min_count=MANIFEST_MIN_COUNT_TO_MERGE.of(properties),
         )
-        return tuple(m for group in groups for m in self._merged(group, base))
+        return tuple(m for group in groups for m in self._merge_group(group, base))
 
-    def _merged(self, group: Sequence[ManifestFile], base: SnapshotBase) -> Sequence[ManifestFile]:
+    def _merge_group(
+        self, group: Sequence[ManifestFile], base: SnapshotBase
+    ) -> Sequence[ManifestFile]:
         """Merge the group into one manifest, unless its partition values have no common type."""
         metadata, spec_id = base.metadata, group[0].partition_spec_id
         if (
@@ -282,15 +286,15 @@ class SnapshotStep:
             or common_partition_type(self._io, group, metadata, spec_id) is None
         ):
             return group
-        merged = merged_manifest(group, base.read_entries, self._snapshot_id)
-        return [self._write_manifest(merged, metadata, group)]
+        new_manifest = merged_manifest(group, base.read_entries, self._snapshot_id)
+        return [self._write_manifest(new_manifest, metadata, group)]
 
     def _write_manifest(
         self, new_manifest: NewManifest, metadata: TableMetadata, like: Sequence[ManifestFile]
     ) -> ManifestFile:
         """Write a manifest with the types of partition values that the manifests `like` have."""
         key = (metadata.format_version, *new_manifest.key)
-        manifest = self._written.get(key)
+        manifest = self._written_manifests.get(key)
         if manifest is not None:
             return manifest
         spec = metadata.spec_by_id[new_manifest.spec_id]
@@ -302,7 +306,7 @@ class SnapshotStep:
             manifest_file_name(self._commit_uuid, self._manifest_count)
         )
         self._manifest_count += 1
-        self._planned[location] = new_manifest
+        self._planned_manifests[location] = new_manifest
         manifest_file = write_manifest(
             self._io,
             location,
@@ -315,7 +319,7 @@ class SnapshotStep:
             snapshot_id=self._snapshot_id,
             codec=MANIFEST_COMPRESSION.of(metadata.properties),
         )
-        self._written[key] = manifest_file
+        self._written_manifests[key] = manifest_file
         return manifest_file
 
     def _schema_of(self, new_manifest: NewManifest, metadata: TableMetadata) -> Schema:
@@ -333,7 +337,9 @@ class SnapshotStep:
         location = location_provider(m.location, m.properties).new_metadata_location(
             manifest_list_file_name(self._snapshot_id, self._attempt, self._commit_uuid)
         )
-        self._manifest_lists[location] = self._planned.keys() & {m.manifest_path for m in manifests}
+        self._manifest_lists[location] = self._planned_manifests.keys() & {
+            m.manifest_path for m in manifests
+        }
         manifest_list = write_manifest_list(
             self._io,
             location,
@@ -400,10 +406,10 @@ class SnapshotStep:
     ) -> dict[str, str]:
         m = base.metadata
         # A root manifest does not count, although its own files are read like those of manifests.
-        listed = [f for f in base.manifests if not f.is_root]
-        before = {f.manifest_path for f in listed}
+        leaf_manifests = [f for f in base.manifests if not f.is_root]
+        before = {f.manifest_path for f in leaf_manifests}
         kept_manifests = sum(f.manifest_path in before for f in manifests)
-        live_before = sum(f.has_live_files for f in listed)
+        live_before = sum(f.has_live_files for f in leaf_manifests)
 
         own = {WRITE_ID: self._write_id}
         if plan.replaces_partitions:
@@ -414,8 +420,8 @@ class SnapshotStep:
 
         return snapshot_summary(
             plan.operation,
-            plan.added,
-            plan.removed,
+            plan.added_files,
+            plan.removed_files,
             parent=base.parent,
             partition_path=path_of,
             partition_limit=SUMMARY_PARTITION_LIMIT.of(m.properties),
@@ -438,20 +444,20 @@ class LateSnapshotStep:
         """See `CommitStep`."""
         return self._snapshot_step is not None and self._snapshot_step.is_in(metadata)
 
-    def attempt_failed(self, proof: Refused) -> None:
+    def after_failed_attempt(self, proof: Refused) -> None:
         """See `CommitStep`."""
         if self._snapshot_step is not None:
-            self._snapshot_step.attempt_failed(proof)
+            self._snapshot_step.after_failed_attempt(proof)
 
-    def refused(self, proof: NotCommitted) -> None:
+    def after_refusal(self, proof: NotCommitted) -> None:
         """See `CommitStep`."""
         if self._snapshot_step is not None:
-            self._snapshot_step.refused(proof)
+            self._snapshot_step.after_refusal(proof)
 
-    def committed(self, metadata: TableMetadata) -> None:
+    def after_commit(self, metadata: TableMetadata) -> None:
         """See `CommitStep`."""
         if self._snapshot_step is not None:
-            self._snapshot_step.committed(metadata)
+            self._snapshot_step.after_commit(metadata)
 
 
 def snapshot_to_build_on(

@@ -135,7 +135,7 @@ def create_table_with(
     outcome = _create_with(catalog, identifier, metadata, steps, clock)
     if isinstance(outcome, Refused):
         for step in steps:
-            step.refused(outcome)
+            step.after_refusal(outcome)
         if written_files is not None:
             written_files.remove(outcome)
         if isinstance(outcome.error, CommitConflictError):

@@ -114,15 +114,15 @@ class FileDeletion:
         return counts
 
     def _delete_in_bulk(self, locations: Sequence[str]) -> Counter[DeletedFile]:
-        owned = [location for location in locations if self._own.owns(location)]
-        failures = delete_files(self._io, owned) if owned else {}
+        own_locations = [location for location in locations if self._own.owns(location)]
+        failures = delete_files(self._io, own_locations) if own_locations else {}
         for error in failures.values():
             self._log_failure(error)
-        failed = sum(location in failures for location in owned)
+        failure_count = sum(location in failures for location in own_locations)
         counts: Counter[DeletedFile] = Counter()
-        counts["outside"] = len(locations) - len(owned)
-        counts["failed"] = failed
-        counts["deleted"] = len(owned) - failed
+        counts["outside"] = len(locations) - len(own_locations)
+        counts["failed"] = failure_count
+        counts["deleted"] = len(own_locations) - failure_count
         return counts
 
     def _log_failure(self, error: StorageError) -> None:

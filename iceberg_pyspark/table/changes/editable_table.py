@@ -29,7 +29,7 @@ class EditableTable(ABC):
     The `commit()` of a change commits it to the table, or adds it to the transaction.
     """
 
-    _loaded: LoadedTable
+    _loaded_table: LoadedTable
     _clock: Clock
 
     @property
@@ -66,7 +66,7 @@ class EditableTable(ABC):
 
     def update_location(self) -> UpdateLocation:
         """Start a change of the folder for new files, with `set_location(...)`."""
-        return UpdateLocation(self._stage, partial(check_new_location, self._loaded))
+        return UpdateLocation(self._stage, partial(check_new_location, self._loaded_table))
 
     def manage_snapshots(self) -> ManageSnapshots:
         """Start a change of branches and tags, a rollback or a cherry-pick."""

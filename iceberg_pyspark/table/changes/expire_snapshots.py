@@ -108,26 +108,26 @@ class SnapshotExpiry:
         with CandidateFiles() as files:
             add_expired_files(files, self._io, current.metadata, after, self._progress)
             for kind, locations in files.batches():
-                owned = sum(map(own.owns, locations))
-                counts[_COUNTS[FileKind(kind)]] += owned
-                counts["outside_files_count"] += len(locations) - owned
+                owned_count = sum(map(own.owns, locations))
+                counts[_COUNTS[FileKind(kind)]] += owned_count
+                counts["outside_files_count"] += len(locations) - owned_count
         return self._result(after, counts)
 
     def run(self) -> tuple[LoadedTable, ExpiredSnapshots]:
         """Expire snapshots; return the table and the counts. Raises errors of `commit_steps`."""
         step = MetadataStep(self._changes)
-        committed = commit_steps(
+        new_table = commit_steps(
             self._catalog, self._table, [step], start="newest", clock=self._clock
         )
         counts: Counter[str] = Counter()
-        if _has_files_less(self._before, committed.metadata):
+        if _has_files_less(self._before, new_table.metadata):
             deletion = (
-                f"deleting the files of expired snapshots of {committed.identifier}; those that "
+                f"deleting the files of expired snapshots of {new_table.identifier}; those that "
                 "are left are orphan files, which remove_orphan_files removes"
             )
             with after_commit(deletion):
-                self._delete_files(committed, counts)
-        return committed, self._result(committed.metadata, counts)
+                self._delete_files(new_table, counts)
+        return new_table, self._result(new_table.metadata, counts)
 
     def _newest(self) -> LoadedTable:
         return check_same_table(self._table, self._catalog.load_table(self._table.identifier))
@@ -154,7 +154,7 @@ class SnapshotExpiry:
             ),
         )
 
-    def _delete_files(self, committed: LoadedTable, counts: Counter[str]) -> None:
+    def _delete_files(self, new_table: LoadedTable, counts: Counter[str]) -> None:
         # A later commit may need files that our commit no longer references.
         newest = self._newest()
         own = own_folders(self._catalog, newest)
@@ -177,7 +177,7 @@ class SnapshotExpiry:
             _log.warning(
                 "table %s: of the files of expired snapshots %d outside its own folders (%s) "
                 "stay, %d could not be deleted",
-                committed.identifier,
+                new_table.identifier,
                 counts["outside_files_count"],
                 ", ".join(own.folders) or "none that its catalog knows",
                 counts["failed_files_count"],

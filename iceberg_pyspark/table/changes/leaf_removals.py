@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from iceberg_pyspark.commits.manifest_changes import as_deleted
+from iceberg_pyspark.commits.manifest_changes import as_deleted_entry
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestEntry
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -31,9 +31,9 @@ def removed_from_leaves(
     """Yield the entries of leaves that the snapshot removed, with status DELETED and its id."""
     if snapshot.root_manifest is None:
         return
-    changed = read_base_root(io, snapshot).changed
+    changed_vectors = read_base_root(io, snapshot).changed_vectors
     for leaf in read_snapshot_manifests(io, snapshot):
-        vector = changed.get(leaf.manifest_path)
+        vector = changed_vectors.get(leaf.manifest_path)
         if leaf.is_root or leaf.content is not content or vector is None:
             continue
         entries = read_entries(
@@ -45,4 +45,4 @@ def removed_from_leaves(
         )
         positions = decode_deletion_vector(vector, leaf.manifest_path).to_array()
         for entry in entries_of(entries.take(pa.array(np.frombuffer(positions, np.uint64)))):
-            yield as_deleted(entry, snapshot.snapshot_id)
+            yield as_deleted_entry(entry, snapshot.snapshot_id)

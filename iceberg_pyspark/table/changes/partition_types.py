@@ -24,11 +24,11 @@ def common_partition_type(
     """
     spec = metadata.spec_by_id[spec_id]
     type_ = partition_type(spec, metadata.schemas_newest_first)
-    untyped = untyped_fields(spec, type_)
-    if not untyped:
+    untyped_ids = untyped_fields(spec, type_)
+    if not untyped_ids:
         return type_
     types = [read_partition_types(io, m.manifest_path) for m in manifests]
-    return with_types_of(types, untyped, type_)
+    return with_types_of(types, untyped_ids, type_)
 
 
 def ambiguous_types(table: object, spec_id: int) -> InvalidRequestError:
@@ -57,9 +57,9 @@ def partition_type_of(
             f"{manifest.manifest_path} has partition spec {manifest.partition_spec_id}, which "
             f"table {metadata.location} does not have"
         )
-    written = SchemasOfManifests(metadata, metadata.current_schema, snapshot)
-    written.check_partitions(manifest, spec)
-    written.check_columns(manifest, spec, columns)
+    schemas_of_manifests = SchemasOfManifests(metadata, metadata.current_schema, snapshot)
+    schemas_of_manifests.check_partitions(manifest, spec)
+    schemas_of_manifests.check_columns(manifest, spec, columns)
     return partition_type(spec, metadata.schemas_newest_first)
 
 
@@ -67,5 +67,5 @@ def has_other_types(
     metadata: TableMetadata, manifests: Sequence[ManifestFile], snapshot: Snapshot | None
 ) -> bool:
     """Return whether columns got other types since one of the snapshot's manifests was written."""
-    written = SchemasOfManifests(metadata, metadata.current_schema, snapshot)
-    return any(written.retyped_since(m) for m in manifests)
+    schemas_of_manifests = SchemasOfManifests(metadata, metadata.current_schema, snapshot)
+    return any(schemas_of_manifests.retyped_since(m) for m in manifests)

@@ -33,7 +33,7 @@ from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.own_folders import OwnFolders
-from iceberg_pyspark.storage.restricted import check_read
+from iceberg_pyspark.storage.restricted_io import check_read
 from iceberg_pyspark.storage.root_manifests import snapshot_files
 from iceberg_pyspark.table.changes.deleted_files import DEFAULT_THREADS, DeletedFile, FileDeletion
 from iceberg_pyspark.table.table_storage import table_io
@@ -93,7 +93,7 @@ def purge_table(
             f"table uses them, delete the folder {loaded_table.metadata.location}"
         )
     stages.append(_metadata_of_dropped_table(io, loaded_table))
-    return _deleted(io, own, stages, identifier)
+    return _delete_files(io, own, stages, identifier)
 
 
 def _check_files_are_its_own(loaded_table: LoadedTable) -> None:
@@ -106,7 +106,7 @@ def _check_files_are_its_own(loaded_table: LoadedTable) -> None:
         )
 
 
-def _deleted(
+def _delete_files(
     io: FileIO, own: OwnFolders, stages: list[list[str]], identifier: TableIdentifier
 ) -> PurgedFiles:
     counts: Counter[DeletedFile] = Counter()

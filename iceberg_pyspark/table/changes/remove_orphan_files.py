@@ -84,11 +84,11 @@ class OrphanRemoval:
                 )
                 total, deleted_count = files.counts().total(), 0
                 if dry_run:
-                    orphans += _owned(files, own)
+                    orphans += _own_files(files, own)
                     continue
                 if total:
                     self.progress("orphan files deleted", deleted_count, total)
-                for outcomes in deletion.delete(_with_record(_owned(files, own), orphans)):
+                for outcomes in deletion.delete(_with_record(_own_files(files, own), orphans)):
                     counts += outcomes
                     deleted_count += outcomes.total()
                     self.progress("orphan files deleted", deleted_count, total)
@@ -181,7 +181,7 @@ class OrphanRemoval:
             )
 
 
-def _owned(files: CandidateFiles, own: OwnFolders) -> Iterator[str]:
+def _own_files(files: CandidateFiles, own: OwnFolders) -> Iterator[str]:
     for _, locations in files.batches():
         yield from filter(own.owns, locations)
 

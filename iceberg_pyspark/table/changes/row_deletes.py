@@ -55,16 +55,16 @@ def write_row_deletes(
     table: str,
     metadata: TableMetadata,
     io: FileIO,
-    removed: Mapping[str, BitMap64],
+    removed_positions: Mapping[str, BitMap64],
     files: Mapping[str, ScanTask],
     *,
     write_id: str,
 ) -> RowDeletes:
     """Write the deletes of these rows, combined with the rows that were deleted before.
 
-    `removed` has the positions per data file, `files` the scan tasks of these data files.
+    `removed_positions` has the positions per data file, `files` the scan tasks of these data files.
     """
-    if not removed:
+    if not removed_positions:
         return RowDeletes()
     if metadata.format_version < 2:
         raise InvalidRequestError(
@@ -75,7 +75,7 @@ def write_row_deletes(
     per_file = metadata.format_version >= 3 or DELETE_GRANULARITY.of(metadata.properties) == "file"
 
     def with_earlier(path: str) -> DeletedRowsOfFile:
-        task, rows = files[path], removed[path]
+        task, rows = files[path], removed_positions[path]
         whole = _all_deleted_rows(table, io, task, rows, verify)
         if 0 < task.record_count == _count_below(whole, task.record_count):
             return DeletedRowsOfFile(
@@ -91,7 +91,7 @@ def write_row_deletes(
         return DeletedRowsOfFile(task, whole, obsolete_deletes)
 
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        deleted_rows = list(pool.map(with_earlier, sorted(removed)))
+        deleted_rows = list(pool.map(with_earlier, sorted(removed_positions)))
     remaining_files = [d for d in deleted_rows if not d.is_fully_deleted]
     if not remaining_files:
         delete_files: tuple[DataFile, ...] = ()
@@ -182,8 +182,8 @@ def write_position_delete_files(
         only = task.file_path if per_file else ""
         groups.setdefault((task.spec_id, partition_key(task.partition), only), []).append(d)
 
-    def write(numbered: tuple[int, list[DeletedRowsOfFile]]) -> DataFile:
-        number, group = numbered
+    def write(numbered_group: tuple[int, list[DeletedRowsOfFile]]) -> DataFile:
+        number, group = numbered_group
         task = group[0].task
         spec = metadata.spec_by_id[task.spec_id]
         path = None

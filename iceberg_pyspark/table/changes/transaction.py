@@ -37,13 +37,13 @@ class Transaction(EditableTable):
         self, catalog: Catalog, table: LoadedTable, io: FileIO, *, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         self._catalog = catalog
-        self._loaded = table
+        self._loaded_table = table
         self._io = io
         self._clock = clock
         self._metadata = table.metadata
         self._steps: list[CommitStep] = []
-        self._written = WrittenFiles(io)
-        self._begun = False
+        self._written_files = WrittenFiles(io)
+        self._has_begun = False
 
     @property
     def metadata(self) -> TableMetadata:
@@ -63,8 +63,8 @@ class Transaction(EditableTable):
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
         """Write the rows now, with the metadata so far; the transaction's commit appends them."""
-        write_id, files = write_rows(self._loaded.identifier, self._metadata, self._io, rows)
-        self._written.add(files)
+        write_id, files = write_rows(self._loaded_table.identifier, self._metadata, self._io, rows)
+        self._written_files.add(files)
         self.add_snapshot(
             AppendFiles(data_files=tuple(files)),
             branch=branch,
@@ -90,9 +90,9 @@ class Transaction(EditableTable):
                     write_id=write_id,
                     snapshot_properties=snapshot_properties or {},
                 ),
-                table_uuid=self._loaded.metadata.table_uuid,
+                table_uuid=self._loaded_table.metadata.table_uuid,
                 clock=self._clock,
-                written_files=self._written,
+                written_files=self._written_files,
                 schema=self._metadata.current_schema,
             )
         )
@@ -100,11 +100,15 @@ class Transaction(EditableTable):
     def commit(self) -> LoadedTable:
         """Commit all changes at once; a transaction can commit only once."""
         self._refuse_after_commit()
-        self._begun = True
+        self._has_begun = True
         if not self._steps:
-            return self._loaded
+            return self._loaded_table
         return commit_steps(
-            self._catalog, self._loaded, self._steps, written_files=self._written, clock=self._clock
+            self._catalog,
+            self._loaded_table,
+            self._steps,
+            written_files=self._written_files,
+            clock=self._clock,
         )
 
     def __enter__(self) -> Transaction:
@@ -112,12 +116,12 @@ class Transaction(EditableTable):
 
     def __exit__(self, exc_type: type[BaseException] | None, *_: object) -> None:
         # after the start of a commit, only the commit knows which files may be deleted
-        if self._begun:
+        if self._has_begun:
             return
         if exc_type is None:
             self.commit()
         else:
-            self._written.remove(NeverSent())
+            self._written_files.remove(NeverSent())
 
     def _commit_steps(self, steps: Sequence[CommitStep]) -> None:
         for step in steps:
@@ -131,7 +135,7 @@ class Transaction(EditableTable):
         self._steps.append(step)
 
     def _refuse_after_commit(self) -> None:
-        if self._begun:
+        if self._has_begun:
             raise InvalidRequestError(
-                f"the transaction on {self._loaded.identifier} has ended; begin another one"
+                f"the transaction on {self._loaded_table.identifier} has ended; begin another one"
             )

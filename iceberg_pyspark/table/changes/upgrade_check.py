@@ -24,10 +24,10 @@ def check_upgrade(io: FileIO, metadata: TableMetadata, version: int) -> None:
     """
     if version < RELATIVE_PATHS_VERSION or metadata.format_version >= RELATIVE_PATHS_VERSION:
         return
-    upgraded = with_schemes(metadata)
+    upgraded_metadata = with_schemes(metadata)
     paths: set[str] = set()
     for snapshot_id in {ref.snapshot_id for ref in metadata.refs.values()}:
-        snapshot = upgraded.snapshot_by_id.get(snapshot_id)
+        snapshot = upgraded_metadata.snapshot_by_id.get(snapshot_id)
         for manifest in [] if snapshot is None else read_snapshot_manifests(io, snapshot):
             if manifest.content is not ManifestContent.DELETES or manifest.manifest_path in paths:
                 continue

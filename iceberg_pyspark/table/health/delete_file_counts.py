@@ -60,7 +60,7 @@ class DeleteFileCounts:
 
     def __init__(self, format_version: int) -> None:
         self._version = format_version
-        self._applied: set[int] = set()
+        self._applied_identities: set[int] = set()
         self._kinds = (_Kind(), _Kind(), _Kind())
         self._groups: dict[int, _Group] = {}
         self._group_of: dict[int, int] = {}
@@ -99,7 +99,7 @@ class DeleteFileCounts:
     def apply(self, deletes: Sequence[DeleteFileRef]) -> None:
         """Count the deletes that apply to one data file."""
         identities = [_identity(d.file_path, d.content_offset) for d in deletes]
-        self._applied.update(identities)
+        self._applied_identities.update(identities)
         for number in {self._group_of[i] for i in identities if i in self._group_of}:
             self._groups.setdefault(number, _Group()).data_files += 1
         self._with_equality += any(d.content is FileContent.EQUALITY_DELETES for d in deletes)
@@ -116,7 +116,7 @@ class DeleteFileCounts:
             is_vector = content == FileContent.POSITION_DELETES and format_ == "puffin"
             size = blob_size if is_vector and blob_size is not None else file_size
             identity = _identity(path, offset)
-            is_applied = identity in self._applied
+            is_applied = identity in self._applied_identities
             if content == FileContent.EQUALITY_DELETES:
                 kind = self._kinds[_EQUALITY]
             else:
@@ -149,19 +149,19 @@ class DeleteFileCounts:
         vectors, positions = self._kinds[_VECTORS], self._kinds[_POSITIONS]
         files = vectors.dangling_files + positions.dangling_files
         size = vectors.dangling_bytes + positions.dangling_bytes
-        added = 0
+        added_count = 0
         if self._version >= 3:
             files += positions.files - positions.dangling_files
             size += positions.bytes - positions.dangling_bytes
-            added = self._with_positions
+            added_count = self._with_positions
         else:
             for group in self._groups.values():
                 fewer = group.data_files if per_file else 1
                 if self._options.sizes.gain(group.files, group.bytes) and fewer < group.files:
                     files += group.files
                     size += group.bytes
-                    added += fewer
-        return DeleteRewriteCount(files=files, bytes=size, added_at_most=added)
+                    added_count += fewer
+        return DeleteRewriteCount(files=files, bytes=size, added_at_most=added_count)
 
     def equality_rewrite(self) -> DeleteRewriteCount:
         """Return the effect of `rewrite_equality_deletes`."""

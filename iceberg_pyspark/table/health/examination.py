@@ -126,14 +126,16 @@ class Examination:
         files = np.array(list(self._delete_counts.values()), np.int64)
         sizes = np.array([self._delete_count_bytes[n] for n in self._delete_counts], np.int64)
         vectors, positions, equality = self.delete_files.by_kind()
-        deleted = vectors.records + positions.records
+        deleted_count = vectors.records + positions.records
         return Deletes(
             deletion_vectors=vectors,
             position_deletes=positions,
             equality_deletes=equality,
             data_files_with_deletes=int(files[counts > 0].sum()),
             most_deletes_of_a_file=int(counts.max()) if len(counts) else 0,
-            deleted_ratio=min(deleted / self._record_count, 1.0) if self._record_count else 0.0,
+            deleted_ratio=min(deleted_count / self._record_count, 1.0)
+            if self._record_count
+            else 0.0,
             files_over_ratio=self._over_ratio,
             files_by_deletes=_buckets(_DELETE_EDGES, counts, sizes, files),
         )

@@ -122,7 +122,7 @@ def _metadata_files(
         *metadata.statistics,
         *metadata.partition_statistics,
     ]
-    unreferenced = [s for s in statistics if s.snapshot_id not in metadata.snapshot_by_id]
+    unreferenced_files = [s for s in statistics if s.snapshot_id not in metadata.snapshot_by_id]
     return MetadataFiles(
         metadata_bytes=_size(io, table.metadata_location),
         metadata_log_entries=len(metadata.metadata_log),
@@ -137,8 +137,8 @@ def _metadata_files(
         delete_manifests=sum(m.content is ManifestContent.DELETES for m in manifests),
         statistics_files=len(statistics),
         statistics_bytes=sum(s.file_size_in_bytes for s in statistics),
-        unreferenced_statistics_files=len(unreferenced),
-        unreferenced_statistics_bytes=sum(s.file_size_in_bytes for s in unreferenced),
+        unreferenced_statistics_files=len(unreferenced_files),
+        unreferenced_statistics_bytes=sum(s.file_size_in_bytes for s in unreferenced_files),
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.catalogs.configuration import configured_properties, default_name
 from iceberg_pyspark.errors import IcebergError, UnsupportedFeatureError
-from iceberg_pyspark.redaction import redacted
+from iceberg_pyspark.redaction import redact_properties
 from iceberg_pyspark.spec.properties import DELETE_GRANULARITY
 from iceberg_pyspark.sql_text.names import is_path, readable_name
 from iceberg_pyspark.table.health.delete_file_counts import DeleteRewriteCount
@@ -176,9 +176,9 @@ def _options(catalog: Catalog) -> Iterator[str]:
     """Yield the options that identify the catalog, except those that the configuration sets."""
     if catalog.name != default_name(os.environ):
         yield f"--catalog={catalog.name}"
-    configured = configured_properties(catalog.name, os.environ)
-    properties = redacted(catalog.properties)
+    properties_of_catalog = configured_properties(catalog.name, os.environ)
+    properties = redact_properties(catalog.properties)
     for key, value in catalog.properties.items():
-        if configured.get(key) == value or properties[key] != value:
+        if properties_of_catalog.get(key) == value or properties[key] != value:
             continue
         yield f"--{key}={value}" if key in _FLAGS else f"--property={key}={value}"

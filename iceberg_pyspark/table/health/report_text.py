@@ -120,7 +120,7 @@ def text_of(health: HealthFigures) -> str:
     for section in sections(health):
         if section.title in _LONG or not section.rows:
             continue
-        lines += ["", section.title, *_aligned(section)]
+        lines += ["", section.title, *_aligned_lines(section)]
     commands = [g for g in health.procedures if g.is_worthwhile]
     if commands:
         lines += ["", "To type"]
@@ -298,7 +298,7 @@ def _with_size(files: int, size: int) -> str:
     return f"{files:,} ({size_text(size)})"
 
 
-def _aligned(section: Section) -> list[str]:
+def _aligned_lines(section: Section) -> list[str]:
     rows = [[printable(cell) for cell in row] for row in (section.header, *section.rows) if row]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []

@@ -149,9 +149,9 @@ def metadata_table(
         snapshot = select_snapshot(metadata, selector or SnapshotSelector()).snapshot
         snapshots = () if snapshot is None else (snapshot,)
     schema, reader, plan = _parts(metadata_name, loaded_table, io, snapshots)
-    hidden = hidden_of_changes(metadata) if metadata_name == CHANGES else Schema(fields=())
+    hidden_schema = hidden_of_changes(metadata) if metadata_name == CHANGES else Schema(fields=())
     return MetadataTable(
-        name=full_name, schema=schema, reader=reader, io=io, plan=plan, hidden=hidden
+        name=full_name, schema=schema, reader=reader, io=io, plan=plan, hidden=hidden_schema
     )
 
 
@@ -199,7 +199,7 @@ def _parts(
             entry_rows = EntryRows(
                 schema=schema,
                 table_schema=metadata.current_schema,
-                written=WrittenTypes.of(metadata),
+                written_types=WrittenTypes.of(metadata),
                 as_entries=as_entries,
             )
             return (
@@ -209,16 +209,20 @@ def _parts(
             )
         case "manifests":
             schema = manifests_schema(of_all_snapshots=name.startswith("all_"))
-            written = WrittenTypes.of(metadata)
+            written_types = WrittenTypes.of(metadata)
             manifest_rows = ManifestRows(
-                schema=schema, written=written, schema_of=_schemas_of(metadata, written)
+                schema=schema,
+                written_types=written_types,
+                schema_of=_schemas_of(metadata, written_types),
             )
             return schema, manifest_rows, partial(list, snapshots)
         case "partitions":
             schema = partitions_schema(metadata)
-            committed = {s.snapshot_id: s.timestamp_ms for s in metadata.snapshots}
+            commit_times_ms = {s.snapshot_id: s.timestamp_ms for s in metadata.snapshots}
             partition_rows = PartitionRows(
-                schema=schema, written=WrittenTypes.of(metadata), committed_at_ms=committed
+                schema=schema,
+                written_types=WrittenTypes.of(metadata),
+                committed_at_ms=commit_times_ms,
             )
             return schema, partition_rows, partial(list, snapshots)
         case "position_deletes":
@@ -247,8 +251,8 @@ def _parts(
             return _known_rows(METADATA_LOG_ENTRIES, metadata_log_rows(loaded_table))
 
 
-def _schemas_of(metadata: TableMetadata, written: WrittenTypes) -> Mapping[int, Schema]:
-    if not written.is_retyped:
+def _schemas_of(metadata: TableMetadata, written_types: WrittenTypes) -> Mapping[int, Schema]:
+    if not written_types.is_retyped:
         return {}
     return {
         s.snapshot_id: metadata.schema_by_id[s.schema_id]

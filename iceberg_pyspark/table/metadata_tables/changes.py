@@ -128,9 +128,11 @@ class ChangePlan:
             tasks = [change for change in (inserts, deletes) if self._is_wanted(change)]
             if not tasks:
                 continue
-            compared = _Compared(self._sides_of(snapshot), inserts=inserts, deletes=deletes)
-            yield from (f for f in compared.whole_files() if f.change in tasks)
-            self.in_part += (t for t in compared.in_part() if t.task.change in tasks)
+            comparison = _SnapshotComparison(
+                self._sides_of(snapshot), inserts=inserts, deletes=deletes
+            )
+            yield from (f for f in comparison.whole_files() if f.change in tasks)
+            self.in_part += (t for t in comparison.in_part() if t.task.change in tasks)
 
     def tasks(self, split: SplitOptions | None = DEFAULT_SPLIT) -> Iterator[ScanTask]:
         """Yield the files as scan tasks."""
@@ -195,12 +197,12 @@ class ChangePlan:
 class _Side:
     """The files of one side of a snapshot."""
 
-    def __init__(self, planned: Sequence[PlannedFiles]) -> None:
-        self.groups = [(files, tasks_of(files)) for files in planned]
+    def __init__(self, planned_files: Sequence[PlannedFiles]) -> None:
+        self.groups = [(files, tasks_of(files)) for files in planned_files]
         self.tasks = {task.file_path: task for _, tasks in self.groups for task in tasks}
 
 
-class _Compared:
+class _SnapshotComparison:
     """The two sides of a snapshot, compared to find the rows that it added or deleted."""
 
     def __init__(
@@ -224,7 +226,7 @@ class _Compared:
                         files,
                         entries=files.entries.take(pa.array(rows, pa.int64())),
                         deletes={},
-                        filter_satisfied=files.filter_satisfied[rows],
+                        satisfies_filter=files.satisfies_filter[rows],
                         change=change,
                     )
 

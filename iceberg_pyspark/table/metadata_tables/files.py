@@ -24,7 +24,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.root_manifests import with_common_dead_positions
-from iceberg_pyspark.table.metadata_tables.rows import batch_of, field_of, shaped, struct_of
+from iceberg_pyspark.table.metadata_tables.rows import batch_of, field_of, shape_column, struct_of
 from iceberg_pyspark.table.metadata_tables.values import (
     MetricValues,
     bound_values,
@@ -217,14 +217,14 @@ class EntryRows:
 
     schema: Schema
     table_schema: Schema
-    written: WrittenTypes
+    written_types: WrittenTypes
     as_entries: bool
 
     def read(self, io: FileIO, task: ManifestFile, projection: Schema) -> Iterator[pa.RecordBatch]:
         """Yield the entries of one manifest."""
-        schemas = self.written.schemas_of(io, task)
+        schemas = self.written_types.schemas_of(io, task)
         of_manifest = _TypesOfManifest(
-            partition=self.written.partition_type(task.partition_spec_id, schemas),
+            partition=self.written_types.partition_type(task.partition_spec_id, schemas),
             retyped=retyped_columns(schemas[0], self.table_schema),
         )
         entries = read_entries(
@@ -259,7 +259,7 @@ class EntryRows:
             return partition_values(array, _struct(target), of_manifest.partition)
         if field.name == "file_format":
             return pc.utf8_upper(array)
-        return shaped(array, _EVERY_FILE_COLUMN, target)
+        return shape_column(array, _EVERY_FILE_COLUMN, target)
 
     def _readable_metrics(
         self,
@@ -273,13 +273,13 @@ class EntryRows:
         for metrics_field in _struct(target).fields:
             of_column = field_of(_struct(field), metrics_field)
             source = self.table_schema.find(of_column.name)
-            retyped = of_manifest.retyped.get(source.field_id)
+            retyped_columns = of_manifest.retyped.get(source.field_id)
             metrics = []
             for f in _struct(metrics_field).fields:
                 metric = field_of(_struct(of_column), f).name
                 array = values[_METRICS[metric][0]].of_field(source.field_id)
                 if metric.endswith("bound"):
-                    if retyped is not None and not retyped.has_readable_rows:
+                    if retyped_columns is not None and not retyped_columns.has_readable_rows:
                         array = pa.nulls(batch.num_rows, pa.binary())
                     array = bound_values(array, shown_type(source.type))
                 metrics.append(array)

@@ -78,7 +78,7 @@ class ManifestRows:
     """A reader of snapshots; it yields one row per manifest in the manifest list."""
 
     schema: Schema
-    written: WrittenTypes
+    written_types: WrittenTypes
     schema_of: Mapping[int, Schema]
     """The schema of each snapshot if columns got other types; otherwise empty."""
 
@@ -109,7 +109,7 @@ class ManifestRows:
         if m.partitions is None:
             required = self.schema.find("partition_summaries").required
             return [] if required else None
-        spec = self.written.specs[m.partition_spec_id]
+        spec = self.written_types.specs[m.partition_spec_id]
         if len(spec.fields) != len(m.partitions):
             raise InvalidMetadataError(
                 f"{m.manifest_path}: its manifest list has {len(m.partitions)} partition summaries "
@@ -118,8 +118,8 @@ class ManifestRows:
         # the list is read without its manifests; their snapshots may have expired
         ids = (m.added_snapshot_id, snapshot.snapshot_id)
         own = [self.schema_of[i] for i in ids if i is not None and i in self.schema_of]
-        schemas = (*own, *self.written.schemas)
-        types = self.written.partition_type(m.partition_spec_id, schemas)
+        schemas = (*own, *self.written_types.schemas)
+        types = self.written_types.partition_type(m.partition_spec_id, schemas)
         summaries = []
         for field, result, summary in zip(spec.fields, types.fields, m.partitions, strict=True):
             source = source_type(field, schemas)

@@ -114,7 +114,7 @@ class PartitionRows:
     """A reader of a snapshot; its memory is bounded by the number of partitions."""
 
     schema: Schema
-    written: WrittenTypes
+    written_types: WrittenTypes
     committed_at_ms: Mapping[int, int]
     """The commit time of each known snapshot, in milliseconds since 1970."""
 
@@ -138,8 +138,8 @@ class PartitionRows:
     def _add(
         self, io: FileIO, manifest: ManifestFile, partitions: dict[PartitionKey, _Partition]
     ) -> None:
-        schemas = self.written.schemas_of(io, manifest)
-        own = self.written.partition_type(manifest.partition_spec_id, schemas)
+        schemas = self.written_types.schemas_of(io, manifest)
+        own = self.written_types.partition_type(manifest.partition_spec_id, schemas)
         place = {f.field_id: i for i, f in enumerate(own.fields)}
         places = [place.get(f.field_id) for f in self._partition_type.fields]
         entries = read_entries(io, manifest, own)
@@ -163,10 +163,10 @@ class PartitionRows:
         record_count: int,
         size: int,
     ) -> None:
-        committed = self.committed_at_ms.get(snapshot_id)
+        commit_time_ms = self.committed_at_ms.get(snapshot_id)
         latest = partition.updated_at_ms
-        if committed is not None and (latest is None or committed > latest):
-            partition.updated_at_ms, partition.updated_by = committed, snapshot_id
+        if commit_time_ms is not None and (latest is None or commit_time_ms > latest):
+            partition.updated_at_ms, partition.updated_by = commit_time_ms, snapshot_id
             partition.spec_id = spec_id
         partition.records[content] += record_count
         partition.files[content] += 1

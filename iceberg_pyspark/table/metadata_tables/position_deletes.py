@@ -119,13 +119,13 @@ def plan_position_deletes(
 ) -> list[PositionDeleteFile]:
     """Return the position deletes of these snapshots."""
     deletes = []
-    written = WrittenTypes.of(metadata)
+    written_types = WrittenTypes.of(metadata)
     manifests = [m for s in snapshots for m in read_snapshot_manifests(io, s)]
     for manifest in manifests:
         if manifest.content is not ManifestContent.DELETES:
             continue
-        schemas = written.schemas_of(io, manifest)
-        own = written.partition_type(manifest.partition_spec_id, schemas)
+        schemas = written_types.schemas_of(io, manifest)
+        own = written_types.partition_type(manifest.partition_spec_id, schemas)
         for batch in read_entries(io, manifest, own).to_batches():
             tuples = partition_tuples(batch, own, own)
             rows = batch.select(_ENTRY_COLUMNS).to_pylist()
@@ -160,7 +160,7 @@ class PositionDeleteRows:
                 return (
                     columns[f.field_id]
                     if f.field_id in columns
-                    else _repeated(f, task, partition, n)
+                    else _repeat_partition(f, task, partition, n)
                 )
 
             yield batch_of(projection, count, column)
@@ -215,15 +215,15 @@ class PositionDeleteRows:
                 yield batch.num_rows, columns
 
 
-def _repeated(
+def _repeat_partition(
     f: NestedField, task: PositionDeleteFile, partition: pa.Array, count: int
 ) -> pa.Array:
     """Return a column that has the same value in all rows of a file."""
     match f.field_id:
         case i if i == PARTITION_ID:
             assert isinstance(f.type, StructType), "partition is a struct"
-            repeated = partition.take(pa.array([0] * count, pa.int64()))
-            return partition_values(repeated, f.type, task.partition_type)
+            copies = partition.take(pa.array([0] * count, pa.int64()))
+            return partition_values(copies, f.type, task.partition_type)
         case i if i == SPEC_ID.field_id:
             value: Any = task.spec_id
         case i if i == FILE.field_id:

@@ -79,7 +79,7 @@ class KnownRows:
 
     def _column(self, batch: pa.RecordBatch, target: NestedField) -> pa.Array:
         position = [f.field_id for f in self.schema.fields].index(target.field_id)
-        return shaped(batch.column(position), self.schema.as_struct, target)
+        return shape_column(batch.column(position), self.schema.as_struct, target)
 
 
 def arrow_of_rows(schema: Schema, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
@@ -96,7 +96,7 @@ def batch_of(projection: Schema, rows: int, make: ColumnMaker) -> pa.RecordBatch
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def shaped(array: pa.Array, parent: StructType, target: NestedField) -> pa.Array:
+def shape_column(array: pa.Array, parent: StructType, target: NestedField) -> pa.Array:
     """Convert the array of a child of `parent` to exactly the type of the target field."""
     return shaped_type(array, field_of(parent, target).type, target.type)
 
@@ -114,7 +114,9 @@ def shaped_type(array: pa.Array, have: Type, want: Type) -> pa.Array:
     match (have, want):
         case (StructType(), StructType()):
             position = {f.field_id: i for i, f in enumerate(have.fields)}
-            children = [shaped(array.field(position[f.field_id]), have, f) for f in want.fields]
+            children = [
+                shape_column(array.field(position[f.field_id]), have, f) for f in want.fields
+            ]
             return struct_of(want, children, len(array), array)
         case (ListType(), ListType()):
             child = shaped_type(array.values, have.element_type, want.element_type)

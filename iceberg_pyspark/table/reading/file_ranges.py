@@ -32,9 +32,9 @@ def files_are_alike(scan: TableScan, column: NestedField) -> bool:
     if not isinstance(column.type, _MEASURED_TYPES):
         return False
     lower, upper = [], []
-    for planned in scan.plan([column.field_id], reads_columns=False).files():
-        lower.append(_numbers(planned.entries, "lower_bounds", column))
-        upper.append(_numbers(planned.entries, "upper_bounds", column))
+    for planned_files in scan.plan([column.field_id], reads_columns=False).files():
+        lower.append(_numbers(planned_files.entries, "lower_bounds", column))
+        upper.append(_numbers(planned_files.entries, "upper_bounds", column))
     least, greatest = _least_and_greatest(lower), _least_and_greatest(upper)
     if least is None or greatest is None:
         return False

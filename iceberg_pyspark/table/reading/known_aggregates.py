@@ -69,7 +69,7 @@ def known_aggregates(
         ]
     except _UnknownError:
         return None
-    return list(_combined(tables, groups, aggregates))
+    return list(_combine_tables(tables, groups, aggregates))
 
 
 def _of_files(
@@ -96,7 +96,7 @@ class _File:
         self._may_have_loose_bounds = snapshot is not None and snapshot.root_manifest is not None
         self._entries = planned_files.entries
         self._identity = identity_source_ids(planned_files.spec)
-        self._retyped = planned_files.retyped
+        self._retyped_ids = planned_files.retyped_ids
         self._partition = planned_files.entries["partition"].combine_chunks()
         self.rows = planned_files.entries["record_count"].combine_chunks().cast(pa.int64())
         # Files imported by old writers may have a negative count, which means unknown.
@@ -106,13 +106,13 @@ class _File:
             or pc.any(pc.less(self.rows, 0)).as_py()
         ):
             raise _UnknownError
-        proven = MetricsFilter(planned_files.entries).proven_mask(scan.context.predicate)
-        if not (planned_files.filter_satisfied | proven).all():
+        is_proven = MetricsFilter(planned_files.entries).proven_mask(scan.context.predicate)
+        if not (planned_files.satisfies_filter | is_proven).all():
             raise _UnknownError
 
     def partition_values(self, column: types.NestedField) -> pa.Array:
         position = self._identity.get(column.field_id)
-        if position is None or column.field_id in self._retyped:
+        if position is None or column.field_id in self._retyped_ids:
             raise _UnknownError
         return _as_values(self._partition.field(position), column.type)
 
@@ -164,23 +164,23 @@ def _as_values(array: pa.Array, type_: types.Type) -> pa.Array:
             return array.cast(pa.int64())
 
 
-_COMBINED = {"rows": "sum", "count": "sum", "min": "min", "max": "max"}
+_AGGREGATIONS = {"rows": "sum", "count": "sum", "min": "min", "max": "max"}
 
 
-def _combined(
+def _combine_tables(
     tables: Sequence[pa.Table], groups: Sequence[types.NestedField], aggregates: Sequence[Aggregate]
 ) -> Iterator[tuple[Any, ...]]:
     if not tables:
         if not groups:
-            yield tuple(0 if _COMBINED[a.kind] == "sum" else None for a in aggregates)
+            yield tuple(0 if _AGGREGATIONS[a.kind] == "sum" else None for a in aggregates)
         return
     by = [f"g{i}" for i in range(len(groups))]
-    combined = [(f"a{i}", _COMBINED[a.kind]) for i, a in enumerate(aggregates)]
-    sums_and_bounds = pa.concat_tables(tables).group_by(by).aggregate(combined)
-    names = [*by, *(f"{name}_{how}" for name, how in combined)]
+    aggregations = [(f"a{i}", _AGGREGATIONS[a.kind]) for i, a in enumerate(aggregates)]
+    sums_and_bounds = pa.concat_tables(tables).group_by(by).aggregate(aggregations)
+    names = [*by, *(f"{name}_{how}" for name, how in aggregations)]
     for row in zip(*(sums_and_bounds[name].to_pylist() for name in names), strict=True):
         sums = zip(row[len(by) :], aggregates, strict=True)
         yield (
             *row[: len(by)],
-            *(0 if v is None and _COMBINED[a.kind] == "sum" else v for v, a in sums),
+            *(0 if v is None and _AGGREGATIONS[a.kind] == "sum" else v for v, a in sums),
         )

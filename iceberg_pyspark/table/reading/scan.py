@@ -147,7 +147,7 @@ class TableScan:
             read_entries=partial(_read_entries, self.context.table, self.io),
             only_files=self.only_files,
             metrics=metrics,
-            on_end=None if self.report is None else self._planned,
+            on_end=None if self.report is None else self._report_plan,
             schemas=self.context.schemas,
             snapshot=self.snapshot,
             columns=self.context.projection.field_by_id if reads_columns else (),
@@ -184,7 +184,7 @@ class TableScan:
                     manifest_by_part.setdefault(manifest.part, manifest)
         return list(reversed(manifest_by_part.values()))
 
-    def planned(
+    def scan_and_plan(
         self, metrics: Collection[int] = (), *, reads_columns: bool = True
     ) -> tuple[TableScan, Plan]:
         """Return the scan and its plan; the scan has the credentials that a server may return."""
@@ -211,7 +211,7 @@ class TableScan:
         )
         return ServerPlan(planner, lambda take: scan(take_credentials=take), self.only_files)
 
-    def _planned(self, statistics: PlanStatistics, duration_ns: int) -> None:
+    def _report_plan(self, statistics: PlanStatistics, duration_ns: int) -> None:
         if self.report is not None:
             self.report(
                 ScanReport(
@@ -247,13 +247,13 @@ class TableScan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, file by file, in bounded memory."""
-        scan, plan = self.planned()
+        scan, plan = self.scan_and_plan()
         for task in plan.tasks(self.split):
             yield from read_task(scan.context, task, scan.io)
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as one table in memory; remote files are read several at a time."""
-        scan, plan = self.planned()
+        scan, plan = self.scan_and_plan()
         tasks = list(plan.tasks(self.split))
         batches: Iterator[pa.RecordBatch]
         if tasks and not is_local(tasks[0].file_path):
@@ -269,10 +269,10 @@ class TableScan:
         """Return the number of rows; data files are read only if their values matter."""
         counting = replace(self.context, projection=Schema(fields=()))
         rows = 0
-        scan, plan = self.planned(reads_columns=False)
+        scan, plan = self.scan_and_plan(reads_columns=False)
         for task in plan.tasks(split=None):
             if scan._is_countable(task):
-                rows += task.record_count - scan._deleted(task)
+                rows += task.record_count - scan._deleted_row_count(task)
             else:
                 rows += sum(b.num_rows for b in read_task(counting, task, scan.io))
         return rows
@@ -281,7 +281,7 @@ class TableScan:
         """Return the number of rows, or None if values of data files would have to be read."""
         rows = 0
         with_deletes = []
-        scan, plan = self.planned(reads_columns=False)
+        scan, plan = self.scan_and_plan(reads_columns=False)
         for task in plan.tasks(split=None):
             if not self._is_countable(task):
                 return None
@@ -289,7 +289,7 @@ class TableScan:
             if task.deletes:
                 with_deletes.append(task)
         # Deletes are read last: otherwise a table that cannot be counted reads them twice.
-        return rows - sum(threaded_map(scan._deleted, with_deletes))
+        return rows - sum(threaded_map(scan._deleted_row_count, with_deletes))
 
     def _is_countable(self, task: ScanTask) -> bool:
         selects_all = isinstance(self.context.predicate, AlwaysTrue) or task.filter_satisfied
@@ -299,7 +299,7 @@ class TableScan:
             d.content is not FileContent.EQUALITY_DELETES for d in task.deletes
         )
 
-    def _deleted(self, task: ScanTask) -> int:
+    def _deleted_row_count(self, task: ScanTask) -> int:
         return (
             deleted_before(
                 self.io,
@@ -341,18 +341,18 @@ def scan_table(
             "catalog"
         )
     schema = selected_snapshot.schema
-    projected = schema
+    projection_schema = schema
     if projection is not None:
-        projected = projection(schema)
+        projection_schema = projection(schema)
     elif columns is not None:
-        projected = projection_of(schema, metadata, columns, case_sensitive=case_sensitive)
+        projection_schema = projection_of(schema, metadata, columns, case_sensitive=case_sensitive)
     mapping = metadata.properties.get(NAME_MAPPING)
     properties = {**metadata.properties, **(overrides or {})}
     return TableScan(
         context=ScanContext(
             table=table,
             table_location=metadata.location,
-            projection=projected,
+            projection=projection_schema,
             schemas=(schema, *(s for s in metadata.schemas_newest_first if s is not schema)),
             specs=metadata.spec_by_id,
             predicate=AlwaysTrue()
@@ -378,21 +378,21 @@ def projection_of(
     by_name = {f.name: f for f in schema.fields}
     fields: list[NestedField] = []
     for column in columns:
-        reserved = _metadata_column(column, metadata)
-        if reserved is not None and column not in by_name:
-            fields.append(reserved)
+        metadata_column = _metadata_column(column, metadata)
+        if metadata_column is not None and column not in by_name:
+            fields.append(metadata_column)
             continue
         name = ".".join(parse_levels(column))
         fields.extend(schema.select([name], case_sensitive=case_sensitive).fields)
-    merged: dict[int, NestedField] = {}
+    field_by_id: dict[int, NestedField] = {}
     for f in fields:
-        if f.field_id in merged and merged[f.field_id] != f:
+        if f.field_id in field_by_id and field_by_id[f.field_id] != f:
             # two fields of one struct: select both at once
             names = [".".join(parse_levels(c)) for c in columns if c not in PLAIN_METADATA_COLUMNS]
             both = schema.select(names, case_sensitive=case_sensitive)
             f = both.as_struct.field(f.field_id) or f
-        merged[f.field_id] = f
-    return Schema(fields=tuple(merged.values()), schema_id=schema.schema_id)
+        field_by_id[f.field_id] = f
+    return Schema(fields=tuple(field_by_id.values()), schema_id=schema.schema_id)
 
 
 def _metadata_column(name: str, metadata: TableMetadata) -> NestedField | None:

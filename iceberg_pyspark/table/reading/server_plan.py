@@ -39,25 +39,25 @@ class ServerPlan:
         """The storage property with the credentials for the files, set after `start`."""
 
         self._scan = None if scan is None else scan(self._take_credentials)
-        self._started: Iterator[PlannedFiles] | None = None
+        self._started_files: Iterator[PlannedFiles] | None = None
         self._only = None if only_files is None else pa.array(sorted(only_files), pa.string())
         self._deletes: set[str] = set()
         self.statistics = PlanStatistics()
 
-    def _take_credentials(self, vended: str) -> None:
-        self.credentials = vended
+    def _take_credentials(self, credentials: str) -> None:
+        self.credentials = credentials
 
     def start(self) -> None:
         """Request the plan, once, so that the credentials are known."""
-        if self._started is None:
+        if self._started_files is None:
             files = self._files()
             first = next(files, None)
-            self._started = files if first is None else chain((first,), files)
+            self._started_files = files if first is None else chain((first,), files)
 
     def files(self) -> Iterator[PlannedFiles]:
         """Yield the files, in groups of one spec; closing the iterator early cancels the plan."""
-        started, self._started = self._started, None
-        return self._files() if started is None else started
+        started_files, self._started_files = self._started_files, None
+        return self._files() if started_files is None else started_files
 
     def _files(self) -> Iterator[PlannedFiles]:
         if self._scan is None:
@@ -96,6 +96,6 @@ def _only(files: PlannedFiles, paths: pa.Array) -> PlannedFiles:
         files,
         entries=files.entries.take(pa.array(rows, pa.int64())),
         deletes={i: files.deletes[row] for i, row in enumerate(rows) if row in files.deletes},
-        filter_satisfied=files.filter_satisfied[rows],
+        satisfies_filter=files.satisfies_filter[rows],
         residuals={i: files.residuals[row] for i, row in enumerate(rows) if row in files.residuals},
     )

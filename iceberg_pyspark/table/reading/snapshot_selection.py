@@ -317,11 +317,11 @@ def timestamp_ms_of(text: str) -> int:
     >>> timestamp_ms_of("1970-01-01 00:00:01.5"), timestamp_ms_of("10")
     (1500, 10000)
     """
-    stripped = text.strip()
-    if _WHOLE_NUMBER.fullmatch(stripped):
-        return int(stripped) * 1000
+    stripped_text = text.strip()
+    if _WHOLE_NUMBER.fullmatch(stripped_text):
+        return int(stripped_text) * 1000
     try:
-        moment = datetime.fromisoformat(_six_digits(stripped.replace("Z", "+00:00")))
+        moment = datetime.fromisoformat(_six_digits(stripped_text.replace("Z", "+00:00")))
     except (ValueError, OverflowError) as e:
         raise InvalidRequestError(
             f"'{text[:200]}' is not a point in time; write 2026-01-31, 2026-01-31 12:00:00, "

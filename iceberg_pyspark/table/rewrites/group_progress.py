@@ -16,7 +16,7 @@ from iceberg_pyspark.spec.manifests import DataFile
 
 REWRITTEN = "data files rewritten"
 READ = "data files read"
-WRITTEN = "new data files written"
+WRITING_PHASE = "new data files written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,13 @@ class RewriteProgress:
             number=group_number, group_count=len(self._file_counts), add=self._steps.add
         )
 
-    def report_until_done(self, writing: Future[list[DataFile]]) -> None:
+    def report_while_writing(self, writing: Future[list[DataFile]]) -> None:
         """Report the steps of all groups until the writing of one group has ended."""
-        for step in self._steps.until_done(writing):
+        for step in self._steps.wait_for(writing):
             self._add_read(step.group_number, step.read_count)
             if step.written_count:
                 self._written_count += step.written_count
-                self._progress(WRITTEN, self._written_count, None)
+                self._progress(WRITING_PHASE, self._written_count, None)
 
     def end_group(self, group_number: int) -> None:
         """Report that the files of a group are rewritten, or skipped after an error."""
@@ -83,7 +83,7 @@ class RewriteProgress:
     def end(self) -> None:
         """Report the number of new data files, unless there are none."""
         if self._written_count:
-            self._progress(WRITTEN, self._written_count, self._written_count)
+            self._progress(WRITING_PHASE, self._written_count, self._written_count)
 
     def _add_read(self, group_number: int, file_count: int) -> None:
         """Count files as read; a sort in little memory reads a file more than once."""

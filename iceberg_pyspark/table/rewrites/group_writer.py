@@ -109,7 +109,7 @@ class GroupWriter:
             return files
 
         with (
-            WrittenFiles(io) as written,
+            WrittenFiles(io) as written_files,
             ThreadPoolExecutor(max(threads, 1), thread_name_prefix="rewrite-part") as pool,
         ):
             futures = [pool.submit(write, part) for part in range(len(parts))]
@@ -121,7 +121,7 @@ class GroupWriter:
                 wait(futures)
                 for future in futures:
                     if not future.cancelled() and future.exception() is None:
-                        written.add(future.result())
+                        written_files.add(future.result())
             # Parts start in order, so a failed part comes before the cancelled parts.
             return [file for future in futures for file in future.result()]
 

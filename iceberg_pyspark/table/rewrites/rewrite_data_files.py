@@ -172,10 +172,10 @@ class DataFileRewrite:
         """Rewrite the files; return the table as committed, and the result."""
         groups = self.plan()
         if dry_run:
-            planned = RewrittenDataFiles(
-                file_group_count=len(groups), groups=tuple(map(self._planned, groups))
+            plan_result = RewrittenDataFiles(
+                file_group_count=len(groups), groups=tuple(map(self._planned_group, groups))
             )
-            result = _with(planned, groups, added=0)
+            result = _with(plan_result, groups, added_count=0)
             return self._table, self._without_dangling(result, dry_run=True)
         result = self._rewrite(groups)
         if any(g.spec_id is None for g in groups) and result.rewritten_data_files_count:
@@ -183,7 +183,7 @@ class DataFileRewrite:
                 result = _sum(result, self._settle(result))
         return self._table, self._without_dangling(result)
 
-    def _planned(self, group: FileGroup) -> PlannedGroup:
+    def _planned_group(self, group: FileGroup) -> PlannedGroup:
         partition = None
         if group.partition is not None:
             partition = partition_path(self._spec, self._metadata.schemas, group.partition)
@@ -225,16 +225,16 @@ class DataFileRewrite:
         progress = RewriteProgress(self._progress, groups)
         for start in range(0, len(groups), max(at_once, 1)):
             part = groups[start : start + at_once]
-            with WrittenFiles(self._io) as written:
-                done, files = self._written(part, start, written, progress)
-                count = sum(len(g.tasks) for g in part) - sum(len(g.tasks) for g in done)
+            with WrittenFiles(self._io) as written_files:
+                finished_groups, files = self._write_groups(part, start, written_files, progress)
+                count = sum(len(g.tasks) for g in part) - sum(len(g.tasks) for g in finished_groups)
                 result = replace(
                     result, failed_data_files_count=result.failed_data_files_count + count
                 )
-                if not done:
+                if not finished_groups:
                     continue
                 try:
-                    self._commit(done, files, written)
+                    self._commit(finished_groups, files, written_files)
                 except (CommitConflictError, ConcurrentChangeError) as e:
                     failed_commits += 1
                     if (
@@ -242,13 +242,13 @@ class DataFileRewrite:
                         or failed_commits > self._options.max_failed_commits
                     ):
                         raise
-                    count = sum(len(g.tasks) for g in done)
+                    count = sum(len(g.tasks) for g in finished_groups)
                     _log.warning("%d files were not rewritten: %s", count, e)
                     result = replace(
                         result, failed_data_files_count=result.failed_data_files_count + count
                     )
                 else:
-                    result = _with(result, done, added=len(files))
+                    result = _with(result, finished_groups, added_count=len(files))
         progress.end()
         return result
 
@@ -304,11 +304,11 @@ class DataFileRewrite:
         fields = (*context.schema.fields, *LINEAGE)
         return replace(context, schema=replace(context.schema, fields=fields))
 
-    def _written(
+    def _write_groups(
         self,
         groups: Sequence[FileGroup],
         first: int,
-        written: WrittenFiles,
+        written_files: WrittenFiles,
         progress: RewriteProgress,
     ) -> tuple[list[FileGroup], list[DataFile]]:
         """Write groups, several at a time; return the finished groups and their new files.
@@ -319,13 +319,13 @@ class DataFileRewrite:
         most = min(self._options.max_concurrent, runner.most_at_once if runner else _CORES)
         at_once = min(most, len(groups))
         threads = max(most // at_once, 1)
-        finished: list[FileGroup] = []
+        finished_groups: list[FileGroup] = []
         files: list[DataFile] = []
         waiting: deque[tuple[int, FileGroup, Future[list[DataFile]]]] = deque()
 
         def take() -> None:
             number, group, future = waiting[0]
-            progress.report_until_done(future)
+            progress.report_while_writing(future)
             waiting.popleft()
             try:
                 outcome = future.result()
@@ -335,9 +335,9 @@ class DataFileRewrite:
                 _log.warning("%d files were not rewritten: %s", len(group.tasks), e)
                 progress.end_group(number)
                 return
-            written.add(outcome)
+            written_files.add(outcome)
             files.extend(outcome)
-            finished.append(group)
+            finished_groups.append(group)
             progress.end_group(number)
 
         with ThreadPoolExecutor(at_once, thread_name_prefix="rewrite") as pool:
@@ -357,12 +357,12 @@ class DataFileRewrite:
                 # the new files of the other groups must be removed too
                 for _, _, future in waiting:
                     if not future.cancel() and future.exception() is None:
-                        written.add(future.result())
+                        written_files.add(future.result())
                 raise
-        return finished, files
+        return finished_groups, files
 
     def _commit(
-        self, groups: Sequence[FileGroup], files: Sequence[DataFile], written: WrittenFiles
+        self, groups: Sequence[FileGroup], files: Sequence[DataFile], written_files: WrittenFiles
     ) -> None:
         snapshot = self._scan.snapshot
         assert snapshot is not None
@@ -392,7 +392,7 @@ class DataFileRewrite:
             self._io,
             action,
             CommitOptions(branch=self._branch),
-            written_files=written,
+            written_files=written_files,
             before=[MetadataStep(self._check_version)],
             clock=self._clock,
         )
@@ -422,14 +422,14 @@ def _sum(one: RewrittenDataFiles, other: RewrittenDataFiles) -> RewrittenDataFil
 
 
 def _with(
-    result: RewrittenDataFiles, groups: Sequence[FileGroup], *, added: int
+    result: RewrittenDataFiles, groups: Sequence[FileGroup], *, added_count: int
 ) -> RewrittenDataFiles:
     """Return the result with the counts of further groups added."""
     tasks = [task for group in groups for task in group.tasks]
     return replace(
         result,
         rewritten_data_files_count=result.rewritten_data_files_count + len(tasks),
-        added_data_files_count=result.added_data_files_count + added,
+        added_data_files_count=result.added_data_files_count + added_count,
         rewritten_bytes_count=result.rewritten_bytes_count + sum(g.size for g in groups),
         removed_delete_files_count=result.removed_delete_files_count + len(_own_deletes(groups)),
     )

@@ -69,10 +69,10 @@ class RewrittenDeleteFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class _Rewrite:
-    """The changes of a commit; `needed` are data files that must still be in the table."""
+    """The changes of a commit; `needed_paths` are data files that must still be in the table."""
 
-    written: RowDeletes
-    needed: frozenset[str] = frozenset()
+    row_deletes: RowDeletes
+    needed_paths: frozenset[str] = frozenset()
 
 
 class DeleteFileRewrite:
@@ -91,12 +91,12 @@ class DeleteFileRewrite:
         """Remove written files again if `dry_run` is true."""
         self._progress = progress
         self._catalog = catalog
-        self._loaded = check_same_table(table, catalog.load_table(table.identifier))
+        self._loaded_table = check_same_table(table, catalog.load_table(table.identifier))
         self._io = io
         self._clock = clock
         self._dry_run = dry_run
         self._write_id = str(uuid.uuid4())
-        metadata = self._loaded.metadata
+        metadata = self._loaded_table.metadata
         self._manifests: Sequence[ManifestFile] = (
             []
             if metadata.current_snapshot is None
@@ -114,20 +114,20 @@ class DeleteFileRewrite:
     ) -> tuple[LoadedTable, RewrittenDeleteFiles]:
         """Rewrite position delete files; `where` returns a bound predicate for the table."""
         deletes = self._deletes
-        considered = [
+        considered_ids = [
             i for i, f in deletes.files.items() if f.content is FileContent.POSITION_DELETES
         ]
         if where is None:
-            dangling = frozenset(i for i in considered if not deletes.paths_of(i))
+            dangling = frozenset(i for i in considered_ids if not deletes.paths_of(i))
         else:
             dangling = frozenset()
             may_match = data_files_that_may_match(
                 self._io, self._metadata, self._manifests, where(self._metadata)
             )
-            considered = [i for i in considered if deletes.paths_of(i) & may_match]
+            considered_ids = [i for i in considered_ids if deletes.paths_of(i) & may_match]
         files = [
             f
-            for i in considered
+            for i in considered_ids
             if not (f := deletes.files[i]).is_deletion_vector and i not in dangling
         ]
         rewrite = (
@@ -147,16 +147,16 @@ class DeleteFileRewrite:
         tasks = [deletes.tasks[path] for path in sorted(paths)]
         rows = self._rows_by_path(tasks, self._deleted_by_value, self._progress)
         return self._commit(
-            _Rewrite(written=self._deleted_by_position(rows), needed=paths), equality
+            _Rewrite(row_deletes=self._deleted_by_position(rows), needed_paths=paths), equality
         )
 
     @property
     def _metadata(self) -> TableMetadata:
-        return self._loaded.metadata
+        return self._loaded_table.metadata
 
     @property
     def _table(self) -> str:
-        return str(self._loaded.identifier)
+        return str(self._loaded_table.identifier)
 
     def _to_vectors(self, files: Iterable[DataFile]) -> _Rewrite:
         """Write vectors with all deletes of each data file to which one of the files applies."""
@@ -164,23 +164,27 @@ class DeleteFileRewrite:
         paths = frozenset(p for f in files for p in deletes.paths_of(delete_file_id(f)))
         tasks = [deletes.tasks[path] for path in sorted(paths)]
         rows = self._rows_by_path(tasks, self._positions, self._progress)
-        written = self._deleted_by_position(rows)
-        applied_fully = frozenset(i for i, applied in deletes.paths.items() if applied <= paths)
-        replaced = {
+        row_deletes = self._deleted_by_position(rows)
+        applied_fully = frozenset(
+            i for i, data_paths in deletes.paths.items() if data_paths <= paths
+        )
+        replaced_ids = {
             i
             for i in applied_fully
             if (f := deletes.files[i]).content is FileContent.POSITION_DELETES
             and not f.is_deletion_vector
         }
         return _Rewrite(
-            written=replace(written, removed_deletes=written.removed_deletes | replaced),
-            needed=paths,
+            row_deletes=replace(
+                row_deletes, removed_deletes=row_deletes.removed_deletes | replaced_ids
+            ),
+            needed_paths=paths,
         )
 
     def _to_fewer(self, files: Iterable[DataFile], options: DeleteFileOptions) -> _Rewrite:
         """Combine the position delete files of each partition; drop rows of removed data files."""
         per_file = DELETE_GRANULARITY.of(self._metadata.properties) == "file"
-        removed: set[DeleteFileId] = set()
+        removed_ids: set[DeleteFileId] = set()
         kept_rows: list[DeletedRowsOfFile] = []
         groups = chosen_groups(files, options)
         for group in with_progress(self._progress, "groups of delete files", groups, len(groups)):
@@ -191,16 +195,18 @@ class DeleteFileRewrite:
             count = len(rows) if per_file else min(len(rows), 1)
             is_smaller = sum(map(len, rows.values())) < sum(f.record_count for f in group)
             if count < len(group) or is_smaller or options.rewrite_all:
-                removed |= ids
+                removed_ids |= ids
                 kept_rows += [
                     DeletedRowsOfFile(t, rows[t.file_path]) for t in tasks if t.file_path in rows
                 ]
-        added = write_position_delete_files(
+        new_delete_files = write_position_delete_files(
             self._metadata, self._io, kept_rows, self._write_id, per_file=per_file
         )
         return _Rewrite(
-            written=RowDeletes(delete_files=added, removed_deletes=frozenset(removed)),
-            needed=frozenset(d.task.file_path for d in kept_rows),
+            row_deletes=RowDeletes(
+                delete_files=new_delete_files, removed_deletes=frozenset(removed_ids)
+            ),
+            needed_paths=frozenset(d.task.file_path for d in kept_rows),
         )
 
     def _deleted_by_position(self, rows: Mapping[str, BitMap64]) -> RowDeletes:
@@ -245,44 +251,44 @@ class DeleteFileRewrite:
         self, rewrite: _Rewrite, more: frozenset[DeleteFileId]
     ) -> tuple[LoadedTable, RewrittenDeleteFiles]:
         """Commit the rewrite, together with the removal of further delete files."""
-        written = rewrite.written
-        removed = written.removed_deletes | more
-        result = _result(self._deletes, written, removed)
-        if not removed and not written.delete_files and not written.removed_data_paths:
-            return self._loaded, result
-        with WrittenFiles(self._io, written.delete_files) as files:
+        row_deletes = rewrite.row_deletes
+        removed_ids = row_deletes.removed_deletes | more
+        result = _result(self._deletes, row_deletes, removed_ids)
+        if not removed_ids and not row_deletes.delete_files and not row_deletes.removed_data_paths:
+            return self._loaded_table, result
+        with WrittenFiles(self._io, row_deletes.delete_files) as files:
             if self._dry_run:
                 files.remove(NeverSent())
-                return self._loaded, result
+                return self._loaded_table, result
             tasks = self._deletes.tasks
             action = RewriteFiles(
-                removed_data_paths=written.removed_data_paths,
-                removed_deletes=removed,
-                delete_files=written.delete_files,
+                removed_data_paths=row_deletes.removed_data_paths,
+                removed_deletes=removed_ids,
+                delete_files=row_deletes.delete_files,
                 checks=ConflictChecks(
                     base_snapshot_id=self._metadata.current_snapshot_id,
-                    still_live=rewrite.needed,
+                    still_live=rewrite.needed_paths,
                     no_new_deletes_for=tuple(
                         TouchedFile(
                             file_path=path,
                             spec_id=tasks[path].spec_id,
                             partition=tasks[path].partition,
                         )
-                        for path in sorted(rewrite.needed)
+                        for path in sorted(rewrite.needed_paths)
                     ),
                     equality_deletes_still_apply=True,
                 ),
             )
-            committed = commit_action(
+            new_table = commit_action(
                 self._catalog,
-                self._loaded,
+                self._loaded_table,
                 self._io,
                 action,
                 CommitOptions(write_id=self._write_id),
                 written_files=files,
                 clock=self._clock,
             )
-            return committed, result
+            return new_table, result
 
 
 def _with_deletes(task: ScanTask, ids: set[DeleteFileId]) -> ScanTask:
@@ -292,15 +298,15 @@ def _with_deletes(task: ScanTask, ids: set[DeleteFileId]) -> ScanTask:
 
 
 def _result(
-    deletes: AppliedDeletes, written: RowDeletes, removed: frozenset[DeleteFileId]
+    deletes: AppliedDeletes, row_deletes: RowDeletes, removed_ids: frozenset[DeleteFileId]
 ) -> RewrittenDeleteFiles:
-    # deletes of removed data files are in `removed` too
+    # deletes of removed data files are in `removed_ids` too
     return RewrittenDeleteFiles(
-        rewritten_delete_files_count=len(removed),
-        added_delete_files_count=len(written.delete_files),
-        rewritten_bytes_count=sum(_size(deletes.files[i]) for i in removed),
-        added_bytes_count=sum(map(_size, written.delete_files)),
-        removed_data_files_count=len(written.removed_data_paths),
+        rewritten_delete_files_count=len(removed_ids),
+        added_delete_files_count=len(row_deletes.delete_files),
+        rewritten_bytes_count=sum(_size(deletes.files[i]) for i in removed_ids),
+        added_bytes_count=sum(map(_size, row_deletes.delete_files)),
+        removed_data_files_count=len(row_deletes.removed_data_paths),
     )
 
 

@@ -44,7 +44,7 @@ from iceberg_pyspark.table.changes.partition_types import (
 )
 
 _MEASURED_ENTRIES = 4096
-_COMMITTED = "new manifests committed"
+_COMMITTING_PHASE = "new manifests committed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,21 +96,21 @@ class ManifestRewrite:
         self, newest: LoadedTable, dry_run: bool
     ) -> tuple[LoadedTable, RewrittenManifests]:
         with ExitStack() as batches_on_disk:
-            replaced: list[ManifestFile] = []
+            replaced_manifests: list[ManifestFile] = []
             new: list[NewManifest] = []
             for group, manifests in self._groups(newest.metadata, batches_on_disk):
-                replaced += group
+                replaced_manifests += group
                 new += manifests
             result = RewrittenManifests(
-                rewritten_manifests_count=len(replaced), added_manifests_count=len(new)
+                rewritten_manifests_count=len(replaced_manifests), added_manifests_count=len(new)
             )
-            if not replaced or dry_run:
+            if not replaced_manifests or dry_run:
                 return newest, result
-            self._progress(_COMMITTED, 0, len(new))
-            action = RewriteManifests(replaced=tuple(replaced), new=tuple(new))
-            committed = commit_action(self._catalog, newest, self._io, action, clock=self._clock)
-            self._progress(_COMMITTED, len(new), len(new))
-            return committed, result
+            self._progress(_COMMITTING_PHASE, 0, len(new))
+            action = RewriteManifests(replaced_manifests=tuple(replaced_manifests), new=tuple(new))
+            new_table = commit_action(self._catalog, newest, self._io, action, clock=self._clock)
+            self._progress(_COMMITTING_PHASE, len(new), len(new))
+            return new_table, result
 
     def _groups(
         self, metadata: TableMetadata, batches_on_disk: ExitStack
@@ -201,8 +201,8 @@ class ManifestRewrite:
         metadata: TableMetadata,
     ) -> int:
         """Return the number of manifests that the entries fill."""
-        measured = min(len(entries), _MEASURED_ENTRIES)
-        if not measured:
+        sample_count = min(len(entries), _MEASURED_ENTRIES)
+        if not sample_count:
             return 0
         type_ = common_partition_type(self._io, group, metadata, spec.spec_id)
         if type_ is None:
@@ -222,6 +222,6 @@ class ManifestRewrite:
                 codec=MANIFEST_COMPRESSION.of(metadata.properties),
             ).manifest_length
 
-        per_entry = (size_of(measured) - size_of(0)) / measured
+        per_entry = (size_of(sample_count) - size_of(0)) / sample_count
         target = MANIFEST_TARGET_SIZE.of(metadata.properties)
         return min(math.ceil(len(entries) * per_entry / target), len(entries))

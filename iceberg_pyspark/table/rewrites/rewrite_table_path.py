@@ -21,7 +21,6 @@ from functools import partial
 from iceberg_pyspark.arrow.write.position_delete_files import copy_position_deletes
 from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import FileAlreadyExistsError, InvalidRequestError, StorageError
-from iceberg_pyspark.maintenance.copy_list import CopyList
 from iceberg_pyspark.maintenance.moved_entries import moved_root
 from iceberg_pyspark.maintenance.moved_manifests import (
     LiveFile,
@@ -33,6 +32,7 @@ from iceberg_pyspark.maintenance.moved_manifests import (
 )
 from iceberg_pyspark.maintenance.moved_paths import MovedPaths, move_metadata
 from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
+from iceberg_pyspark.maintenance.temporary_database import CopyList
 from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile, ManifestPart
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, scheme_of
@@ -48,11 +48,11 @@ from iceberg_pyspark.storage.metadata_files import (
     read_table_metadata,
 )
 from iceberg_pyspark.storage.puffin import with_other_blob_properties
-from iceberg_pyspark.storage.restricted import unrestricted
+from iceberg_pyspark.storage.restricted_io import store_behind
 from iceberg_pyspark.storage.root_manifests import snapshot_files, with_common_dead_positions
 
 FILE_LIST = "file-list"
-_REFERENCED = "referenced-data-file"
+_REFERENCED_DATA_FILE = "referenced-data-file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class TablePathRewrite:
         self._paths = paths = self._paths_of_version(paths)
         # before any file is staged
         for path in (self._end.location, self._versions[0]):
-            paths.moved(path)
+            paths.move(path)
         self._known_ids = frozenset(
             () if self._start is None else (s.snapshot_id for s in self._start.snapshots)
         )
@@ -110,7 +110,7 @@ class TablePathRewrite:
         else:
             # a location that the caller chooses may be anywhere
             folder = staging_location.rstrip("/")
-            self._staging_io = unrestricted(io)
+            self._staging_io = store_behind(io)
         self._staging = folder + "/"
         self._may_have_files = staging_location is not None
 
@@ -186,9 +186,9 @@ class TablePathRewrite:
         if end_version is not None and end_version != _file_name(location):
             location = self._version(end_version, "end_version", location, metadata)
             metadata = read_table_metadata(self._io, location)
-        logged = [e.metadata_file for e in reversed(metadata.metadata_log)]
+        logged_files = [e.metadata_file for e in reversed(metadata.metadata_log)]
         if start_version is None:
-            return metadata, None, [location, *logged]
+            return metadata, None, [location, *logged_files]
         if start_version == _file_name(location):
             raise InvalidRequestError(
                 f"table {self._name}: {start_version} is the start and the end version, so there "
@@ -198,38 +198,38 @@ class TablePathRewrite:
         return (
             metadata,
             read_table_metadata(self._io, first),
-            [location, *logged[: logged.index(first)]],
+            [location, *logged_files[: logged_files.index(first)]],
         )
 
     def _version(self, name: str, argument: str, location: str, metadata: TableMetadata) -> str:
-        logged = [e.metadata_file for e in metadata.metadata_log]
-        matches = [file for file in logged if _file_name(file) == name]
+        logged_files = [e.metadata_file for e in metadata.metadata_log]
+        matches = [file for file in logged_files if _file_name(file) == name]
         if not matches:
-            names = ", ".join(map(_file_name, [*logged, location]))
+            names = ", ".join(map(_file_name, [*logged_files, location]))
             raise InvalidRequestError(
                 f"table {self._name}: {argument} {name} is not among the metadata files up to "
                 f"{_file_name(location)}; name one of {names}"
             )
         return matches[-1]
 
-    def _staged(self, path: str) -> str:
+    def _staging_path(self, path: str) -> str:
         return self._staging + self._paths.below(path)
 
     def _write(self, path: str, data: bytes) -> tuple[str, str]:
-        staged = self._staged(path)
-        target = self._paths.moved(path)
+        staging_path = self._staging_path(path)
+        target = self._paths.move(path)
         if not self._dry_run:
-            self._check_is_new(staged)
-            with self._staging_io.open_output(staged) as stream:
+            self._check_is_new(staging_path)
+            with self._staging_io.open_output(staging_path) as stream:
                 stream.write(data)
-        return staged, target
+        return staging_path, target
 
-    def _check_is_new(self, staged: str) -> None:
+    def _check_is_new(self, staging_path: str) -> None:
         """Raise `FileAlreadyExistsError` for a file of an earlier run: names have the UUIDs of the
         table's files, and an object store would replace a file with such a name.
         """
-        if self._may_have_files and self._staging_io.exists(staged):
-            raise FileAlreadyExistsError(f"cannot create {staged}: it exists already")
+        if self._may_have_files and self._staging_io.exists(staging_path):
+            raise FileAlreadyExistsError(f"cannot create {staging_path}: it exists already")
 
     def _write_deletes(
         self, manifests: list[ManifestFile], snapshots: list[Snapshot], copies: CopyList
@@ -254,26 +254,26 @@ class TablePathRewrite:
                         rewritten_paths.add((file.path, file.content_offset))
             if self._is_new(manifest):
                 copies.add(
-                    (file.path, self._paths.moved(file.path))
+                    (file.path, self._paths.move(file.path))
                     for file in files
                     if file.is_new and file.kind == "as it is"
                 )
         for file in (*self._manifest_vectors(snapshots), *self._removed_deletes(manifests)):
             with_paths.setdefault(file.path, file)
         deletes = {}
-        written = threaded_map(self._moved_deletes, list(with_paths.values()))
-        for file, moved in with_progress(
-            self._progress, "delete files written", written, len(with_paths)
+        results = threaded_map(self._moved_deletes, list(with_paths.values()))
+        for file, moved_deletes in with_progress(
+            self._progress, "delete files written", results, len(with_paths)
         ):
-            deletes[file.path] = moved
+            deletes[file.path] = moved_deletes
             if file.is_new:
-                copies.add([(self._staged(file.path), self._paths.moved(file.path))])
+                copies.add([(self._staging_path(file.path), self._paths.move(file.path))])
         return deletes, len(rewritten_paths)
 
     def _manifest_vectors(self, snapshots: list[Snapshot]) -> Iterator[LiveFile]:
         """Yield the Puffin files with deletion vectors of manifests."""
-        known = [s for s in self._end.snapshots if s.snapshot_id in self._known_ids]
-        known_files = frozenset[str]().union(*(self._vector_files(s) for s in known))
+        known_snapshots = [s for s in self._end.snapshots if s.snapshot_id in self._known_ids]
+        known_files = frozenset[str]().union(*(self._vector_files(s) for s in known_snapshots))
         for path in frozenset[str]().union(*(self._vector_files(s) for s in snapshots)):
             yield vector_file(path, is_new=path not in known_files)
 
@@ -306,7 +306,7 @@ class TablePathRewrite:
 
     def _moved_deletes(self, file: LiveFile) -> tuple[LiveFile, MovedDeletes]:
         """Write a delete file with other paths; a file that is not new is only measured."""
-        target_io, target = self._staging_io, self._staged(file.path)
+        target_io, target = self._staging_io, self._staging_path(file.path)
         if self._dry_run or not file.is_new:
             target_io, target = MemoryFileIO(), "mem://measured"
         else:
@@ -317,12 +317,12 @@ class TablePathRewrite:
                 stream.write(data)
             return file, MovedDeletes(file_size_in_bytes=len(data), metrics={})
         # The table's settings may change, and a repeated rewrite must give the same file.
-        closed = copy_position_deletes(
-            self._io, file.path, target_io, target, file.file_format, self._paths.moved, {}
+        delete_file = copy_position_deletes(
+            self._io, file.path, target_io, target, file.file_format, self._paths.move, {}
         )
-        m = closed.metrics
+        m = delete_file.metrics
         return file, MovedDeletes(
-            file_size_in_bytes=closed.file_size_in_bytes,
+            file_size_in_bytes=delete_file.file_size_in_bytes,
             metrics={
                 "_108": [{"_117": k, "_118": v} for k, v in m["column_sizes"].items()],
                 "_109": [{"_119": k, "_120": v} for k, v in m["value_counts"].items()],
@@ -335,13 +335,13 @@ class TablePathRewrite:
         )
 
     def _moved_properties(self, properties: dict[str, str]) -> dict[str, str]:
-        path = properties.get(_REFERENCED)
+        path = properties.get(_REFERENCED_DATA_FILE)
         if path is None:
             return properties
         if self._paths.table_location is not None and not scheme_of(path) and path[:1] != "/":
             # relative; before version 4, paths without a scheme begin with a slash
             return properties
-        return {**properties, _REFERENCED: self._paths.moved(path)}
+        return {**properties, _REFERENCED_DATA_FILE: self._paths.move(path)}
 
     def _write_manifests(
         self,
@@ -365,9 +365,9 @@ class TablePathRewrite:
 
         lengths = {}
         count = 0
-        written = threaded_map(write, manifests)
+        results = threaded_map(write, manifests)
         for path, length, copy, is_rewritten in with_progress(
-            self._progress, "manifests written", written, len(manifests)
+            self._progress, "manifests written", results, len(manifests)
         ):
             lengths[path] = length
             count += is_rewritten
@@ -377,7 +377,7 @@ class TablePathRewrite:
 
     def _copy(self, path: str, data: bytes | None) -> tuple[str, str]:
         """Write a file with other paths; the file without data is copied as it is."""
-        return (path, self._paths.moved(path)) if data is None else self._write(path, data)
+        return (path, self._paths.move(path)) if data is None else self._write(path, data)
 
     def _write_lists(
         self, snapshots: list[Snapshot], sizes: Mapping[str, int], copies: CopyList
@@ -397,7 +397,7 @@ class TablePathRewrite:
     def _write_metadata(self, copies: CopyList) -> None:
         copied_statistics = set() if self._start is None else _statistics(self._start)
         copies.add(
-            (path, self._paths.moved(path)) for path in _statistics(self._end) - copied_statistics
+            (path, self._paths.move(path)) for path in _statistics(self._end) - copied_statistics
         )
 
         def write(location: str) -> tuple[str, str]:
@@ -411,9 +411,9 @@ class TablePathRewrite:
             move_metadata(content, self._paths, location)
             return self._write(location, metadata_json_bytes(content, location))
 
-        written = threaded_map(write, self._versions)
+        results = threaded_map(write, self._versions)
         total = len(self._versions)
-        copies.add(with_progress(self._progress, "metadata files written", written, total))
+        copies.add(with_progress(self._progress, "metadata files written", results, total))
 
     def _write_file_list(self, copies: CopyList) -> str:
         location = self._staging + FILE_LIST

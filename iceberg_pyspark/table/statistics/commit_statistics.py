@@ -76,17 +76,17 @@ class _StatisticsStep:
         )
         return any(f.statistics_path == self._file.statistics_path for f in files)
 
-    def attempt_failed(self, proof: Refused) -> None:
+    def after_failed_attempt(self, proof: Refused) -> None:
         """See `CommitStep`; the next attempt commits the same file."""
 
-    def refused(self, proof: NotCommitted) -> None:
+    def after_refusal(self, proof: NotCommitted) -> None:
         """See `CommitStep`."""
         remove_files(self._io, [self._file.statistics_path], proof)
 
-    def committed(self, metadata: TableMetadata) -> None:
+    def after_commit(self, metadata: TableMetadata) -> None:
         """See `CommitStep`."""
 
 
-def remove_unfinished(io: FileIO, location: str) -> None:
+def remove_unfinished_file(io: FileIO, location: str) -> None:
     """Delete a statistics file whose writing failed before a commit was sent."""
     remove_files(io, [location], NeverSent())

@@ -115,9 +115,9 @@ class PartitionCounts:
     def __init__(self, metadata: TableMetadata) -> None:
         self._metadata = metadata
         self._type = metadata.unified_partition_type
-        self._written = WrittenTypes.of(metadata)
+        self._written_types = WrittenTypes.of(metadata)
         self._partitions: dict[tuple[int, PartitionKey], _Partition] = {}
-        self._committed: Mapping[int, int] = {
+        self._commit_times_ms: Mapping[int, int] = {
             s.snapshot_id: s.timestamp_ms for s in metadata.snapshots
         }
 
@@ -131,7 +131,9 @@ class PartitionCounts:
         added, minus those that it removed.
         """
         spec_id = manifest.partition_spec_id
-        own = self._written.partition_type(spec_id, self._written.schemas_of(io, manifest))
+        own = self._written_types.partition_type(
+            spec_id, self._written_types.schemas_of(io, manifest)
+        )
         place = {f.field_id: i for i, f in enumerate(own.fields)}
         places = [place.get(f.field_id) for f in self._type.fields]
         for batch in read_entries(io, manifest, own, drop_deleted=False).to_batches():
@@ -147,7 +149,7 @@ class PartitionCounts:
         status, snapshot_id, content, file_format, records, size = entry
         if only_changes and status == EntryStatus.EXISTING:
             return
-        partition.touch(snapshot_id, self._committed.get(snapshot_id))
+        partition.touch(snapshot_id, self._commit_times_ms.get(snapshot_id))
         sign = 1
         if status == EntryStatus.DELETED:
             if not only_changes:
@@ -184,7 +186,7 @@ class PartitionCounts:
     def to_arrow(self) -> pa.Table:
         """Return the rows as they are written: sorted by partition, nulls first."""
         partitions = sorted(
-            self._partitions.values(), key=lambda p: (list(_ordered(p.values)), p.spec_id)
+            self._partitions.values(), key=lambda p: (list(_sort_key(p.values)), p.spec_id)
         )
         tuples = partition_of_values(self._type, [p.values for p in partitions])
         columns: dict[str, Any] = {
@@ -204,7 +206,7 @@ class PartitionCounts:
         return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _ordered(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+def _sort_key(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     for value in values:
         if value is None:
             yield (0,)

@@ -33,7 +33,10 @@ from iceberg_pyspark.storage.locations import location_provider, partition_stati
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.new_data import data_format
-from iceberg_pyspark.table.statistics.commit_statistics import commit_statistics, remove_unfinished
+from iceberg_pyspark.table.statistics.commit_statistics import (
+    commit_statistics,
+    remove_unfinished_file,
+)
 from iceberg_pyspark.table.statistics.partition_rows import (
     PartitionCounts,
     partition_statistics_schema,
@@ -163,7 +166,7 @@ class PartitionStatisticsComputation:
                 file.abort()
                 raise
         except BaseException:
-            remove_unfinished(self._io, location)
+            remove_unfinished_file(self._io, location)
             raise
         return PartitionStatisticsFile(
             snapshot_id=snapshot.snapshot_id,

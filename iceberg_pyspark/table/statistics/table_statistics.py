@@ -38,7 +38,10 @@ from iceberg_pyspark.storage.theta_sketches import DISTINCT_COUNT, THETA_SKETCH,
 from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
-from iceberg_pyspark.table.statistics.commit_statistics import commit_statistics, remove_unfinished
+from iceberg_pyspark.table.statistics.commit_statistics import (
+    commit_statistics,
+    remove_unfinished_file,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -101,7 +104,7 @@ def sketches_of_scan(
     scan: TableScan, columns: Sequence[SketchedColumn], progress: Progress = no_progress
 ) -> Sketches:
     """Return the sketches of all rows, which this process reads."""
-    scan, plan = scan.planned()
+    scan, plan = scan.scan_and_plan()
     read = partial(sketches_of_task, scan.context, columns, scan.io)
     total = {c.field.field_id: ThetaSketch() for c in columns}
     tasks = list(plan.tasks(scan.split))
@@ -282,7 +285,7 @@ def _write(
                     properties=blob.properties,
                 )
     except BaseException:
-        remove_unfinished(io, location)
+        remove_unfinished_file(io, location)
         raise
     return StatisticsFile(
         snapshot_id=snapshot.snapshot_id,

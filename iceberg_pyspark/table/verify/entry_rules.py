@@ -81,11 +81,11 @@ def _own_problems(entry: StoredEntry) -> Iterator[Problem]:
         and entry["first_row_id"] is not None
     ):
         yield "first-row-id-of-data", f"{subject} with first_row_id {entry['first_row_id']}"
-    referenced = entry["referenced_file"]
-    if type_ in _VECTORS and referenced is None:
+    referenced_file = entry["referenced_file"]
+    if type_ in _VECTORS and referenced_file is None:
         yield "referenced-file", f"{subject} does not say which file it is of"
-    if type_ not in (*_VECTORS, ContentType.DELETE_MANIFEST) and referenced is not None:
-        yield "referenced-file", f"{subject} is of {referenced}"
+    if type_ not in (*_VECTORS, ContentType.DELETE_MANIFEST) and referenced_file is not None:
+        yield "referenced-file", f"{subject} is of {referenced_file}"
     is_inline = type_ is ContentType.MANIFEST_DELETION_VECTOR and entry["inline_vector"] is not None
     if entry["location"] is None and not is_inline:
         yield "location", f"{subject} without location"
@@ -145,12 +145,12 @@ def _tracked_problems(entry: StoredEntry) -> Iterator[Problem]:
 
 
 def _format_problems(entry: StoredEntry) -> Iterator[Problem]:
-    stored = entry["file_format"]
-    allowed: tuple[str, ...] = ("puffin",) if entry.type in _VECTORS else _DATA_FORMATS
+    file_format = entry["file_format"]
+    allowed_formats: tuple[str, ...] = ("puffin",) if entry.type in _VECTORS else _DATA_FORMATS
     if entry.is_manifest:
-        allowed = _MANIFEST_FORMATS
-    if stored is None or stored.lower() not in allowed:
-        yield "file-format", f"{_subject(entry.type)} with file_format {stored}"
+        allowed_formats = _MANIFEST_FORMATS
+    if file_format is None or file_format.lower() not in allowed_formats:
+        yield "file-format", f"{_subject(entry.type)} with file_format {file_format}"
 
 
 def _number_problems(entry: StoredEntry, place: Place, is_own: bool) -> Iterator[Problem]:

@@ -30,7 +30,7 @@ class FileChecks:
 
     io: FileIO
     report: Report
-    checked: set[int] = field(default_factory=set)
+    checked_keys: set[int] = field(default_factory=set)
 
     def check(
         self, snapshot_id: int, manifests: Iterable[ManifestFile], read: ReadLive, files: Files
@@ -63,8 +63,8 @@ class FileChecks:
             rows = []
             for row in batch.to_pylist():
                 key = id_of(row["file_path"], row["content_offset"])
-                if key not in self.checked:
-                    self.checked.add(key)
+                if key not in self.checked_keys:
+                    self.checked_keys.add(key)
                     rows.append(row)
             yield rows
 

@@ -59,13 +59,13 @@ class TableVerification:
         verdict = f"{count} finding{'s' * (count != 1)}" if count else "nothing wrong"
         files = "data files were checked" if self.files_were_checked else "no data file was checked"
         return printable(
-            f"{self.table}: {verdict} in {_counted(self.snapshots, 'snapshot')} and "
-            f"{_counted(self.manifests, 'manifest')}; {files}"
+            f"{self.table}: {verdict} in {_count_text(self.snapshots, 'snapshot')} and "
+            f"{_count_text(self.manifests, 'manifest')}; {files}"
         )
 
     def __repr__(self) -> str:
         return "\n".join([*map(str, self.findings), self.summary])
 
 
-def _counted(count: int, noun: str) -> str:
+def _count_text(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"

@@ -61,10 +61,10 @@ ReadLive = Callable[[ManifestFile], pa.Table]
 
 def files_of(manifests: Iterable[ManifestFile], read: ReadLive) -> Files:
     """Return the live files of manifests; `read` returns a manifest's live entries."""
-    return joined((manifest, numbers_of(read(manifest))) for manifest in manifests)
+    return concat_files((manifest, numbers_of(read(manifest))) for manifest in manifests)
 
 
-def joined(numbers: Iterable[tuple[ManifestFile, Numbers]]) -> Files:
+def concat_files(numbers: Iterable[tuple[ManifestFile, Numbers]]) -> Files:
     """Return the live files of manifests, each given with the numbers of its files."""
     parts = list(numbers)
     none = np.empty((0, len(COLUMNS)), np.int64)
@@ -112,7 +112,7 @@ def live_file_problems(
     `has_row_ids`: the snapshot has assigned row ids to all data files without row ids.
     """
     ids = files.column("id")
-    for row in _repeated(ids):
+    for row in _last_repetitions(ids):
         yield (
             "one-entry-per-file",
             files.place(row)[0],
@@ -121,7 +121,7 @@ def live_file_problems(
     is_data = files.column("content") == FileContent.DATA
     targets = files.column("target")
     vectors = np.flatnonzero(targets != _NONE)
-    for row in vectors[_repeated(targets[vectors])].tolist():
+    for row in vectors[_last_repetitions(targets[vectors])].tolist():
         yield (
             "one-vector-per-data-file",
             files.place(row)[0],
@@ -131,14 +131,14 @@ def live_file_problems(
     yield from _wrong_row_ids(files, np.flatnonzero(is_data), read, has_row_ids, next_row_id)
 
 
-def _repeated(values: Numbers) -> list[int]:
+def _last_repetitions(values: Numbers) -> list[int]:
     """Return the last position of each value that occurs more than once."""
     order = np.argsort(values, kind="stable")
-    ordered = values[order]
+    sorted_values = values[order]
     is_last = np.ones(len(values), np.bool_)
-    is_last[:-1] = ordered[1:] != ordered[:-1]
+    is_last[:-1] = sorted_values[1:] != sorted_values[:-1]
     is_again = np.zeros(len(values), np.bool_)
-    is_again[1:] = ordered[1:] == ordered[:-1]
+    is_again[1:] = sorted_values[1:] == sorted_values[:-1]
     return sorted(order[is_last & is_again].tolist())
 
 

@@ -84,7 +84,7 @@ def _row_ids(metadata: TableMetadata) -> Iterator[MetadataProblem]:
     """Check row id ranges in commit order, since branches may be committed to in turn."""
     end = 0
     for snapshot in sorted(metadata.snapshots, key=lambda s: s.sequence_number):
-        first, added = snapshot.first_row_id, snapshot.added_rows
+        first, added_rows = snapshot.first_row_id, snapshot.added_rows
         if first is None:
             continue
         if first < end:
@@ -93,7 +93,7 @@ def _row_ids(metadata: TableMetadata) -> Iterator[MetadataProblem]:
                 snapshot.snapshot_id,
                 f"row ids begin at {first}, those of snapshots before end at {end}",
             )
-        end = max(end, first + (added or 0))
+        end = max(end, first + (added_rows or 0))
         if end > metadata.next_row_id:
             yield (
                 "snapshot-row-ids",

@@ -52,7 +52,7 @@ class RootChange:
         after = {m.manifest_path: m for m in self.manifests if not m.is_root}
         self._carried_leaves(before, after)
         self._manifest_vectors(after)
-        masked = self._masked(before, after)
+        masked_files = self._masked_files(before, after)
         old = files_of(
             (m for m in self.parent_manifests if m.is_root or m.manifest_path not in after),
             self.read,
@@ -60,7 +60,7 @@ class RootChange:
         new = files_of(
             (m for m in self.manifests if m.is_root or m.manifest_path not in before), self.read
         )
-        self._files(old, new, masked)
+        self._files(old, new, masked_files)
 
     def _add(self, rule: str, problem: str, entry: StoredEntry | None = None) -> None:
         self.report.add(
@@ -84,12 +84,12 @@ class RootChange:
             if entry.status is ContentStatus.ADDED:
                 self._add("added-is-new", f"the parent has the manifest {path}", entry)
             # A first row id that the parent lacks is assigned by this snapshot.
-            assigned = m.first_row_id if old.first_row_id is None else old.first_row_id
+            first_row_id = m.first_row_id if old.first_row_id is None else old.first_row_id
             values = {
                 "snapshot_id": (old.added_snapshot_id, m.added_snapshot_id),
                 "sequence_number": (old.sequence_number, m.sequence_number),
                 "partition_spec_id": (old.partition_spec_id, m.partition_spec_id),
-                "first_row_id": (assigned, m.first_row_id),
+                "first_row_id": (first_row_id, m.first_row_id),
             }
             for name, (was, is_now) in values.items():
                 if was != is_now:
@@ -98,11 +98,11 @@ class RootChange:
     def _manifest_vectors(self, after: Mapping[str, ManifestFile]) -> None:
         """Check that the parent's vectors are carried over or DELETED if their manifest stays."""
         old = {} if self.parent is None else self.parent.live_vectors()
-        deleted: dict[str, StoredEntry] = {}
+        deleted_leaves: dict[str, StoredEntry] = {}
         for e in self.root.of_types(ContentType.MANIFEST_DELETION_VECTOR):
             leaf = e["referenced_file"]
             if e.status is ContentStatus.DELETED:
-                deleted[leaf] = e
+                deleted_leaves[leaf] = e
                 if leaf not in old or self._old_positions(old[leaf]) != self._positions(e):
                     self._add("deleted-was-live", f"no such vector of {leaf} was live", e)
             elif e.status is ContentStatus.EXISTING and (
@@ -114,7 +114,7 @@ class RootChange:
         live = self.root.live_vectors()
         for leaf in old:
             is_carried = leaf in live and live[leaf].status is ContentStatus.EXISTING
-            if leaf in after and not is_carried and leaf not in deleted:
+            if leaf in after and not is_carried and leaf not in deleted_leaves:
                 self._add(
                     "manifest-vector-replacement", f"the parent's vector of {leaf} is not DELETED"
                 )
@@ -126,7 +126,7 @@ class RootChange:
         assert self.parent is not None
         return self.parent.vectors.get(entry.ordinal)
 
-    def _masked(
+    def _masked_files(
         self, before: Mapping[str, ManifestFile], after: Mapping[str, ManifestFile]
     ) -> Files:
         """Return the files that this snapshot's manifest deletion vectors remove."""
@@ -150,25 +150,27 @@ class RootChange:
 
     # --- files ---
 
-    def _files(self, old: Files, new: Files, masked: Files) -> None:
-        parent_ids = np.concatenate([old.column("id"), masked.column("id")])
+    def _files(self, old: Files, new: Files, masked_files: Files) -> None:
+        parent_ids = np.concatenate([old.column("id"), masked_files.column("id")])
         child_ids = new.column("id")
         own = [e for e in self.root.of_types(*_OF_FILES) if e["location"] is not None]
-        added = {_id(e): e for e in own if e.status is ContentStatus.ADDED}
-        deleted = {_id(e): e for e in own if e.status is ContentStatus.DELETED}
-        for i, e in added.items():
+        added_entries = {_id(e): e for e in own if e.status is ContentStatus.ADDED}
+        deleted_entries = {_id(e): e for e in own if e.status is ContentStatus.DELETED}
+        for i, e in added_entries.items():
             if _is_in(i, parent_ids):
                 self._add("added-is-new", f"the parent has {e['location']}", e)
-        for i, e in deleted.items():
+        for i, e in deleted_entries.items():
             if not _is_in(i, parent_ids) or _is_in(i, child_ids):
                 problem = "is live still" if _is_in(i, child_ids) else "was not live in the parent"
                 self._add("deleted-was-live", f"{e['location']} {problem}", e)
-        self._new_files(new, parent_ids, added)
-        self._removed_files(old, child_ids, deleted)
-        self._unchanged(old, new)
-        self._vectors_without_data_files(old, masked, child_ids)
+        self._new_files(new, parent_ids, added_entries)
+        self._removed_files(old, child_ids, deleted_entries)
+        self._check_unchanged_files(old, new)
+        self._vectors_without_data_files(old, masked_files, child_ids)
 
-    def _new_files(self, new: Files, parent_ids: Numbers, added: Mapping[int, StoredEntry]) -> None:
+    def _new_files(
+        self, new: Files, parent_ids: Numbers, added_entries: Mapping[int, StoredEntry]
+    ) -> None:
         in_added_leaves = {
             e["location"]
             for e in self.root.live_manifests().values()
@@ -176,7 +178,7 @@ class RootChange:
         }
         ids = new.column("id")
         is_in_parent = rows_in(ids, parent_ids)
-        is_in_entries = rows_in(ids, list(added))
+        is_in_entries = rows_in(ids, list(added_entries))
         start = 0
         for manifest, count in new.of:
             rows = slice(start, start + count)
@@ -192,10 +194,10 @@ class RootChange:
                 self._add(rule, f"{path}, {_count_phrase(wrong)}{problem}")
 
     def _removed_files(
-        self, old: Files, child_ids: Numbers, deleted: Mapping[int, StoredEntry]
+        self, old: Files, child_ids: Numbers, deleted_entries: Mapping[int, StoredEntry]
     ) -> None:
         ids = old.column("id")
-        wrong = ~rows_in(ids, child_ids) & ~rows_in(ids, list(deleted))
+        wrong = ~rows_in(ids, child_ids) & ~rows_in(ids, list(deleted_entries))
         start = 0
         for manifest, count in old.of:
             rows = np.flatnonzero(wrong[start : start + count])
@@ -212,7 +214,7 @@ class RootChange:
                         f"{path}, {_count_phrase(rows)}was in {manifest.manifest_path} and is gone",
                     )
 
-    def _unchanged(self, old: Files, new: Files) -> None:
+    def _check_unchanged_files(self, old: Files, new: Files) -> None:
         """Check files that moved between roots and leaves, or stayed in the root."""
         ids, at_old, at_new = np.intersect1d(
             old.column("id"), new.column("id"), return_indices=True
@@ -227,9 +229,11 @@ class RootChange:
                 path = path_at(new, int(at_new[i]), self.read)
                 self._add("existing-unchanged", f"{name} of {path} was {was[i]}, is {is_now[i]}")
 
-    def _vectors_without_data_files(self, old: Files, masked: Files, child_ids: Numbers) -> None:
+    def _vectors_without_data_files(
+        self, old: Files, masked_files: Files, child_ids: Numbers
+    ) -> None:
         removed_ids = []
-        for files in (old, masked):
+        for files in (old, masked_files):
             is_data = files.column("content") == FileContent.DATA
             removed_ids.append(
                 files.column("id")[is_data & ~rows_in(files.column("id"), child_ids)]

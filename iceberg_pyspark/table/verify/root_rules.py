@@ -84,39 +84,45 @@ class RootRules:
         here = snapshot.snapshot_id
         root = None
         with self.report.reading(here, location):
-            encoded = open_manifest(self.io, location)
-            stored = stored_entries(encoded, snapshot.table_location)
-            if stored is None:
-                raise encoded.damaged("it is referenced as a root manifest, but has other columns")
-            self.report.add_problems(_content_problems(stored, "root"), here, location)
-            entries = tuple(stored)
+            manifest_file = open_manifest(self.io, location)
+            entries_as_stored = stored_entries(manifest_file, snapshot.table_location)
+            if entries_as_stored is None:
+                raise manifest_file.damage_error(
+                    "it is referenced as a root manifest, but has other columns"
+                )
+            self.report.add_problems(_content_problems(entries_as_stored, "root"), here, location)
+            entries = tuple(entries_as_stored)
             for e in entries:
-                self._problems(entry_problems(e, "root", is_own=stored.is_own), here, location, e)
-                problems = problems_in_snapshot(e, snapshot, is_own=stored.is_own)
+                self._problems(
+                    entry_problems(e, "root", is_own=entries_as_stored.is_own), here, location, e
+                )
+                problems = problems_in_snapshot(e, snapshot, is_own=entries_as_stored.is_own)
                 self._problems(problems, here, location, e)
             root = Root(
                 snapshot=snapshot,
                 location=location,
-                is_own=stored.is_own,
+                is_own=entries_as_stored.is_own,
                 entries=entries,
                 vectors=self._vectors(entries, location, here),
             )
             self._vector_rules(root)
             self._leaves(root)
-            self._tight_bounds(root, encoded)
+            self._tight_bounds(root, manifest_file)
         return root
 
     def entries_of(self, snapshot: Snapshot) -> Root | None:
         """Return the root of a snapshot without checks, or None if it has other columns."""
         location = str(snapshot.root_manifest)
-        stored = stored_entries(open_manifest(self.io, location), snapshot.table_location)
-        if stored is None:
+        entries_as_stored = stored_entries(
+            open_manifest(self.io, location), snapshot.table_location
+        )
+        if entries_as_stored is None:
             return None
-        entries = tuple(stored)
+        entries = tuple(entries_as_stored)
         return Root(
             snapshot=snapshot,
             location=location,
-            is_own=stored.is_own,
+            is_own=entries_as_stored.is_own,
             entries=entries,
             vectors=self._vectors(entries, location, snapshot.snapshot_id),
         )
@@ -244,13 +250,13 @@ class RootRules:
                 with self.report.reading(here, e["location"]):
                     self._affinity(e, root)
 
-    def _tight_bounds(self, root: Root, encoded: EncodedManifest) -> None:
+    def _tight_bounds(self, root: Root, manifest_file: EncodedManifest) -> None:
         here = root.snapshot.snapshot_id
-        self._incomplete_bounds(encoded, here, root.location)
+        self._incomplete_bounds(manifest_file, here, root.location)
         with_vector = root.live_vectors().keys() | {
             e["location"] for e in root.entries if e["manifest_vector"] is not None
         }
-        columns = bounds_by_column(encoded)
+        columns = bounds_by_column(manifest_file)
         for e in root.entries:
             bounds = {i: entries[e.ordinal] for i, entries in columns.items()}
             tight = {i: b for i, b in bounds.items() if b.is_tight}
@@ -270,20 +276,20 @@ class RootRules:
                 for problem in leaf_bound_problems(tight, open_manifest(self.io, e["location"])):
                     self.report.add("tight-bounds", here, root.location, problem, e.ordinal)
 
-    def _incomplete_bounds(self, encoded: EncodedManifest, here: int, location: str) -> None:
-        for ordinal, problem in incomplete_bounds(encoded):
+    def _incomplete_bounds(self, manifest_file: EncodedManifest, here: int, location: str) -> None:
+        for ordinal, problem in incomplete_bounds(manifest_file):
             self.report.add("tight-bounds", here, location, problem, ordinal)
 
     def _leaf(self, entry: StoredEntry, root: Root) -> None:
         here, location = root.snapshot.snapshot_id, entry["location"]
         manifest = entry.manifest(root.snapshot.table_location)
-        encoded = open_manifest(self.io, location)
-        if encoded.record_count != entry["record_count"]:
+        manifest_file = open_manifest(self.io, location)
+        if manifest_file.record_count != entry["record_count"]:
             self.report.add(
                 "record-count",
                 here,
                 root.location,
-                f"{location} has {encoded.record_count} entries, record_count is "
+                f"{location} has {manifest_file.record_count} entries, record_count is "
                 f"{entry['record_count']}",
                 entry.ordinal,
             )
@@ -297,12 +303,14 @@ class RootRules:
             )
             return
         is_data = manifest.content is ManifestContent.DATA
-        stored = stored_entries(encoded, root.snapshot.table_location)
+        entries_as_stored = stored_entries(manifest_file, root.snapshot.table_location)
         is_sound = True
-        if stored is not None:
-            is_sound = self._leaf_entries(stored, entry, "data" if is_data else "delete", here)
-            self._incomplete_bounds(encoded, here, location)
-        if is_sound and encoded.record_count == entry["record_count"]:
+        if entries_as_stored is not None:
+            is_sound = self._leaf_entries(
+                entries_as_stored, entry, "data" if is_data else "delete", here
+            )
+            self._incomplete_bounds(manifest_file, here, location)
+        if is_sound and manifest_file.record_count == entry["record_count"]:
             problems = manifest_problems(
                 self.io, self.metadata, manifest, counts_rule="manifest-stats"
             )

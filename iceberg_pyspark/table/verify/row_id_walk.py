@@ -40,8 +40,8 @@ def row_id_problems(
                 yield e.ordinal, f"first_row_id is {first}, the next one was {cursor}"
             if not all_have_ids(e):
                 cursor = first + (e["added_rows_count"] or 0) + (e["existing_rows_count"] or 0)
-    added = root.snapshot.added_rows
-    if added is not None and start + added != cursor:
-        yield None, f"added-rows is {added}, and {cursor - start} were given"
+    added_rows = root.snapshot.added_rows
+    if added_rows is not None and start + added_rows != cursor:
+        yield None, f"added-rows is {added_rows}, and {cursor - start} were given"
     elif next_row_id is not None and next_row_id != cursor:
         yield None, f"the table's next-row-id is {next_row_id}, the next one was {cursor}"

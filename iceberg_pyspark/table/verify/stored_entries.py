@@ -79,14 +79,16 @@ class StoredEntries:
     """The entries of one file; raises `InvalidMetadataError` if they cannot be read at all."""
 
     def __init__(
-        self, encoded: EncodedManifest, profile: Profile, raw: Any, table_location: str | None
+        self, manifest_file: EncodedManifest, profile: Profile, raw: Any, table_location: str | None
     ) -> None:
-        self._entries = ContentEntries(raw, profile, encoded.location, encoded.damaged)
+        self._entries = ContentEntries(
+            raw, profile, manifest_file.location, manifest_file.damage_error
+        )
         self._base = table_location
-        version = encoded.metadata.get("format-version")
+        version = manifest_file.metadata.get("format-version")
         self._resolves = table_location is not None and may_hold_relative_paths(version)
-        self.location = encoded.location
-        self.metadata = encoded.metadata
+        self.location = manifest_file.location
+        self.metadata = manifest_file.metadata
         self.count = self._entries.row_count
         self.is_own = profile is SINGLE_FILE_COMMITS
         """Whether entries have the form that this project writes, in contrast to Java's classes."""
@@ -96,18 +98,20 @@ class StoredEntries:
         for start in range(0, self.count, _ROWS_AT_ONCE):
             lists = {role: c.slice(start, _ROWS_AT_ONCE).to_pylist() for role, c in columns.items()}
             for role in ("location", "referenced_file", "vector_location"):
-                lists[role] = [self._resolved(path) for path in lists[role]]
+                lists[role] = [self._resolve_path(path) for path in lists[role]]
             for i, values in enumerate(zip(*lists.values(), strict=True)):
                 yield StoredEntry(start + i, dict(zip(lists, values, strict=True)))
 
-    def _resolved(self, path: str | None) -> str | None:
+    def _resolve_path(self, path: str | None) -> str | None:
         if path is None or self._base is None or not self._resolves:
             return path
         return resolved_path(path, self._base)
 
 
-def stored_entries(encoded: EncodedManifest, table_location: str | None) -> StoredEntries | None:
+def stored_entries(
+    manifest_file: EncodedManifest, table_location: str | None
+) -> StoredEntries | None:
     """Return the content entries of a manifest, or None if its entries are of before version 4."""
-    raw = encoded.raw_entries()
+    raw = manifest_file.raw_entries()
     profile = profile_of(raw)
-    return None if profile is None else StoredEntries(encoded, profile, raw, table_location)
+    return None if profile is None else StoredEntries(manifest_file, profile, raw, table_location)

@@ -31,15 +31,15 @@ class ColumnBounds:
     may_have_values: bool
 
 
-NOTHING_KNOWN = ColumnBounds(is_tight=False, lower=None, upper=None, may_have_values=True)
+UNKNOWN_BOUNDS = ColumnBounds(is_tight=False, lower=None, upper=None, may_have_values=True)
 
 
-def bounds_by_column(encoded: EncodedManifest) -> Mapping[int, list[ColumnBounds]]:
+def bounds_by_column(manifest_file: EncodedManifest) -> Mapping[int, list[ColumnBounds]]:
     """Return the bounds of each entry, by column id, for columns with a tight bound in any entry.
 
     Bounding boxes of geometries have no `tight_bounds` and are left out.
     """
-    raw = encoded.raw_entries()
+    raw = manifest_file.raw_entries()
     by_column: dict[int, list[ColumnBounds]] = {}
     for name in _STATS:
         if name not in raw.column_names or not pa.types.is_struct(raw.schema.field(name).type):
@@ -87,9 +87,9 @@ def _bounds(columns: Mapping[str, pa.Array], field_id: int, tight: pa.Array) -> 
     ]
 
 
-def incomplete_bounds(encoded: EncodedManifest) -> Iterator[tuple[int, str]]:
+def incomplete_bounds(manifest_file: EncodedManifest) -> Iterator[tuple[int, str]]:
     """Yield each entry, by its position, with tight bounds of which one is missing."""
-    for field_id, entries in bounds_by_column(encoded).items():
+    for field_id, entries in bounds_by_column(manifest_file).items():
         for ordinal, bounds in enumerate(entries):
             if bounds.is_tight and bounds.may_have_values and None in (bounds.lower, bounds.upper):
                 missing = "lower_bound" if bounds.lower is None else "upper_bound"
@@ -102,7 +102,7 @@ def leaf_bound_problems(
     """Yield the columns whose bounds in the root are not those of the entries of the leaf."""
     in_leaf = bounds_by_column(leaf)
     for field_id, bounds in leaf_bounds.items():
-        entries = in_leaf.get(field_id, [NOTHING_KNOWN] * leaf.record_count)
+        entries = in_leaf.get(field_id, [UNKNOWN_BOUNDS] * leaf.record_count)
         with_values = [e for e in entries if e.may_have_values]
         if any(not e.is_tight or None in (e.lower, e.upper) for e in with_values):
             yield (
@@ -111,12 +111,12 @@ def leaf_bound_problems(
             )
         elif with_values:
             least, greatest = min(e.lower for e in with_values), max(e.upper for e in with_values)
-            for name, bound, expected in (
+            for name, bound, expected_bound in (
                 ("lower_bound", bounds.lower, least),
                 ("upper_bound", bounds.upper, greatest),
             ):
-                if bound is not None and bound != expected:
+                if bound is not None and bound != expected_bound:
                     yield (
                         f"tight_bounds of column {field_id} with {name} {bound}, and that of the "
-                        f"entries of the leaf is {expected}"
+                        f"entries of the leaf is {expected_bound}"
                     )

@@ -24,7 +24,7 @@ from iceberg_pyspark.table.verify.findings import TableVerification
 from iceberg_pyspark.table.verify.leaf_columns import leaf_column_problems
 from iceberg_pyspark.table.verify.live_files import (
     Numbers,
-    joined,
+    concat_files,
     live_file_problems,
     numbers_of,
 )
@@ -55,7 +55,7 @@ class _Verification:
     report: Report = field(init=False)
     roots: RootRules = field(init=False)
     files: FileChecks = field(init=False)
-    checked: set[int] = field(default_factory=set)
+    checked_keys: set[int] = field(default_factory=set)
     manifests: set[str] = field(default_factory=set)
     numbers: dict[ManifestFile, Numbers] = field(default_factory=dict)
     """The live files of the snapshot that is checked and of the one before it, which share most
@@ -72,13 +72,13 @@ class _Verification:
         location = self.table.metadata_location
         for rule, snapshot_id, problem in metadata_problems(metadata):
             self.report.add(rule, snapshot_id, location, problem)
-        ordered = sorted(metadata.snapshots, key=lambda s: (s.sequence_number, s.timestamp_ms))
-        for snapshot in ordered:
+        snapshots = sorted(metadata.snapshots, key=lambda s: (s.sequence_number, s.timestamp_ms))
+        for snapshot in snapshots:
             self._snapshot(snapshot)
         return TableVerification(
             table=str(self.table.identifier),
             metadata_location=location,
-            snapshots=len(ordered),
+            snapshots=len(snapshots),
             manifests=len(self.manifests),
             files_were_checked=self.checks_files,
             findings=tuple(self.report.findings.values()),
@@ -123,8 +123,8 @@ class _Verification:
             problem = f"manifest of {manifest.sequence_number} in a snapshot of {number}"
             self.report.add("sequence-number-range", here, path, problem)
         # new if any value in its list or root entry is new
-        is_new = hash(manifest) not in self.checked
-        self.checked.add(hash(manifest))
+        is_new = hash(manifest) not in self.checked_keys
+        self.checked_keys.add(hash(manifest))
         is_readable = False
         with self.report.reading(here, path):
             if is_new and snapshot.root_manifest is None:
@@ -146,7 +146,7 @@ class _Verification:
         return entries_of_manifest(self.io, self.table.metadata, manifest, drop_deleted=True)
 
     def _live(self, snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> None:
-        files = joined((m, self.numbers[m]) for m in manifests)
+        files = concat_files((m, self.numbers[m]) for m in manifests)
         problems = live_file_problems(
             files,
             self._read,
@@ -209,8 +209,10 @@ class _Verification:
         return self.table.metadata.snapshot_by_id.get(snapshot.parent_snapshot_id)
 
     def _all_have_ids(self, leaf: StoredEntry, snapshot: Snapshot) -> bool:
-        encoded = open_manifest(self.io, leaf["location"])
-        stored = stored_entries(encoded, snapshot.table_location)
-        return stored is not None and all(
-            e["first_row_id"] is not None for e in stored if e.status is not ContentStatus.DELETED
+        manifest_file = open_manifest(self.io, leaf["location"])
+        entries_as_stored = stored_entries(manifest_file, snapshot.table_location)
+        return entries_as_stored is not None and all(
+            e["first_row_id"] is not None
+            for e in entries_as_stored
+            if e.status is not ContentStatus.DELETED
         )

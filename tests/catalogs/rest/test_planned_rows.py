@@ -16,8 +16,9 @@ from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.services.rest_fixture import rest_server
 from tests.services.server import Server
+from tests.support.history_model import ID
 from tests.support.sql_conditions import conditions
-from tests.support.table_histories import ID, a_history, append
+from tests.support.table_histories import a_history, append
 
 
 def planned_catalog(server: Server, mode: str) -> TableCatalog:

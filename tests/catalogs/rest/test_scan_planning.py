@@ -430,7 +430,7 @@ def test_a_plan_brings_its_credentials(planning: tuple[Planning, TestServer]) ->
     source.plan = lambda _: source.completed(**options)
     scan = load(server, **{"s3.access-key-id": "of-the-catalog"}).scan()
     assert "a-plans-secret" not in repr(scan)
-    planned_scan, plan = scan.planned()
+    planned_scan, plan = scan.scan_and_plan()
     assert len(list(plan.tasks())) == 3
     own, of_plan = (
         properties_at("s3://b/t/data/f", _object_properties(s.io)) for s in (scan, planned_scan)

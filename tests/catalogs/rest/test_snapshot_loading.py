@@ -128,7 +128,7 @@ def test_commits_on_the_java_server_lose_no_snapshot(server: Server) -> None:
     lean = TableCatalog(RestCatalog("rest", {"uri": uri, **REFS})).load_table(name)
     assert isinstance(lean.metadata.snapshots, SnapshotsOfRefs)
     # Java's server honours the request for the snapshots of refs.
-    assert len(lean.metadata.snapshots.loaded) == 1
+    assert len(lean.metadata.snapshots.loaded_by_id) == 1
     lean.append(pa.table({"id": [4]}))
     lean.delete("id = 0")
     lean.update_properties().set({"a": "b"}).commit()

@@ -27,7 +27,7 @@ from iceberg_pyspark.spec.types import (
     StructType,
 )
 from iceberg_pyspark.storage.memory import MemoryFileIO
-from iceberg_pyspark.storage.restricted import ReadRule, RestrictedFileIO
+from iceberg_pyspark.storage.restricted_io import ReadRule, RestrictedFileIO
 from tests.support.scan_tasks import (
     context_of,
     deletion_vector,

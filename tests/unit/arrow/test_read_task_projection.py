@@ -1,7 +1,6 @@
 """Projection of a file's columns."""
 
 import datetime as dt
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -10,14 +9,9 @@ import pytest
 
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.errors import (
-    IcebergError,
     InvalidMetadataError,
     StorageError,
-    UnsupportedFeatureError,
 )
-from iceberg_pyspark.expressions.predicates import BoundColumn, BoundLiteral
-from iceberg_pyspark.spec.name_mapping import MappedField, NameMapping
-from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.transforms import BucketTransform, IdentityTransform, VoidTransform
 from iceberg_pyspark.spec.types import (
@@ -50,7 +44,9 @@ from tests.support.scan_tasks import (
     read_rows,
     required,
     schema_of,
+    spec_with_partition,
     task_of,
+    with_field_ids,
     write_rows,
     write_table,
 )
@@ -58,15 +54,6 @@ from tests.support.scan_tasks import (
 FILE = "/db/t/data/f.parquet"
 ID = required(1, "id", LongType())
 MAP = pa.map_(pa.string(), pa.int64())
-
-
-def stored(table: pa.Table, *ids: int) -> pa.Table:
-    """Return the table with these field ids on its top-level columns."""
-    fields = [
-        f.with_metadata({b"PARQUET:field_id": str(i).encode()})
-        for f, i in zip(table.schema, ids, strict=True)
-    ]
-    return pa.table(table.columns, schema=pa.schema(fields))
 
 
 def evolved(
@@ -165,18 +152,13 @@ def test_a_required_field_without_any_value_is_refused_by_name() -> None:
         evolved(schema_of(ID), [{"id": 1}], after)
 
 
-def partitioned(transform: Any, source_id: int = 2) -> PartitionSpec:
-    field = PartitionField(source_ids=(source_id,), field_id=1000, name="part", transform=transform)
-    return PartitionSpec(spec_id=3, fields=(field,))
-
-
 @pytest.mark.parametrize("value", ["p", None])
 def test_an_identity_partition_value_comes_before_the_default(value: str | None) -> None:
     """docs/conformance.md 66."""
     io = MemoryFileIO()
     write_rows(io, FILE, schema_of(ID), [{"id": 1}, {"id": 2}])
     after = schema_of(ID, optional(2, "c", StringType(), initial_default="d"))
-    context = context_of(after, specs=[partitioned(IdentityTransform())])
+    context = context_of(after, specs=[spec_with_partition(IdentityTransform())])
     task = task_of(io, FILE, spec_id=3, partition=(value,))
     assert [r["c"] for r in read_rows(context, task, io)] == [value, value]
 
@@ -187,7 +169,7 @@ def test_only_identity_gives_a_constant(transform: Any) -> None:
     io = MemoryFileIO()
     column = optional(2, "c", StringType(), initial_default="d")
     write_rows(io, FILE, schema_of(ID), [{"id": 1}])
-    context = context_of(schema_of(ID, column), specs=[partitioned(transform)])
+    context = context_of(schema_of(ID, column), specs=[spec_with_partition(transform)])
     task = task_of(io, FILE, spec_id=3, partition=(None,))
     assert read_rows(context, task, io) == [{"id": 1, "c": "d"}]
 
@@ -197,7 +179,7 @@ def test_a_stored_column_is_read_from_the_file_whatever_the_partition() -> None:
     io = MemoryFileIO()
     schema = schema_of(ID, optional(2, "c", StringType()))
     write_rows(io, FILE, schema, [{"id": 1, "c": "stored"}])
-    context = context_of(schema, specs=[partitioned(VoidTransform())])
+    context = context_of(schema, specs=[spec_with_partition(VoidTransform())])
     task = task_of(io, FILE, spec_id=3, partition=(None,))
     assert read_rows(context, task, io) == [{"id": 1, "c": "stored"}]
 
@@ -207,7 +189,7 @@ def test_an_identity_partition_value_of_a_struct_child() -> None:
     before = schema_of(optional(1, "s", StructType((optional(3, "x", LongType()),))))
     struct = StructType((optional(3, "x", LongType()), optional(4, "p", StringType())))
     write_rows(io, FILE, before, [{"s": {"x": 1}}, {"s": None}])
-    spec = partitioned(IdentityTransform(), source_id=4)
+    spec = spec_with_partition(IdentityTransform(), source_id=4)
     task = task_of(io, FILE, spec_id=3, partition=("v",))
     rows = read_rows(context_of(schema_of(optional(1, "s", struct)), specs=[spec]), task, io)
     assert rows == [{"s": {"x": 1, "p": "v"}}, {"s": None}]
@@ -224,7 +206,7 @@ def test_an_unknown_partition_spec_is_refused() -> None:
 def test_unknown_columns_are_null_whether_or_not_the_file_has_them() -> None:
     """docs/conformance.md 79."""
     io = MemoryFileIO()
-    write_table(io, FILE, stored(pa.table({"id": [1], "u": [5]}), 1, 2))
+    write_table(io, FILE, with_field_ids(pa.table({"id": [1], "u": [5]}), 1, 2))
     after = schema_of(ID, optional(2, "u", UnknownType()), required(3, "w", UnknownType()))
     assert read_rows(context_of(after), task_of(io, FILE), io) == [{"id": 1, "u": None, "w": None}]
 
@@ -415,7 +397,7 @@ def test_stored_types_become_the_columns(
 ) -> None:
     """docs/conformance.md 72, 77, 78 and 80."""
     io = MemoryFileIO()
-    write_table(io, FILE, stored(pa.table({"c": array}), 1))
+    write_table(io, FILE, with_field_ids(pa.table({"c": array}), 1))
     schema = schema_of(optional(1, "c", type_))
     assert [r["c"] for r in read_rows(context_of(schema), task_of(io, FILE), io)] == expected
 
@@ -423,7 +405,7 @@ def test_stored_types_become_the_columns(
 def test_date_to_nanoseconds() -> None:
     """docs/conformance.md 72."""
     io = MemoryFileIO()
-    write_table(io, FILE, stored(pa.table({"c": pa.array([1], pa.date32())}), 1))
+    write_table(io, FILE, with_field_ids(pa.table({"c": pa.array([1], pa.date32())}), 1))
     schema = schema_of(optional(1, "c", TimestampNsType()))
     (batch,) = read_task(context_of(schema), task_of(io, FILE), io)
     assert batch.column(0).cast(pa.int64()).to_pylist() == [86_400_000_000_000]
@@ -434,7 +416,9 @@ def test_a_date_beyond_the_timestamps_raises(type_: PrimitiveType) -> None:
     """docs/conformance.md 72."""
     io = MemoryFileIO()
     write_table(
-        io, FILE, stored(pa.table({"c": pa.array([2**31 - 1], pa.int32()).view(pa.date32())}), 1)
+        io,
+        FILE,
+        with_field_ids(pa.table({"c": pa.array([2**31 - 1], pa.int32()).view(pa.date32())}), 1),
     )
     with pytest.raises(StorageError, match=r"db\.t.*f\.parquet"):
         read_rows(context_of(schema_of(optional(1, "c", type_))), task_of(io, FILE), io)
@@ -479,7 +463,7 @@ def test_int96_timestamps_keep_years_beyond_nanoseconds(year: int, nested: bool)
 def test_what_is_no_promotion_is_refused_by_column(array: pa.Array, type_: PrimitiveType) -> None:
     """docs/conformance.md 72."""
     io = MemoryFileIO()
-    write_table(io, FILE, stored(pa.table({"c": array}), 1))
+    write_table(io, FILE, with_field_ids(pa.table({"c": array}), 1))
     with pytest.raises(InvalidMetadataError, match=r"f\.parquet: column 'c' is stored as"):
         read_rows(context_of(schema_of(optional(1, "c", type_))), task_of(io, FILE), io)
 
@@ -493,185 +477,4 @@ def test_a_null_in_a_required_column_is_refused() -> None:
 # --- name mapping ---------------------------------------------------------------------------------
 
 
-def mapped(field_id: int | None, *names: str, fields: tuple[MappedField, ...] = ()) -> MappedField:
-    return MappedField(field_id=field_id, names=names, fields=fields)
-
-
-def test_files_without_ids_use_the_name_mapping_at_every_depth() -> None:
-    """docs/conformance.md 67."""
-    io = MemoryFileIO()
-    table = pa.table(
-        {
-            "old": [1],
-            "a.b": ["literal"],
-            "l": pa.array([[{"x": 1, "hidden": 2}]]),
-            "m": pa.array(
-                [[("k", {"x": 3})]], pa.map_(pa.string(), pa.struct([("x", pa.int64())]))
-            ),
-            "ignored": [9],
-        }
-    )
-    write_table(io, FILE, table)
-    struct = StructType((optional(11, "x", LongType()), optional(12, "hidden", LongType())))
-    schema = schema_of(
-        ID,
-        optional(2, "named", StringType()),
-        optional(3, "list", ListType(element_id=5, element_type=struct)),
-        optional(
-            4,
-            "map",
-            MapType(
-                key_id=6,
-                key_type=StringType(),
-                value_id=7,
-                value_type=StructType((optional(13, "y", LongType()),)),
-            ),
-        ),
-        optional(8, "nowhere", LongType()),
-    )
-    mapping = NameMapping(
-        fields=(
-            mapped(1, "id", "old"),
-            mapped(2, "a.b"),
-            mapped(3, "l", fields=(mapped(5, "element", fields=(mapped(11, "x"),)),)),
-            mapped(
-                4,
-                "m",
-                fields=(
-                    mapped(6, "key"),
-                    mapped(7, "value", fields=(mapped(13, "x"),)),
-                ),
-            ),
-            mapped(None, "ignored"),
-            mapped(8),
-        )
-    )
-    assert read_rows(context_of(schema, name_mapping=mapping), task_of(io, FILE), io) == [
-        {
-            "id": 1,
-            "named": "literal",
-            "list": [{"x": 1, "hidden": None}],
-            "map": [("k", {"y": 3})],
-            "nowhere": None,
-        }
-    ]
-
-
-def test_a_file_with_ids_ignores_the_name_mapping() -> None:
-    """docs/conformance.md 67."""
-    io = MemoryFileIO()
-    write_rows(io, FILE, schema_of(optional(9, "id", LongType())), [{"id": 5}])
-    context = context_of(
-        schema_of(optional(1, "id", LongType())),
-        name_mapping=NameMapping(fields=(mapped(1, "id"),)),
-    )
-    assert read_rows(context, task_of(io, FILE), io) == [{"id": None}]
-
-
-def test_a_file_without_ids_in_a_table_without_mapping_is_read_by_position() -> None:
-    io = MemoryFileIO()
-    write_table(
-        io, FILE, pa.table({"id": ["x"], "b": [2], "l": [[3]], "m": pa.array([[("k", 4)]], MAP)})
-    )
-    names = [
-        optional(2, "id", LongType()),
-        optional(1, "b", StringType()),
-        optional(3, "renamed", ListType(element_id=6, element_type=LongType())),
-        optional(
-            4,
-            "m",
-            MapType(key_id=7, key_type=StringType(), value_id=8, value_type=LongType()),
-        ),
-        optional(5, "later", LongType()),
-    ]
-    assert read_rows(context_of(schema_of(*names)), task_of(io, FILE), io) == [
-        {"id": 2, "b": "x", "renamed": [3], "m": [("k", 4)], "later": None}
-    ]
-    column = BoundColumn(field_id=2, name="id", type=LongType(), required=False)
-    greater = BoundLiteral("gt", column, 2)
-    filtered = context_of(schema_of(*names), predicate=greater)
-    assert read_rows(filtered, task_of(io, FILE), io) == []
-    assert read_rows(context_of(schema_of()), task_of(io, FILE), io) == [{}]
-
-
-def test_a_partition_column_takes_no_place_among_columns_without_ids() -> None:
-    io = MemoryFileIO()
-    write_table(io, FILE, pa.table({"a": [1], "b": [2]}))
-    schema = schema_of(*(optional(i, f"c{i}", LongType()) for i in (1, 2, 3)))
-    context = context_of(schema, specs=[partitioned(IdentityTransform(), source_id=2)])
-    task = task_of(io, FILE, spec_id=3, partition=(7,))
-    assert read_rows(context, task, io) == [{"c1": 1, "c2": 7, "c3": None}]
-
-
-def test_a_struct_of_a_file_without_ids_and_without_mapping_is_refused() -> None:
-    io = MemoryFileIO()
-    write_table(io, FILE, pa.table({"a": [1], "s": [[{"x": 1}]]}))
-    struct = ListType(element_id=3, element_type=StructType((optional(4, "x", LongType()),)))
-    with pytest.raises(InvalidMetadataError, match=r"column 's'.*schema\.name-mapping\.default"):
-        read_rows(context_of(schema_of(optional(2, "s", struct))), task_of(io, FILE), io)
-    number = schema_of(optional(1, "a", LongType()))
-    assert read_rows(context_of(number), task_of(io, FILE), io) == [{"a": 1}]
-
-
-@pytest.mark.parametrize("size", [-1, 0, 10, 2**62])
-def test_a_size_that_is_not_true_hides_no_row(size: int) -> None:
-    io = MemoryFileIO()
-    write_rows(io, FILE, schema_of(ID), [{"id": 1}])
-    task = replace(task_of(io, FILE), file_size_in_bytes=size, start=0, length=size)
-    assert read_rows(context_of(schema_of(ID)), task, io) == [{"id": 1}]
-
-
 # --- damaged and unknown files --------------------------------------------------------------------
-
-
-def test_duplicate_field_ids_in_a_file_are_refused() -> None:
-    io = MemoryFileIO()
-    write_table(io, FILE, stored(pa.table({"a": [1], "b": [1]}), 1, 1))
-    with pytest.raises(InvalidMetadataError, match="both have field id 1"):
-        read_rows(context_of(schema_of(ID)), task_of(io, FILE), io)
-
-
-def test_every_truncation_is_a_typed_error_that_names_file_and_table() -> None:
-    io = MemoryFileIO()
-    schema = schema_of(ID, optional(2, "v", StringType()))
-    write_rows(io, FILE, schema, [{"id": i, "v": str(i)} for i in range(50)])
-    whole = io.read_bytes(FILE)
-    task = task_of(io, FILE)
-    for size in range(0, len(whole), 7):
-        io.write_bytes(FILE, whole[:size])
-        with pytest.raises(StorageError, match=r"db\.t.*f\.parquet"):
-            read_rows(context_of(schema), task, io)
-
-
-def test_flipped_bits_in_checked_pages_never_pass_unnoticed() -> None:
-    io = MemoryFileIO()
-    rows = [{"id": i} for i in range(200)]
-    write_rows(io, FILE, schema_of(ID), rows, write_page_checksum=True, compression="none")
-    whole = io.read_bytes(FILE)
-    task = task_of(io, FILE)
-    context = replace(context_of(schema_of(ID)), verify_checksums=True)
-    for position in range(4, len(whole) - 8, 31):
-        flipped = bytearray(whole)
-        flipped[position] ^= 0x10
-        io.write_bytes(FILE, bytes(flipped))
-        try:
-            output_rows = read_rows(context, task, io)
-        except IcebergError:
-            continue
-        assert output_rows == rows
-
-
-def test_a_missing_file_is_a_storage_error() -> None:
-    io = MemoryFileIO()
-    write_rows(io, FILE, schema_of(ID), [{"id": 1}])
-    task = task_of(io, FILE)
-    io.delete(FILE)
-    with pytest.raises(StorageError, match=r"f\.parquet"):
-        read_rows(context_of(schema_of(ID)), task, io)
-
-
-def test_an_unknown_format_is_refused_by_name() -> None:
-    io = MemoryFileIO()
-    write_rows(io, FILE, schema_of(ID), [{"id": 1}])
-    with pytest.raises(UnsupportedFeatureError, match="format puffin"):
-        read_rows(context_of(schema_of(ID)), task_of(io, FILE, file_format="puffin"), io)

@@ -12,7 +12,7 @@ from iceberg_pyspark.commits.requirements import AssertRefSnapshotId
 from iceberg_pyspark.commits.snapshot_retention import (
     Expiry,
     Retention,
-    check_no_ref_lost,
+    check_refs_stay_valid,
     expiry,
     expiry_changes,
     unused_schemas,
@@ -198,9 +198,9 @@ def test_changes_hold_while_every_reference_stays() -> None:
 def test_a_new_reference_is_not_lost() -> None:
     metadata = table(FIVE, {"new": branch(2)})
     with pytest.raises(CommitConflictError, match="branch 'new' now points at snapshot 2"):
-        check_no_ref_lost(metadata, [RemoveSnapshots((1, 2))])
-    check_no_ref_lost(metadata, [RemoveSnapshots((1,))])
-    check_no_ref_lost(metadata, [RemoveSnapshotRef("new"), RemoveSnapshots((1, 2))])
+        check_refs_stay_valid(metadata, [RemoveSnapshots((1, 2))])
+    check_refs_stay_valid(metadata, [RemoveSnapshots((1,))])
+    check_refs_stay_valid(metadata, [RemoveSnapshotRef("new"), RemoveSnapshots((1, 2))])
 
 
 def test_schemas_of_dropped_columns_stay_while_something_needs_them() -> None:

@@ -21,9 +21,9 @@ from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
     CachedCatalog,
-    cached,
     forget_table,
     load_for_query,
+    with_table_cache,
 )
 from iceberg_pyspark.sql_text.schemas import parse_schema
 from iceberg_pyspark.table.changes.create_table import create_table
@@ -75,7 +75,7 @@ def counting(tmp_path: Path) -> Counting:
 
 
 def opened(below: Catalog, clock: Clock | None = None) -> Catalog:
-    return cached(below, clock or Clock())
+    return with_table_cache(below, clock or Clock())
 
 
 def owner(catalog: Catalog) -> str | None:
@@ -199,7 +199,7 @@ def test_names_are_one_in_any_case_if_the_catalog_says_so(
 )
 def test_catalogs_elsewhere_are_cached(properties: dict[str, str], is_cached: bool) -> None:
     catalog: Any = type("Other", (), {"properties": properties})()
-    assert isinstance(cached(catalog), CachedCatalog) is is_cached
+    assert isinstance(with_table_cache(catalog), CachedCatalog) is is_cached
 
 
 def test_what_only_some_catalogs_can_do_is_theirs_still(counting: Counting) -> None:

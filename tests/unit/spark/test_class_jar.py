@@ -178,7 +178,7 @@ def test_jars_unused_for_longest_are_removed_and_open_ones_go_on(tmp_path: Path)
 
 
 def test_what_a_killed_session_left_is_removed_later(tmp_path: Path) -> None:
-    unfinished_jar = tmp_path / f"x{module._UNFINISHED}"
+    unfinished_jar = tmp_path / f"x{module._UNFINISHED_SUFFIX}"
     unfinished_jar.write_bytes(b"half")
     jar_of(tmp_path, "a")
     assert unfinished_jar.exists()

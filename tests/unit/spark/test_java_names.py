@@ -30,7 +30,7 @@ from iceberg_pyspark.spark.native_read.location_settings import _SESSION
 from iceberg_pyspark.spark.row_level import change_columns, change_frame, merge
 from iceberg_pyspark.spark.write import transform_expressions
 from iceberg_pyspark.spec import metadata_columns
-from iceberg_pyspark.storage.restricted import LOCATION_OPTIONS
+from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
 
 JAVA_ONLY = {"__ice_change"}
 """Columns that Java creates and reads itself."""

@@ -53,7 +53,7 @@ class Source:
         self.latest: Mapping[str, str] = vended(2, END_S + 3600)
         register_source(self.name, self)
 
-    def renewed(self, properties: Mapping[str, str]) -> Mapping[str, str]:
+    def renew(self, properties: Mapping[str, str]) -> Mapping[str, str]:
         return with_credentials_of(properties, self.latest)
 
     def properties(self, credentials: Mapping[str, str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.open_storage import RoutingFileIO, open_storage
 from iceberg_pyspark.storage.own_folders import OwnFolders
-from iceberg_pyspark.storage.restricted import RestrictedFileIO
+from iceberg_pyspark.storage.restricted_io import RestrictedFileIO
 from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
 from tests.support.hooked_storage import HookedFileIO
 from tests.support.http_server import TestServer, http_server

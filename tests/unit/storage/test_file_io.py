@@ -13,7 +13,7 @@ from iceberg_pyspark.storage.local import LocalFileIO
 from iceberg_pyspark.storage.memory import MemoryFileIO, open_process_memory
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.own_folders import OwnFolders
-from iceberg_pyspark.storage.restricted import RestrictedFileIO
+from iceberg_pyspark.storage.restricted_io import RestrictedFileIO
 from tests.support.file_io_contract import FileIOContract
 
 

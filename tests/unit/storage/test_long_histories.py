@@ -196,8 +196,8 @@ def test_cycles_are_collected_again_afterwards(data: bytes) -> None:
 
 def test_no_cycles_are_collected_while_one_of_two_threads_still_reads() -> None:
     collector = _Collector()
-    with collector.paused():
-        with collector.paused():
+    with collector.pause():
+        with collector.pause():
             pass
         assert not gc.isenabled()
     assert gc.isenabled()

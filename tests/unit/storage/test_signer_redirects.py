@@ -38,7 +38,7 @@ def test_the_renewal_of_credentials(redirect: Reply, other: TestServer) -> None:
         source = source_of(properties)
         assert source is not None
         with pytest.raises(StorageError, match=str(redirect.status)):
-            source.renewed(properties)
+            source.renew(properties)
         assert [r.headers["authorization"] for r in server.requests] == [f"Bearer {TOKEN}"]
     assert other.requests == []
 

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from iceberg_pyspark.storage.open_storage import open_storage
-from iceberg_pyspark.storage.restricted import ReadRule, RestrictedFileIO
+from iceberg_pyspark.storage.restricted_io import ReadRule, RestrictedFileIO
 from iceberg_pyspark.storage.store_secrets import properties_of_store
 from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
 from tests.support.secret_forms import CATALOG_KEYS, STORE_KEYS, found_in, of_keys

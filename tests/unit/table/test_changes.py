@@ -32,8 +32,9 @@ from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table
 from tests.support.deleted_rows import delete_rows
+from tests.support.history_model import ID, History
 from tests.support.naive_rows import read, shown
-from tests.support.table_histories import ID, History, a_history, append
+from tests.support.table_histories import a_history, append
 
 pytestmark = pytest.mark.usefixtures("each_version")
 

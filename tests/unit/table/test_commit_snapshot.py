@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.commits.conflicts import ConflictChecks, TouchedFile
+from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.manifest_changes import RemoveFiles, delete_file_id
-from iceberg_pyspark.commits.ref_changes import create_ref, set_current_snapshot
+from iceberg_pyspark.commits.ref_changes import create_ref
 from iceberg_pyspark.commits.snapshot_changes import (
     AppendFiles,
     DeleteFiles,
@@ -20,9 +19,8 @@ from iceberg_pyspark.commits.snapshot_changes import (
     SnapshotAction,
 )
 from iceberg_pyspark.commits.spec_changes import SpecChanges
-from iceberg_pyspark.commits.updates import UpgradeFormatVersion
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
-from iceberg_pyspark.expressions.predicates import LiteralPredicate, Predicate
+from iceberg_pyspark.expressions.predicates import LiteralPredicate
 from iceberg_pyspark.spec.manifests import (
     DataFile,
     EntryStatus,
@@ -38,13 +36,19 @@ from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_reader import read_manifest_entries
 from iceberg_pyspark.table.changes import commit_snapshot
 from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
-from iceberg_pyspark.table.changes.commit_files import OverwriteMode, commit_action
-from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.table import Table
-from tests.support import commit_tables
 from tests.support.commit_tables import CommitTable, commit_table, data_file
-from tests.support.file_commits import commit_append, commit_overwrite
+from tests.support.file_commits import commit_append
+from tests.support.snapshot_commits import (
+    act,
+    append,
+    by_path,
+    head,
+    overwrite,
+    position_deletes,
+    vector,
+)
 
 pytestmark = pytest.mark.usefixtures("each_version")
 
@@ -52,71 +56,10 @@ VERSIONS = (1, 2, 3, 4)
 WITH_LISTS = (1, 2, 3)
 
 
-def append(t: CommitTable, *files: DataFile, **options: Any) -> LoadedTable:
-    return commit_append(
-        t.catalog, t.loaded, t.io, files, CommitOptions(**options), clock=t.clock.clock
-    )
-
-
-def overwrite(
-    t: CommitTable,
-    mode: OverwriteMode | Predicate,
-    *files: DataFile,
-    since: LoadedTable | None = None,
-    **options: Any,
-) -> LoadedTable:
-    return commit_overwrite(
-        t.catalog, since or t.loaded, t.io, files, mode, clock=t.clock.clock, **options
-    )
-
-
-def act(t: CommitTable, action: SnapshotAction, since: LoadedTable | None = None) -> LoadedTable:
-    return commit_action(t.catalog, since or t.loaded, t.io, action, clock=t.clock.clock)
-
-
 def summary(t: CommitTable) -> dict[str, str]:
     snapshot = t.metadata.current_snapshot
     assert snapshot is not None
     return dict(snapshot.summary)
-
-
-def head(t: CommitTable) -> int | None:
-    return t.metadata.current_snapshot_id
-
-
-def vector(path: str, target: str, *, offset: int = 4, rows: int = 1) -> DataFile:
-    return DataFile(
-        content=FileContent.POSITION_DELETES,
-        file_path=f"mem://t/data/{path}.puffin",
-        file_format="puffin",
-        record_count=rows,
-        file_size_in_bytes=1000,
-        referenced_data_file=f"mem://t/data/{target}",
-        content_offset=offset,
-        content_size_in_bytes=40,
-    )
-
-
-def position_deletes(path: str, *partition: Any, target: str | None = None) -> DataFile:
-    return DataFile(
-        content=FileContent.POSITION_DELETES,
-        file_path=f"mem://t/data/{path}",
-        record_count=2,
-        file_size_in_bytes=20,
-        partition=partition,
-        referenced_data_file=None if target is None else f"mem://t/data/{target}",
-    )
-
-
-def deletes_of(path: str, target: str) -> DataFile:
-    """Return a position delete file, or since version 3 a deletion vector."""
-    if commit_tables.default_version >= 3:
-        return vector(path, target)
-    return position_deletes(path, target=target)
-
-
-def by_path(entries: list[ManifestEntry]) -> dict[str, ManifestEntry]:
-    return {e.data_file.file_path.rsplit("/", 1)[1]: e for e in entries}
 
 
 @pytest.mark.parametrize("version", WITH_LISTS)
@@ -238,73 +181,6 @@ def test_several_specs_have_manifests_of_their_own() -> None:
         append(t, data_file("d", spec_id=7))
     with pytest.raises(InvalidRequestError, match="partition values"):
         append(t, data_file("d", "x", spec_id=1))
-
-
-def test_row_lineage_example() -> None:
-    """docs/conformance.md 16."""
-    t = commit_table(format_version=3, properties={"commit.manifest-merge.enabled": "false"})
-    append(t, data_file("lead", rows=1000))
-    overwrite(t, "static")
-    assert t.metadata.next_row_id == 1000
-    append(t, data_file("a", rows=100), data_file("b", rows=25))
-    snapshot = t.metadata.current_snapshot
-    assert snapshot is not None
-    assert (snapshot.first_row_id, snapshot.added_rows) == (1000, 125)
-    assert t.metadata.next_row_id == 1125
-    ids = {name: e.data_file.first_row_id for name, e in by_path(t.entries()).items()}
-    assert (ids["a"], ids["b"]) == (1000, 1100)
-
-
-def test_files_written_before_version_3_get_row_ids_with_the_first_snapshot_after_it() -> None:
-    """docs/conformance.md 18."""
-    t = commit_table(format_version=2)
-    append(t, data_file("a", rows=10))
-    t.catalog.commit_table(t.loaded.identifier, [], [UpgradeFormatVersion(3)]).result()
-    assert by_path(t.entries())["a"].data_file.first_row_id is None
-    append(t, data_file("b", rows=5))
-    ids = {name: e.data_file.first_row_id for name, e in by_path(t.entries()).items()}
-    assert ids == {"b": 0, "a": 5}
-    assert t.metadata.next_row_id == 15
-
-
-def test_a_delete_only_commit_says_first_row_id_too() -> None:
-    """docs/conformance.md 19."""
-    t = commit_table(format_version=3)
-    append(t, data_file("a", rows=10))
-    act(t, DeleteFiles(removal=RemoveFiles(data_paths=frozenset({"mem://t/data/a"}))))
-    snapshot = t.metadata.current_snapshot
-    assert snapshot is not None
-    assert (snapshot.first_row_id, snapshot.added_rows) == (10, 0)
-    assert (snapshot.operation, t.live()) == ("delete", [])
-
-
-def test_rewriting_keeps_row_ids_and_sequence_numbers() -> None:
-    """docs/conformance.md 20."""
-    t = commit_table(format_version=3)
-    append(t, data_file("a", rows=10), data_file("b", rows=5))
-    act(t, DeleteFiles(removal=RemoveFiles(data_paths=frozenset({"mem://t/data/a"}))))
-    entry = by_path(t.entries())["b"]
-    assert entry.data_file.first_row_id == 10
-    assert entry.sequence_number == 1
-
-
-def test_row_ids_advance_on_branches_too() -> None:
-    """docs/conformance.md 19."""
-    t = commit_table(format_version=3)
-    append(t, data_file("a", rows=10))
-    commit_steps(
-        t.catalog,
-        t.loaded,
-        [MetadataStep(lambda m: create_ref(m, "b", "branch", min_snapshots_to_keep=4))],
-        clock=t.clock.clock,
-    )
-    append(t, data_file("b", rows=7), branch="b")
-    append(t, data_file("c", rows=1))
-    assert t.metadata.next_row_id == 18
-    assert t.live() == ["mem://t/data/a", "mem://t/data/c"]
-    assert t.live(t.metadata.ref_snapshot("b")) == ["mem://t/data/a", "mem://t/data/b"]
-    assert t.metadata.refs["b"].min_snapshots_to_keep == 4
-    assert [s.sequence_number for s in t.metadata.snapshots] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("version", WITH_LISTS)
@@ -569,145 +445,6 @@ def test_compaction_keeps_the_data_sequence_number() -> None:
     added = next(m for m in t.manifests() if m.added_files_count)
     assert (added.min_sequence_number, added.sequence_number) == (2, 3)
     assert summary(t)["operation"] == "replace"
-
-
-def test_a_rewrite_fails_when_rows_of_its_files_were_deleted_meanwhile() -> None:
-    """docs/conformance.md 95."""
-    t = commit_table()
-    append(t, data_file("a"))
-    read = t.loaded
-    checks = ConflictChecks(
-        base_snapshot_id=head(t),
-        still_live=frozenset({"mem://t/data/a"}),
-        no_new_deletes_for=(TouchedFile(file_path="mem://t/data/a", spec_id=0, partition=()),),
-    )
-    rewrite = RewriteFiles(
-        removed_data_paths=frozenset({"mem://t/data/a"}),
-        data_files=(data_file("c"),),
-        checks=checks,
-    )
-    deletes = deletes_of("d", "a")
-    act(t, RowDelta(delete_files=(deletes,), checks=ConflictChecks(base_snapshot_id=head(t))))
-    before = t.metadata_files()
-    with pytest.raises(ConcurrentChangeError, match="added deletes"):
-        act(t, rewrite, read)
-    assert t.metadata_files() == before
-
-
-def test_equality_deletes_do_not_disturb_a_rewrite_that_keeps_sequence_numbers() -> None:
-    t = commit_table()
-    append(t, data_file("a"))
-    read = t.loaded
-    checks = ConflictChecks(
-        base_snapshot_id=head(t),
-        no_new_deletes_for=(TouchedFile(file_path="mem://t/data/a", spec_id=0, partition=()),),
-        equality_deletes_still_apply=True,
-    )
-    deletes = replace(
-        position_deletes("d"), content=FileContent.EQUALITY_DELETES, equality_ids=(1,)
-    )
-    act(t, RowDelta(delete_files=(deletes,), checks=ConflictChecks(base_snapshot_id=head(t))))
-    rewrite = RewriteFiles(
-        removed_data_paths=frozenset({"mem://t/data/a"}),
-        data_files=(data_file("c"),),
-        data_sequence_number=1,
-        checks=checks,
-    )
-    act(t, rewrite, read)
-    assert t.live() == ["mem://t/data/c", "mem://t/data/d"]
-    strict = replace(rewrite, checks=replace(checks, equality_deletes_still_apply=False))
-    with pytest.raises(ConcurrentChangeError, match="added deletes"):
-        act(t, strict, read)
-
-
-def test_a_row_delta_fails_when_its_data_file_is_gone() -> None:
-    """docs/conformance.md 95."""
-    t = commit_table()
-    append(t, data_file("a"))
-    read = t.loaded
-    checks = ConflictChecks(base_snapshot_id=head(t), still_live=frozenset({"mem://t/data/a"}))
-    overwrite(t, "static", data_file("b"))
-    with pytest.raises(ConcurrentChangeError, match="removed mem://t/data/a"):
-        act(t, RowDelta(delete_files=(deletes_of("d", "a"),), checks=checks), read)
-
-
-@pytest.mark.parametrize(
-    ("isolation", "refused"), [(None, False), ("snapshot", False), ("serializable", True)]
-)
-def test_isolation_decides_over_rows_added_meanwhile(isolation: Any, refused: bool) -> None:
-    """docs/conformance.md 95."""
-    t = commit_table(partitioned=True)
-    append(t, data_file("a", "x"))
-    read = t.loaded
-    append(t, data_file("b", "x"))
-    append(t, data_file("elsewhere", "y"))
-
-    def dynamic() -> None:
-        overwrite(t, "dynamic", data_file("c", "x"), since=read, isolation=isolation)
-
-    if refused:
-        with pytest.raises(ConcurrentChangeError, match="mem://t/data/b"):
-            dynamic()
-    else:
-        dynamic()
-        assert t.live() == ["mem://t/data/c", "mem://t/data/elsewhere"]
-
-
-def test_rows_added_elsewhere_disturb_no_overwrite() -> None:
-    t = commit_table(partitioned=True)
-    append(t, data_file("a", "x"))
-    read = t.loaded
-    append(t, data_file("b", "y"))
-    overwrite(
-        t,
-        LiteralPredicate("eq", "part", "x"),
-        data_file("c", "x"),
-        since=read,
-        isolation="serializable",
-    )
-    assert t.live() == ["mem://t/data/b", "mem://t/data/c"]
-
-
-def test_rows_removed_meanwhile_disturb_snapshot_isolation_too() -> None:
-    t = commit_table(partitioned=True)
-    append(t, data_file("a", "x"))
-    read = t.loaded
-    overwrite(t, "dynamic", data_file("b", "x"))
-    with pytest.raises(ConcurrentChangeError, match="removed mem://t/data/a"):
-        overwrite(t, "dynamic", data_file("c", "x"), since=read, isolation="snapshot")
-
-
-def test_compaction_meanwhile_disturbs_no_isolation() -> None:
-    t = commit_table(partitioned=True)
-    append(t, data_file("a", "x"))
-    read = t.loaded
-    act(
-        t,
-        RewriteFiles(
-            removed_data_paths=frozenset({"mem://t/data/a"}),
-            data_files=(data_file("a2", "x"),),
-            checks=ConflictChecks(base_snapshot_id=head(t)),
-        ),
-    )
-    overwrite(t, "dynamic", data_file("c", "x"), since=read, isolation="serializable")
-    assert t.live() == ["mem://t/data/c"]
-
-
-def test_a_base_that_was_rolled_back_is_a_conflict() -> None:
-    t = commit_table()
-    append(t, data_file("a"))
-    first = head(t)
-    assert first is not None
-    append(t, data_file("b"))
-    read = t.loaded
-    commit_steps(
-        t.catalog,
-        t.loaded,
-        [MetadataStep(lambda m: set_current_snapshot(m, first))],
-        clock=t.clock.clock,
-    )
-    with pytest.raises(ConcurrentChangeError, match="rolled back"):
-        overwrite(t, "static", since=read, isolation="snapshot")
 
 
 def test_what_users_say_of_a_snapshot_stands_in_its_summary() -> None:

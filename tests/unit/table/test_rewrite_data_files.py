@@ -33,8 +33,9 @@ from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.new_data import write_context_of
 from tests.support.deleted_rows import delete_rows, list_positions
 from tests.support.frames import append_rows, create_path_table, path_table
+from tests.support.history_model import ID
 from tests.support.hooked_storage import HookedFileIO, once
-from tests.support.table_histories import ID, a_history
+from tests.support.table_histories import a_history
 
 LINEAGE = ["_row_id", "_last_updated_sequence_number"]
 

@@ -22,8 +22,9 @@ from iceberg_pyspark.table.rewrites.rewrite_deletes import RewrittenDeleteFiles
 from iceberg_pyspark.table.table import Table
 from tests.support.commit_tables import CommitTable, commit_table
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
+from tests.support.history_model import ID
 from tests.support.hooked_storage import HookedFileIO, once
-from tests.support.table_histories import ID, a_history
+from tests.support.table_histories import a_history
 from tests.support.table_integrity import table_problems
 
 pytestmark = pytest.mark.usefixtures("each_version")

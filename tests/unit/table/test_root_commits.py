@@ -54,7 +54,7 @@ def root_rows(t: CommitTable, snapshot: Snapshot) -> list[dict[str, Any]]:
     assert snapshot.root_manifest is not None
     encoded = open_manifest(t.io, snapshot.root_manifest)
     entries = ContentEntries(
-        encoded.raw_entries(), PROFILES[0], snapshot.root_manifest, encoded.damaged
+        encoded.raw_entries(), PROFILES[0], snapshot.root_manifest, encoded.damage_error
     )
     roles: tuple[Role, ...] = (
         *("status", "content_type", "location", "snapshot_id", "sequence_number"),

@@ -234,6 +234,6 @@ def test_what_is_wrong_is_said_with_its_place(
     with pytest.raises(ExtensionSyntaxError) as e:
         parse_clause(text, statement.offset)
     assert e.value.near.startswith(near)
-    assert e.value.expected.startswith(expected) or expected in e.value.expected
+    assert e.value.expectation.startswith(expected) or expected in e.value.expectation
     assert (e.value.line, e.value.position) == place
     assert f"line {place[0]}, position {place[1]}" in str(e.value)

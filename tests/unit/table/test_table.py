@@ -25,7 +25,7 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.table_metadata import metadata_to_json
-from iceberg_pyspark.storage.restricted import check_read
+from iceberg_pyspark.storage.restricted_io import check_read
 from iceberg_pyspark.table.table import Table, load_table
 from iceberg_pyspark.table.table_storage import table_io
 from tests.support.commit_tables import IDENTIFIER, CommitTable, commit_table

@@ -110,7 +110,7 @@ class StagedCommit(CatalogQuestion, frozen=True, kw_only=True):
 
 
 class StagedAbort(CatalogQuestion, frozen=True, kw_only=True):
-    """The request to abandon a staged table and to leave nothing of it."""
+    """The request to abandon a staged table and to remove its files."""
 
     handle: str
 

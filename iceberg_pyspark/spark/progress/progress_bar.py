@@ -61,10 +61,10 @@ def _progress_bar(spark: SparkSession, console: Console, description: str) -> It
             yield
             return
         tracker = spark.sparkContext.statusTracker()
-        stopped = threading.Event()
+        stop = threading.Event()
 
         def follow() -> None:
-            while not stopped.wait(_POLL_SECONDS):
+            while not stop.wait(_POLL_SECONDS):
                 done_tasks, total = _tasks(tracker, group)
                 if total:
                     progress.update(
@@ -76,7 +76,7 @@ def _progress_bar(spark: SparkSession, console: Console, description: str) -> It
         try:
             yield
         finally:
-            stopped.set()
+            stop.set()
             follower.join()
 
 

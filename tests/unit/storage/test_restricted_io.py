@@ -10,7 +10,7 @@ import pytest
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.storage.own_folders import OwnFolders
-from iceberg_pyspark.storage.restricted import (
+from iceberg_pyspark.storage.restricted_io import (
     ALLOW_OUTSIDE_LOCATIONS,
     RESTRICT_LOCATIONS,
     ReadRule,

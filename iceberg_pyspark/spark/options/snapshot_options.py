@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from iceberg_pyspark.spark.option_values import number_option
+from iceberg_pyspark.spark.options.option_values import number_option
 
 _START_SNAPSHOT_ID = number_option("start-snapshot-id")
 _END_SNAPSHOT_ID = number_option("end-snapshot-id")

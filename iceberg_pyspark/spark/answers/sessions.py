@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
 
 MAX_RECENT_SESSIONS = 16
-"""The number of recent sessions that stay in memory; an older session is made again on demand."""
+"""The number of recent sessions in memory; an older session is created again on demand."""
 
 _LEAST_SESSIONS_TO_CHECK = 32
 

@@ -24,7 +24,7 @@ from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_from_json
 from iceberg_pyspark.storage.credential_renewal import end_of
 from iceberg_pyspark.storage.places import is_in_store, store_of
-from iceberg_pyspark.storage.restricted import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
+from iceberg_pyspark.storage.restricted_io import ALLOW_OUTSIDE_LOCATIONS, ReadRule, read_rule
 
 _FRESH_CREDENTIALS_S = 300
 """Cached tables whose credentials expire sooner are loaded again."""

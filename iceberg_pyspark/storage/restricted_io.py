@@ -46,14 +46,14 @@ class ReadRule(Enum):
 def read_rule(options: Mapping[str, str]) -> ReadRule:
     """Return the rule that the options select; without an option, the table's own store."""
     anywhere = bool_property(options, ALLOW_OUTSIDE_LOCATIONS, False)
-    restricted = bool_property(options, RESTRICT_LOCATIONS, False)
-    if anywhere and restricted:
+    is_restricted = bool_property(options, RESTRICT_LOCATIONS, False)
+    if anywhere and is_restricted:
         raise InvalidRequestError(
             f"{ALLOW_OUTSIDE_LOCATIONS} and {RESTRICT_LOCATIONS} are both true; set one to false"
         )
     if anywhere:
         return ReadRule.ANY_STORE
-    return ReadRule.OWN_FOLDERS if restricted else ReadRule.OWN_STORE
+    return ReadRule.OWN_FOLDERS if is_restricted else ReadRule.OWN_STORE
 
 
 @runtime_checkable
@@ -86,7 +86,7 @@ class RestrictedFileIO:
         io = self.io
         if self.rule is not ReadRule.ANY_STORE and isinstance(io, NarrowedFileIO):
             io = io.within(self.known_location)
-        return _restricted, (
+        return _restrict, (
             *(io, self.known_location, self.folders),
             *(self.hint, self.rule, self.own),
         )
@@ -201,15 +201,15 @@ class RestrictedFileIO:
         All locations are checked before the first file is deleted.
         """
         failures: dict[str, StorageError] = {}
-        permitted: list[str] = []
+        permitted_locations: list[str] = []
         for location in locations:
             try:
                 self._check_delete(location)
             except StorageError as e:
                 failures[location] = e
             else:
-                permitted.append(location)
-        return failures | delete_files(self.io, permitted)
+                permitted_locations.append(location)
+        return failures | delete_files(self.io, permitted_locations)
 
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
         """Yield all files below a folder, recursively."""
@@ -217,7 +217,7 @@ class RestrictedFileIO:
         return self.io.list_files(prefix)
 
 
-def _restricted(
+def _restrict(
     io: FileIO,
     known_location: str,
     folders: tuple[str, ...],
@@ -230,7 +230,7 @@ def _restricted(
     )
 
 
-def unrestricted(io: FileIO) -> FileIO:
+def store_behind(io: FileIO) -> FileIO:
     """Return the store behind a restricted store, for locations that need no check."""
     return io.io if isinstance(io, RestrictedFileIO) else io
 

@@ -1,0 +1,1 @@
+"""The progress of Spark jobs: a bar, descriptions of jobs and counts of tasks."""
