@@ -16,11 +16,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, StorageError
+from iceberg_pyspark.redaction import without_secrets
 from iceberg_pyspark.storage.vended_credentials import (
     VENDED_CREDENTIALS,
     properties_at,
@@ -49,6 +51,7 @@ _PAUSE_S = 10.0
 """The pause between two attempts while the old credentials are still valid."""
 
 _TIMEOUT_S = 30.0
+_SHOWN_CHARACTERS = 400
 _now_s = time.time
 _log = logging.getLogger(__name__)
 
@@ -127,6 +130,23 @@ def end_of(properties: Mapping[str, str]) -> float | None:
         if name.startswith(EXPIRIES) and value.isdigit()
     ]
     return min(times) / 1000 if times else None
+
+
+def expiry_notice(properties: Mapping[str, str]) -> str:
+    """Return what to add to a store's error: that credentials have expired; empty if they have not.
+
+    Credentials that this process renews have errors of their own.
+    """
+    end_s = end_of(properties)
+    if end_s is None or _now_s() < end_s or source_of(properties) is not None:
+        return ""
+    end = datetime.fromtimestamp(end_s, timezone.utc)
+    return (
+        f"; the credentials expired at {end:%Y-%m-%dT%H:%M:%SZ}, and this process cannot renew "
+        "them: run the statement again, and for longer ones let the catalog's server vend "
+        "credentials that last longer, or send an address for new ones "
+        "(client.refresh-credentials-endpoint) and a token of the table"
+    )
 
 
 def renewal_time(end_s: float, start_s: float) -> float:
@@ -251,8 +271,20 @@ class _Endpoint:
             # not chained: the exception contains the request and with it the token
             raise StorageError(f"{self._address} got no answer ({type(e).__name__})") from None
         if response.status_code != 200:
-            raise StorageError(f"{self._address} answered with {response.status_code}")
+            reason = _reason(response.content, self._token)
+            raise StorageError(f"{self._address} answered with {response.status_code}{reason}")
         return response.content
+
+
+def _reason(answer: bytes, token: str | None) -> str:
+    """Return the message of an error of the server, after a colon and without secrets."""
+    try:
+        message = json.loads(answer)["error"]["message"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+    if not isinstance(message, str) or not message:
+        return ""
+    return f": {without_secrets(message, [token] if token else [])[:_SHOWN_CHARACTERS]}"
 
 
 def with_credentials_of(

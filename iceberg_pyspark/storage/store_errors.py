@@ -12,6 +12,7 @@ from iceberg_pyspark.errors import (
     StorageError,
 )
 from iceberg_pyspark.redaction import harmless_cause, secret_values, without_secrets
+from iceberg_pyspark.storage.credential_renewal import expiry_notice
 from iceberg_pyspark.storage.redirects import redirect_error
 
 
@@ -49,4 +50,5 @@ def store_errors(action: str, location: str, properties: Mapping[str, str]) -> I
                 f"cannot {action} {location}: it exists already"
             ) from cause
         text = redirect_error(str(e)) or without_secrets(f"{type(e).__name__}: {e}", secrets)
-        raise StorageError(f"cannot {action} {location}: {text}") from cause
+        notice = expiry_notice(properties)
+        raise StorageError(f"cannot {action} {location}: {text}{notice}") from cause

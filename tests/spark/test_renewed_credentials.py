@@ -1,7 +1,11 @@
-"""Vended credentials that expire while tasks read and write: of the JVM by S3A, and of Python."""
+"""Vended credentials that expire while tasks on executors read and write, of the JVM and of Python.
+
+S3 has keys of a REST catalog, which tasks of the JVM use by S3A; Google and Azure have tokens.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -9,118 +13,198 @@ from typing import Any
 
 import pytest
 
+from tests.services.gcs_connector import connector_jar
 from tests.services.hadoop_aws import s3a_jars
-from tests.support.spark_sessions import SPARK_HOME, run_driver
+from tests.services.hadoop_azure import abfs_jar
+from tests.support.expiring_keys import REFUSAL
+from tests.support.spark_sessions import SPARK_HOME, run_driver, standalone_cluster
 from tests.support.vending_catalog import LOGIN_TOKEN, TABLE_TOKEN, vending_catalog
+from tests.support.vending_stores import VendingStore, azure_store, google_store
+
+pytest.importorskip("obstore")
 
 DRIVER = """
-import json, os, urllib.request
+import json, os, sys, urllib.error, urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pyspark.sql import SparkSession
 from iceberg_pyspark import install
-
-settings = json.loads(os.environ["VENDING_CATALOG"])
-spark = SparkSession.builder.getOrCreate()
-assert install(spark).is_native
-spark.conf.set("spark.sql.catalog.lake", "iceberg_pyspark")
-for key, value in settings.items():
-    spark.conf.set(f"spark.sql.catalog.lake.{key}", value)
+from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.storage.credential_renewal import (
+    RENEWAL, Renewal, register_source, with_credentials_of
+)
 
 
-def phase(name):
-    urllib.request.urlopen(f"{settings['uri']}/phase/{name}").read()
+class Source:
+    def __init__(self, uri):
+        self.uri = uri
+        register_source(uri, self)
+
+    def vended(self, path="/vend"):
+        try:
+            with urllib.request.urlopen(self.uri + path) as reply:
+                return json.load(reply)
+        except urllib.error.HTTPError as error:
+            raise StorageError(error.read().decode()) from None
+
+    def renewed(self, properties):
+        return with_credentials_of(properties, self.vended())
+
+
+def configure(name, settings):
+    spark.conf.set(f"spark.sql.catalog.{name}", "iceberg_pyspark")
+    for key, value in settings.items():
+        spark.conf.set(f"spark.sql.catalog.{name}.{key}", value)
+    spark.sql(f"CREATE NAMESPACE {name}.db")
+
+
+def create(table, columns="id BIGINT", partitioned=""):
+    spark.sql(f"CREATE TABLE {table} ({columns}) USING iceberg {partitioned} "
+              "TBLPROPERTIES ('write.distribution-mode' = 'none')")
 
 
 def read(table):
-    frame = spark.table(f"lake.db.{table}")
+    frame = spark.table(table)
     plan = frame._jdf.queryExecution().executedPlan().toString()
     return ["IcebergPyParquetScan" in plan, sorted(row.id for row in frame.collect())]
 
 
-found = {"application": spark.sparkContext.applicationId}
-spark.sql("CREATE NAMESPACE lake.db")
-for table in ("t", "other", "portable"):
-    spark.sql(f"CREATE TABLE lake.db.{table} (id BIGINT) USING iceberg "
-              "TBLPROPERTIES ('write.distribution-mode' = 'none')")
-# S3A may cache the content of files that it has read once.
-spark.range(0, 4, 1, 4).writeTo("lake.db.other").append()
-phase("PUT")
-spark.range(0, 40, 1, 4).writeTo("lake.db.t").append()
-phase("GET")
-found["rows"] = read("t")
-portable = {f"catalog.{key}": value for key, value in settings.items()}
-portable |= {"native": "false", "catalog": "python"}
-phase("PUT%20portable")
-frame = spark.range(0, 40, 1, 4)
-frame.write.format("iceberg-py").options(**portable).mode("append").save("db.portable")
-phase("GET%20portable")
-again = spark.read.format("iceberg-py").options(**portable).load("db.portable")
-found["portable"] = sorted(row.id for row in again.collect())
-phase("refuse")
-try:
-    found["refused"] = read("other")
-except Exception as error:
-    found["refused"] = str(error)
-print(json.dumps(found))
+def refusal_of(table):
+    try:
+        return read(table)
+    except Exception as error:
+        return str(error)
+
+
+def tokens(name, uri, warehouse):
+    source = Source(uri)
+    database = f"sqlite:///{sys.argv[2]}/{name}.db"
+    renewal = Renewal(source=uri).to_text()
+    settings = {"type": "sql", "uri": database, "warehouse": warehouse, RENEWAL: renewal}
+    configure(name, {**settings, **source.vended()})
+    for table in ("t", "other"):
+        create(f"{name}.db.{table}", "id BIGINT, v STRING", "PARTITIONED BY (v)")
+    odd = "concat('é /=', id % 2) v"
+    spark.range(0, 4, 1, 4).selectExpr("id", odd).writeTo(f"{name}.db.other").append()
+    source.vended("/phase/write")
+    spark.range(0, 40, 1, 4).selectExpr("id", odd).writeTo(f"{name}.db.t").append()
+    source.vended("/phase/read")
+    rows = read(f"{name}.db.t")
+    source.vended("/phase/refuse")
+    return {"rows": rows, "refused": refusal_of(f"{name}.db.other")}
+
+
+def keys():
+    settings = json.loads(os.environ["VENDING_CATALOG"])
+    configure("lake", settings)
+
+    def phase(name):
+        urllib.request.urlopen(f"{settings['uri']}/phase/{name}").read()
+
+    for table in ("t", "other", "portable"):
+        create(f"lake.db.{table}")
+    # S3A may cache the content of files that it has read once.
+    spark.range(0, 4, 1, 4).writeTo("lake.db.other").append()
+    phase("write")
+    spark.range(0, 40, 1, 4).writeTo("lake.db.t").append()
+    phase("read")
+    rows = read("lake.db.t")
+    portable = {f"catalog.{key}": value for key, value in settings.items()}
+    portable |= {"native": "false", "catalog": "python"}
+    phase("write%20portable")
+    frame = spark.range(0, 40, 1, 4)
+    frame.write.format("iceberg-py").options(**portable).mode("append").save("db.portable")
+    phase("read%20portable")
+    again = spark.read.format("iceberg-py").options(**portable).load("db.portable")
+    in_python = sorted(row.id for row in again.collect())
+    phase("refuse")
+    return {"rows": rows, "portable": in_python, "refused": refusal_of("lake.db.other")}
+
+
+spark = SparkSession.builder.getOrCreate()
+assert install(spark).is_native
+with ThreadPoolExecutor() as pool:  # while one store waits, the others have the processor
+    jobs = {"s3": pool.submit(keys)}
+    for name, place in json.loads(sys.argv[1]).items():
+        jobs[name] = pool.submit(tokens, name, *place)
+results = {name: job.result() for name, job in jobs.items()}
+print(json.dumps({"application": spark.sparkContext.applicationId, **results}))
 """
 
 
 @pytest.mark.cluster
 @pytest.mark.parametrize(
-    "place",
+    "kind",
     [
-        "spark.jars",
-        pytest.param("class path", marks=pytest.mark.more("S3A in another class loader")),
+        "local-cluster[1,3,768]",
+        pytest.param("standalone", marks=pytest.mark.more("what local-cluster starts, by hand")),
     ],
 )
 def test_tasks_renew_credentials_by_the_driver(
-    tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Executors have S3A from the session, or on their class path as installations have it."""
     script = tmp_path / "driver.py"
     script.write_text(DRIVER, encoding="utf-8")
     (tmp_path / "log").mkdir()
     # Spark has a Netty, which must not be another one.
-    jars = [str(jar) for jar in s3a_jars() if not jar.name.startswith("netty-")]
-    on_class_path = dict.fromkeys(
-        ("spark.driver.extraClassPath", "spark.executor.extraClassPath"), ":".join(jars)
-    )
+    s3a = [str(jar) for jar in s3a_jars() if not jar.name.startswith("netty-")]
     conf = {
-        **({"spark.jars": ",".join(jars)} if place == "spark.jars" else on_class_path),
         "spark.task.maxFailures": "1",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": (tmp_path / "log").as_uri(),
         "spark.eventLog.compress": "false",
         "spark.hadoop.fs.s3a.attempts.maximum": "2",
+        "spark.hadoop.fs.azure.io.retry.max.retries": "1",
     }
-    with vending_catalog(tmp_path) as catalog:
+    stores: dict[str, VendingStore] = {}
+    with contextlib.ExitStack() as stack:
+        if kind == "standalone":
+            cluster = standalone_cluster(tmp_path / "cluster", workers=2, cores=1)
+            master = stack.enter_context(cluster)
+            for process in ("driver", "executor"):
+                conf[f"spark.{process}.extraClassPath"] = ":".join(s3a)
+        else:
+            master = kind
+            conf["spark.jars"] = ",".join([*s3a, str(connector_jar()), str(abfs_jar())])
+            stores["google"] = stack.enter_context(google_store(tmp_path))
+            stores["azure"] = stack.enter_context(azure_store(tmp_path))
+        catalog = stack.enter_context(vending_catalog(tmp_path))
         # Arguments would be in the event log, which is searched for secrets.
         monkeypatch.setenv("VENDING_CATALOG", json.dumps(catalog.properties))
+        places = {name: [store.source, store.warehouse] for name, store in stores.items()}
         printed = run_driver(
-            tmp_path,
-            script,
-            master="local-cluster[1,1,768]",
-            conf=conf,
+            tmp_path, script, json.dumps(places), str(tmp_path), master=master, conf=conf
         )
     actual: dict[str, Any] = json.loads(printed.splitlines()[-1])
-    assert actual["rows"] == [True, list(range(40))]
-    assert actual["portable"] == list(range(40))
-    for phase in ("PUT", "GET", "PUT portable", "GET portable"):
-        keys = catalog.keys_by_phase[phase]
-        # One key for the first file, which lives until all keys expire, and another key later.
-        assert len(set(keys)) > 1, phase
+    assert actual["s3"]["portable"] == list(range(40))
+    keys_of = {name: (store.warehouse, store.keys) for name, store in stores.items()}
+    keys_of["s3"] = ("s3://bucket/lake", catalog.keys)
+    for name, (warehouse, keys) in keys_of.items():
+        assert actual[name]["rows"] == [True, list(range(40))], name
+        phases = {"write", "read"} | ({"write portable", "read portable"} & keys.used.keys())
+        for phase in phases:
+            # The first credential, which lives until all expire, and another one later.
+            assert len(set(keys.used[phase])) > 1, (name, phase)
+        assert keys.late == [], name
+        error = actual[name]["refused"]
+        place = warehouse.removesuffix("/lake")
+        assert f"the credentials that the catalog vended for {place} expired at" in error
+        assert REFUSAL in error
+        assert "remove the cause, and run the statement again" in error
+    assert {"write portable", "read portable"} < catalog.keys.used.keys()
     # Executors have no token of the catalog: tasks of the JVM ask the driver, and tasks of Python
     # have the table's own token.
     assert catalog.asked_by == {f"Bearer {LOGIN_TOKEN}", f"Bearer {TABLE_TOKEN}"}
-    error = actual["refused"]
-    assert "the credentials that the catalog vended for s3://bucket expired at" in error
-    assert "no more keys for you" in error
-    assert "remove the cause, and run the statement again" in error
-    assert "Zq" not in error
-    work = SPARK_HOME / "work" / actual["application"]
-    everything = [f for folder in (tmp_path, work) for f in folder.rglob("*")]
-    recorded = [f for f in everything if f.is_file() and f.suffix != ".jar"]
+    work = tmp_path / "cluster" / "work" if kind == "standalone" else SPARK_HOME / "work"
+    everything = [
+        f for folder in (tmp_path, work / actual["application"]) for f in folder.rglob("*")
+    ]
+    # Azurite logs the requests that it gets.
+    own = [f for f in everything if f.suffix != ".jar" and f.name != "azurite.log"]
+    recorded = [f for f in own if f.is_file()]
     names = {file.name.partition("-")[0].partition("_")[0] for file in recorded}
     assert {"stderr", "events"} <= names
-    secrets = re.compile(rb"Zq[0-9]-(of|secret|session)")
+    secrets = re.compile(rb"Zq[0-9]-(of|secret|session)|Zq-[0-9a-f]|sig=[^*]")
     assert secrets.search(LOGIN_TOKEN.encode())
-    assert [str(file) for file in recorded if secrets.search(file.read_bytes())] == []
+    texts = {"printed": printed.encode(), **{str(f): f.read_bytes() for f in recorded}}
+    assert [name for name, text in texts.items() if secrets.search(text)] == []

@@ -23,7 +23,7 @@ from tests.support.ports import free_port, is_listening
 
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
-START_TIMEOUT_SECONDS = 120
+START_TIMEOUT_SECONDS = 300
 
 # Short work on few cores takes a fifth less time than with the defaults; not for benches. The code
 # cache has the size that is the default with all compiler tiers: with one tier the JVM would
@@ -141,7 +141,7 @@ def run_driver(
     *arguments: str,
     master: str,
     conf: Mapping[str, str] | None = None,
-    timeout_seconds: float = 240,
+    timeout_seconds: float = 500,
 ) -> str:
     """Run a driver program with spark-submit and return its stdout; on failure show stderr."""
     settings = {
@@ -161,7 +161,7 @@ def run_driver(
     return run_process(command, timeout_seconds)
 
 
-def run_python(script: Path, *arguments: str, timeout_seconds: float = 240) -> str:
+def run_python(script: Path, *arguments: str, timeout_seconds: float = 500) -> str:
     """Run a program, such as a Connect client, and return its stdout; on failure show stderr.
 
     It is a separate process because one Python process has either classic or Connect sessions.

@@ -1,16 +1,12 @@
-"""A REST catalog that vends keys for a few seconds: Iceberg's fixture behind a proxy, and a store.
-
-The store holds back one request for a data file until all keys have expired, and refuses these keys
-from then on. So a job lives longer than its keys, however fast the machine is.
-"""
+"""A REST catalog that vends keys for a few seconds: the fixture behind a proxy, and a store."""
 
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -19,6 +15,7 @@ import httpx
 
 from tests.services import rest_fixture
 from tests.services.iceberg_aws import s3_file_io_jars
+from tests.support.expiring_keys import LIFETIME_S, REFUSAL, ExpiringKeys
 from tests.support.http_server import Reply, Request, http_server
 from tests.support.rest_answers import error
 from tests.support.rest_front import forwarded
@@ -28,33 +25,22 @@ LOGIN_TOKEN = "Zq3-of-the-catalog"
 TABLE_TOKEN = "Zq6-of-the-table"
 """A token for the table `portable` alone, with which its tasks ask for new keys."""
 _CREDENTIALS = "/v1/namespaces/db/tables/portable/credentials"
-LIFETIME_S = 5.0
 _OWNER = {"s3.access-key-id": "owner", "s3.secret-access-key": "s", "s3.path-style-access": "true"}
 
 
 @dataclass
 class VendingCatalog:
-    """The catalog and the store; a program selects a phase by a request to `/phase/<name>`.
+    """The catalog and the store; a program begins a phase by a request to `/phase/<name>`."""
 
-    In the phases `GET` and `PUT`, and in phases whose names begin so, keys expire during the first
-    such request for a data file. In the phase `refuse` they expire during the first GET, and the
-    catalog vends no others.
-    """
-
+    keys: ExpiringKeys
     store: S3Double
     uri: str = ""
     behind: str = ""
-    phase: str = ""
-    vends: bool = True
-    ends: dict[str, float] = field(default_factory=dict)
-    keys_by_phase: dict[str, list[str]] = field(default_factory=dict)
-    """The keys of the requests in a phase that the phase waits for."""
-
+    issued: Iterator[int] = field(default_factory=count)
     asked_by: set[str] = field(default_factory=set)
     """The `Authorization` headers of requests to the catalog."""
 
     client: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=60))
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def properties(self) -> dict[str, str]:
@@ -63,34 +49,21 @@ class VendingCatalog:
 
     def __call__(self, request: Request) -> Reply:
         if request.path.startswith("/phase/"):
-            self.phase = unquote(request.path.removeprefix("/phase/"))
+            self.keys.begin(unquote(request.path.removeprefix("/phase/")))
             return Reply(200)
         if request.path.startswith("/v1/"):
             return self._answer(request)
         reply = self.store(request)
-        if request.path.endswith(".parquet") and request.method in ("GET", "PUT"):
-            self._expire_keys(request)
+        kind = {"GET": "read", "PUT": "write"}.get(request.method, "")
+        if kind and request.path.endswith(".parquet") and reply.status < 300:
+            self.keys.serve(kind, access_key(request))
         return reply
-
-    def _expire_keys(self, request: Request) -> None:
-        awaited = "GET" if self.phase == "refuse" else self.phase.partition(" ")[0]
-        if request.method != awaited:
-            return
-        with self.lock:
-            keys = self.keys_by_phase.setdefault(self.phase, [])
-            keys.append(access_key(request))
-            if len(keys) > 1:
-                return
-            issued = dict(self.ends)
-            self.vends = self.phase != "refuse"
-        time.sleep(max(max(issued.values()) - time.time(), 0))
-        self.store.keys -= set(issued)
 
     def _answer(self, request: Request) -> Reply:
         self.asked_by.add(request.headers.get("authorization", ""))
-        if request.path == _CREDENTIALS:
-            return Reply(200, {"storage-credentials": self._vended()})
         try:
+            if request.path == _CREDENTIALS:
+                return Reply(200, {"storage-credentials": self._vended()})
             return forwarded(
                 self.client, self.behind, request, ("content-type", "accept"), self._vend
             )
@@ -98,8 +71,6 @@ class VendingCatalog:
             return error(403, "ForbiddenException", str(e))
 
     def _vend(self, table: dict[str, Any]) -> None:
-        if not self.vends:
-            raise PermissionError("no more keys for you")
         table["config"] = {"s3.endpoint": self.uri, "s3.region": "us-east-1"}
         if table["metadata"]["location"].endswith("/portable"):
             table["config"]["token"] = TABLE_TOKEN
@@ -107,13 +78,13 @@ class VendingCatalog:
         table["storage-credentials"] = self._vended()
 
     def _vended(self) -> list[dict[str, Any]]:
+        if not self.keys.vends:
+            raise PermissionError(REFUSAL)
         return [{"prefix": "s3://bucket/lake", "config": self._keys()}]
 
     def _keys(self) -> dict[str, Any]:
-        with self.lock:
-            key, end_s = f"key-{len(self.ends) + 1}", time.time() + LIFETIME_S
-            self.ends[key] = end_s
-            self.store.keys.add(key)
+        key, end_s = f"key-{next(self.issued)}", time.time() + LIFETIME_S
+        self.keys.add(key, end_s)
         return {
             "s3.access-key-id": key,
             "s3.secret-access-key": f"Zq4-secret-of-{key}",
@@ -125,7 +96,8 @@ class VendingCatalog:
 @contextlib.contextmanager
 def vending_catalog(folder: Path) -> Iterator[VendingCatalog]:
     """Yield a running catalog, whose tables are in its own store."""
-    catalog = VendingCatalog(S3Double({"owner"}))
+    keys = ExpiringKeys({"owner"})
+    catalog = VendingCatalog(keys, S3Double(keys.accepted))
     with http_server(catalog) as front:
         catalog.uri = front.uri
         own = {

@@ -14,6 +14,12 @@ from jobs import demo_services
 ROOT = Path(__file__).resolve().parents[2]
 _TAG = re.compile(r":[\w.-]*\d[\w.-]*$")
 
+_OF_SERVICES = {
+    *("image", "build", "command", "entrypoint", "environment", "volumes", "ports"),
+    *("depends_on", "healthcheck"),
+}
+_CONDITIONS = {"service_started", "service_healthy", "service_completed_successfully"}
+
 
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
@@ -24,6 +30,28 @@ def compose() -> dict[str, Any]:
 def test_it_has_what_its_first_lines_promise(compose: dict[str, Any]) -> None:
     expected = {"spark-master", "spark-worker", "rest", "postgres", "minio"}
     assert expected <= compose["services"].keys()
+
+
+def test_it_uses_keys_of_the_compose_specification(compose: dict[str, Any]) -> None:
+    """Its JSON schema allows no other keys; `docker compose` refuses a file with a wrong one."""
+    assert compose.keys() == {"x-spark", "services", "volumes"}
+    for name, service in compose["services"].items():
+        assert service.keys() <= _OF_SERVICES, name
+        assert service.get("build", {}).keys() <= {"context", "dockerfile_inline"}, name
+        check = service.get("healthcheck", {})
+        assert check.keys() <= {"test", "interval"}
+        waits = service.get("depends_on", {})
+        for wait in waits.values() if isinstance(waits, dict) else ():
+            assert wait["condition"] in _CONDITIONS, name
+
+
+def test_docker_sees_whether_services_work(compose: dict[str, Any]) -> None:
+    ending, checked_by_their_image = {"bucket"}, {"rest"}
+    for name, service in compose["services"].items():
+        if name not in ending | checked_by_their_image:
+            assert service["healthcheck"]["test"][0] == "CMD", name
+    user = compose["services"]["postgres"]["environment"]["POSTGRES_USER"]
+    assert compose["services"]["postgres"]["healthcheck"]["test"][-1] == user
 
 
 def test_images_of_others_have_a_version(compose: dict[str, Any]) -> None:

@@ -88,7 +88,8 @@ class Vending:
         if request.path.endswith("/tokens"):
             return Reply(200, {"access_token": "of-the-catalog", "token_type": "bearer"})
         if not self.works:
-            return error(403)
+            said = request.headers.get("authorization", "")
+            return error(403, message=f"no more keys for you, {said}")
         vended = [{"prefix": "s3://bucket/lake", "config": self.keys()}]
         if request.path == CREDENTIALS:
             return Reply(200, {"storage-credentials": vended})
@@ -222,6 +223,11 @@ def test_a_task_renews_with_the_tables_own_token_alone(
     assert [key for _, key in catalog.store.gets] == ["key-1", "key-2"]
     requests = [r for r in server.requests if r.path == CREDENTIALS]
     assert [r.headers["authorization"] for r in requests] == ["Bearer of-the-table"]
+    catalog.works = False
+    catalog.pass_time(1.1)
+    with pytest.raises(StorageError, match="answered with 403: no more keys for you") as caught:
+        io.read_range(location, 0, 4)
+    assert "of-the-table" not in str(caught.value)
 
 
 @pytest.mark.parametrize("vending", [("named",), ("list", "of-the-table")], indirect=True)
@@ -237,7 +243,11 @@ def test_a_task_has_the_drivers_credentials_where_it_may_not_ask(
     assert io.read_range(location, 0, 4) == b"PAR1"
     before = len(server.requests)
     catalog.end()
-    with pytest.raises(StorageError, match="PermissionDenied"):
+    with pytest.raises(StorageError, match="PermissionDenied") as caught:
+        io.read_range(location, 0, 4)
+    assert "expired" not in str(caught.value)
+    catalog.pass_time(0.1)
+    with pytest.raises(StorageError, match=r"(?s)PermissionDenied.*credentials expired at 20"):
         io.read_range(location, 0, 4)
     assert all(not r.path.startswith("/v1/") for r in server.requests[before:])
 
