@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.selection import cases_to_leave_out
 
+pytest_plugins = ("tests.absent_packages",)
+
 # pytest shows the compared values of a failed assertion only in modules that it rewrites
 pytest.register_assert_rewrite("tests.support", "tests.faults.matrix")
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
-from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location
+from iceberg_pyspark.catalogs.warehouse import WAREHOUSE, absolute_location, without_uuid
 from iceberg_pyspark.errors import IcebergError
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.places import is_below
@@ -52,6 +52,27 @@ def own_folders(catalog: _Places, loaded_table: LoadedTable) -> OwnFolders:
         # a folder from `write.metadata.path`, in which other tables may keep files too
         metadata_folder=None if is_conventional else parent,
     )
+
+
+def unique_folder(catalog: _Places, loaded_table: LoadedTable) -> str | None:
+    """Return the table's location if it is a default location with a UUID of its catalog, or None.
+
+    Only the metadata says which UUID it is, so the folder may be one of another table that had the
+    name before: it is not the table's own unless no other table has files in it.
+    """
+    if not loaded_table.metadata_location:
+        return None
+    location = loaded_table.metadata.location
+    name = without_uuid(location, catalog.properties)
+    try:
+        default = without_uuid(
+            catalog.default_table_location(loaded_table.identifier), catalog.properties
+        )
+    except IcebergError as e:
+        _log.info("the default location of table %s is not known: %s", loaded_table.identifier, e)
+        return None
+    is_default = name is not None and default is not None and _same(name, default)
+    return location if is_default and _not_shared(catalog, location) else None
 
 
 def _is_default(catalog: _Places, loaded_table: LoadedTable) -> bool:

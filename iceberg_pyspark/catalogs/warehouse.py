@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Mapping
 
@@ -15,6 +16,7 @@ LOCATION = "location"
 """The namespace property that moves a namespace's tables out of the warehouse folder."""
 WAREHOUSE = "warehouse"
 _UNIQUE = "unique-table-location"
+_UUID = re.compile("-[0-9a-f]{32}")
 
 
 def absolute_location(location: str) -> str:
@@ -26,6 +28,19 @@ def absolute_location(location: str) -> str:
     if ":" in location.split("/", 1)[0]:
         return location.rstrip("/")
     return os.path.abspath(location)
+
+
+def without_uuid(location: str, properties: Mapping[str, str]) -> str | None:
+    """Return a location without the UUID at its end that `unique-table-location` has added.
+
+    Return None if the catalog adds none, or the location has none.
+
+    >>> without_uuid("/w/db/t-" + 32 * "0", {"unique-table-location": "true"})
+    '/w/db/t'
+    """
+    folder = location.rstrip("/")
+    end = _UUID.search(folder, max(len(folder) - 33, 0))
+    return folder[: end.start()] if end and bool_property(properties, _UNIQUE, False) else None
 
 
 def default_location(

@@ -39,7 +39,8 @@ _DELETED_AT_ONCE = {"s3": 1000, "abfs": 256, "az": 256}
 _PARTS_OF_FAILED_REQUEST = 32
 _ENDPOINTS = {"s3": "s3.endpoint", "gs": "gcs.service.host"}
 
-_proven_places: set[tuple[str, ...]] = set()
+_honours_conditions: dict[tuple[str, ...], bool] = {}
+"""Whether a store, given by its place, honours the condition of a put that creates."""
 _log = logging.getLogger(__name__)
 
 
@@ -244,19 +245,10 @@ class ObjectStoreFileIO:
         """
         kind, bucket, _ = object_place(location)
         place = (kind, bucket, self.properties.get(_ENDPOINTS.get(kind, ""), ""))
-        if place in _proven_places:
+        if place not in _honours_conditions:
+            _honours_conditions[place] = self._test_condition(store, name)
+        if _honours_conditions[place]:
             return True
-        probe = f"{name.rpartition('/')[0]}/.exclusive-create-probe-{uuid.uuid4()}".lstrip("/")
-        _put_if_absent(store, probe, b"1")
-        try:
-            _put_if_absent(store, probe, b"2")
-        except FileExistsError:
-            _proven_places.add(place)
-            return True
-        finally:
-            # the caller may lack the permission to delete; the probe is only one byte
-            with contextlib.suppress(Exception):
-                store.delete(probe)
         if bool_property(self.properties, ALLOW_UNSAFE_COMMITS, False):
             return False
         raise StorageError(
@@ -265,6 +257,20 @@ class ObjectStoreFileIO:
             f"keep the pointer in a catalog, or set {ALLOW_UNSAFE_COMMITS} to true if you have one "
             "writer only"
         )
+
+    def _test_condition(self, store: Any, name: str) -> bool:
+        """Return whether the store refuses to create an object that it has."""
+        probe = f"{name.rpartition('/')[0]}/.exclusive-create-probe-{uuid.uuid4()}".lstrip("/")
+        _put_if_absent(store, probe, b"1")
+        try:
+            _put_if_absent(store, probe, b"2")
+        except FileExistsError:
+            return True
+        finally:
+            # the caller may lack the permission to delete; the probe is only one byte
+            with contextlib.suppress(Exception):
+                store.delete(probe)
+        return False
 
     def _errors(self, location: str, action: str) -> AbstractContextManager[None]:
         return store_errors(action, location, self.properties)

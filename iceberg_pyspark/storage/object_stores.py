@@ -17,9 +17,10 @@ from typing import Any
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.credential_renewal import RENEWAL, CredentialProvider, source_of
+from iceberg_pyspark.storage.first_contact import FirstContactStore
 from iceberg_pyspark.storage.library_logs import redact_logs_of
 from iceberg_pyspark.storage.places import EQUAL_SCHEMES
-from iceberg_pyspark.storage.redirects import without_redirects
+from iceberg_pyspark.storage.redirects import refuses_redirects, without_redirects
 from iceberg_pyspark.storage.remote_signing import (
     REMOTE_SIGNING_ENABLED,
     SIGNER,
@@ -31,6 +32,9 @@ from iceberg_pyspark.storage.vended_credentials import prefix_at, properties_at
 
 OBJECT_SCHEMES = frozenset(("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "az"))
 """The schemes of object stores."""
+
+_LEAST_RETRIES = 2
+"""With fewer retries a refused redirect fails soon enough without a first request of its own."""
 
 _EXTRA = {"s3": "s3", "gs": "gcs", "abfs": "azure", "az": "azure"}
 _PREFIXES = {
@@ -142,13 +146,21 @@ def _store(
                 source,
                 lambda used: store_settings(kind, bucket, used).credentials,
             )
-    match kind:
-        case "s3":
-            return stores.S3Store(bucket, **arguments)
-        case "gs":
-            return stores.GCSStore(bucket, **arguments)
-        case _:
-            return stores.AzureStore(bucket.partition("@")[0], **arguments)
+
+    def with_retries(retries: int) -> Any:
+        own = {**arguments, "retry_config": {**arguments["retry_config"], "max_retries": retries}}
+        match kind:
+            case "s3":
+                return stores.S3Store(bucket, **own)
+            case "gs":
+                return stores.GCSStore(bucket, **own)
+            case _:
+                return stores.AzureStore(bucket.partition("@")[0], **own)
+
+    retries = int(arguments["retry_config"]["max_retries"])
+    if retries < _LEAST_RETRIES or not refuses_redirects(arguments["client_options"]):
+        return with_retries(retries)
+    return FirstContactStore(with_retries, retries)
 
 
 def _arguments(kind: str, settings: StoreSettings) -> dict[str, Any]:

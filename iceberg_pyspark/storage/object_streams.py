@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.storage.first_contact import store_of_library
+from iceberg_pyspark.storage.redirects import redirect_error
 from iceberg_pyspark.storage.store_errors import store_errors
 from iceberg_pyspark.storage.upload_stream import UploadStream
 
@@ -81,7 +83,7 @@ class ObjectInput(io.RawIOBase):
         self._ahead, self._ahead_start = memoryview(b""), 0
 
     def _open(self) -> tuple[int, memoryview]:
-        suffix_ranges = type(self._store).__name__ != "AzureStore"
+        suffix_ranges = type(store_of_library(self._store)).__name__ != "AzureStore"
         if suffix_ranges:
             try:
                 tail = self._store.get(self._name, options={"range": {"suffix": TAIL_BYTES}})
@@ -90,7 +92,7 @@ class ObjectInput(io.RawIOBase):
                 raise
             except Exception as e:
                 # S3 refuses a range of an empty object; after the last retry there is no request
-                if _LAST_RETRY.search(str(e)):
+                if _LAST_RETRY.search(str(e)) or redirect_error(str(e)):
                     raise
                 size = int(self._store.head(self._name)["size"])
                 if size:
@@ -252,4 +254,5 @@ def _upload(store: Any, name: str) -> Any:
         return open_writer(name)
     import obstore  # noqa: PLC0415 - as in `object_stores.py`
 
+    store = store_of_library(store)
     return obstore.open_writer(store, name, buffer_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE)

@@ -85,6 +85,11 @@ def without_redirects(
     }
 
 
+def refuses_redirects(client_options: Mapping[str, Any]) -> bool:
+    """Return whether options of `without_redirects` keep requests at hosts of a list."""
+    return str(client_options.get("proxy_url", "")).endswith(_NO_ADDRESS)
+
+
 def redirect_error(text: str) -> str | None:
     """Return what to do if the text of obstore's error tells of a redirect, or None."""
     if _REDIRECT.search(text) is None:

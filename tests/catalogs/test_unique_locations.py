@@ -44,6 +44,34 @@ def test_dropping_a_table_of_a_renamed_tables_name_keeps_the_renamed_tables_file
     assert catalog.load_table("db.renamed").scan().to_arrow().sort_by("id") == ROWS
 
 
+def test_a_purge_deletes_data_whose_metadata_files_are_elsewhere(
+    catalog: ice.TableCatalog, tmp_path: Path
+) -> None:
+    elsewhere = {"write.metadata.path": f"{tmp_path}/metadata/t"}
+    catalog.create_table("db.t", "id BIGINT", properties=elsewhere).append(ROWS)
+    moved = catalog.create_table("db.moved", "id BIGINT")
+    moved.append(ROWS)
+    moved.update_properties().set({"write.metadata.path": f"{tmp_path}/metadata/m"}).commit()
+    for name in ("db.t", "db.moved"):
+        catalog.drop_table(name, purge=True)
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_a_purge_keeps_the_folder_of_a_renamed_table_that_metadata_claims(
+    catalog: ice.TableCatalog, tmp_path: Path
+) -> None:
+    catalog.create_table("db.t", "id BIGINT").append(ROWS)
+    catalog.rename_table("db.t", "db.renamed")
+    renamed = catalog.load_table("db.renamed")
+    claims = {"write.metadata.path": f"{tmp_path}/metadata/t"}
+    other = catalog.create_table("db.t", "id BIGINT", location=renamed.location, properties=claims)
+    other.append(ROWS)
+    catalog.drop_table("db.t", purge=True)
+    assert renamed.refresh().scan().to_arrow().sort_by("id") == ROWS
+    # Files of the dropped table that lie between those of the other stay.
+    assert len(list(Path(renamed.location).rglob("*.parquet"))) == 2
+
+
 @pytest.mark.parametrize(
     ("namespace_properties", "folder"),
     [({}, "/w/db.db/t"), ({"location": "s3://bucket/db/"}, "s3://bucket/db/t")],

@@ -20,6 +20,7 @@ from tests.services import (
     postgres,
     rest_fixture,
     s3,
+    s3rver,
     toxiproxy,
 )
 
@@ -27,6 +28,7 @@ _PROGRAMS: Mapping[str, Callable[[], object]] = {
     "versitygw": s3.program,
     "toxiproxy": toxiproxy.program,
     "Azurite": azurite.program,
+    "s3rver": s3rver.program,
     "Chromium": chromium.program,
     "fake-gcs-server": gcs.program,
     "HDFS": hdfs.program,

@@ -7,8 +7,6 @@ import contextlib
 import hashlib
 import hmac
 import os
-import shutil
-import subprocess
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
@@ -18,7 +16,8 @@ from email.utils import formatdate
 from pathlib import Path
 from urllib.parse import urlencode
 
-from tests.services.server import Server, absent, build_lock, running
+from tests.services.npm import npm_program
+from tests.services.server import Server, running
 from tests.support.http_server import BreakConnection, Reply, Request, TestServer, http_server
 from tests.support.ports import LOOPBACK, free_port
 from tests.support.upstream import Upstream
@@ -105,27 +104,7 @@ class AzureServer:
 
 def program() -> Path:
     """Return the server's program, installed from npm if necessary."""
-    with build_lock(f"azurite-{VERSION}") as folder:
-        program = folder / "node_modules" / ".bin" / "azurite-blob"
-        if program.exists():
-            return program
-        npm = shutil.which("npm")
-        if npm is None:
-            absent("Azurite", "it comes by npm, and there is no program 'npm'; install Node 20")
-        installed = subprocess.run(
-            [
-                *(npm, "install", "--no-audit", "--no-fund", "--prefer-offline"),
-                *("--fetch-retries=2", "--fetch-timeout=60000"),
-                *("--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"),
-                *("--prefix", folder, f"azurite@{VERSION}"),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if installed.returncode:
-            absent("Azurite", f"npm install failed: {installed.stderr.strip()[-500:]}")
-        return program
+    return npm_program("Azurite", "azurite", VERSION, "azurite-blob")
 
 
 @contextlib.contextmanager

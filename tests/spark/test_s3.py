@@ -11,13 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark import install
+from iceberg_pyspark import install, load_catalog
 from iceberg_pyspark.spark.native_read import storage
+from iceberg_pyspark.storage import object_store_io
 from iceberg_pyspark.storage.locations import location_provider
+from iceberg_pyspark.storage.object_store_io import ALLOW_UNSAFE_COMMITS
 from tests.services.hadoop_aws import s3a_jars
 from tests.services.s3 import ACCESS_KEY, S3Server, s3_server
+from tests.services.s3rver import heedless_s3
 from tests.spark.test_secrets import ROOT, setting_of_documentation
 from tests.support.secret_forms import found_in
 from tests.support.spark_sessions import run_process
@@ -100,6 +104,36 @@ def test_sql_on_a_catalog_whose_warehouse_is_a_bucket(
         session.uninstall()
         for key in settings:
             spark.conf.unset(key)
+
+
+def test_sql_on_a_store_that_ignores_conditions_is_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_store_io, "_honours_conditions", {})
+    with heedless_s3(tmp_path) as server:
+        properties = {"type": "hadoop", "warehouse": f"s3://{server.bucket}/wh"}
+        properties |= server.properties()
+        unsafe = load_catalog("lake", **properties, **{ALLOW_UNSAFE_COMMITS: "true"})
+        unsafe.create_namespace("db")
+        unsafe.create_table("db.t", "id BIGINT")
+        before = server.names()
+        for key, value in properties.items():
+            spark.conf.set(f"spark.sql.catalog.heedless.{key}", value)
+        spark.conf.set("spark.sql.catalog.heedless", "iceberg_pyspark")
+        session = install(spark)
+        try:
+            for statement in (
+                "CREATE TABLE heedless.db.other (id BIGINT)",
+                "INSERT INTO heedless.db.t VALUES (1)",
+            ):
+                with pytest.raises(PySparkException, match="ignores the condition"):
+                    spark.sql(statement)
+        finally:
+            session.uninstall()
+            for key in ("", *(f".{key}" for key in properties)):
+                spark.conf.unset(f"spark.sql.catalog.heedless{key}")
+        assert server.names() == before
+        assert len(server.probes()) == 2
 
 
 def portable(properties: Mapping[str, str]) -> dict[str, str]:

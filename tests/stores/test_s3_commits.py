@@ -126,7 +126,7 @@ def test_a_commit_takes_one_request_for_each_new_file(
     catalog = load_catalog("lake", type="sql", uri=f"sqlite:///{tmp_path}/c.db", **properties)
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", SCHEMA, properties={"format-version": version})
-    monkeypatch.setattr(object_store_io, "_proven_places", set())
+    monkeypatch.setattr(object_store_io, "_honours_conditions", {})
     for _ in range(2):
         before = s3.requests()
         table.append(ROW)

@@ -7,21 +7,29 @@ import sys
 import traceback
 import uuid
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from iceberg_pyspark import load_catalog
 from iceberg_pyspark.arrow.formats import parquet_reader
 from iceberg_pyspark.arrow.formats.parquet_reader import ParquetFileReader
-from iceberg_pyspark.errors import FileAlreadyExistsError, FileNotWrittenError, StorageError
-from iceberg_pyspark.storage import object_streams
+from iceberg_pyspark.errors import (
+    FileAlreadyExistsError,
+    FileNotWrittenError,
+    IcebergError,
+    StorageError,
+)
+from iceberg_pyspark.storage import object_store_io, object_streams
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.object_store_io import ALLOW_UNSAFE_COMMITS
 from iceberg_pyspark.storage.open_storage import open_storage
-from tests.services.heedless_s3 import heedless_s3
 from tests.services.s3 import ACCESS_KEY, S3Server
+from tests.services.s3rver import HeedlessS3, heedless_s3
 from tests.support.file_io_contract import FileIOContract
 
 
@@ -101,29 +109,55 @@ def test_row_groups_larger_than_what_is_held_are_read_in_slices(
     assert 0 < peak_bytes < 3 << 20
 
 
-def test_a_store_that_ignores_the_condition_is_refused_by_name() -> None:
-    with heedless_s3() as (endpoint, objects):
-        properties = {
-            "s3.endpoint": endpoint,
-            "s3.access-key-id": "k",
-            "s3.secret-access-key": "s",
-            "s3.region": "r",
-        }
-        store = open_storage("s3://b", properties)
-        for _ in range(2):
-            with pytest.raises(FileNotWrittenError, match="s3://b ignores the condition"):
-                store.create_exclusive("s3://b/t/v1", b"one")
-        assert objects == {}
-        # No other writer can have a name with a new UUID, so nothing depends on the condition.
-        own = f"/b/t/00001-{uuid.uuid4()}.metadata.json"
-        store.create_exclusive(f"s3:/{own}", b"own")
-        assert objects.pop(own) == b"own"
-        assert objects == {}
-        unsafe = open_storage("s3://b", {**properties, ALLOW_UNSAFE_COMMITS: "true"})
-        unsafe.create_exclusive("s3://b/t/v1", b"one")
-        with pytest.raises(FileAlreadyExistsError):
-            unsafe.create_exclusive("s3://b/t/v1", b"two")
-        assert objects == {"/b/t/v1": b"one"}
+@pytest.fixture
+def heedless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeedlessS3]:
+    """A server of which this process does not know yet that it ignores conditions."""
+    monkeypatch.setattr(object_store_io, "_honours_conditions", {})
+    with heedless_s3(tmp_path) as server:
+        yield server
+
+
+def test_a_store_that_ignores_the_condition_is_refused_by_name(heedless: HeedlessS3) -> None:
+    properties = heedless.properties()
+    root = f"s3://{heedless.bucket}"
+    store = open_storage(root, properties)
+    for _ in range(2):
+        with pytest.raises(FileNotWrittenError, match=f"{root} ignores the condition"):
+            store.create_exclusive(f"{root}/t/v1", b"one")
+    assert heedless.names() == []
+    # The store is tested once, with two puts of one name.
+    assert len(heedless.probes()) == 2
+    # No other writer can have a name with a new UUID, so nothing depends on the condition.
+    own = f"t/00001-{uuid.uuid4()}.metadata.json"
+    store.create_exclusive(f"{root}/{own}", b"own")
+    assert heedless.names() == [own]
+    store.delete(f"{root}/{own}")
+    unsafe = open_storage(root, {**properties, ALLOW_UNSAFE_COMMITS: "true"})
+    unsafe.create_exclusive(f"{root}/t/v1", b"one")
+    with pytest.raises(FileAlreadyExistsError):
+        unsafe.create_exclusive(f"{root}/t/v1", b"two")
+    assert store.read_bytes(f"{root}/t/v1") == b"one"
+    assert len(heedless.probes()) == 2
+
+
+def test_tables_on_a_store_that_ignores_the_condition_get_no_commit(heedless: HeedlessS3) -> None:
+    settings = {"type": "hadoop", "warehouse": f"s3://{heedless.bucket}/wh"}
+    settings |= heedless.properties()
+    unsafe = load_catalog("lake", **settings, **{ALLOW_UNSAFE_COMMITS: "true"})
+    unsafe.create_namespace("db")
+    rows = pa.table({"id": pa.array([1], pa.int64())})
+    table = unsafe.create_table("db.t", "id BIGINT")
+    for _ in range(2):
+        table.append(rows)
+    before = heedless.names()
+    safe = load_catalog("lake", **settings)
+    with pytest.raises(IcebergError, match="ignores the condition"):
+        safe.create_table("db.other", "id BIGINT")
+    with pytest.raises(IcebergError, match="ignores the condition"):
+        safe.load_table("db.t").append(rows)
+    assert heedless.names() == before
+    assert safe.load_table("db.t").scan().to_arrow().num_rows == 2
+    assert len(heedless.probes()) == 2
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

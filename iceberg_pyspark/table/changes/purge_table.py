@@ -13,11 +13,11 @@ import logging
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, PurgingCatalog, TableIdentifier
-from iceberg_pyspark.catalogs.own_folders import own_folders
+from iceberg_pyspark.catalogs.own_folders import own_folders, unique_folder
 from iceberg_pyspark.commits.compatibility import check_may_change
 from iceberg_pyspark.errors import (
     CommitStateUnknownError,
@@ -33,13 +33,14 @@ from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.metadata_files import read_table_metadata
 from iceberg_pyspark.storage.own_folders import OwnFolders
-from iceberg_pyspark.storage.restricted_io import check_read
+from iceberg_pyspark.storage.restricted_io import RestrictedFileIO, check_read
 from iceberg_pyspark.storage.root_manifests import snapshot_files
 from iceberg_pyspark.table.changes.deleted_files import DEFAULT_THREADS, DeletedFile, FileDeletion
 from iceberg_pyspark.table.table_storage import table_io
 
 _log = logging.getLogger(__name__)
 _THREADS = 16
+_METADATA_ENDS = (".metadata.json", ".metadata.json.gz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,9 @@ def purge_table(
     _check_files_are_its_own(loaded_table)
     try:
         io = io or table_io(loaded_table, catalog)
-        own = own_folders(catalog, loaded_table)
+        own = _own_folders(catalog, loaded_table, io)
+        if isinstance(io, RestrictedFileIO):
+            io = replace(io, own=own)
         stages = _reachable_files(io, own, loaded_table)
     except IcebergError as e:
         raise type(e)(
@@ -104,6 +107,33 @@ def _check_files_are_its_own(loaded_table: LoadedTable) -> None:
             f"{GC_ENABLED.name} is false: its files may belong to other tables; drop it without "
             "purging"
         )
+
+
+def _own_folders(catalog: Catalog, loaded_table: LoadedTable, io: FileIO) -> OwnFolders:
+    """Return the table's own folders, and the one that its catalog has made for it with a UUID.
+
+    The catalog does not know which UUID that was. A folder in which another table has its metadata
+    belongs to that table, which may have been renamed.
+    """
+    own = own_folders(catalog, loaded_table)
+    folder = unique_folder(catalog, loaded_table)
+    if folder is None or own.owns(f"{folder}/x") or _has_other_metadata(io, folder, loaded_table):
+        return own
+    return replace(own, folders=(*own.folders, folder))
+
+
+def _has_other_metadata(io: FileIO, folder: str, loaded_table: LoadedTable) -> bool:
+    """Return whether a folder has metadata files of another table, or that is not known."""
+    table_uuid = loaded_table.metadata.table_uuid
+    try:
+        return any(
+            table_uuid is None or read_table_metadata(io, info.location).table_uuid != table_uuid
+            for info in io.list_files(folder)
+            if info.location.endswith(_METADATA_ENDS)
+        )
+    except IcebergError as e:
+        _log.info("it is not known whether another table has files in %s: %s", folder, e)
+        return True
 
 
 def _delete_files(

@@ -52,7 +52,7 @@ class Both:
 @pytest.fixture
 def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Both, TestServer]]:
     monkeypatch.setattr(signed_requests, "_sleep", lambda _: None)
-    monkeypatch.setattr(object_store_io, "_proven_places", set())
+    monkeypatch.setattr(object_store_io, "_honours_conditions", {})
     both = Both()
     with http_server(both) as server:
         yield both, server

@@ -71,6 +71,28 @@ def test_another_host_gets_no_request(
 
 
 @pytest.mark.parametrize("store", STORES)
+def test_a_redirect_is_refused_without_retries(
+    serve: Callable[[Answering], TestServer], monkeypatch: pytest.MonkeyPatch, store: StoreAt
+) -> None:
+    monkeypatch.setattr(store_properties, "_RETRIES", 2)
+    server = serve(lambda _: Reply(307, b"", {"Location": "https://other.example/"}))
+    location, properties = store(at_localhost(server))
+    io = ObjectStoreFileIO(properties)
+    for action in (
+        lambda: io.read_bytes(location),
+        lambda: io.open_input(location),
+        lambda: io.size(location),
+        lambda: io.write_bytes(location, b"our bytes"),
+        lambda: io.list_folder(location),
+        lambda: io.delete(location),
+    ):
+        requests_before = len(server.requests)
+        with pytest.raises(StorageError, match="redirects are not followed"):
+            action()
+        assert len(server.requests) == requests_before + 1
+
+
+@pytest.mark.parametrize("store", STORES)
 def test_the_endpoint_itself_is_reached(
     serve: Callable[[Answering], TestServer],
     store: StoreAt,
