@@ -33,6 +33,7 @@ class TestAzure(FileIOContract):
 
 
 class TestFolderCatalogOnAzure(CatalogContract):
+    marks_in_namespaces = "."
     can_rename = False
     can_register = False
     has_namespace_properties = False

@@ -48,6 +48,7 @@ class TestGoogle(FileIOContract):
 
 
 class TestFolderCatalogOnGoogle(CatalogContract):
+    marks_in_namespaces = "."
     can_rename = False
     can_register = False
     has_namespace_properties = False
