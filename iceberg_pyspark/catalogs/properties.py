@@ -9,6 +9,11 @@ from iceberg_pyspark.redaction import redact_properties
 from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
 from iceberg_pyspark.storage.store_properties import STORAGE_PREFIXES
 
+TABLE_DEFAULT_PREFIX = "table-default."
+TABLE_OVERRIDE_PREFIX = "table-override."
+VIEW_DEFAULT_PREFIX = "view-default."
+VIEW_OVERRIDE_PREFIX = "view-override."
+
 
 class CatalogProperties(Mapping[str, str]):
     """The configuration of one catalog; its repr shows no secret."""
@@ -41,6 +46,11 @@ def storage_properties(properties: Mapping[str, str]) -> CatalogProperties:
             if k.startswith(STORAGE_PREFIXES) or k in LOCATION_OPTIONS
         }
     )
+
+
+def properties_below(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties whose keys start with the prefix, without the prefix."""
+    return {k.removeprefix(prefix): v for k, v in properties.items() if k.startswith(prefix)}
 
 
 def required_property(name: str, properties: Mapping[str, str], key: str, remedy: str) -> str:

@@ -30,6 +30,11 @@ class LoadedView:
 class ViewCatalog(Protocol):
     """The operations of a catalog that has views."""
 
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the catalog, as `Catalog.properties`."""
+        ...
+
     def list_views(self, namespace: Namespace) -> list[TableIdentifier]:
         """Return the views directly in a namespace; raise `NoSuchNamespaceError`."""
         ...
@@ -43,7 +48,11 @@ class ViewCatalog(Protocol):
         ...
 
     def default_view_location(self, identifier: TableIdentifier) -> str:
-        """Return the location of a new view of this name if the user specifies no location."""
+        """Return the location of a new view of this name if the user specifies no location.
+
+        A catalog that asks a server raises `ViewAlreadyExistsError` if a view or table has the
+        name.
+        """
         ...
 
     def create_view(self, identifier: TableIdentifier, metadata: ViewMetadata) -> LoadedView:

@@ -18,6 +18,7 @@ from tests.services.hive import hive_metastore, thrift_uri
 from tests.services.mysql import mariadb
 from tests.services.postgres import postgres
 from tests.services.server import Server
+from tests.services.toxiproxy import Toxiproxy, toxiproxy
 from tests.support.hive_catalogs import open_with
 
 
@@ -48,6 +49,13 @@ def mariadb_uri(mariadb_server: DatabaseServer) -> str:
 @pytest.fixture(scope="session")
 def hive_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with hive_metastore(tmp_path_factory.mktemp("hive")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def proxies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy]:
+    """Yield a server of proxies that tests can disturb."""
+    with toxiproxy(tmp_path_factory.mktemp("proxy")) as server:
         yield server
 
 

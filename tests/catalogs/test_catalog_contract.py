@@ -16,16 +16,19 @@ from tests.services.glue import Glue
 from tests.support.catalog_contract import CatalogContract
 from tests.support.change_contract import ChangeContract
 from tests.support.sql_catalogs import create_v0_tables
-from tests.support.view_contract import ViewContract
+from tests.support.view_contract import ViewChangeContract, ViewContract
 
 
-class TestMemoryCatalog(ViewContract, ChangeContract):
+class TestMemoryCatalog(ViewChangeContract, ChangeContract):
+    marks_in_namespaces = "/."
+
     @pytest.fixture
     def catalog(self, tmp_path: Path) -> Catalog:
         return MemoryCatalog("memory", {"warehouse": str(tmp_path)})
 
 
 class TestFilesystemCatalog(CatalogContract, ChangeContract):
+    marks_in_namespaces = "."
     can_rename = False
     can_register = False
     has_namespace_properties = False
@@ -35,20 +38,25 @@ class TestFilesystemCatalog(CatalogContract, ChangeContract):
         return FilesystemCatalog("hadoop", {"warehouse": str(tmp_path)})
 
 
-class TestSqliteCatalog(ViewContract, ChangeContract):
+class TestSqliteCatalog(ViewChangeContract, ChangeContract):
+    marks_in_namespaces = "/"
+
     @pytest.fixture
     def catalog(self, tmp_path: Path) -> Catalog:
         uri = f"sqlite:///{tmp_path}/catalog.db"
         return SqlCatalog("sql", {"uri": uri, "warehouse": str(tmp_path / "warehouse")})
 
 
-class TestSqliteCatalogInMemory(ViewContract, ChangeContract):
+class TestSqliteCatalogInMemory(ViewChangeContract, ChangeContract):
+    marks_in_namespaces = "/"
+
     @pytest.fixture
     def catalog(self, tmp_path: Path) -> Catalog:
         return SqlCatalog("sql", {"uri": "sqlite://", "warehouse": str(tmp_path)})
 
 
 class TestSqliteCatalogOfSchemaV0(ViewContract, ChangeContract):
+    marks_in_namespaces = "/"
     has_views = False
 
     @pytest.fixture
@@ -58,13 +66,17 @@ class TestSqliteCatalogOfSchemaV0(ViewContract, ChangeContract):
         return SqlCatalog("sql", {"uri": uri, "warehouse": f"{tmp_path}/warehouse"})
 
 
-class TestPostgresCatalog(ViewContract, ChangeContract):
+class TestPostgresCatalog(ViewChangeContract, ChangeContract):
+    marks_in_namespaces = "/"
+
     @pytest.fixture
     def catalog(self, postgres_uri: str, tmp_path: Path) -> Catalog:
         return SqlCatalog("sql", {"uri": postgres_uri, "warehouse": str(tmp_path)})
 
 
-class TestMariaDBCatalog(ViewContract, ChangeContract):
+class TestMariaDBCatalog(ViewChangeContract, ChangeContract):
+    marks_in_namespaces = "/"
+
     @pytest.fixture
     def catalog(self, mariadb_uri: str, tmp_path: Path) -> Catalog:
         return SqlCatalog("sql", {"uri": mariadb_uri, "warehouse": str(tmp_path)})
@@ -79,7 +91,7 @@ class TestGlueCatalog(CatalogContract, ChangeContract):
         return GlueCatalog("glue", glue.properties(tmp_path))
 
 
-class TestHiveCatalog(ViewContract, ChangeContract):
+class TestHiveCatalog(ViewChangeContract, ChangeContract):
     has_nested_namespaces = False
     has_odd_names = False
 

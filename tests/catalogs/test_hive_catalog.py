@@ -6,7 +6,7 @@ import getpass
 import pickle
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from tests.services.server import Server
-from tests.services.toxiproxy import Proxy, Toxiproxy, toxiproxy
+from tests.services.toxiproxy import Proxy, Toxiproxy
 from tests.support.catalog_contract import create, new_name, set_property
 from tests.support.hive_catalogs import ALTER, calling, locks_of, metadata_files, open_catalog
 
@@ -51,12 +51,6 @@ def events(catalog: HiveCatalog) -> TableIdentifier:
     db = new_name("db")
     catalog.create_namespace((db,))
     return TableIdentifier(namespace=(db,), name="events")
-
-
-@pytest.fixture(scope="module")
-def proxies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy]:
-    with toxiproxy(tmp_path_factory.mktemp("proxy")) as proxy:
-        yield proxy
 
 
 @pytest.fixture

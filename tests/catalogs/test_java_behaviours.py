@@ -1,7 +1,9 @@
-"""The tests of Java's catalogs, `org.apache.iceberg.catalog.CatalogTests`, and our counterparts.
+"""The tests of Java's catalogs and our counterparts: `CatalogTests` and `ViewCatalogTests`.
 
-Each value is the name of our test, in the contracts or in a file, or the reason why there is none.
-The functions check that the named tests exist, and that all tests of Java are listed.
+The compatibility kit of REST servers runs the same two classes. Each value is the name of our
+test, in the contracts (which test_catalog_contract.py, rest/test_contract.py and tests/stores run
+for each catalog) or in a file, or the reason why there is none. The functions check that the named
+tests exist, and that all tests of Java are listed.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from pathlib import Path
 
 from jobs.find_java import find_java_home
 from tests.services import rest_fixture
-from tests.support.catalog_contract import CatalogContract
 from tests.support.change_contract import ChangeContract
+from tests.support.view_contract import ViewChangeContract
 
 _EMPTY_NAMESPACE = "no catalog here takes an empty name as a namespace"
 _EXPIRY = "test_what_expired_is_gone_with_what_only_it_used"
@@ -43,8 +45,8 @@ BEHAVIOURS = {
     "testListNamespaces": "test_a_created_namespace_exists_and_is_listed",
     "testListNestedNamespaces": "test_nested_namespaces_are_listed_level_by_level",
     "testListNonExistingNamespace": "test_what_is_not_there_is_a_typed_error",
-    "testNamespaceWithSlash": "test_namespaces_that_are_refused",
-    "testNamespaceWithDot": "test_namespaces_that_are_refused",
+    "testNamespaceWithSlash": "test_a_namespace_with_a_slash_or_dot_is_refused_or_itself",
+    "testNamespaceWithDot": "test_a_namespace_with_a_slash_or_dot_is_refused_or_itself",
     "listNamespacesWithEmptyNamespace": _EMPTY_NAMESPACE,
     "createAndDropEmptyNamespace": _EMPTY_NAMESPACE,
     "namespacePropertiesOnEmptyNamespace": _EMPTY_NAMESPACE,
@@ -58,6 +60,9 @@ BEHAVIOURS = {
     "testDefaultTableProperties": _DEFAULTS,
     "testOverrideTableProperties": _DEFAULTS,
     "testCreateTableWithDefaultColumnValue": "test_a_column_keeps_its_default",
+    "testCreateTableWithVariantColumn": "test_columns_of_every_type_are_created_and_added",
+    "testCreateV2TableWithVariantColumnFails": "test_a_type_of_version_3_needs_version_3",
+    "testAddVariantColumnToExistingTable": "test_columns_of_every_type_are_created_and_added",
     "testLoadTable": "test_a_table_has_all_that_it_was_created_with",
     "testLoadTableWithNonExistingNamespace": "test_what_is_not_there_is_a_typed_error",
     "testLoadMetadataTable": "test_a_metadata_table",
@@ -116,7 +121,9 @@ BEHAVIOURS = {
     "createTableTransaction": "test_a_table_has_all_that_it_was_created_with",
     "testCompleteCreateTransaction": "test_a_table_with_rows_is_there_all_at_once",
     "testCompleteCreateTransactionV2": "test_a_table_with_rows_is_there_all_at_once",
-    "testCompleteCreateTransactionMultipleSchemas": "CTAS has one schema: no changes can follow it",
+    "testCompleteCreateTransactionMultipleSchemas": (
+        "test_a_table_can_be_created_with_several_schemas_and_specs"
+    ),
     "testConcurrentCreateTransaction": "test_a_table_that_another_created_meanwhile_stays",
     "testDefaultTablePropertiesCreateTransaction": _DEFAULTS,
     "testOverrideTablePropertiesCreateTransaction": _DEFAULTS,
@@ -154,10 +161,93 @@ BEHAVIOURS = {
     "testCatalogWithCustomMetricsReporter": "it names a Java class",
 }
 
+NEWER = {
+    "testCreateTableWithVariantColumn",
+    "testCreateV2TableWithVariantColumnFails",
+    "testAddVariantColumnToExistingTable",
+}
+"""Tests that the release of the fixture does not have yet."""
+
+_LIFE = "test_a_view_is_created_replaced_renamed_and_dropped"
+_COMPLETE = "test_a_view_has_all_that_it_was_created_with"
+_NAMES = "test_a_view_and_a_table_do_not_share_a_name"
+_NO_TABLE = "test_no_table_takes_the_name_of_a_view"
+_NO_VIEW = "test_no_view_takes_the_name_of_a_table"
+_LISTED = "test_views_are_listed_in_their_own_namespace"
+_REPLACED = "test_a_replaced_view_has_another_version_and_schema"
+_DROPPED = "test_changes_of_a_view_that_another_dropped_are_refused"
+_VIEW_DEFAULTS = "test_table_catalog.py::test_defaults_and_overrides_of_views"
+_TWO_QUERIES = "test_two_queries_in_one_dialect_are_refused"
+_VALUES = "the types of Python say what is missing: no definition lacks a query or schema"
+
+VIEW_BEHAVIOURS = {
+    # Creation.
+    "basicCreateView": _LIFE,
+    "completeCreateView": _COMPLETE,
+    "createViewWithCustomMetadataLocation": _COMPLETE,
+    "defaultViewProperties": _VIEW_DEFAULTS,
+    "overrideViewProperties": _VIEW_DEFAULTS,
+    "createViewErrorCases": _TWO_QUERIES,
+    "createViewThatAlreadyExists": _NAMES,
+    "createViewConflict": "test_of_creators_at_the_same_time_one_has_the_view",
+    # Views and tables of one name.
+    "loadViewWithNonExistingNamespace": _NAMES,
+    "loadViewThatAlreadyExistsAsTable": (
+        "test_a_view_is_loaded_as_no_table_and_a_table_as_no_view"
+    ),
+    "loadTableThatAlreadyExistsAsView": (
+        "test_a_view_is_loaded_as_no_table_and_a_table_as_no_view"
+    ),
+    "createViewThatAlreadyExistsAsTable": _NAMES,
+    "createTableThatAlreadyExistsAsView": _NAMES,
+    "createTableViaTransactionThatAlreadyExistsAsView": _NO_TABLE,
+    "replaceTableViaTransactionThatAlreadyExistsAsView": (
+        "test_a_view_is_loaded_as_no_table_and_a_table_as_no_view"
+    ),
+    "createOrReplaceTableViaTransactionThatAlreadyExistsAsView": _NO_TABLE,
+    "replaceViewThatAlreadyExistsAsTable": _NO_VIEW,
+    "createOrReplaceViewThatAlreadyExistsAsTable": _NO_VIEW,
+    "registerTableThatAlreadyExistsAsView": _NO_TABLE,
+    "registerViewThatAlreadyExistsAsTable": ("test_a_dropped_view_is_registered_under_its_name"),
+    # Names.
+    "renameView": _LIFE,
+    "renameViewUsingDifferentNamespace": "test_a_view_is_renamed_into_another_namespace",
+    "renameViewNamespaceMissing": "test_a_view_is_renamed_into_another_namespace",
+    "renameViewSourceMissing": _LIFE,
+    "renameViewTargetAlreadyExistsAsView": "test_a_view_is_renamed_into_another_namespace",
+    "renameViewTargetAlreadyExistsAsTable": _NAMES,
+    "renameTableTargetAlreadyExistsAsView": _NAMES,
+    "listViews": _LISTED,
+    "listViewsInEmptyNamespace": _EMPTY_NAMESPACE,
+    "listViewsAndTables": _LISTED,
+    "dropNonEmptyNamespace": _LISTED,
+    # Changes.
+    "createOrReplaceView": "test_a_view_is_moved_by_its_replacement",
+    "replaceViewErrorCases": _DROPPED,
+    "replaceViewVersion": _REPLACED,
+    "replaceViewVersionByUpdatingSQLForDialect": _LIFE,
+    "replaceViewVersionErrorCases": _TWO_QUERIES,
+    "updateViewProperties": "test_properties_and_the_location_change_without_a_new_version",
+    "updateViewPropertiesErrorCases": _VALUES,
+    "updateViewPropertiesConflict": _DROPPED,
+    "replaceViewVersionConflict": _DROPPED,
+    "replaceViewConflict": _DROPPED,
+    "createAndReplaceViewWithLocation": "test_a_view_is_moved_by_its_replacement",
+    "updateViewLocation": "test_properties_and_the_location_change_without_a_new_version",
+    "updateViewLocationConflict": _DROPPED,
+    "concurrentReplaceViewVersion": "test_replacements_at_the_same_time_are_all_versions",
+    "testSqlForMultipleDialects": _COMPLETE,
+    "testSqlForCaseInsensitive": _COMPLETE,
+    "testSqlForInvalidArguments": _VALUES,
+    # Registered views.
+    "registerView": "test_a_dropped_view_is_registered_under_its_name",
+    "registerExistingView": "test_a_view_is_registered",
+}
+
 
 def test_every_test_that_is_named_is_there() -> None:
-    contracts = {*dir(CatalogContract), *dir(ChangeContract)}
-    for place in BEHAVIOURS.values():
+    contracts = {*dir(ViewChangeContract), *dir(ChangeContract)}
+    for place in (*BEHAVIOURS.values(), *VIEW_BEHAVIOURS.values()):
         file, _, test = place.rpartition("::")
         if file:
             assert f"def {test}(" in (Path(__file__).parent / file).read_text(encoding="utf-8")
@@ -166,11 +256,16 @@ def test_every_test_that_is_named_is_there() -> None:
 
 
 def test_every_test_of_java_is_listed() -> None:
-    """Compare the list with the methods of the class in Iceberg's own jar of tests."""
+    """Compare the lists with the methods of the classes in Iceberg's own jar of tests."""
     jar = rest_fixture.program() / f"iceberg-core-{rest_fixture.VERSION}-tests.jar"
     javap = find_java_home() / "bin" / "javap"
-    command = [str(javap), "-cp", str(jar), "org.apache.iceberg.catalog.CatalogTests"]
+    classes = [
+        "org.apache.iceberg.catalog.CatalogTests",
+        "org.apache.iceberg.view.ViewCatalogTests",
+    ]
+    command = [str(javap), "-cp", str(jar), *classes]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     names = set(re.findall(r"^  public void (\w+)\(", done.stdout, re.MULTILINE))
-    # the class also has public helpers
-    assert {name for name in names if not name.startswith("assert")} == BEHAVIOURS.keys()
+    # the classes also have public helpers
+    tests = {name for name in names if not name.startswith("assert")}
+    assert tests == (BEHAVIOURS.keys() | VIEW_BEHAVIOURS.keys()) - NEWER

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,7 +23,9 @@ from iceberg_pyspark.errors import (
     UnsupportedFeatureError,
 )
 from tests.services.databases import PASSWORD, PASSWORD_IN_URL, USER, DatabaseServer, new_database
-from tests.support.catalog_contract import create, set_property
+from tests.services.toxiproxy import Toxiproxy
+from tests.support.catalog_contract import create, new_name, set_property
+from tests.support.cut_commits import CommitCutter, check_lost_answers, check_lost_requests
 from tests.support.cut_connections import CuttingProxy, cutting_proxy
 from tests.support.ports import LOOPBACK
 from tests.support.sql_catalogs import V0_TABLES
@@ -107,6 +109,25 @@ def test_a_commit_that_may_still_come_is_unknown_and_its_file_stays(
     assert len(list((tmp_path / "warehouse").rglob("*.metadata.json"))) == 2
     # The catalog opens a new connection, and the table is intact.
     assert set_property(through, EVENTS, "b", "2") == direct.load_table(EVENTS)
+
+
+@pytest.mark.parametrize("check", [check_lost_answers, check_lost_requests])
+def test_appends_whose_connections_break(
+    postgres_server: DatabaseServer,
+    proxies: Toxiproxy,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    check: Callable[[TableCatalog, TableCatalog, CommitCutter], None],
+) -> None:
+    """As above, by toxiproxy: half of a COMMIT, a reset, nothing at all."""
+    uri = new_database(postgres_server)
+    proxy = proxies.proxy(new_name("postgres"), postgres_server.server.endpoint)
+    direct = TableCatalog(open_catalog(uri, tmp_path))
+    through = open_catalog(postgres_server.url(uri.rpartition("/")[2], proxy.port), tmp_path)
+    cutter = CommitCutter(proxy)
+    dialect = through._database._engine_here().dialect
+    monkeypatch.setattr(dialect, "do_commit", cutter.around(dialect.do_commit))
+    check(TableCatalog(through), direct, cutter)
 
 
 def test_a_server_process_that_dies_in_its_commit_leaves_the_table_intact(

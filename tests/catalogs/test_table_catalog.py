@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +12,21 @@ import pytest
 
 import iceberg_pyspark as ice
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.memory import MemoryCatalog
 from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchTableError,
     TableAlreadyExistsError,
     UnsupportedFeatureError,
+)
+from iceberg_pyspark.spec.views import SqlRepresentation
+from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.table.changes.define_view import (
+    NewDefinition,
+    create_view,
+    replace_view,
+    set_view_properties,
 )
 from tests.support.catalog_contract import SCHEMA
 from tests.support.view_contract import first_view
@@ -143,6 +153,25 @@ def test_defaults_and_overrides_of_the_catalog(tmp_path: Path) -> None:
     )
     table = catalog.create_table("db.a", "id INT", properties={"b": "mine", "c": "mine"})
     assert {k: table.properties[k] for k in "abc"} == {"a": "default", "b": "mine", "c": "fixed"}
+
+
+def test_defaults_and_overrides_of_views(tmp_path: Path) -> None:
+    properties = {"warehouse": str(tmp_path), "view-default.a": "default"}
+    properties |= {"view-default.b": "default", "view-override.c": "fixed", "table-default.d": "1"}
+    views = MemoryCatalog("lake", properties)
+    views.create_namespace(("db",))
+    name = TableIdentifier(namespace=("db",), name="v")
+    definition = NewDefinition(
+        schema=parse_schema("id INT"),
+        query=SqlRepresentation("SELECT 1 AS id", "spark"),
+        default_namespace=("db",),
+        properties={"b": "mine", "c": "mine"},
+    )
+    created = create_view(views, name, definition).metadata
+    assert created.properties == {"a": "default", "b": "mine", "c": "fixed"}
+    set_view_properties(views, name, {"a": "mine", "c": "mine"})
+    replaced = replace_view(views, name, replace(definition, properties={"b": "new"})).metadata
+    assert replaced.properties == {"a": "mine", "b": "new", "c": "fixed"}
 
 
 def test_importing_the_package_imports_neither_pyspark_nor_pyarrow() -> None:

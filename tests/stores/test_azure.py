@@ -34,6 +34,7 @@ class TestAzure(FileIOContract):
 
 @pytest.mark.more("the folder catalog, as on S3, and the files of Azure, as above")
 class TestFolderCatalogOnAzure(CatalogContract):
+    marks_in_namespaces = "."
     can_rename = False
     can_register = False
     has_namespace_properties = False

@@ -49,6 +49,7 @@ class TestGoogle(FileIOContract):
 
 @pytest.mark.more("the folder catalog, as on S3, and the files of Google, as above")
 class TestFolderCatalogOnGoogle(CatalogContract):
+    marks_in_namespaces = "."
     can_rename = False
     can_register = False
     has_namespace_properties = False

@@ -48,6 +48,7 @@ class TestHdfs(FileIOContract):
 @pytest.mark.more("the folder catalog, as on the other stores, and the files of HDFS, as above")
 class TestFolderCatalogOnHdfs(CatalogContract):
     refused_names = ("a:b",)
+    marks_in_namespaces = "."
     can_rename = False
     can_register = False
     has_namespace_properties = False

@@ -20,6 +20,7 @@ def warehouse(bucket: str) -> str:
 
 
 class TestFilesystemCatalogOnS3(CatalogContract):
+    marks_in_namespaces = "."
     can_rename = False
     can_register = False
     has_namespace_properties = False
@@ -31,6 +32,8 @@ class TestFilesystemCatalogOnS3(CatalogContract):
 
 @pytest.mark.more("the SQL catalog, as on local files, and the store, as with the folder catalog")
 class TestSqlCatalogOnS3(CatalogContract):
+    marks_in_namespaces = "/"
+
     @pytest.fixture
     def catalog(self, s3: S3Server, warehouse: str, tmp_path: Path) -> Catalog:
         uri = f"sqlite:///{tmp_path}/catalog.db"

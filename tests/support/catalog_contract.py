@@ -85,6 +85,10 @@ class CatalogContract:
     tells_case_of_namespaces: ClassVar[bool] = True
     has_nested_namespaces: ClassVar[bool] = True
     has_odd_names: ClassVar[bool] = True
+    marks_in_namespaces: ClassVar[str] = ""
+    """Those of slash and dot that a level of a namespace may have."""
+    marks_in_folders: ClassVar[str] = "."
+    """Those of slash and dot that a namespace with tables may have: each level is a folder."""
     refused_names: ClassVar[tuple[str, ...]] = ()
     """Names that the catalog's store cannot represent."""
 
@@ -505,6 +509,28 @@ class CatalogContract:
     def test_namespaces_that_are_refused(self, catalog: Catalog, name: str) -> None:
         with pytest.raises(InvalidRequestError):
             catalog.create_namespace((name,))
+
+    @pytest.mark.parametrize("mark", ["/", "."])
+    def test_a_namespace_with_a_slash_or_dot_is_refused_or_itself(
+        self, catalog: Catalog, mark: str
+    ) -> None:
+        top = new_name("db")
+        namespace = (f"{top}{mark}x",)
+        if mark not in self.marks_in_namespaces:
+            with pytest.raises(InvalidRequestError):
+                catalog.create_namespace(namespace)
+        else:
+            catalog.create_namespace(namespace)
+            assert catalog.namespace_exists(namespace)
+            table = TableIdentifier(namespace=namespace, name="t")
+            if mark in self.marks_in_folders:
+                create(catalog, table)
+                assert catalog.list_tables(namespace) == [table]
+            else:
+                with pytest.raises(InvalidRequestError):
+                    create(catalog, table)
+        assert (namespace in catalog.list_namespaces()) is (mark in self.marks_in_namespaces)
+        assert not catalog.namespace_exists((top,))
 
 
 def _is_file(table: LoadedTable, location: str) -> bool:

@@ -15,18 +15,28 @@ import pytest
 
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
-from iceberg_pyspark.commits.new_table import NewTable
+from iceberg_pyspark.commits.new_table import NewTable, new_table_updates
 from iceberg_pyspark.commits.replaced_table import replace_table
+from iceberg_pyspark.commits.requirements import AssertCreate
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.commits.updates import (
+    LAST_ADDED,
+    AddPartitionSpec,
+    AddSchema,
+    SetCurrentSchema,
+    SetDefaultSpec,
+)
 from iceberg_pyspark.errors import (
     CommitError,
     IcebergError,
+    InvalidRequestError,
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
-from iceberg_pyspark.spec.types import IntegerType, LongType, NestedField
+from iceberg_pyspark.spec.types import IntegerType, LongType, NestedField, StringType
 from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
 from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK, MetadataStep, commit_steps
@@ -39,11 +49,35 @@ from iceberg_pyspark.table.changes.create_table import (
 from iceberg_pyspark.table.changes.new_data import write_rows
 from iceberg_pyspark.table.changes.pending_changes import CommittedAtEnd
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
-from tests.support.catalog_contract import SCHEMA, create, new_name
+from tests.support.catalog_contract import SCHEMA, create, first_metadata, new_name
 
 OTHER_SCHEMA = Schema(
     fields=(NestedField(field_id=1, name="other", type=LongType(), required=True),)
 )
+EVERY_TYPE: list[types.Type] = [
+    types.BooleanType(),
+    types.IntegerType(),
+    types.LongType(),
+    types.FloatType(),
+    types.DoubleType(),
+    types.DecimalType(38, 10),
+    types.DateType(),
+    types.TimeType(),
+    types.TimestampType(),
+    types.TimestamptzType(),
+    types.TimestampNsType(),
+    types.TimestamptzNsType(),
+    types.StringType(),
+    types.UUIDType(),
+    types.FixedType(7),
+    types.BinaryType(),
+    types.UnknownType(),
+    types.VariantType(),
+    types.GeometryType(),
+    types.GeometryType("EPSG:3857"),
+    types.GeographyType(),
+    types.GeographyType("OGC:CRS84", "karney"),
+]
 FAR = 4_000_000_000_000
 """A timestamp in the future, in milliseconds."""
 
@@ -137,6 +171,63 @@ class ChangeContract:
         create_table(catalog, identifier, new)
         [loaded] = catalog.load_table(identifier).metadata.current_schema.fields
         assert (loaded.initial_default, loaded.write_default) == (12, 10)
+
+    def test_columns_of_every_type_are_created_and_added(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        nested = types.ListType(element_id=101, element_type=types.VariantType())
+        by_name = types.MapType(
+            key_id=102, key_type=StringType(), value_id=103, value_type=types.VariantType()
+        )
+        inner = NestedField(field_id=104, name="n", type=types.VariantType())
+        column_types = [*EVERY_TYPE, nested, by_name, types.StructType(fields=(inner,))]
+        columns = [
+            NestedField(field_id=n, name=f"c{n}", type=each)
+            for n, each in enumerate(column_types, start=1)
+        ]
+        new = NewTable(schema=Schema(fields=tuple(columns)), properties={"format-version": "3"})
+        created = create_table(catalog, identifier, new)
+        loaded = catalog.load_table(identifier).metadata
+        assert loaded == created.metadata
+        assert [f.type for f in loaded.current_schema.fields[: len(EVERY_TYPE)]] == EVERY_TYPE
+        assert [str(f.type).count("variant") for f in loaded.current_schema.fields[-3:]] == [1] * 3
+        table = opened(catalog, identifier)
+        table.update_schema().add_column("more", "variant").commit()
+        added = catalog.load_table(identifier).metadata.current_schema.fields
+        assert added == (
+            *loaded.current_schema.fields,
+            NestedField(field_id=loaded.last_column_id + 1, name="more", type=types.VariantType()),
+        )
+
+    def test_a_type_of_version_3_needs_version_3(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        column = NestedField(field_id=1, name="n", type=types.VariantType())
+        new = NewTable(schema=Schema(fields=(column,)), properties={"format-version": "2"})
+        with pytest.raises(InvalidRequestError, match="variant needs format version 3"):
+            create_table(catalog, identifier, new)
+        assert not catalog.table_exists(identifier)
+
+    def test_a_table_can_be_created_with_several_schemas_and_specs(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        first = first_metadata(catalog.default_table_location(identifier))
+        wider = Schema(
+            fields=(*SCHEMA.fields, NestedField(field_id=3, name="new", type=LongType()))
+        )
+        updates = (
+            *new_table_updates(first),
+            AddSchema(wider, 3),
+            SetCurrentSchema(LAST_ADDED),
+            AddPartitionSpec(parse_partitioning(["bucket(4, new)"], wider)),
+            SetDefaultSpec(LAST_ADDED),
+        )
+        done = catalog.commit_table(identifier, (AssertCreate(),), updates).result()
+        assert catalog.load_table(identifier) == done
+        assert [len(s.fields) for s in done.metadata.schemas] == [2, 3]
+        assert done.metadata.current_schema.fields == wider.fields
+        assert len(done.metadata.partition_specs) == 2
+        assert [f.name for f in done.metadata.default_spec.fields] == ["new_bucket"]
 
     def test_a_table_with_rows_is_there_all_at_once(
         self, catalog: Catalog, identifier: TableIdentifier

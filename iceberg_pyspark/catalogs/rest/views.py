@@ -6,6 +6,7 @@ lists are empty and new views are refused.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,7 +25,12 @@ from iceberg_pyspark.catalogs.rest.connection import Connection
 from iceberg_pyspark.catalogs.view_catalog import LoadedView
 from iceberg_pyspark.commits.known_parts import view_updates_with_known_ids
 from iceberg_pyspark.commits.outcomes import Outcome, Refused
-from iceberg_pyspark.commits.view_changes import AssertViewUUID, ViewUpdate
+from iceberg_pyspark.commits.view_changes import (
+    AssertViewUUID,
+    ViewUpdate,
+    apply_view_updates,
+    check_view_requirement,
+)
 from iceberg_pyspark.commits.view_changes_json import (
     view_requirement_to_json,
     view_update_to_json,
@@ -34,6 +40,7 @@ from iceberg_pyspark.errors import (
     IcebergError,
     NoSuchNamespaceError,
     NoSuchViewError,
+    TableAlreadyExistsError,
     ViewAlreadyExistsError,
 )
 from iceberg_pyspark.spec.schema import schema_to_json
@@ -81,9 +88,15 @@ class RestViews(ABC):
         return self._view(c.require_success(answer, NoSuchViewError), identifier)
 
     def default_view_location(self, identifier: TableIdentifier) -> str:
-        """Return the location of a new view: where the server would stage a table of this name."""
+        """Return the location of a new view: where the server would stage a table of this name.
+
+        Raise `ViewAlreadyExistsError` if a view or table has the name.
+        """
         self._connection.endpoints.require(e.CREATE_VIEW, self._name, "views")
-        return self.place_table(identifier, None).location
+        try:
+            return self.place_table(identifier, None).location
+        except TableAlreadyExistsError as error:
+            raise ViewAlreadyExistsError(str(error)) from error
 
     def create_view(self, identifier: TableIdentifier, metadata: ViewMetadata) -> LoadedView:
         """Create a view from its first metadata; the server assigns the UUID.
@@ -120,12 +133,19 @@ class RestViews(ABC):
         requirements: Sequence[AssertViewUUID],
         updates: Sequence[ViewUpdate],
     ) -> Outcome[LoadedView]:
-        """Send the requirements and updates to the server, which checks and applies them."""
+        """Send the requirements and updates to the server, which checks and applies them.
+
+        Java's server answers 500, "state unknown", if an update cannot be applied, so they are
+        applied to the loaded view first.
+        """
         c = self._connection
         check_identifier(identifier)
         c.endpoints.require(e.REPLACE_VIEW, self._name, "changes of views")
         try:
             current = self.load_view(identifier).metadata
+            for requirement in requirements:
+                check_view_requirement(requirement, current)
+            apply_view_updates(current, updates, now_ms=time.time_ns() // 1_000_000)
         except IcebergError as error:
             return Refused(error)
         body = {

@@ -9,7 +9,7 @@ columns of the view, the query's own column names, and the engine that created i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pyspark.sql import types as spark_types
@@ -35,6 +35,15 @@ _COMMENT = "comment"
 _QUERY_COLUMNS = "spark.query-column-names"
 _CREATED_BY = "create_engine_version"
 _CHANGED_BY = "engine_version"
+_LOCATION = "location"
+_PROVIDER = "provider"
+_RESERVED = {
+    _LOCATION: "CREATE OR REPLACE VIEW ... TBLPROPERTIES ('location' = '...') moves a view",
+    _PROVIDER: "every view here is Iceberg's",
+    "format-version": "the format of views has one version",
+    _QUERY_COLUMNS: "it belongs to the view's query",
+}
+"""Properties that ALTER VIEW may neither set nor unset, and why; the names are Java's."""
 
 
 def change_view(
@@ -54,8 +63,10 @@ def change_view(
                 if statement.kind == "drop":
                     raise
         case "set properties":
+            _check_not_reserved(identifier, statement.properties)
             set_view_properties(views, identifier, statement.properties)
         case "unset properties" | "unset properties if exists":
+            _check_not_reserved(identifier, statement.removals)
             if statement.kind == "unset properties":
                 _check_are_set(views, identifier, statement.removals)
             remove_view_properties(views, identifier, statement.removals)
@@ -114,8 +125,11 @@ def _definition(
     columns = struct_from_json(query.schema)
     own_names = [field.name for field in columns.fields]
     display_columns = _shown_columns(identifier, columns, statement)
+    own_properties = {
+        k: v for k, v in statement.properties.items() if k not in (_LOCATION, _PROVIDER)
+    }
     properties = {
-        **statement.properties,
+        **own_properties,
         _QUERY_COLUMNS: ",".join(own_names),
         _CHANGED_BY: _engine(query),
     }
@@ -129,6 +143,7 @@ def _definition(
         default_namespace=query.current_namespace,
         summary={"engine-name": "spark", "engine-version": query.release},
         properties=properties,
+        location=statement.properties.get(_LOCATION),
     )
 
 
@@ -156,6 +171,12 @@ def _shown_columns(
             "others by AS in the query, or in parentheses after the view's name"
         )
     return spark_types.StructType(display_columns)
+
+
+def _check_not_reserved(identifier: TableIdentifier, keys: Iterable[str]) -> None:
+    for key in keys:
+        if why := _RESERVED.get(key):
+            raise InvalidRequestError(f"view {identifier}: {key} is no property to change: {why}")
 
 
 def _check_are_set(

@@ -18,7 +18,12 @@ from iceberg_pyspark.catalogs.catalog import (
     PlacingCatalog,
     TableIdentifier,
 )
-from iceberg_pyspark.catalogs.properties import storage_properties
+from iceberg_pyspark.catalogs.properties import (
+    TABLE_DEFAULT_PREFIX,
+    TABLE_OVERRIDE_PREFIX,
+    properties_below,
+    storage_properties,
+)
 from iceberg_pyspark.commits.apply import apply_updates
 from iceberg_pyspark.commits.new_table import NewTable, new_table_metadata, new_table_updates
 from iceberg_pyspark.commits.outcomes import Outcome, Refused, Unknown
@@ -41,21 +46,16 @@ from iceberg_pyspark.table.changes.commit import (
 )
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 
-_DEFAULT_PREFIX = "table-default."
-_OVERRIDE_PREFIX = "table-override."
-
 
 def new_table_properties(
     catalog_properties: Mapping[str, str], properties: Mapping[str, str]
 ) -> dict[str, str]:
     """Merge the catalog's defaults, `properties` and the catalog's overrides, in this order."""
-
-    def below(prefix: str) -> dict[str, str]:
-        return {
-            k.removeprefix(prefix): v for k, v in catalog_properties.items() if k.startswith(prefix)
-        }
-
-    return {**below(_DEFAULT_PREFIX), **properties, **below(_OVERRIDE_PREFIX)}
+    return {
+        **properties_below(TABLE_DEFAULT_PREFIX, catalog_properties),
+        **properties,
+        **properties_below(TABLE_OVERRIDE_PREFIX, catalog_properties),
+    }
 
 
 def create_namespace_if_absent(catalog: Catalog, namespace: Namespace) -> None:

@@ -11,10 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
+from iceberg_pyspark.catalogs.properties import (
+    VIEW_DEFAULT_PREFIX,
+    VIEW_OVERRIDE_PREFIX,
+    properties_below,
+)
 from iceberg_pyspark.catalogs.view_catalog import LoadedView, ViewCatalog
 from iceberg_pyspark.commits.outcomes import Refused, caused_by
 from iceberg_pyspark.commits.retry import commit_retry_policy
-from iceberg_pyspark.commits.updates import RemoveProperties, SetProperties
+from iceberg_pyspark.commits.updates import RemoveProperties, SetLocation, SetProperties
 from iceberg_pyspark.commits.view_changes import (
     AssertViewUUID,
     ViewUpdate,
@@ -46,6 +51,8 @@ class NewDefinition:
     summary: Mapping[str, str] = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
     """Properties of the view, set in addition to the existing ones."""
+    location: str | None = None
+    """The view's location; None: the default of a new view, or the one that the view has."""
 
     def updates(self, now_ms: int) -> tuple[ViewUpdate, ...]:
         """Return the updates that give a view this definition."""
@@ -76,12 +83,19 @@ def create_view(
     *,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedView:
-    """Create a view; raises `ViewAlreadyExistsError` if a view or table has the name."""
+    """Create a view; raises `ViewAlreadyExistsError` if a view or table has the name.
+
+    The catalog's `view-default.*` and `view-override.*` properties apply.
+    """
     now_ms = clock.now_ms()
     metadata = new_view_metadata(
         definition.updates(now_ms),
-        catalog.default_view_location(identifier),
-        definition.properties,
+        definition.location or catalog.default_view_location(identifier),
+        {
+            **properties_below(VIEW_DEFAULT_PREFIX, catalog.properties),
+            **definition.properties,
+            **properties_below(VIEW_OVERRIDE_PREFIX, catalog.properties),
+        },
         view_uuid=str(uuid.uuid4()),
         now_ms=now_ms,
     )
@@ -115,10 +129,17 @@ def replace_view(
     *,
     clock: Clock = SYSTEM_CLOCK,
 ) -> LoadedView:
-    """Replace the definition of a view; raises `NoSuchViewError`."""
+    """Replace the definition of a view; raises `NoSuchViewError`.
+
+    The catalog's `view-override.*` properties apply, but not its defaults: the view may have been
+    given other values since.
+    """
     updates: tuple[ViewUpdate, ...] = definition.updates(clock.now_ms())
-    if definition.properties:
-        updates = (SetProperties(dict(definition.properties)), *updates)
+    overrides = properties_below(VIEW_OVERRIDE_PREFIX, catalog.properties)
+    if properties := {**definition.properties, **overrides}:
+        updates = (SetProperties(properties), *updates)
+    if definition.location is not None:
+        updates = (SetLocation(definition.location), *updates)
     return _commit(catalog, identifier, updates, clock)
 
 

@@ -14,19 +14,29 @@ from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.errors import InvalidRequestError
 from tests.services.server import Server
 from tests.support.change_contract import ChangeContract
-from tests.support.view_contract import ViewContract
+from tests.support.view_contract import ViewChangeContract
 
 
-class TestRestCatalog(ViewContract, ChangeContract):
+class TestRestCatalog(ViewChangeContract, ChangeContract):
     reads_metadata_files = False
     # The server commits every request, even one that changes nothing.
     skips_idle_commits = False
+    marks_in_namespaces = "/"
+    marks_in_folders = "/"
     # Java's JdbcCatalog searches with LIKE, which ignores case in SQLite.
     tells_case_of_namespaces = False
 
     @pytest.fixture
     def catalog(self, server: Server) -> Catalog:
         return RestCatalog("rest", {"uri": server.endpoint})
+
+    @pytest.mark.parametrize("mark", ["/", "."])
+    def test_a_namespace_with_a_slash_or_dot_is_refused_or_itself(
+        self, catalog: Catalog, mark: str
+    ) -> None:
+        # Java's JdbcCatalog joins levels by dots, and does not refuse a dot in one.
+        if mark != ".":
+            super().test_a_namespace_with_a_slash_or_dot_is_refused_or_itself(catalog, mark)
 
 
 def test_the_server_deletes_the_files_where_that_is_asked_of_it(server: Server) -> None:

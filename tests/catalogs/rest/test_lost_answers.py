@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import httpx
@@ -15,8 +15,10 @@ from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.errors import CommitStateUnknownError
 from tests.services.server import Server
+from tests.services.toxiproxy import Toxiproxy
 from tests.support.catalog_contract import new_name
 from tests.support.catalog_processes import EVENTS, open_catalog, run_together
+from tests.support.cut_commits import CommitCutter, check_lost_answers, check_lost_requests
 from tests.support.http_server import BreakConnection, Reply, Request, TestServer, http_server
 from tests.support.many_writers import SCHEMA, append_many
 from tests.support.table_integrity import table_problems
@@ -110,6 +112,21 @@ def test_an_append_that_never_arrives_is_unknown_and_its_files_stay(
         assert faults.before == 0
         table.refresh().append(row(3))
     assert ids(server, name) == [1, 3]
+
+
+@pytest.mark.parametrize("check", [check_lost_answers, check_lost_requests])
+def test_appends_whose_connections_break(
+    server: Server,
+    proxies: Toxiproxy,
+    monkeypatch: pytest.MonkeyPatch,
+    check: Callable[[TableCatalog, TableCatalog, CommitCutter], None],
+) -> None:
+    """As above, by real broken connections: half of a request, a reset, nothing at all."""
+    proxy = proxies.proxy(new_name("rest"), server.endpoint)
+    catalog, cutter = RestCatalog("ours", {"uri": proxy.endpoint}), CommitCutter(proxy)
+    monkeypatch.setattr(catalog._connection, "send", cutter.around(catalog._connection.send))
+    direct = TableCatalog(RestCatalog("ours", {"uri": server.endpoint}))
+    check(TableCatalog(catalog), direct, cutter)
 
 
 def test_many_writers_lose_nothing(server: Server) -> None:
