@@ -29,6 +29,7 @@ from iceberg_pyspark.spark.bridge.lots import (
 _SETTINGS_OF_READERS = {
     # Columns of Parquet files are found by field id, but only in relations that ask for it.
     "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
     # Columns of ORC files are found by name, and damaged data is an error.
     "orc.force.positional.evolution": "false",
     "orc.skip.corrupt.data": "false",

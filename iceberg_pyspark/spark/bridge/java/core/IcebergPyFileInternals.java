@@ -106,15 +106,15 @@ public class IcebergPyFileInternals {
 
   /**
    * Create readers of columns by name, and of constants after them; filters may skip row groups.
+   * `options` are those of a DataFrameReader.
    */
   static Object orcReaders(SQLConf conf, Object hadoop, StructType columns, StructType facts,
-      org.apache.spark.sql.sources.Filter[] filters) {
+      org.apache.spark.sql.sources.Filter[] filters, scala.collection.immutable.Map options) {
     try {
       Constructor make = orcReaders();
-      Object options = orcOptions().newInstance(
-          new Object[] {scala.collection.immutable.Map$.MODULE$.empty(), conf});
+      Object orcOptions = orcOptions().newInstance(new Object[] {options, conf});
       return make.newInstance(new Object[] {conf, hadoop, columns, columns, facts, filters,
-          scala.Option.empty(), options,
+          scala.Option.empty(), orcOptions,
           conf.offHeapColumnVectorEnabled() ? MemoryMode.OFF_HEAP : MemoryMode.ON_HEAP});
     } catch (InvocationTargetException e) {
       Platform.throwException(e.getCause());

@@ -24,8 +24,8 @@ public class IcebergPyOrcScan extends IcebergPyParquetScan {
       conf.setConfString("spark.sql.orc.columnarReaderBatchSize", String.valueOf(rowsOfBatch()));
     Broadcast broadcast = new JavaSparkContext(table.session.sparkContext())
                               .broadcast(new SerializableConfiguration(settingsOfTasks()));
-    return (PartitionReaderFactory) IcebergPyFileInternals.orcReaders(
-        conf, broadcast, table.columns, table.files.constantSchema, filters);
+    return (PartitionReaderFactory) IcebergPyFileInternals.orcReaders(conf, broadcast,
+        table.columns, table.files.constantSchema, filters, IcebergPyReaderSettings.ofOrc());
   }
 
   /**
@@ -39,11 +39,10 @@ public class IcebergPyOrcScan extends IcebergPyParquetScan {
     for (int i = 0; i < questions.length; i++)
       questions[i] = new IcebergPyFileLength(hadoop, files.paths[i], files.sizes[i]);
     Object[] answers = IcebergPyParquetBatch.answers(questions);
-    boolean mayBeDamaged = table.session.sessionState().conf().ignoreCorruptFiles();
     long[] out = new long[answers.length];
     for (int i = 0; i < out.length; i++) {
       out[i] = ((Long) answers[i]).longValue();
-      if (out[i] == 0 && !mayBeDamaged)
+      if (out[i] == 0)
         Platform.throwException(new IOException("the data file " + files.paths[i] + " of table "
             + table.table + " is empty, and no ORC file is; restore it"));
     }

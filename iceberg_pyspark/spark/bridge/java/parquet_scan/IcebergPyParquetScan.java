@@ -21,7 +21,6 @@ import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A scan of Parquet files by Spark's reader; filters that become known at run time skip files. */
 public class IcebergPyParquetScan
@@ -68,9 +67,10 @@ public class IcebergPyParquetScan
   /** Create the readers of Spark's own Parquet scan, which itself is not in the plan. */
   PartitionReaderFactory newReaders() {
     scala.collection.immutable.Seq none = IcebergPyBridge.seq(new ArrayList());
-    Batch sparks = (Batch) IcebergPyFileInternals.parquetScan(new Object[] {table.session,
-        settingsOfTasks(), null, table.columns, table.columns, table.files.constantSchema, filters,
-        CaseInsensitiveStringMap.empty(), scala.Option.empty(), none, none});
+    Batch sparks = (Batch) IcebergPyFileInternals.parquetScan(
+        new Object[] {IcebergPyReaderSettings.session(table.session), settingsOfTasks(), null,
+            table.columns, table.columns, table.files.constantSchema, filters,
+            IcebergPyReaderSettings.ofParquet(), scala.Option.empty(), none, none});
     PartitionReaderFactory readers = sparks.createReaderFactory();
     SQLConf conf = IcebergPyFileInternals.settingsOf(readers);
     if (conf == null || conf.parquetVectorizedReaderBatchSize() <= rowsOfBatch()) return readers;

@@ -1,0 +1,58 @@
+"""Settings of Spark's own readers of files change no row of a table."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark import Table, install
+from tests.support.frames import append_rows, create_path_table, load, rows_of
+from tests.support.native_lake import plan_of
+from tests.support.spark_settings import configured
+
+pytestmark = pytest.mark.release("what Spark's readers take from the session")
+
+SETTINGS = {
+    "spark.sql.parquet.enableVectorizedReader": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
+    "spark.sql.parquet.int96RebaseModeInRead": "LEGACY",
+    "spark.sql.parquet.binaryAsString": "true",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "true",
+    "spark.sql.parquet.recordLevelFilter.enabled": "true",
+}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """Create a table whose column `was` has the name that another column had in the file."""
+    columns = "id BIGINT, was INT, d DOUBLE, day DATE, at TIMESTAMP_NTZ, bin BINARY, l ARRAY<INT>"
+    values = {"d": 1.5, "day": dt.date(900, 1, 1), "at": dt.datetime(900, 1, 1), "bin": b"b"}
+    new_table = create_path_table(tmp_path / "t", columns)
+    append_rows(new_table, [{"id": i, "was": i, "l": [i], **values} for i in range(3)])
+    new_table.update_schema().rename_column("was", "now").add_column("was", "string").commit()
+    return new_table
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [SETTINGS, {"spark.sql.parquet.enableNestedColumnVectorizedReader": "false"}],
+    ids=["rows", "nested"],
+)
+def test_settings_of_parquet_change_no_rows(
+    spark: SparkSession, table: Table, settings: dict[str, str]
+) -> None:
+    session = install(spark)
+    try:
+        expected = rows_of(spark, table.location, {"native": "false"})
+        with configured(spark, settings):
+            frame = load(spark, table.location)
+            assert "IcebergPyParquetScan" in plan_of(frame)
+            assert rows_of(spark, table.location) == expected
+            old = frame.filter("d = 1.5 and now = 1 and day = date'0900-01-01' and was is null")
+            assert [row.id for row in old.collect()] == [1]
+    finally:
+        session.uninstall()
