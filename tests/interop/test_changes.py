@@ -99,6 +99,7 @@ def test_the_same_changes_in_every_range(lake: Oracle, table: str) -> None:
     assert spark_rows(source.collect()) == spark_rows(whole.collect())
 
 
+@pytest.mark.more("the same ranges by other names")
 def test_the_same_changes_by_name_and_by_time(lake: Oracle) -> None:
     """Ranges of time, loaded by the name of the metadata table and by the procedure."""
     table = WHOLE_FILES[1]

@@ -31,7 +31,12 @@ OPTIONS = {
 VERSIONS = {"formats": (3,), "specs": (2,), "older spec": (2,), "two delete files": (2,)}
 """The format versions of cases that run on one version; other cases run on versions 2 and 3."""
 
-CASES = [(case, v) for case in OPTIONS for v in VERSIONS.get(case, (2, 3))]
+MORE = pytest.mark.more("the same options on a table of version 2")
+CASES = [
+    pytest.param(case, v, marks=[MORE] if v == 2 and case not in VERSIONS else [])
+    for case in OPTIONS
+    for v in VERSIONS.get(case, (2, 3))
+]
 
 
 @pytest.fixture(scope="module")

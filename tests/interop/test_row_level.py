@@ -229,7 +229,10 @@ def test_equality_deletes_of_an_unpartitioned_spec_hold_everywhere(lake: Oracle)
     assert sorted(map(tuple, lake.sql(f"select id from lake.{name}").collect())) == expected
 
 
-@pytest.mark.parametrize("file_format", ["orc", "avro"])
+@pytest.mark.parametrize(
+    "file_format",
+    ["orc", pytest.param("avro", marks=pytest.mark.more("the same statements"))],
+)
 def test_delete_files_of_other_formats_are_read_by_the_other(
     lake: Oracle, file_format: str
 ) -> None:

@@ -99,7 +99,10 @@ def call(session: SparkSession, text: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.once("which types Spark writes the next tests need too")
-@pytest.mark.parametrize("procedure", ["snapshot", "migrate"])
+@pytest.mark.parametrize(
+    "procedure",
+    [pytest.param("snapshot", marks=pytest.mark.more("the same files are added")), "migrate"],
+)
 def test_every_type_that_spark_writes(session: SparkSession, db: str, procedure: str) -> None:
     place = make(session, db)
     write(place, [FULL, EMPTY])

@@ -242,6 +242,7 @@ print(json.dumps([found, ports]))
 """
 
 
+@pytest.mark.more("each run of the tests of processes begins with a context of its own")
 @pytest.mark.once("each run on 4.1 begins with a context too")
 @pytest.mark.parametrize("pinned", ["true", pytest.param("false", marks=PY4J)])
 def test_contexts_that_are_stopped_leave_nothing(

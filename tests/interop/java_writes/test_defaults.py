@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.oracle import Oracle
 from tests.support.readings import assert_filters_alike, assert_read_alike
 
@@ -76,6 +78,7 @@ def test_initial_defaults_of_every_type_at_the_top_and_below(oracle: Oracle) -> 
     assert_filters_alike(oracle, name, filters, "id, i")
 
 
+@pytest.mark.more("defaults, as above, and equality deletes, as in their own tests")
 def test_a_default_of_a_column_that_equality_deletes_name(oracle: Oracle) -> None:
     """Older files have the default in an added column (docs/conformance.md 29)."""
     name = "java_sql.defaults.deleted"

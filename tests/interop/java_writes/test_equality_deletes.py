@@ -59,6 +59,7 @@ PAIRS = {
 """For each type, a deleted value and a remaining value."""
 
 
+@pytest.mark.more("test_native_equality has keys of many types too")
 def test_a_column_of_every_type(oracle: Oracle) -> None:
     name = "java_sql.equality.typed"
     columns = {f"c{i}": type_ for i, type_ in enumerate(PAIRS)}
@@ -82,6 +83,7 @@ def test_a_column_of_every_type(oracle: Oracle) -> None:
     assert [r[0] for r in remaining_rows] == sorted(f"{column} 1" for column in columns)
 
 
+@pytest.mark.more("test_native_equality has deletes of partitions and specs too")
 def test_partitioned_deletes_stay_in_their_partition_and_spec(oracle: Oracle) -> None:
     """A spec with id 0 is global only if it has no fields (docs/conformance.md 23, 24)."""
     name = "java_sql.equality.partitions"

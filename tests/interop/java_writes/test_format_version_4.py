@@ -132,6 +132,7 @@ def test_equality_deletes_apply(java: Oracle) -> None:
     assert len(assert_read_alike(java, name, through_spark=True)) == 11
 
 
+@pytest.mark.more("planning of one manifest, of which the rows above show the reading")
 def test_many_files_in_one_manifest_are_planned_as_java_plans_them(java: Oracle) -> None:
     name = create(java, "many", partitioned_by="PARTITIONED BY (s, d)")
     java.sql(f"INSERT INTO {name} {ROWS.format(first=0, end=400)}")
@@ -175,6 +176,7 @@ def test_no_statement_of_ours_changes_it(java: Oracle) -> None:
     assert len(java.table_rows(name)) == 5
 
 
+@pytest.mark.more("copies are tested without Java too")
 @pytest.mark.parametrize("partitioning", list(PARTITIONINGS))
 def test_java_reads_a_copy_with_rewritten_paths(
     java: Oracle, partitioning: str, tmp_path: Path
