@@ -180,12 +180,6 @@ def test_a_codec_that_is_none_does_not_lock_a_table_of_another_writer(
     assert current_n(catalog) == "1"
 
 
-# Exclusive names, and late writers.
-
-
-# Writes that fail before or after the store carries them out.
-
-
 # Requests that path tables refuse.
 
 

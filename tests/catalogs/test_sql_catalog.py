@@ -495,4 +495,14 @@ def test_a_metadata_file_of_somebody_else_is_not_taken_for_ours(database: Path) 
     assert catalog.load_table(EVENTS) == created
 
 
-# URLs, and secrets that no message may show.
+def test_a_database_error_shows_neither_statement_nor_parameters(
+    catalog: SqlCatalog, database: Path
+) -> None:
+    execute(database, "DROP TABLE iceberg_namespace_properties")
+    with pytest.raises(CatalogError) as raised:
+        catalog.update_namespace_properties(
+            EVENTS.namespace, removals=(), updates={"token": "hunter2"}
+        )
+    text = repr(raised.value) + repr(raised.value.__cause__)
+    assert "hunter2" not in text
+    assert "INSERT" not in text

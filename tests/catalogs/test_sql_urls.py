@@ -21,7 +21,6 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
 )
 from tests.support.secret_forms import URI_FORMS, filled
-from tests.support.sql_catalogs import execute
 
 EVENTS = TableIdentifier(namespace=("db", "inner"), name="events")
 
@@ -146,16 +145,3 @@ def test_what_a_driver_repeats_is_not_shown(
     assert "refused" in text
     assert secret not in text
     assert "p%40ss" not in text
-
-
-def test_a_database_error_shows_neither_statement_nor_parameters(
-    catalog: SqlCatalog, database: Path
-) -> None:
-    execute(database, "DROP TABLE iceberg_namespace_properties")
-    with pytest.raises(CatalogError) as raised:
-        catalog.update_namespace_properties(
-            EVENTS.namespace, removals=(), updates={"token": "hunter2"}
-        )
-    text = repr(raised.value) + repr(raised.value.__cause__)
-    assert "hunter2" not in text
-    assert "INSERT" not in text

@@ -472,9 +472,3 @@ def test_a_null_in_a_required_column_is_refused() -> None:
     before = schema_of(optional(1, "id", LongType()))
     with pytest.raises(InvalidMetadataError, match="nulls in the required column 'id'"):
         evolved(before, [{"id": None}], schema_of(ID))
-
-
-# --- name mapping ---------------------------------------------------------------------------------
-
-
-# --- damaged and unknown files --------------------------------------------------------------------
