@@ -10,7 +10,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
-from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from iceberg_pyspark.errors import (
+    InvalidRequestError,
+    NotAuthorizedError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from iceberg_pyspark.spark.bridge.cached_rows import read_cached_anew
 from iceberg_pyspark.spark.changelog.reading import (
     FORMAT,
@@ -38,6 +43,11 @@ CATALOG_CLASS = "iceberg_pyspark"
 """The value of `spark.sql.catalog.<name>` that makes a catalog one of this package."""
 
 _PREFIX = "spark.sql.catalog."
+_NO_SECRETS = (
+    "a Spark Connect server sends clients no secrets of the session's configuration: set them in "
+    ".pyiceberg.yaml or in the environment of client and server, or read by "
+    "spark.read.format('iceberg-py') with options catalog.<key>"
+)
 
 
 class SparkTable(Table):
@@ -249,14 +259,19 @@ def spark_table(
         catalog = load_catalog(catalog_name, **options)
         settings = {"catalog": catalog_name, **{f"catalog.{k}": v for k, v in options.items()}}
         text = quoted_name(levels)
-        return SparkTable(
-            catalog,
-            identifier,
-            name=full_name,
-            read=lambda: spark.read.format(FORMAT).options(**settings).load(text),
-            read_changes=changes_of_source(spark, text, settings),
-            session=session,
-        )
+        try:
+            return SparkTable(
+                catalog,
+                identifier,
+                name=full_name,
+                read=lambda: spark.read.format(FORMAT).options(**settings).load(text),
+                read_changes=changes_of_source(spark, text, settings),
+                session=session,
+            )
+        except (NotAuthorizedError, StorageError) as e:
+            if not type(spark).__module__.startswith("pyspark.sql.connect."):
+                raise
+            raise type(e)(f"{e}; {_NO_SECRETS}") from None
     text = quoted_name((catalog_name, *levels))
     return SparkTable(
         open_catalog(catalog_name),

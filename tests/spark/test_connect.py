@@ -13,10 +13,12 @@ import pytest
 from iceberg_pyspark import load_catalog
 from tests.services.s3 import s3_server
 from tests.spark.test_scan_reports import options_of, scan_of
+from tests.support.expiring_keys import REFUSAL
 from tests.support.http_server import http_server
 from tests.support.reporting_server import Reported, reports
 from tests.support.rest_answers import configured
 from tests.support.spark_sessions import connect_server, run_python
+from tests.support.vending_catalog import LOGIN_TOKEN, TABLE_TOKEN, vending_catalog
 
 pytestmark = pytest.mark.release("the protocol of clients and servers")
 
@@ -24,7 +26,7 @@ PORTABLE = """
 import json, sys
 from pyspark.sql import SparkSession
 
-url, folder = sys.argv[1:]
+url, folder, in_a_bucket, reported = *sys.argv[1:3], *map(json.loads, sys.argv[3:])
 spark = SparkSession.builder.remote(url).getOrCreate()
 
 
@@ -37,16 +39,24 @@ def use(table):
     return counts, now, frame.count()
 
 
-found = {"session": type(spark).__module__, "discovered": use(f"{folder}/discovered")}
+def ids(table, **options):
+    frame = spark.read.format("iceberg-py").options(**options).load(table)
+    return sorted(row.id for row in frame.collect())
+
+
+results = {"session": type(spark).__module__, "discovered": use(f"{folder}/discovered")}
+rows = spark.range(0, 40, 1, 2)
+rows.write.format("iceberg-py").options(**in_a_bucket).mode("append").save("db.c")
+results["in a bucket"] = ids("db.c", **in_a_bucket, filter="id >= 38")
+results["reported"] = ids("db.events", **reported)
 from iceberg_pyspark import IcebergDataSource
 spark.dataSource.register(IcebergDataSource)
-frame = spark.read.format("iceberg-py").load(f"{folder}/discovered")
-found["registered"] = [row.id for row in frame.collect()]
+results["registered"] = ids(f"{folder}/discovered")
 try:
-    spark.read.format("iceberg-py").load(f"{folder}/nothing").collect()
+    ids(f"{folder}/nothing")
 except Exception as error:
-    found["error"] = str(error)
-print(json.dumps(found))
+    results["error"] = str(error)
+print(json.dumps(results))
 """
 
 INSTALLED = """
@@ -75,22 +85,44 @@ session.uninstall()
 print(json.dumps(found))
 """
 
-WITH_OPTIONS = """
-import json, sys
+RENEWING = """
+import json, sys, urllib.request
 from pyspark.sql import SparkSession
+from iceberg_pyspark import install
 
-url, in_a_bucket, reported = sys.argv[1], *map(json.loads, sys.argv[2:])
+url, settings = sys.argv[1], json.loads(sys.argv[2])
 spark = SparkSession.builder.remote(url).getOrCreate()
+session = install(spark)
+spark.conf.set("spark.sql.catalog.lake", "iceberg_pyspark")
+for key, value in settings.items():
+    spark.conf.set(f"spark.sql.catalog.lake.{key}", value)
+options = {"catalog": "lake", **{f"catalog.{key}": value for key, value in settings.items()}}
 
 
-def ids(table, options):
-    frame = spark.read.format("iceberg-py").options(**options).load(table)
+def begin(phase):
+    urllib.request.urlopen(f"{settings['uri']}/phase/{phase}").read()
+
+
+def ids(frame):
     return sorted(row.id for row in frame.collect())
 
 
-rows = spark.range(0, 40, 1, 4)
-rows.write.format("iceberg-py").options(**in_a_bucket).mode("append").save("db.c")
-print(json.dumps([ids("db.c", {**in_a_bucket, "filter": "id >= 38"}), ids("db.events", reported)]))
+begin("write")
+frame = spark.range(0, 40, 1, 4)
+frame.write.format("iceberg-py").options(**options).mode("append").save("db.portable")
+begin("read")
+read = spark.read.format("iceberg-py").options(**options)
+results = [ids(read.load("db.portable"))]
+try:
+    session.table("lake.db.portable")
+except Exception as error:
+    results.append(str(error))
+begin("refuse")
+try:
+    results.append(ids(read.load("db.portable")))
+except Exception as error:
+    results.append(str(error))
+print(json.dumps(results))
 """
 
 
@@ -112,9 +144,20 @@ def lake_settings(folder: Path) -> dict[str, str]:
 @pytest.mark.once("4.1 has a client and a server in the test of the portable path")
 @pytest.mark.cluster
 def test_a_connect_client_reads_and_writes(server: str, tmp_path: Path) -> None:
-    script = tmp_path / "client.py"
+    """Tables of a folder, of a catalog in a bucket by keys, and of one that collects reports."""
+    pytest.importorskip("obstore")
+    source, script = Reported(tmp_path / "reported"), tmp_path / "client.py"
     script.write_text(PORTABLE, encoding="utf-8")
-    printed = run_python(script, server, str(tmp_path))
+    with s3_server(tmp_path / "s3") as s3, http_server(configured(source)) as rest:
+        warehouse = f"s3://{s3.new_bucket()}/{uuid.uuid4()}"
+        own = {**lake_settings(tmp_path), "warehouse": warehouse}
+        options = {"catalog": "lake", **{f"catalog.{k}": v for k, v in own.items()}}
+        in_a_bucket = json.dumps({**options, **s3.properties()})
+        reported = json.dumps(options_of(rest, filter="id = 1"))
+        printed = run_python(script, server, str(tmp_path), in_a_bucket, reported)
+        table = load_catalog("lake", **own, **s3.properties()).load_table("db.c")
+        assert table.scan().count() == 40
+        (report,) = reports(rest, 1)
     actual = json.loads(printed.splitlines()[-1])
     assert f"folder {tmp_path}/nothing holds no Iceberg table" in actual.pop("error")
     # The filtered count and the full count, the rows after an overwrite, and the frame loaded
@@ -122,8 +165,12 @@ def test_a_connect_client_reads_and_writes(server: str, tmp_path: Path) -> None:
     assert actual == {
         "session": "pyspark.sql.connect.session",
         "discovered": [[1, 5], [8], 5],
+        "in a bucket": [38, 39],
+        "reported": [1],
         "registered": [8],
     }
+    snapshot_id = source.loaded.metadata.current_snapshot_id
+    assert scan_of(report) == ("scan-report", "lake.db.events", snapshot_id, 1, 1)
 
 
 @pytest.mark.cluster
@@ -152,24 +199,28 @@ def test_connect_has_the_portable_path_and_one_line_says_so(server: str, tmp_pat
     }
 
 
-@pytest.mark.once("the options are those of the tests before, for other stores and catalogs")
+@pytest.mark.more("test_renewed_credentials.py has the same tasks in executors")
 @pytest.mark.cluster
-def test_a_client_gives_keys_of_a_store_and_a_catalog_that_collects_reports(
+def test_tasks_of_a_server_renew_credentials_with_the_tables_token(
     server: str, tmp_path: Path
 ) -> None:
+    """Keys expire while tasks write and read; where no others come, the error has the reason."""
     pytest.importorskip("obstore")
-    source, script = Reported(tmp_path / "reported"), tmp_path / "client.py"
-    script.write_text(WITH_OPTIONS, encoding="utf-8")
-    with s3_server(tmp_path / "s3") as s3, http_server(configured(source)) as rest:
-        warehouse = f"s3://{s3.new_bucket()}/{uuid.uuid4()}"
-        own = {**lake_settings(tmp_path), "warehouse": warehouse}
-        options = {"catalog": "lake", **{f"catalog.{k}": v for k, v in own.items()}}
-        in_a_bucket = json.dumps({**options, **s3.properties()})
-        reported = json.dumps(options_of(rest, filter="id = 1"))
-        printed = run_python(script, server, in_a_bucket, reported)
-        assert json.loads(printed.splitlines()[-1]) == [[38, 39], [1]]
-        table = load_catalog("lake", **own, **s3.properties()).load_table("db.c")
-        assert table.scan().count() == 40
-        (report,) = reports(rest, 1)
-    snapshot_id = source.loaded.metadata.current_snapshot_id
-    assert scan_of(report) == ("scan-report", "lake.db.events", snapshot_id, 1, 1)
+    script = tmp_path / "client.py"
+    script.write_text(RENEWING, encoding="utf-8")
+    with vending_catalog(tmp_path) as catalog:
+        lake = load_catalog("lake", **catalog.properties)
+        lake.create_namespace("db")
+        lake.create_table("db.portable", "id BIGINT")
+        printed = run_python(script, server, json.dumps(catalog.properties))
+    rows, by_name, error = json.loads(printed.splitlines()[-1])
+    assert rows == list(range(40))
+    for phase in ("write", "read"):
+        # The first key, which lives until all expire, and another one later.
+        assert len(set(catalog.keys.used[phase])) > 1, phase
+    assert catalog.asked_by == {f"Bearer {LOGIN_TOKEN}", f"Bearer {TABLE_TOKEN}"}
+    assert "the credentials for s3://bucket/lake have expired and could not be renewed: " in error
+    assert f"credentials answered with 403: {REFUSAL}" in error
+    assert "401" in by_name
+    assert "a Spark Connect server sends clients no secrets of the session's" in by_name
+    assert "Zq" not in printed

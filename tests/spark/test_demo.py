@@ -14,50 +14,67 @@ from tests.services import rest_fixture
 from tests.services.iceberg_aws import s3_file_io_jars
 from tests.support.spark_sessions import spark_environment
 
-DEMO = demo.__file__
+# One JVM for both. The servers of the first one are gone when the second one starts over.
+BOTH = """
+import shutil, sys
+from jobs import demo
+
+arguments = ["--scale", "0.01", "--folder", "demo folder"]
+status = demo.main([*arguments, "--catalog", "rest", "--chapters", "5"])
+for name in (".pyiceberg.yaml", "spark.log"):
+    shutil.copy(f"demo folder/{name}", f"of rest {name}")
+print("=" * 20, flush=True)
+sys.exit(status or demo.main(arguments))
+"""
+SKIPPED = re.compile(r"reads (\d+ of \d+) files, (0\.\d of \d\.\d MB)")
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
+    """Return a folder and what a demo prints there on a REST catalog and S3, and on a folder."""
+    s3_file_io_jars(rest_fixture.VERSION)  # skips the test if jars are missing
+    folder = tmp_path_factory.mktemp("demos")
+    of_rest, _, of_folder = run_python(folder, "-c", BOTH).partition("=" * 20 + "\n")
+    return folder, of_rest, of_folder
 
 
 @pytest.mark.cluster
-def test_the_demo_shows_skipped_files_and_two_snapshots(tmp_path: Path) -> None:
-    shown = run_python(tmp_path, DEMO, "--scale", "0.01", "--folder", "demo folder")
-    assert re.search(r"60,175 rows +1\.\d MB +demo folder/input/lineitem\.parquet", shown)
-    assert "60,175 rows by months(l_shipdate) in 83 files" in shown
-    assert re.search(r"reads 3 of 83 files, 0\.\d of \d\.\d MB", shown)
-    assert "✓ the same from all files and columns" in shown
-    assert "15,000 rows then, 16,000 rows now" in shown
+def test_the_demo_shows_skipped_files_and_two_snapshots(shown: tuple[Path, str, str]) -> None:
+    folder, _, text = shown
+    assert re.search(r"60,175 rows +1\.\d MB +demo folder/input/lineitem\.parquet", text)
+    assert "60,175 rows by months(l_shipdate) in 83 files" in text
+    assert re.search(r"reads 3 of 83 files, 0\.\d of \d\.\d MB", text)
+    assert "✓ the same from all files and columns" in text
+    assert "15,000 rows then, 16,000 rows now" in text
     # Three queries, each with both times and their ratio.
-    assert len(re.findall(r"│ \d+\.\d\d s +│ \d+\.\d\d s +│ \d+\.\dx +│", shown)) == 3
+    assert len(re.findall(r"│ \d+\.\d\d s +│ \d+\.\d\d s +│ \d+\.\dx +│", text)) == 3
     # A merge wrote deletion vectors and a year was dropped with its files; all snapshots are
     # listed.
-    assert re.search(r"│ overwrite +│ 235 +│ 160 +│ \+7 -0 +│ 16,075", shown)
-    assert re.search(r"│ delete +│ 0 +│ 524 +│ \+0 -3 +│ 13,262", shown)
-    assert "which mark 411 rows" in shown
-    # The output has only the demo's own lines; Spark's lines are in the log.
-    assert " WARN " not in shown
-    assert " WARN " in (tmp_path / "demo folder/spark.log").read_text(encoding="utf-8")
-    assert "--from parquet 'demo folder/input/orders.parquet' \\\n" in shown
-    assert [line for line in shown.splitlines() if len(line) > 80 and "export" not in line] == []
-    assert run_python(tmp_path, "-c", no_spark_block(shown)) == "1431\n"  # 1346 + 79 + 6 merged
-
-
-LATER = pytest.mark.more("the test before has all chapters, and tests/spark/test_s3.py S3A")
+    assert re.search(r"│ overwrite +│ 235 +│ 160 +│ \+7 -0 +│ 16,075", text)
+    assert re.search(r"│ delete +│ 0 +│ 524 +│ \+0 -3 +│ 13,262", text)
+    assert "which mark 411 rows" in text
+    assert "--from parquet 'demo folder/input/orders.parquet' \\\n" in text
+    assert [line for line in text.splitlines() if len(line) > 80 and "export" not in line] == []
+    assert run_python(folder, "-c", no_spark_block(text)) == "1431\n"  # 1346 + 79 + 6 merged
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("chapters", ["3", pytest.param("5", marks=LATER)])
-def test_the_demo_skips_as_much_on_a_rest_catalog_and_s3(tmp_path: Path, chapters: str) -> None:
-    s3_file_io_jars(rest_fixture.VERSION)  # skips the test if jars are missing
-    arguments = ("--scale", "0.01", "--folder", "demo", "--catalog", "rest", "--chapters", chapters)
-    shown = run_python(tmp_path, DEMO, *arguments)
-    assert "60,175 rows by months(l_shipdate) in 83 files" in shown
-    assert re.search(r"reads 3 of 83 files, 0\.\d of \d\.\d MB", shown)
-    assert "✓ the same from all files and columns" in shown
-    if chapters == "5":
-        assert "15,000 rows then, 16,000 rows now" in shown
-        assert len(re.findall(r"│ \d+\.\d\d s +│ \d+\.\d\d s +│ \d+\.\dx +│", shown)) == 3
-    configuration = (tmp_path / "demo/.pyiceberg.yaml").read_text("utf-8")
-    assert "type: rest" in configuration
-    assert "warehouse: s3://" in configuration
+def test_the_demo_skips_as_much_on_a_rest_catalog_and_s3(shown: tuple[Path, str, str]) -> None:
+    folder, of_rest, of_folder = shown
+    assert "type: rest" in (folder / "of rest .pyiceberg.yaml").read_text("utf-8")
+    assert "warehouse: s3://" in (folder / "of rest .pyiceberg.yaml").read_text("utf-8")
+    assert re.findall(r"^(\d)\. ", of_rest, re.M) == ["1", "2", "3", "4", "5"]
+    # The bytes differ by those of the files' names.
+    (files, size), (files_of_folder, size_of_folder) = (
+        SKIPPED.search(text).groups() for text in (of_rest, of_folder)
+    )
+    assert (files, size) == (files_of_folder, size_of_folder) == ("3 of 83", size)
+    for line in ("✓ the same from all files and columns", "15,000 rows then, 16,000 rows now"):
+        assert line in of_rest
+    assert len(re.findall(r"│ \d+\.\d\d s +│ \d+\.\d\d s +│ \d+\.\dx +│", of_rest)) == 3
+    # The output has only the demo's own lines; Spark's lines are in the log.
+    assert " WARN " not in of_rest + of_folder
+    assert " WARN " in (folder / "of rest spark.log").read_text("utf-8")
 
 
 def run_python(folder: Path, *arguments: str) -> str:

@@ -60,7 +60,10 @@ class VendingCatalog:
         return reply
 
     def _answer(self, request: Request) -> Reply:
-        self.asked_by.add(request.headers.get("authorization", ""))
+        said = request.headers.get("authorization", "")
+        if said not in (f"Bearer {LOGIN_TOKEN}", f"Bearer {TABLE_TOKEN}"):
+            return error(401, "NotAuthorizedException", "no token")
+        self.asked_by.add(said)
         try:
             if request.path == _CREDENTIALS:
                 return Reply(200, {"storage-credentials": self._vended()})
