@@ -116,6 +116,21 @@ def test_names_of_a_query_are_those_of_the_session_that_created_it(
         spark.sql(f"DROP VIEW made.db.{name}")
 
 
+def test_columns_are_those_that_the_query_had_at_first(spark: SparkSession, folder: Path) -> None:
+    spark.sql("CREATE TABLE made.db.grows AS SELECT 1 AS id, 'a' AS s")
+    spark.sql("CREATE VIEW made.db.every AS SELECT * FROM made.db.grows")
+    spark.sql("CREATE VIEW made.db.swapped (s, id) AS SELECT * FROM made.db.grows")
+    spark.sql("ALTER TABLE made.db.grows ADD COLUMN n INT FIRST")
+    for name in ("every", "swapped"):
+        assert rows(spark, f"SELECT * FROM made.db.{name}") == [(1, "a")]
+    spark.sql("ALTER TABLE made.db.grows DROP COLUMN s")
+    for name in ("every", "swapped"):
+        with pytest.raises(AnalysisException, match=rf"UNRESOLVED_COLUMN.*`{name}`.`s`"):
+            spark.sql(f"SELECT * FROM made.db.{name}")
+        spark.sql(f"DROP VIEW made.db.{name}")
+    spark.sql("DROP TABLE made.db.grows")
+
+
 def test_views_are_listed(spark: SparkSession, folder: Path) -> None:
     for name in ("one", "two"):
         spark.sql(f"CREATE VIEW made.db.{name} AS SELECT 1 AS x")
@@ -193,6 +208,7 @@ def test_the_location_of_a_view_is_no_property(spark: SparkSession, folder: Path
             "the temporary view gone_soon",
         ),
         ("CREATE VIEW made.db.w AS SELECT shout(v) AS s FROM made.db.t", "function shout"),
+        ("CREATE VIEW made.db.w AS SELECT id + loud AS s FROM made.db.t", "variable .*loud"),
         ("CREATE VIEW made.db.w AS SELECT id, v AS ID FROM made.db.t", "two columns of one name"),
         ("CREATE VIEW made.db.w (a) AS SELECT id, v FROM made.db.t", "names 1 columns"),
         ("CREATE OR REPLACE VIEW made.db.own AS SELECT * FROM made.db.own", "would read itself"),
@@ -210,6 +226,7 @@ def test_what_no_view_can_be_is_refused(
     spark.range(1).createOrReplaceTempView("gone_soon")
     spark.sql("CREATE VIEW IF NOT EXISTS made.db.own AS SELECT 1 AS x")
     spark.udf.register("shout", lambda text: text)
+    spark.sql("DECLARE OR REPLACE VARIABLE loud INT DEFAULT 1")
     with pytest.raises(PySparkException, match=why):
         spark.sql(statement)
     assert listed(spark, "SHOW VIEWS IN made.db LIKE 'w'") == []

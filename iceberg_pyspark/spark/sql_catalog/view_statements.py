@@ -19,7 +19,7 @@ from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchViewError
 from iceberg_pyspark.spark.bridge.protocol.views import AnalysedQuery, ViewStatement
 from iceberg_pyspark.spark.rows.types import from_spark_schema, struct_from_json
-from iceberg_pyspark.spark.sql_catalog.views import DIALECT
+from iceberg_pyspark.spark.sql_catalog.views import DIALECT, QUERY_COLUMNS
 from iceberg_pyspark.spec.views import SqlRepresentation
 from iceberg_pyspark.table.changes.define_view import (
     NewDefinition,
@@ -32,7 +32,6 @@ from iceberg_pyspark.table.changes.define_view import (
 )
 
 _COMMENT = "comment"
-_QUERY_COLUMNS = "spark.query-column-names"
 _CREATED_BY = "create_engine_version"
 _CHANGED_BY = "engine_version"
 _LOCATION = "location"
@@ -41,7 +40,7 @@ _RESERVED = {
     _LOCATION: "CREATE OR REPLACE VIEW ... TBLPROPERTIES ('location' = '...') moves a view",
     _PROVIDER: "every view here is Iceberg's",
     "format-version": "the format of views has one version",
-    _QUERY_COLUMNS: "it belongs to the view's query",
+    QUERY_COLUMNS: "it belongs to the view's query",
 }
 """Properties that ALTER VIEW may neither set nor unset, and why; the names are Java's."""
 
@@ -130,7 +129,7 @@ def _definition(
     }
     properties = {
         **own_properties,
-        _QUERY_COLUMNS: ",".join(own_names),
+        QUERY_COLUMNS: ",".join(own_names),
         _CHANGED_BY: _engine(query),
     }
     if statement.comment is not None:

@@ -4,6 +4,7 @@ import java.util.Map;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.QueryPlan;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -71,7 +72,10 @@ public class IcebergPyViewChanges {
     List below = below(node);
     for (int i = 0; i < below.size(); i++) functions(below.get(i), spark, temporary);
   }
-  /** Add the views that an analysed plan reads: temporary views, and the names of other views. */
+  /**
+   * Add the views that an analysed plan reads: temporary views and variables, and the names of
+   * other views.
+   */
   private static void views(Object node, List temporary, List names) {
     if (node instanceof View) {
       View view = (View) node;
@@ -80,6 +84,9 @@ public class IcebergPyViewChanges {
       else
         names.add(view.desc().identifier());
     }
+    // by its name, because the class is younger than the others
+    if (node.getClass().getSimpleName().equals("VariableReference"))
+      add(temporary, "variable " + ((Expression) node).sql());
     List below = below(node);
     for (int i = 0; i < below.size(); i++) views(below.get(i), temporary, names);
   }
