@@ -246,7 +246,10 @@ class IcebergSession:
 
     def row_level(self) -> RowLevelSession:
         """Return the session's objects for row-level operations."""
-        return RowLevelSession(spark=self.spark, bridge=self.bridge, states=self.catalogs.states)
+        states = self.catalogs.states
+        return RowLevelSession(
+            spark=self.spark, bridge=self.bridge, states=states, state_of=_ASKING.state
+        )
 
     def _open_catalog(self, name: str) -> Catalog:
         return self.asking().open_catalog(name)

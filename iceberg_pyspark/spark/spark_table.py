@@ -8,9 +8,10 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.errors import (
+    ConcurrentChangeError,
     InvalidRequestError,
     NotAuthorizedError,
     StorageError,
@@ -30,6 +31,7 @@ from iceberg_pyspark.spark.row_level.equality_writes import write_equality_delet
 from iceberg_pyspark.spark.row_level.merge import Merge
 from iceberg_pyspark.spark.row_level.merge_builder import MergeBuilder, MergeTable
 from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
+from iceberg_pyspark.spark.row_level.own_reads import state_read
 from iceberg_pyspark.spark.row_level.run import Request, run
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.row_level.update import Update
@@ -166,10 +168,22 @@ class SparkTable(Table):
         branch: str | None,
         snapshot_properties: Mapping[str, str] | None,
     ) -> RowChanges:
-        if session.bridge.row_changes.reads_iceberg(merge.source):
-            # The source is pinned: a newer snapshot of this table would mix two states.
-            merge = replace(merge, may_run_again=False)
-        return self._change(merge, branch, snapshot_properties)
+        row_changes = session.bridge.row_changes
+        if not row_changes.reads_iceberg(merge.source):
+            return self._change(merge, branch, snapshot_properties)
+        # The source is pinned: a newer snapshot of this table would mix two states.
+        source = row_changes.pinned(merge.source)
+        states = [session.state_of(h) for h in row_changes.tables_read(source)]
+        own = state_read(self.loaded, states)
+        if own is not None:
+            own = state_read(self.refresh().loaded, states)
+        if own is not None and own.metadata.current_schema_id != self.metadata.current_schema_id:
+            raise ConcurrentChangeError(
+                f"the schema of table {self.identifier} was changed after the source of the merge "
+                "had read it; create the source DataFrame again and run the merge again"
+            )
+        merge = replace(merge, source=source, may_run_again=False)
+        return self._change(merge, branch, snapshot_properties, analysed_table=own)
 
     def write_equality_deletes(
         self,
@@ -197,8 +211,11 @@ class SparkTable(Table):
         operation: Operation,
         branch: str | None,
         snapshot_properties: Mapping[str, str] | None,
+        analysed_table: LoadedTable | None = None,
     ) -> RowChanges:
-        self._loaded_table, changes = run(self._request(branch, snapshot_properties), operation)
+        request = self._request(branch, snapshot_properties)
+        request = replace(request, analysed_table=analysed_table)
+        self._loaded_table, changes = run(request, operation)
         self._read_cached_anew(branch)
         return changes
 

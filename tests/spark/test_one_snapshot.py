@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark import TableCatalog, load_catalog
+from iceberg_pyspark import TableCatalog, install, load_catalog
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from tests.support.native_lake import sqlite_lake
@@ -44,25 +45,32 @@ class BusyTable:
 
     def run(self, statement: str) -> tuple[list[tuple[object, ...]], int]:
         """Run a statement while the other writer commits; return its rows and its loads."""
-        loads, is_ours = 0, True
+        self.spark.sql("REFRESH TABLE busy.db.t")
+        with self.interrupted() as loads:
+            rows = [tuple(row) for row in self.spark.sql(statement).collect()]
+        return rows, len(loads)
+
+    @contextmanager
+    def interrupted(self) -> Iterator[list[None]]:
+        """Let the other writer commit after each of two loads; yield a list with our loads."""
+        loads: list[None] = []
+        is_ours = True
         load = SqlCatalog.load_table
 
         def then_append(catalog: SqlCatalog, identifier: TableIdentifier) -> LoadedTable:
-            nonlocal loads, is_ours
+            nonlocal is_ours
             loaded = load(catalog, identifier)
             if is_ours:
-                loads += 1
-                if loads < 3:
+                loads.append(None)
+                if len(loads) < 3:
                     is_ours = False
                     self.append()
                     is_ours = True
             return loaded
 
-        self.spark.sql("REFRESH TABLE busy.db.t")
         with self.monkeypatch.context() as patch:
             patch.setattr(SqlCatalog, "load_table", then_append)
-            rows = [tuple(row) for row in self.spark.sql(statement).collect()]
-        return rows, loads
+            yield loads
 
     def rows(self) -> list[tuple[object, ...]]:
         """Return all rows, as the other writer reads them."""
@@ -135,15 +143,62 @@ def test_no_change_is_of_rows_that_the_statement_has_not_read(
         assert loads == 1
 
 
+def test_the_source_of_merge_into_is_of_the_state_that_is_changed(busy: BusyTable) -> None:
+    busy.append()
+    table = install(busy.spark).table("busy.db.t")
+    source = busy.spark.table("busy.db.t")
+    # Spark loads the table of a DataFrame again when it executes it.
+    busy.append()
+    with busy.interrupted():
+        merge = table.merge_into(source.alias("u"), "t.id = u.id")
+        merge = merge.whenNotMatched().insert({"id": "u.id", "v": "'alone'"})
+        merge = merge.whenMatched("t.v <> u.v").delete()
+        merge.whenNotMatchedBySource().update({"v": "'alone'"}).merge()
+    rows = busy.rows()
+    assert [row[1] for row in rows] == ["other"] * len(rows)
+    assert [row[0] for row in rows] == list(range(1, next(busy.ids)))
+    busy.ids = count(len(rows) + 1)
+
+
+def test_a_subquery_of_a_python_update_is_of_the_state_that_is_changed(busy: BusyTable) -> None:
+    busy.append()
+    table = install(busy.spark).table("busy.db.t")
+    own = "FROM busy.db.t"
+    with busy.interrupted():
+        table.update({"v": f"(SELECT concat('of ', count(v)) {own})"}, f"id IN (SELECT id {own})")
+    values = [v for _, v in busy.rows() if v != "other"]
+    assert values
+    assert set(values) == {f"of {len(values)}"}
+
+
+def test_a_merge_from_rows_that_spark_has_cached_changes_no_newer_row(busy: BusyTable) -> None:
+    busy.append()
+    table = install(busy.spark).table("busy.db.t")
+    source = busy.spark.table("busy.db.t").cache()
+    ids = [row.id for row in source.collect()]
+    busy.append()
+    merge = table.merge_into(source.alias("u"), "t.id = u.id").whenNotMatchedBySource().delete()
+    try:
+        merge.whenMatched().update({"v": "'cached'"}).merge()
+    finally:
+        source.unpersist()
+    rows = busy.rows()
+    assert {i for i, v in rows if v == "cached"} == set(ids)
+    assert len(rows) == len(ids) + 1
+
+
 def test_a_change_that_has_read_less_than_there_is_now_is_a_conflict(busy: BusyTable) -> None:
     table = busy.other.load_table("db.t")
     table.update_properties().remove(*ISOLATION).commit()
     busy.append()
     statement = "UPDATE busy.db.t SET v = (SELECT concat('of ', count(*)) FROM busy.db.t)"
+    before = busy.rows()
     with pytest.raises(PySparkException, match="run the operation again"):
         busy.run(statement)
-    assert {v for _, v in busy.rows()} == {"other"}
+    assert set(before) < set(busy.rows())
     # The cache has no state left that the statement could read again.
     busy.spark.sql(statement)
     rows = busy.rows()
     assert {v for _, v in rows} == {f"of {len(rows)}"}
+    properties = busy.other.load_table("db.t").update_properties()
+    properties.set(dict.fromkeys(ISOLATION, "snapshot")).commit()

@@ -32,9 +32,12 @@ class AskingSession:
         self.bridge.open_catalog(name)
         return self.catalogs.catalog(f"{self.bridge.session_handle}/{name}")
 
-    def row_level(self) -> RowLevelSession:
+    def row_level(self, state_of: Callable[[str], TableState]) -> RowLevelSession:
         """Return the session's objects for row-level operations."""
-        return RowLevelSession(spark=self.spark, bridge=self.bridge, states=self.catalogs.states)
+        states = self.catalogs.states
+        return RowLevelSession(
+            spark=self.spark, bridge=self.bridge, states=states, state_of=state_of
+        )
 
     def io_of(self, state: TableState, locations: Mapping[str, str]) -> FileIO:
         """Return the store of a table's files, as the session may read it.

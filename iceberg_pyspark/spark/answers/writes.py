@@ -79,7 +79,7 @@ def table_truncate(sessions: AskingSessions, q: TableTruncate) -> Acknowledgemen
 def dml_run(sessions: AskingSessions, q: DmlRun) -> Acknowledgement:
     """Carry out a DELETE, UPDATE or MERGE, given as Spark's optimized plan."""
     session = sessions.of_handle(q.session)
-    row_level = session.row_level()
+    row_level = session.row_level(sessions.state)
     row_level.check()
     statement = read_statement(session.bridge, q.plan, reads_iceberg=bool(q.tables_read))
     state = sessions.state(statement.handle)

@@ -56,6 +56,20 @@ class RowChangePlans:
         """Return whether a frame reads a table of this package."""
         return bool(self._rows.readsIceberg(frame._jdf.queryExecution().analyzed()))
 
+    def tables_read(self, frame: DataFrame) -> tuple[str, ...]:
+        """Return the handles of the tables of this package that a frame reads by Spark's catalogs.
+
+        They are those of the frame's analysis; Spark may load the tables again to execute it.
+        """
+        return tuple(json.loads(self._rows.tablesRead(frame._jdf)))
+
+    def pinned(self, frame: DataFrame) -> DataFrame:
+        """Return a frame whose tables stay at the states that Spark reads now, in every job.
+
+        Spark loads the tables of a frame anew for each job, even within one operation.
+        """
+        return self._java.frame(self._rows.pinned(self._java.session, frame._jdf))
+
     def environment(self) -> WriteEnvironment:
         """Return the settings and facts of the session that runs a statement."""
         return msgspec.json.decode(self._rows.environment(), type=WriteEnvironment)

@@ -8,8 +8,10 @@ have them.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
+from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 
@@ -22,14 +24,7 @@ def table_to_pin(target: TableState, tables_read: Iterable[TableState]) -> Loade
     state than the target's: it is of a DataFrame in a temporary view, from before the statement.
     """
     own = target.loaded_table
-    own_states = [
-        state.loaded_table
-        for state in tables_read
-        if state.catalog == target.catalog
-        and _table_key(state.loaded_table) == _table_key(own)
-        and state.metadata_table is None
-        and state.selector == SnapshotSelector(branch=state.selector.branch)
-    ]
+    own_states = _own_states(own, (s for s in tables_read if s.catalog == target.catalog))
     if any(table.metadata_location == own.metadata_location for table in own_states):
         return own
     newer = [
@@ -38,6 +33,44 @@ def table_to_pin(target: TableState, tables_read: Iterable[TableState]) -> Loade
         if any(e.metadata_file == own.metadata_location for e in table.metadata.metadata_log)
     ]
     return min(newer, key=lambda table: len(table.metadata.snapshots), default=None)
+
+
+class OtherStateError(ConcurrentChangeError):
+    """What an operation reads is of another state of its table than the operation's own."""
+
+    def __init__(self, state: LoadedTable) -> None:
+        """`state` is the state that was read."""
+        super().__init__(
+            f"table {state.identifier} was changed between two reads of one operation, which must "
+            "see one snapshot of it; run the operation again, or read the table VERSION AS OF a "
+            "snapshot"
+        )
+        self.state = state
+
+
+def state_read(own: LoadedTable, tables_read: Iterable[TableState]) -> LoadedTable | None:
+    """Return the state in which a source or a subquery reads its operation's `own` table, or None.
+
+    Unlike in SQL, it may be older than the table: then the operation begins there too, and what
+    has been committed since is a conflict. Raises `OtherStateError` for two states.
+    """
+    states = {state.metadata_location: state for state in _own_states(own, tables_read)}
+    if not states:
+        return None
+    state, *others = states.values()
+    for other in others:
+        raise OtherStateError(other)
+    return replace(own, metadata=state.metadata, metadata_location=state.metadata_location)
+
+
+def _own_states(own: LoadedTable, tables_read: Iterable[TableState]) -> list[LoadedTable]:
+    return [
+        state.loaded_table
+        for state in tables_read
+        if _table_key(state.loaded_table) == _table_key(own)
+        and state.metadata_table is None
+        and state.selector == SnapshotSelector(branch=state.selector.branch)
+    ]
 
 
 def _table_key(table: LoadedTable) -> str:

@@ -25,6 +25,7 @@ from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.isolation import Mode, conflict_checks, mode_of
 from iceberg_pyspark.spark.row_level.job import run_job
 from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
+from iceberg_pyspark.spark.row_level.own_reads import OtherStateError
 from iceberg_pyspark.spark.row_level.target import (
     RowLevelSession,
     Target,
@@ -106,6 +107,9 @@ def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges
                 most = COMMIT_NUM_RETRIES.of(loaded_table.metadata.properties)
                 if tries > most or not operation.may_run_again:
                     raise
+                if isinstance(e, OtherStateError):
+                    # It may be of rows that Spark has cached, and a newer state would not fit.
+                    analysed_table = e.state
                 _log.info("%s of %s runs again: %s", operation.name, target.name, e)
 
 
@@ -139,7 +143,8 @@ class _Run:
             rewritten: frozenset[str] | None = None
             if mode == "copy-on-write":
                 touched_files = self.operation.touched_files(target)
-                rewritten = None if touched_files is None else _files_of(touched_files)
+                if touched_files is not None:
+                    rewritten = _files_of(target.pinned(touched_files))
             if rewritten is not None and not rewritten and self.operation.source is None:
                 return self._commit(target, TouchedRows(), rewritten)
             mode = mode if rewritten is not None else "merge-on-read"
@@ -151,7 +156,7 @@ class _Run:
         operation = self.operation
         return run_job(
             target,
-            operation.changes(target, rows, mode),
+            target.pinned(operation.changes(target, rows, mode)),
             operation=operation.name,
             mode=mode,
             writes_rows=operation.writes_rows(mode),

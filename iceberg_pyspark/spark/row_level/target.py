@@ -7,7 +7,7 @@ they read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,13 +17,14 @@ import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.errors import UnsupportedFeatureError
+from iceberg_pyspark.errors import ConcurrentChangeError, UnsupportedFeatureError
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.features import ROW_CHANGES
 from iceberg_pyspark.spark.native_read.relation import UNKNOWN_TOTAL, relation_facts
 from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
+from iceberg_pyspark.spark.row_level.own_reads import OtherStateError, state_read
 from iceberg_pyspark.spark.table_states import (
     TableState,
     TableStates,
@@ -52,11 +53,15 @@ _LATE_FILTERS_OF_BROADCASTS = "spark.sql.optimizer.dynamicPartitionPruning.reuse
 
 @dataclass(frozen=True, kw_only=True)
 class RowLevelSession:
-    """The objects that row-level operations need from a session; `bridge` calls the JVM."""
+    """The objects that row-level operations need from a session; `bridge` calls the JVM.
+
+    `state_of` returns the state of a table in any session's query, by its handle.
+    """
 
     spark: SparkSession
     bridge: Any
     states: TableStates
+    state_of: Callable[[str], TableState]
 
     def check(self) -> None:
         """Raise `UnsupportedFeatureError` if row-level changes do not work on this release of
@@ -72,6 +77,7 @@ class OperationReads:
         self._states = states
         self._handles: list[str] = []
         self._reads: list[TargetReads] = []
+        self._other_reads: dict[tuple[str, object], str] = {}
 
     def register(self, state: TableState, reads: TargetReads) -> str:
         """Register a state for queries, whose scans `reads` records, and return its handle."""
@@ -85,6 +91,23 @@ class OperationReads:
         files.
         """
         return predicate_of([s for r in self._reads if r.only_files is None for s in r.scans])
+
+    def others(self, handles: Iterable[str]) -> list[str]:
+        """Return the handles that are not of the operation's own scans."""
+        return [handle for handle in handles if handle not in self._handles]
+
+    def check_others(self, states: Iterable[TableState]) -> None:
+        """Raise `ConcurrentChangeError` if a table was read in another state before."""
+        for state in states:
+            table = state.loaded_table
+            key = f"{state.catalog}/{table.identifier}", state.selector
+            if self._other_reads.setdefault(key, table.metadata_location) != (
+                table.metadata_location
+            ):
+                raise ConcurrentChangeError(
+                    f"table {table.identifier} was changed between two reads of one operation, "
+                    "which must see one snapshot of it; run the operation again"
+                )
 
     def release(self) -> None:
         """Release the handles of all reads."""
@@ -237,6 +260,27 @@ class Target:
         )
         rows = frame if self.statement_columns is not None else frame.alias(ALIAS)
         return TargetRead(rows=rows, scan=self.scan(), reads=reads)
+
+    def pinned(self, frame: DataFrame) -> DataFrame:
+        """Return a frame of the operation whose jobs read each table in one state.
+
+        Spark loads the tables of subqueries whenever it analyses or executes a plan. Raises
+        `OtherStateError` if that is another state of this table, `ConcurrentChangeError` if it is
+        another state of a table than in an earlier frame.
+        """
+        row_changes = self.session.bridge.row_changes
+        # Spark has loaded and optimized the subqueries of a statement.
+        is_statement = self.statement_columns is not None
+        if is_statement or not self.reads.others(row_changes.tables_read(frame)):
+            return frame
+        frame = row_changes.pinned(frame)
+        handles = self.reads.others(row_changes.tables_read(frame))
+        states = [self.session.state_of(handle) for handle in handles]
+        own = state_read(self.loaded_table, states)
+        if own is not None and own.metadata_location != self.loaded_table.metadata_location:
+            raise OtherStateError(own)
+        self.reads.check_others(states)
+        return frame
 
     def scan(self) -> TableScan:
         """Return a scan of the table as the operation reads it."""

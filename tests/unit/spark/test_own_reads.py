@@ -10,7 +10,7 @@ import pytest
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.commits.new_table import NewTable
-from iceberg_pyspark.spark.row_level.own_reads import table_to_pin
+from iceberg_pyspark.spark.row_level.own_reads import OtherStateError, state_read, table_to_pin
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.sql_text.schemas import parse_schema
 from iceberg_pyspark.table.changes.create_table import create_table
@@ -63,3 +63,19 @@ def test_what_does_not_depend_on_the_state_pins_nothing(catalog: Catalog) -> Non
     assert table_to_pin(own, []) is None
     branch = replace(own, selector=SnapshotSelector(branch="audit"))
     assert table_to_pin(own, [branch]) is own.loaded_table
+
+
+def test_a_merge_begins_at_the_state_of_its_source(catalog: Catalog) -> None:
+    first = catalog.load_table(T)
+    second = changed(catalog, "2")
+    read = state_read(second, [state(first)])
+    assert read is not None
+    assert read.metadata_location == first.metadata_location
+    assert read.config == second.config
+    # The same table by another catalog, as `format("iceberg-py")` names it.
+    elsewhere = replace(state(first), catalog="s/elsewhere")
+    assert state_read(second, [elsewhere, state(first)]) == read
+    assert state_read(second, [replace(state(first), metadata_table="files")]) is None
+    with pytest.raises(OtherStateError, match="must see one snapshot") as caught:
+        state_read(second, [state(first), state(second)])
+    assert caught.value.state is second

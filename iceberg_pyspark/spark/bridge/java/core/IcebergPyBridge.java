@@ -37,9 +37,9 @@ public class IcebergPyBridge {
     return fields;
   }
 
-  static String json(Map map) {
+  static String json(Object value) {
     try {
-      return JSON.writeValueAsString(map);
+      return JSON.writeValueAsString(value);
     } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
       throw new IllegalStateException(e);
     }

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 
 /** The Iceberg tables that a DELETE, UPDATE or MERGE reads besides its target. */
-class IcebergPyTablesRead {
+class IcebergPyTablesRead extends scala.runtime.AbstractPartialFunction {
   /**
    * Return the handles of the tables that the statement which Spark executes in this thread reads.
    *
@@ -28,6 +28,37 @@ class IcebergPyTablesRead {
       collect(plan, targetOf(plan), out);
     }
     return out;
+  }
+
+  /** Return the handles of the tables that a plan reads, also those of cached rows. */
+  static List handlesOf(LogicalPlan plan) {
+    List out = new ArrayList();
+    collect(plan, null, out);
+    return out;
+  }
+
+  /**
+   * Return the plan with the tables as they are: without their names, Spark does not load them
+   * again when it executes a plan that is made of this one.
+   */
+  static LogicalPlan pinned(LogicalPlan plan) {
+    return (LogicalPlan) (Object) plan.transformWithSubqueries(new IcebergPyTablesRead());
+  }
+  public boolean isDefinedAt(Object plan) {
+    return plan instanceof DataSourceV2Relation
+        && ((DataSourceV2Relation) plan).table() instanceof IcebergPyTable
+        && ((DataSourceV2Relation) plan).identifier().isDefined();
+  }
+  public Object applyOrElse(Object plan, scala.Function1 otherwise) {
+    if (!isDefinedAt(plan)) return otherwise.apply(plan);
+    DataSourceV2Relation relation = (DataSourceV2Relation) plan;
+    Object name = relation.identifier();
+    // releases differ in what follows the name
+    List arguments = new ArrayList(
+        scala.jdk.javaapi.CollectionConverters.asJava(relation.productIterator().toSeq()));
+    for (int i = 0; i < arguments.size(); i++)
+      if (arguments.get(i) == name) arguments.set(i, scala.Option.empty());
+    return relation.makeCopy(arguments.toArray());
   }
 
   private static Object targetOf(LogicalPlan plan) {

@@ -70,6 +70,21 @@ public class IcebergPyRowLevel {
     return new IcebergPyStatement((LogicalPlan) plan);
   }
 
+  /** Return the handles of the tables that a frame reads, as Spark has analysed it. */
+  public String tablesRead(Object frame) {
+    return IcebergPyBridge.json(IcebergPyTablesRead.handlesOf(IcebergPyFrames.plan(frame)));
+  }
+
+  /**
+   * Return a frame with the tables and cached rows that Spark reads if it executes the frame now.
+   * Spark loads none of these tables again, whatever is made of the result.
+   */
+  public Object pinned(Object session, Object frame) {
+    return IcebergPyFrames.frame(session,
+        IcebergPyTablesRead.pinned(
+            ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().withCachedData()));
+  }
+
   /** Return whether a plan reads an Iceberg table. */
   public boolean readsIceberg(Object plan) { return reads((LogicalPlan) plan); }
   static boolean reads(LogicalPlan plan) {
