@@ -215,8 +215,11 @@ class SparkTable(Table):
     ) -> RowChanges:
         request = self._request(branch, snapshot_properties)
         request = replace(request, analysed_table=analysed_table)
-        self._loaded_table, changes = run(request, operation)
-        self._read_cached_anew(branch)
+        try:
+            self._loaded_table, changes = run(request, operation)
+        finally:
+            # Also after a conflict with rows that Spark has cached: the user runs it again.
+            self._read_cached_anew(branch)
         return changes
 
     def _read_cached_anew(self, branch: str | None) -> None:

@@ -191,14 +191,17 @@ def test_a_change_that_has_read_less_than_there_is_now_is_a_conflict(busy: BusyT
     table = busy.other.load_table("db.t")
     table.update_properties().remove(*ISOLATION).commit()
     busy.append()
+    cached_rows = busy.spark.table("busy.db.t").cache()
+    cached_rows.count()
     statement = "UPDATE busy.db.t SET v = (SELECT concat('of ', count(*)) FROM busy.db.t)"
     before = busy.rows()
     with pytest.raises(PySparkException, match="run the operation again"):
         busy.run(statement)
     assert set(before) < set(busy.rows())
-    # The cache has no state left that the statement could read again.
+    # No cache, the catalog's or Spark's, has a state left that the statement could read again.
     busy.spark.sql(statement)
     rows = busy.rows()
     assert {v for _, v in rows} == {f"of {len(rows)}"}
+    busy.spark.catalog.clearCache()
     properties = busy.other.load_table("db.t").update_properties()
     properties.set(dict.fromkeys(ISOLATION, "snapshot")).commit()
