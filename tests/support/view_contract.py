@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
@@ -338,7 +339,7 @@ class ViewChangeContract(ViewContract):
     ) -> None:
         # The first of them creates the view: the others come to its name at the same time.
         definitions = [counting(str(n)) for n in range(3)]
-        together([lambda d=d: create_or_replace_view(views, identifier, d) for d in definitions])
+        together([partial(create_or_replace_view, views, identifier, d) for d in definitions])
         view = views.load_view(identifier).metadata
         assert [v.version_id for v in view.versions] == [1, 2, 3]
         assert [e.version_id for e in view.version_log] == [1, 2, 3]
@@ -357,7 +358,7 @@ class ViewChangeContract(ViewContract):
             except ViewAlreadyExistsError:
                 return
 
-        together([lambda n=n: create_view(f"SELECT {n}") for n in range(3)])
+        together([partial(create_view, f"SELECT {n}") for n in range(3)])
         assert created == [views.load_view(identifier).metadata]
 
     def test_a_view_is_loaded_as_no_table_and_a_table_as_no_view(
