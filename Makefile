@@ -33,7 +33,7 @@ OLDEST_PYTHON ?= python3.10
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env oracle-env archives coverage demo protocol reference docs check test lint style types unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more interop faults fuzz bench programs selection services clean distclean unit-oldest
+.PHONY: help env oracle-env archives coverage demo protocol reference docs check test lint style types unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more many-writers interop faults fuzz bench programs selection services clean distclean unit-oldest
 
 help:
 	@echo 'make demo        a tour on TPC-H tables: write, read, skip files, travel in time, merge, delete'
@@ -119,6 +119,12 @@ test-more: env oracle-env
 	@ICEBERG_MORE=1 $(MAKE) --no-print-directory spark-oldest OF_RELEASES=
 	@$(MAKE) --no-print-directory unit-oldest
 	@$(MAKE) --no-print-directory releases
+
+# Sixteen processes that append fifty times each to one table, in every catalog and store, with default properties:
+# each acknowledged row is there once (half an hour; see CONTRIBUTING.md for one of them).
+many-writers: env
+	ICEBERG_MORE=1 ICEBERG_COMMITS=50 $(NEWEST) -m pytest -q --durations=0 -k "many and not threads and not machines" \
+		tests/catalogs/test_many_writers.py tests/catalogs/rest/test_lost_answers.py tests/stores/test_many_writers.py $(ARGS)
 
 lint: style types
 

@@ -58,6 +58,13 @@ def test_the_demo_shows_skipped_files_and_two_snapshots(shown: tuple[Path, str, 
     assert run_python(folder, "-c", no_spark_block(text)) == "1431\n"  # 1346 + 79 + 6 merged
 
 
+def skipped(text: str) -> tuple[str, ...]:
+    """Return the read and existing files and sizes that a demo shows."""
+    match = SKIPPED.search(text)
+    assert match is not None
+    return match.groups()
+
+
 @pytest.mark.cluster
 def test_the_demo_skips_as_much_on_a_rest_catalog_and_s3(shown: tuple[Path, str, str]) -> None:
     folder, of_rest, of_folder = shown
@@ -65,9 +72,7 @@ def test_the_demo_skips_as_much_on_a_rest_catalog_and_s3(shown: tuple[Path, str,
     assert "warehouse: s3://" in (folder / "of rest .pyiceberg.yaml").read_text("utf-8")
     assert re.findall(r"^(\d)\. ", of_rest, re.M) == ["1", "2", "3", "4", "5"]
     # The bytes differ by those of the files' names.
-    (files, size), (files_of_folder, size_of_folder) = (
-        SKIPPED.search(text).groups() for text in (of_rest, of_folder)
-    )
+    (files, size), (files_of_folder, size_of_folder) = map(skipped, (of_rest, of_folder))
     assert (files, size) == (files_of_folder, size_of_folder) == ("3 of 83", size)
     for line in ("✓ the same from all files and columns", "15,000 rows then, 16,000 rows now"):
         assert line in of_rest

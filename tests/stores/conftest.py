@@ -8,6 +8,7 @@ import pytest
 
 from tests.services.azurite import AzureServer, azure_server
 from tests.services.gcs import GoogleServer, google_server
+from tests.services.hdfs import HdfsServer, hdfs_server
 from tests.services.s3 import S3Server, s3_server
 from tests.services.toxiproxy import Proxy, Toxiproxy, toxiproxy
 
@@ -45,4 +46,11 @@ def proxy(toxic_server: Toxiproxy, s3: S3Server) -> Proxy:
 def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AzureServer]:
     """Yield one server of Azure for all tests of this folder."""
     with azure_server(tmp_path_factory.mktemp("azure")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+    """Yield one name node for all tests of this folder."""
+    with hdfs_server(tmp_path_factory.mktemp("hdfs")) as server:
         yield server

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,21 +17,16 @@ from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.open_storage import open_storage
-from tests.services.hdfs import HdfsServer, hdfs_server
+from tests.services.hdfs import HdfsServer
 from tests.support.catalog_contract import CatalogContract
 from tests.support.catalog_processes import EVENTS, run_together
 from tests.support.file_io_contract import FileIOContract
 from tests.support.many_writers import PATIENT, SCHEMA, append_rows, without_turns
 from tests.support.table_integrity import table_problems
 
-WRITERS = int(os.environ.get("ICEBERG_WRITERS", "3"))
-APPENDS = int(os.environ.get("ICEBERG_APPENDS", "3"))
-
-
-@pytest.fixture(scope="session")
-def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
-    with hdfs_server(tmp_path_factory.mktemp("hdfs")) as server:
-        yield server
+COMMITS = int(os.environ.get("ICEBERG_COMMITS", "0"))
+"""If set, sixteen writers make this many appends each."""
+WRITERS, APPENDS = (16, COMMITS) if COMMITS else (3, 3)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from iceberg_pyspark import Table, TableCatalog
+from iceberg_pyspark.catalogs.rest.session import LostAnswer
 from iceberg_pyspark.errors import CommitStateUnknownError
 from tests.services.toxiproxy import Proxy
 from tests.support.catalog_contract import new_name
@@ -32,6 +33,7 @@ class CommitCutter:
         self._proxy = proxy
         self._next: tuple[str, Literal["upstream", "downstream"], Mapping[str, int]] | None = None
         self.cuts = 0
+        """The number of commits that got no answer."""
 
     def cut_next(
         self, kind: str, stream: Literal["upstream", "downstream"], attributes: Mapping[str, int]
@@ -46,9 +48,14 @@ class CommitCutter:
             if self._next is None:
                 return send(*arguments, **keywords)
             (kind, stream, attributes), self._next = self._next, None
-            self.cuts += 1
             with self._proxy.toxic(kind, stream, **attributes):
-                return send(*arguments, **keywords)
+                try:
+                    answer = send(*arguments, **keywords)
+                except Exception:
+                    self.cuts += 1
+                    raise
+            self.cuts += isinstance(answer, LostAnswer)
+            return answer
 
         return sent
 

@@ -1,7 +1,7 @@
 """Views of a REST catalog, if its server supports them.
 
-Open API specification of the REST catalog, the paths below `views`. For a server without views,
-lists are empty and new views are refused.
+Open API specification of the REST catalog, the paths below `views`, and `LoadViewResult`. For a
+server without views, lists are empty and new views are refused.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from iceberg_pyspark.catalogs.rest.commits import (
     outcome_of,
 )
 from iceberg_pyspark.catalogs.rest.connection import Connection
+from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions, table_tokens
 from iceberg_pyspark.catalogs.view_catalog import LoadedView
 from iceberg_pyspark.commits.known_parts import view_updates_with_known_ids
 from iceberg_pyspark.commits.outcomes import Outcome, Refused
@@ -57,6 +58,7 @@ class RestViews(ABC):
     def __init__(self, name: str, connection: Connection) -> None:
         self._name = name
         self._connection = connection
+        self._view_sessions = TableSessions(connection)
 
     @abstractmethod
     def place_table(self, identifier: TableIdentifier, location: str | None) -> NewTablePlace:
@@ -85,7 +87,10 @@ class RestViews(ABC):
                 f"view {identifier} is not in catalog '{self._name}', whose server has no views"
             )
         answer = c.session.ask("GET", c.paths.view(identifier))
-        return self._view(c.require_success(answer, NoSuchViewError), identifier)
+        success = c.require_success(answer, NoSuchViewError)
+        view = self._view(success, identifier)
+        self._view_sessions.set_tokens(identifier, success.read(table_tokens))
+        return view
 
     def default_view_location(self, identifier: TableIdentifier) -> str:
         """Return the location of a new view: where the server would stage a table of this name.
@@ -135,6 +140,7 @@ class RestViews(ABC):
     ) -> Outcome[LoadedView]:
         """Send the requirements and updates to the server, which checks and applies them.
 
+        If the server sent a token for the view, the request has this token.
         Java's server answers 500, "state unknown", if an update cannot be applied, so they are
         applied to the loaded view first.
         """
@@ -156,7 +162,7 @@ class RestViews(ABC):
             ],
         }
         return outcome_of(
-            c.send(c.paths.view(identifier), body),
+            c.send(c.paths.view(identifier), body, session=self._view_sessions.of(identifier)),
             self._name,
             f"view {identifier}",
             lambda answer: self._view(answer, identifier),

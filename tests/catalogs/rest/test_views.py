@@ -135,3 +135,20 @@ def test_a_change_of_a_view_whose_answer_is_lost_is_unknown() -> None:
         outcome = catalog.commit_view(EVENTS, (), definition("SELECT 2"))
         assert isinstance(outcome, Unknown)
         assert len(server.paths("POST")) == 1
+
+
+def test_a_view_is_changed_with_the_token_that_the_server_sent_for_it() -> None:
+    metadata = view_metadata_to_json(first_view("/v"))
+    config = {"token": "of-the-view", "unrelated": "x"}
+    body = {"metadata-location": "/v/x", "metadata": metadata, "config": config}
+    views = {"overrides": {"view-endpoints-supported": "true"}}
+    with http_server(configured(lambda _: Reply(200, body), views)) as server:
+        catalog = RestCatalog("rest", {"uri": server.uri, "token": "of-the-catalog"})
+        catalog.commit_view(EVENTS, (), definition("SELECT 2")).result()
+        catalog.drop_view(EVENTS)
+        sent = [(r.method, r.headers["authorization"]) for r in server.requests[1:]]
+    assert sent == [
+        ("GET", "Bearer of-the-catalog"),
+        ("POST", "Bearer of-the-view"),
+        ("DELETE", "Bearer of-the-catalog"),
+    ]
