@@ -202,6 +202,18 @@ def test_dots_in_a_level_and_the_marker_property_are_refused(catalog: SqlCatalog
         catalog.create_namespace(("a",), {"note": "x" * 1001})
 
 
+def test_what_a_level_with_a_dot_would_contain_does_not_exist(catalog: SqlCatalog) -> None:
+    namespace = (*EVENTS.namespace, "with.dot")
+    create(catalog, TableIdentifier(namespace=EVENTS.namespace, name="with.dot"))
+    # Spark asks for this before it reads the metadata table of the table `with.dot`.
+    files = TableIdentifier(namespace=namespace, name="files")
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table(files)
+    assert not catalog.table_exists(files)
+    assert not catalog.view_exists(files)
+    assert not catalog.namespace_exists(namespace)
+
+
 def test_tables_are_not_made_where_the_properties_forbid_it(database: Path) -> None:
     with pytest.raises(CatalogError, match="forbid"):
         SqlCatalog("lake", {"uri": f"sqlite:///{database}", "jdbc.init-catalog-tables": "false"})

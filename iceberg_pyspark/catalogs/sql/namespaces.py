@@ -43,7 +43,7 @@ class SqlNamespaces:
 
     def exists(self, namespace: Namespace) -> bool:
         """Return whether the namespace has a row, or contains anything at any depth."""
-        return self._database.read(lambda c: self._exists(c, namespace))
+        return can_exist(namespace) and self._database.read(lambda c: self._exists(c, namespace))
 
     def create(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
         """Create a namespace; raise `NamespaceAlreadyExistsError` if the namespace exists."""
@@ -206,12 +206,21 @@ def joined_levels(namespace: Namespace) -> str:
     Raise `InvalidRequestError` for an empty level or a level with a dot.
     """
     for level in namespace:
-        if not level or "." in level:
+        if not _is_possible(level):
             raise InvalidRequestError(
                 f"namespace level {level!r}: a SQL catalog joins levels by dots and cannot hold a "
                 "dot in one"
             )
     return ".".join(namespace)
+
+
+def can_exist(namespace: Namespace) -> bool:
+    """Return whether a SQL catalog can have a namespace, which `joined_levels` then accepts."""
+    return all(map(_is_possible, namespace))
+
+
+def _is_possible(level: str) -> bool:
+    return bool(level) and "." not in level
 
 
 def _property_rows(

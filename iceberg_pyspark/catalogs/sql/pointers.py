@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from iceberg_pyspark.catalogs.catalog import Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.sql.database import Database
-from iceberg_pyspark.catalogs.sql.namespaces import joined_levels
+from iceberg_pyspark.catalogs.sql.namespaces import can_exist, joined_levels
 from iceberg_pyspark.catalogs.sql.schema import TABLE_TYPE, TABLES
 from iceberg_pyspark.errors import CatalogError
 
@@ -43,6 +43,9 @@ class SqlPointers:
 
     def location(self, identifier: TableIdentifier) -> str | None:
         """Return the location of the metadata, or None if there is no row."""
+        # Spark also asks for tables in `db.t`, which is the metadata table of a table.
+        if not can_exist(identifier.namespace):
+            return None
         query = sa.select(TABLES.c.metadata_location).where(*self._is_row_of(identifier))
         row = self._database.read(lambda c: c.execute(query).first())
         if row is not None and row.metadata_location is None:
