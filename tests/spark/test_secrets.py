@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tests.support.secret_forms import (
     found_in,
     new_secret,
 )
-from tests.support.spark_sessions import run_python
+from tests.support.spark_sessions import run_process
 
 pytestmark = pytest.mark.release("what Spark logs and shows")
 
@@ -48,14 +49,15 @@ def setting_of_documentation() -> str:
 def test_no_secret_is_shown_anywhere(tmp_path: Path) -> None:
     script = tmp_path / "application.py"
     script.write_text(PROGRAM, encoding="utf-8")
-    run_python(script, str(ROOT), str(tmp_path), setting_of_documentation())
+    arguments = [str(script), str(ROOT), str(tmp_path), setting_of_documentation()]
+    printed = run_process([sys.executable, *arguments], 400, errors=True)
     messages = json.loads((tmp_path / "shown.json").read_text("utf-8"))
     secrets = {
         f"{place} {key}": value.removeprefix("postgresql://me:").removesuffix("@h/db")
         for place, of_place in messages["secrets"].items()
         for key, value in of_place.items()
     }
-    shown = messages["shown"]
+    shown = {**messages["shown"], "stdout and stderr": printed}
 
     assert {
         name: actual for name, text in shown.items() if (actual := found_in(text, secrets))
@@ -71,6 +73,9 @@ def test_no_secret_is_shown_anywhere(tmp_path: Path) -> None:
     assert "IcebergPyParquetScan" in shown["lake read explained extended"]
     assert "spark.sql.catalog.lake.token" in shown["SET"]
     assert "nonsense" in shown["error unknown option"]
+    for name in ("oauth2", "bearer", "basic", "sigv4"):
+        assert "no access with Authorization" in shown[f"error {name} refused"]
+    assert "current-snapshot-id" in shown["table files"]
     assert len(shown) > 100
     for name in ("reader", "tasks", "writer"):
         assert "iceberg_pyspark" in shown[f"shipped {name}"]

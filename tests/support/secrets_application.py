@@ -20,18 +20,22 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame
 
 import iceberg_pyspark
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.spark.data_source.options import parse_table_options
 from iceberg_pyspark.spark.data_source.reader import IcebergReader
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 from iceberg_pyspark.spark.data_source.writer import IcebergWriter
 from iceberg_pyspark.storage.open_storage import open_storage
+from tests.support.http_server import http_server
 from tests.support.secret_forms import CATALOG_KEYS, STORE_KEYS, URI_FORMS, of_keys
+from tests.support.secret_logins import Logins, catalogs, login_secrets, read_metadata
 from tests.support.spark_sessions import start_session
 
 MODES = ("simple", "extended", "codegen", "cost", "formatted")
-# the places where a secret is given: options, settings of the session, settings at the start, plans
-PLACES = ("option", "session", "start", "plan")
+# the places where a secret is given: options, settings of the session, settings at the start,
+# logins at a catalog, plans
+PLACES = ("option", "session", "start", "login", "plan")
 
 
 class Application:
@@ -59,6 +63,9 @@ class Application:
         )
         logging.getLogger().setLevel(logging.DEBUG)
         logging.getLogger("py4j").setLevel(logging.DEBUG)
+        log4j = self.spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+        for name in ("iceberg_pyspark", "org.apache.spark.sql.catalyst.analysis"):
+            log4j.core.config.Configurator.setLevel(name, log4j.Level.DEBUG)
 
     def run(self) -> None:
         """Visit all places."""
@@ -72,12 +79,15 @@ class Application:
         self.catalog()
         self.settings()
         self.errors()
+        self.logins()
         self.reprs()
         self.pages()
         self.shown["python log"] = self._log.getvalue()
         self.spark.stop()
         files = [f for f in (self.folder / "events").rglob("*") if f.is_file()]
         self.shown["event log"] = "".join(f.read_text("utf-8", "replace") for f in files)
+        files = [f for f in (self.folder / "tables").rglob("*") if f.is_file()]
+        self.shown["table files"] = "".join(f.read_text("latin-1") for f in files)
 
     def options(self) -> dict[str, str]:
         """Return the options of a table in a folder, with all secrets."""
@@ -160,6 +170,23 @@ class Application:
         ):
             odd = {**options, key: "odd"}
             self.fails(f"odd {key} {location}", lambda o=odd, at=location: open_storage(at, o))
+
+    def logins(self) -> None:
+        """Read a table by every kind of login at a REST catalog, and be refused another one."""
+        table = load_catalog("x", **_of_catalog(self.options())).load_table(
+            TableIdentifier(namespace=("db",), name="t")
+        )
+        content = read_metadata(table.metadata_location)
+        with http_server(Logins(table.metadata_location, content, self.secrets["login"])) as at:
+            for name, properties in catalogs(at.uri, self.secrets["login"]).items():
+                for key, value in _settings(name, properties).items():
+                    self.spark.conf.set(key, value)
+                frame = self.spark.sql(f"SELECT * FROM {name}.db.t")
+                assert frame.count() > 1
+                self.shown[f"{name} plans"] = frame._jdf.queryExecution().toString()
+                public = iceberg_pyspark.load_catalog(name, **properties)
+                self.shown[f"{name} repr"] = f"{public!r} {public.load_table('db.t').loaded!r}"
+                self.fails(f"{name} refused", lambda of=name: self.spark.table(f"{of}.db.none"))
 
     def fails(self, name: str, action: Any) -> None:
         """Record the error that a person sees when a request fails."""
@@ -248,6 +275,7 @@ def secrets_of_places() -> dict[str, dict[str, str]]:
         "option": {**of_keys(keys), **of_keys(f"catalog.{k}" for k in CATALOG_KEYS)},
         "session": of_keys((*keys, *CATALOG_KEYS)),
         "start": of_keys((*keys, *CATALOG_KEYS)),
+        "login": login_secrets(),
         "plan": of_keys(("s3.sse.key", "adls.connection-string", "uri")),
     }
     for place in ("session", "start", "plan"):
