@@ -29,15 +29,17 @@ from tests.support.table_integrity import table_problems, unreferenced_files
 
 Rows = set[tuple[int, str]]
 MORE = pytest.mark.more("the same on the other kind of catalog")
-PART = pytest.mark.more("`update` writes data files and deletes")
-ROOTS = pytest.mark.more("the same with root manifests, whose other commits are here")
+PART = pytest.mark.more("`update` and `compact` write, remove and delete in one commit too")
+ROOTS = pytest.mark.more("the same with root manifests, which the fault matrix has")
 CLEANED = pytest.mark.more("an expiry removes files in the same way with schemas and without")
 DANGLING = pytest.mark.more("a rewrite and a removal of files, whose other commits are here")
+ALIKE = pytest.mark.more("the steps are those of the case above")
 EXPIRIES = ("expire_snapshots", "expire_and_clean_metadata")
 TWO_COMMITS = ("rewrite_data_files", "rewrite_and_remove_dangling_deletes")
 STATISTICS = ("compute_table_stats", "compute_partition_stats")
 CASES = [
-    *[("sql", op, 3) for op in ("append", "update", "replace_files", "compact")],
+    *[("sql", op, 3) for op in ("update", "compact")],
+    *[pytest.param("sql", op, 3, marks=PART) for op in ("append", "replace_files")],
     pytest.param("sql", "delete", 3, marks=PART),
     ("hadoop", "delete", 3),
     *[pytest.param("hadoop", op, 3, marks=MORE) for op in ("append", "replace_files")],
@@ -52,10 +54,12 @@ CASES = [
     pytest.param("hadoop", "rewrite_data_files", 3, marks=MORE),
     pytest.param("hadoop", "rewrite_deletes", 2, marks=MORE),
     pytest.param("sql", "rewrite_manifests", 3, marks=MORE),
-    *[("sql", "rewrite_equality_deletes", version) for version in (2, 3)],
-    *[("sql", op, 3) for op in ("compute_table_stats", "compute_partition_stats")],
+    ("sql", "rewrite_equality_deletes", 3),
+    pytest.param("sql", "rewrite_equality_deletes", 2, marks=ALIKE),
+    ("sql", "compute_table_stats", 3),
+    pytest.param("sql", "compute_partition_stats", 3, marks=ALIKE),
     ("sql", "remove_orphan_files", 3),
-    ("sql", "replace_files", 4),
+    pytest.param("sql", "replace_files", 4, marks=ROOTS),
     *[pytest.param("sql", op, 4, marks=ROOTS) for op in ("append", "delete", "compact")],
     *[
         pytest.param("sql", op, 4, marks=ROOTS)
