@@ -181,7 +181,8 @@ def test_a_merge_from_rows_that_spark_has_cached_changes_no_newer_row(busy: Busy
     try:
         merge.whenMatched().update({"v": "'cached'"}).merge()
     finally:
-        source.unpersist()
+        # `unpersist` does not find the rows that Spark has cached anew after the merge.
+        busy.spark.catalog.clearCache()
     rows = busy.rows()
     assert {i for i, v in rows if v == "cached"} == set(ids)
     assert len(rows) == len(ids) + 1
