@@ -64,11 +64,8 @@ def test_the_demo_skips_as_much_on_a_rest_catalog_and_s3(shown: tuple[Path, str,
     assert "type: rest" in (folder / "of rest .pyiceberg.yaml").read_text("utf-8")
     assert "warehouse: s3://" in (folder / "of rest .pyiceberg.yaml").read_text("utf-8")
     assert re.findall(r"^(\d)\. ", of_rest, re.M) == ["1", "2", "3", "4", "5"]
-    # The bytes differ by those of the files' names.
-    (files, size), (files_of_folder, size_of_folder) = (
-        SKIPPED.search(text).groups() for text in (of_rest, of_folder)
-    )
-    assert (files, size) == (files_of_folder, size_of_folder) == ("3 of 83", size)
+    skipped = [SKIPPED.findall(text) for text in (of_rest, of_folder)]
+    assert skipped[0] == skipped[1] == [("3 of 83", skipped[0][0][1])]
     for line in ("✓ the same from all files and columns", "15,000 rows then, 16,000 rows now"):
         assert line in of_rest
     assert len(re.findall(r"│ \d+\.\d\d s +│ \d+\.\d\d s +│ \d+\.\dx +│", of_rest)) == 3
@@ -86,7 +83,7 @@ def run_python(folder: Path, *arguments: str) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
-        timeout=240,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stdout
