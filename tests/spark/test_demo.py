@@ -58,22 +58,14 @@ def test_the_demo_shows_skipped_files_and_two_snapshots(shown: tuple[Path, str, 
     assert run_python(folder, "-c", no_spark_block(text)) == "1431\n"  # 1346 + 79 + 6 merged
 
 
-def skipped(text: str) -> tuple[str, ...]:
-    """Return the read and existing files and sizes that a demo shows."""
-    match = SKIPPED.search(text)
-    assert match is not None
-    return match.groups()
-
-
 @pytest.mark.cluster
 def test_the_demo_skips_as_much_on_a_rest_catalog_and_s3(shown: tuple[Path, str, str]) -> None:
     folder, of_rest, of_folder = shown
     assert "type: rest" in (folder / "of rest .pyiceberg.yaml").read_text("utf-8")
     assert "warehouse: s3://" in (folder / "of rest .pyiceberg.yaml").read_text("utf-8")
     assert re.findall(r"^(\d)\. ", of_rest, re.M) == ["1", "2", "3", "4", "5"]
-    # The bytes differ by those of the files' names.
-    (files, size), (files_of_folder, size_of_folder) = map(skipped, (of_rest, of_folder))
-    assert (files, size) == (files_of_folder, size_of_folder) == ("3 of 83", size)
+    skipped = [SKIPPED.findall(text) for text in (of_rest, of_folder)]
+    assert skipped[0] == skipped[1] == [("3 of 83", skipped[0][0][1])]
     for line in ("✓ the same from all files and columns", "15,000 rows then, 16,000 rows now"):
         assert line in of_rest
     assert len(re.findall(r"│ \d+\.\d\d s +│ \d+\.\d\d s +│ \d+\.\dx +│", of_rest)) == 3
@@ -91,7 +83,7 @@ def run_python(folder: Path, *arguments: str) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
-        timeout=240,
+        timeout=500,
         check=False,
     )
     assert done.returncode == 0, done.stdout
