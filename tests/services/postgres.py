@@ -13,7 +13,9 @@ import subprocess
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.services.databases import (
     PASSWORD,
@@ -25,6 +27,9 @@ from tests.services.databases import (
 from tests.services.maven import bring
 from tests.services.server import absent, build_lock, running
 from tests.support.ports import LOOPBACK, free_port
+
+if TYPE_CHECKING:
+    import psycopg
 
 _VERSION = "17.5.0"
 _SETTINGS = {
@@ -60,16 +65,32 @@ def postgres() -> Iterator[DatabaseServer]:
         for name, value in _SETTINGS.items():
             command += ["-c", f"{name}={value}"]
         log = folder / "postgres.log"
-        with running("postgres", command, port=port, log=log, user=user) as server:
+        ready = partial(_takes_connections, port)
+        with running("postgres", command, port=port, log=log, user=user, ready=ready) as server:
             yield DatabaseServer(server, "postgresql", lambda name: _create(port, name))
 
 
-def _create(port: int, name: str) -> None:
+def _takes_connections(port: int) -> bool:
+    """Return whether the server, which listens before it is ready, lets clients in."""
     import psycopg  # noqa: PLC0415 - the driver is an extra of its own
 
-    with psycopg.connect(
+    try:
+        with _connect(port):
+            return True
+    except psycopg.OperationalError:
+        return False
+
+
+def _connect(port: int) -> psycopg.Connection:
+    import psycopg  # noqa: PLC0415 - the driver is an extra of its own
+
+    return psycopg.connect(
         host=LOOPBACK, port=port, user=USER, password=PASSWORD, dbname="postgres", autocommit=True
-    ) as connection:
+    )
+
+
+def _create(port: int, name: str) -> None:
+    with _connect(port) as connection:
         connection.execute(f'CREATE DATABASE "{name}"'.encode())
 
 

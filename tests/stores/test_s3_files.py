@@ -104,7 +104,9 @@ def test_row_groups_larger_than_what_is_held_are_read_in_slices(
         for _, batch in reader.batches([0, 2]):
             batches.append(batch)
             groups = reader._stream._groups  # type: ignore[attr-defined]
-            peak_bytes = max(peak_bytes, sum(len(d) for g in groups for d in g.fetched.values()))
+            peak_bytes = max(
+                peak_bytes, sum(len(d) for g in groups for d in g.fetched_parts.values())
+            )
     assert pa.Table.from_batches(batches).equals(rows.select(["c0", "c2"]))
     assert 0 < peak_bytes < 3 << 20
 
