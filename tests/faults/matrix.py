@@ -193,6 +193,8 @@ class Lake:
 
 Operation = Callable[[Lake], Callable[[], object]]
 """A function that prepares an operation without faults and returns the part that meets faults."""
+Prepare = Callable[[Lake], object]
+"""A function that creates the table which operations change."""
 State = dict[str, Any] | None
 
 
@@ -201,7 +203,7 @@ class Case:
     """An operation and the table it changes."""
 
     begin: Operation
-    prepare: Callable[[Lake], object] | None = None
+    prepare: Prepare | None = None
     name: str = "t"
     kinds: tuple[str, ...] = ("sql", "hadoop", "path", "memory")
     is_commit: bool = True
@@ -250,10 +252,8 @@ def _plain(value: Any) -> str:
 
 
 def try_all_points(lake: Lake, name: str, case: Case) -> None:
-    """Run the operation with a fault at every point, each time from the same state."""
-    if case.prepare is not None:
-        case.prepare(lake)
-    lake.save()
+    """Run the operation with a fault at every point, each time from the state that was saved."""
+    lake.restore()
     old = state_of(lake, case.name)
     run = case.begin(lake)
     with lake.faults.armed(None, "before", "own"):

@@ -9,9 +9,8 @@ catalogs with all kinds of errors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from io import BytesIO
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,10 +34,23 @@ from iceberg_pyspark.table.changes.create_table import create_table, create_tabl
 from iceberg_pyspark.table.changes.new_data import write_rows
 from iceberg_pyspark.table.changes.purge_table import purge_table
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
-from tests.faults.matrix import HIVE, PROPERTIES, Case, Lake, create, try_all_points
+from tests.faults.matrix import (
+    HIVE,
+    PROPERTIES,
+    Case,
+    Lake,
+    Prepare,
+    create,
+    try_all_points,
+)
 from tests.support.catalog_contract import new_name
 from tests.support.deleted_rows import delete_keys, list_positions
-from tests.support.fault_points import FaultPoint, fail_databases_and_clocks, fail_metastores
+from tests.support.fault_points import (
+    LAYERS,
+    FaultPoint,
+    fail_databases_and_clocks,
+    fail_metastores,
+)
 from tests.support.row_commits import COLUMNS, SMALL_ROOTS, RowCommitter
 
 ROWS = pa.table(
@@ -317,12 +329,36 @@ CASES = {
 }
 
 
-@pytest.fixture
-def faults(monkeypatch: pytest.MonkeyPatch) -> FaultPoint:
+@pytest.fixture(scope="module")
+def faults() -> Iterator[FaultPoint]:
     point = FaultPoint()
-    fail_databases_and_clocks(monkeypatch, point)
-    fail_metastores(monkeypatch, point)
-    return point
+    with pytest.MonkeyPatch.context() as patch:
+        fail_databases_and_clocks(patch, point)
+        fail_metastores(patch, point)
+        yield point
+
+
+@pytest.fixture(scope="module")
+def lake_of(
+    faults: FaultPoint, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Callable[[str, Prepare], Lake]:
+    """Return a function that prepares a catalog of a kind, once for all operations on it."""
+
+    @cache
+    def prepared_lake(kind: str, prepare: Prepare) -> Lake:
+        lake = Lake(kind, tmp_path_factory.mktemp("faults"), faults)
+        if kind in HIVE:
+            lake.uri, lake.database = request.getfixturevalue("hive_uri"), new_name("db")
+        if kind != "memory":
+            (lake.folder / "lake").mkdir()
+        catalog, _ = lake.open()
+        if kind != "path":
+            catalog.create_namespace((lake.database,))
+        prepare(lake)
+        lake.save()
+        return lake
+
+    return prepared_lake
 
 
 MORE = pytest.mark.more("the same code of commits on another kind of catalog")
@@ -342,18 +378,8 @@ def cases() -> Iterator[object]:
 
 @pytest.mark.parametrize(("kind", "name"), [*cases()])
 def test_an_operation_stopped_anywhere(
-    kind: str, name: str, tmp_path: Path, faults: FaultPoint, request: pytest.FixtureRequest
+    kind: str, name: str, faults: FaultPoint, lake_of: Callable[[str, Prepare], Lake]
 ) -> None:
-    lake = Lake(kind, tmp_path, faults)
-    if kind in HIVE:
-        faults.layers = ["metastore"]
-        lake.uri, lake.database = request.getfixturevalue("hive_uri"), new_name("db")
-    if kind != "memory":
-        (tmp_path / "lake").mkdir()
-    catalog, _ = lake.open()
-    if kind != "path":
-        catalog.create_namespace((lake.database,))
     case = CASES[name]
-    if case.prepare is None:
-        base(lake)
-    try_all_points(lake, name, case)
+    faults.layers = ["metastore"] if kind in HIVE else LAYERS
+    try_all_points(lake_of(kind, case.prepare or base), name, case)
