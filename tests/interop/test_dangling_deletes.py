@@ -46,7 +46,9 @@ def make(lake: Oracle, name: str, version: int) -> str:
     return table
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(
+    "version", [2, pytest.param(3, marks=pytest.mark.more("the same with deletion vectors"))]
+)
 def test_beside_java(lake: Oracle, version: int) -> None:
     results = []
     for catalog, name in (("java_hadoop", f"theirs{version}"), ("lake", f"ours{version}")):

@@ -33,7 +33,10 @@ def both(lake: Oracle, query: str) -> tuple[list[Any], list[Any]]:
     return ours, java
 
 
-@pytest.mark.parametrize("by", ["lake", "java_hadoop"])
+@pytest.mark.parametrize(
+    "by",
+    ["lake", pytest.param("java_hadoop", marks=pytest.mark.more("the same metadata by Java"))],
+)
 def test_a_column_of_numbers_becomes_one_of_texts(lake: Oracle, by: str) -> None:
     """Where Java can read, the rows are the same; also Java shows the numbers as texts."""
     t = f"db.texts_of_{by}"

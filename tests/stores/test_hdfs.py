@@ -86,6 +86,7 @@ def write_rows(properties: Mapping[str, str], worker: int) -> int:
     return len(append_rows(FilesystemCatalog("lake", properties), worker, APPENDS))
 
 
+@pytest.mark.more("threads create one file in the contract above; make many-writers has processes")
 def test_every_acknowledged_append_of_many_processes_is_there_once(folder: str) -> None:
     properties = {"warehouse": folder}
     catalog = FilesystemCatalog("lake", properties)

@@ -34,7 +34,7 @@ from tests.support.hooked_storage import HookedFileIO
 from tests.support.many_writers import SCHEMA, append_rows, without_turns
 from tests.support.table_integrity import table_problems
 
-WRITERS = 16
+WRITERS = 6
 APPENDS = int(os.environ.get("ICEBERG_COMMITS", "3"))
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.oracle import Oracle
 from tests.support.readings import assert_read_alike, our_rows, our_scan, our_table
 
 
+@pytest.mark.more("random histories have the same procedures")
 def test_rewrites_and_expiry_one_after_the_other(oracle: Oracle) -> None:
     catalog, table = "java_sql", "maintenance.all"
     name = f"{catalog}.{table}"
