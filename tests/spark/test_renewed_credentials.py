@@ -46,7 +46,7 @@ class Source:
         except urllib.error.HTTPError as error:
             raise StorageError(error.read().decode()) from None
 
-    def renewed(self, properties):
+    def renew(self, properties):
         return with_credentials_of(properties, self.vended())
 
 

@@ -52,7 +52,7 @@ class IcebergWriter(DataSourceArrowWriter):
         return {
             **self.__dict__,
             "_is_for_tasks": True,
-            "_prepared": self._prepared_write.for_tasks(),
+            "_prepared_write": self._prepared_write.for_tasks(),
         }
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
