@@ -32,8 +32,13 @@ class TableIdentifier:
     namespace: Namespace
     name: str
 
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The namespace levels, and the name after them."""
+        return (*self.namespace, self.name)
+
     def __str__(self) -> str:
-        return ".".join((*self.namespace, self.name))
+        return ".".join(self.levels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

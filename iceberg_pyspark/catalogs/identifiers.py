@@ -51,7 +51,7 @@ def check_namespace(namespace: Namespace) -> None:
 
 def check_identifier(identifier: TableIdentifier) -> None:
     """Raise `InvalidRequestError` if a level of a table's identifier is invalid."""
-    for level in (*identifier.namespace, identifier.name):
+    for level in identifier.levels:
         check_level(level)
 
 

@@ -62,26 +62,25 @@ def unique_folder(catalog: _Places, loaded_table: LoadedTable) -> str | None:
     """
     if not loaded_table.metadata_location:
         return None
-    location = loaded_table.metadata.location
+    location, default = loaded_table.metadata.location, _default_location(catalog, loaded_table)
     name = without_uuid(location, catalog.properties)
-    try:
-        default = without_uuid(
-            catalog.default_table_location(loaded_table.identifier), catalog.properties
-        )
-    except IcebergError as e:
-        _log.info("the default location of table %s is not known: %s", loaded_table.identifier, e)
-        return None
-    is_default = name is not None and default is not None and _same(name, default)
+    default_name = None if default is None else without_uuid(default, catalog.properties)
+    is_default = name is not None and default_name is not None and _same(name, default_name)
     return location if is_default and _not_shared(catalog, location) else None
 
 
 def _is_default(catalog: _Places, loaded_table: LoadedTable) -> bool:
+    default = _default_location(catalog, loaded_table)
+    return default is not None and _same(loaded_table.metadata.location, default)
+
+
+def _default_location(catalog: _Places, loaded_table: LoadedTable) -> str | None:
+    """Return the location that the catalog would give to a table of this name, if it is known."""
     try:
-        default = catalog.default_table_location(loaded_table.identifier)
+        return catalog.default_table_location(loaded_table.identifier)
     except IcebergError as e:
         _log.info("the default location of table %s is not known: %s", loaded_table.identifier, e)
-        return False
-    return _same(loaded_table.metadata.location, default)
+        return None
 
 
 def _not_shared(catalog: _Places, *folders: str) -> tuple[str, ...]:

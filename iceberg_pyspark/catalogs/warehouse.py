@@ -58,7 +58,7 @@ def default_location(
     each call, so a table never gets the folder of a renamed one. Raise `InvalidRequestError` if
     neither location is set.
     """
-    for level in (*identifier.namespace, identifier.name):
+    for level in identifier.levels:
         check_folder_name(level)
     folder = identifier.name
     if bool_property(properties, _UNIQUE, False):

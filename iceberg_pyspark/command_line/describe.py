@@ -99,7 +99,7 @@ def _describe_table(output: Output, table: Table) -> None:
         document = metadata_to_json(metadata)
         output.document(
             {
-                "identifier": [*table.identifier.namespace, table.identifier.name],
+                "identifier": list(table.identifier.levels),
                 "metadata-location": table.loaded.metadata_location,
                 "metadata": {**document, "properties": redact_properties(metadata.properties)},
             }

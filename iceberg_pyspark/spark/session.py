@@ -226,7 +226,7 @@ class IcebergSession:
             check_session_catalog(self.spark)
         open_catalog = None if self.bridge is None else self._open_catalog
         catalog, identifier = catalog_and_identifier(self.spark, table, open_catalog)
-        levels = (*identifier.namespace, identifier.name)
+        levels = identifier.levels
         if name == MIGRATE.name and catalog.name == SESSION_CATALOG:
             levels = (SESSION_CATALOG, *levels)
         return ProcedureRun(

@@ -16,9 +16,9 @@ from functools import lru_cache
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage.local import is_local, local_path
+from iceberg_pyspark.storage.metadata_files import is_metadata_file
 from iceberg_pyspark.storage.places import depth, is_below
 
-_METADATA_ENDS = (".metadata.json", ".metadata.json.gz")
 _LEAST_DEPTH = 2
 _LOOKED_UP_SECONDS = 1
 _ODD = re.compile(r"[^\w.=+-]|\.\.")
@@ -85,6 +85,4 @@ def _holds(parent: str, name: str, folder: str, _of_moment: int) -> bool:
 
 def _is_metadata_file(location: str, folder: str) -> bool:
     parent, name = posixpath.split(location)
-    return (
-        name.endswith(_METADATA_ENDS) and _is_inside(location, folder) and is_below(folder, parent)
-    )
+    return is_metadata_file(name) and _is_inside(location, folder) and is_below(folder, parent)

@@ -240,4 +240,4 @@ def _schema(schema: str | Schema | pa.Schema) -> Schema:
 
 
 def _text(identifier: TableIdentifier) -> str:
-    return readable_name((*identifier.namespace, identifier.name))
+    return readable_name(identifier.levels)

@@ -168,7 +168,7 @@ class FilesystemCatalog(CommittingCatalog):
 
     def default_table_location(self, identifier: TableIdentifier) -> str:
         """Return the only location that a table of this name can have."""
-        return self._folder((*identifier.namespace, identifier.name))
+        return self._folder(identifier.levels)
 
     def check_new_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> None:
         """Raise an `IcebergError` for metadata that `create_table` would refuse."""

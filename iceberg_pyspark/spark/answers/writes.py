@@ -98,8 +98,7 @@ def dml_run(sessions: AskingSessions, q: DmlRun) -> Acknowledgement:
         # The user is told to run the statement again, which must not read the same state again,
         # neither from the catalog's cache nor from rows that Spark has cached.
         forget_table(request.catalog, request.identifier)
-        _, _, catalog_name = state.catalog.rpartition("/")
-        full_name = (catalog_name, *request.identifier.namespace, request.identifier.name)
+        full_name = (request.catalog.name, *request.identifier.levels)
         read_cached_anew(session.bridge, full_name, request.branch)
         raise
     return _ACKNOWLEDGEMENT

@@ -49,11 +49,10 @@ class IcebergWriter(DataSourceArrowWriter):
         if self._is_for_tasks or self._tasks_have_it:
             return self.__dict__
         self._tasks_have_it = True
-        return {
-            **self.__dict__,
-            "_is_for_tasks": True,
-            "_prepared_write": self._prepared_write.for_tasks(),
-        }
+        # Not a dictionary with the names of fields: a field that is renamed would stay as it is.
+        of_tasks = IcebergWriter(self._prepared_write.for_tasks())
+        of_tasks._is_for_tasks = True
+        return of_tasks.__dict__
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task, on an executor; a failed task removes its files."""

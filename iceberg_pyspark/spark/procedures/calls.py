@@ -142,7 +142,7 @@ def call_procedure(
 
 
 def _full_name(run: ProcedureRun) -> tuple[str, ...]:
-    return (run.catalog.name, *run.identifier.namespace, run.identifier.name)
+    return (run.catalog.name, *run.identifier.levels)
 
 
 def _is_system(namespace: Namespace) -> bool:

@@ -11,7 +11,7 @@ def _create_changelog_view(run: ProcedureRun) -> tuple[Row, ...]:
     arguments = dict(run.given_arguments)
     name = view_name(arguments.pop("changelog_view", None), run.identifier.name)
     identifier = run.identifier
-    levels = (run.catalog.name, *identifier.namespace, identifier.name)
+    levels = (run.catalog.name, *identifier.levels)
     read = changes_of_catalog(run.spark, levels)
     changelog = Changelog(**arguments).of(str(identifier), run.table.metadata, read)
     changelog.createOrReplaceTempView(name)

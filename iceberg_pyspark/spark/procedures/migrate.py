@@ -72,7 +72,7 @@ def _migrate(run: ProcedureRun) -> tuple[Row, ...]:
     identifier = _identifier(run)
     catalog = _session_catalog(run)
     _check_is_no_iceberg_table(catalog, identifier)
-    source, files = table_source(spark, (*identifier.namespace, identifier.name))
+    source, files = table_source(spark, identifier.levels)
     backup_name = arguments.get("backup_table_name", f"{source.name}{_BACKUP}")
     _check_backup(spark, catalog, source, backup_name)
     if arguments.get("drop_backup", False):

@@ -62,7 +62,7 @@ def _check_name_is_free(run: ProcedureRun) -> None:
     """Raise `TableAlreadyExistsError` if the name would hide one of Spark's own tables."""
     if run.catalog.name != SESSION_CATALOG:
         return
-    levels = (*run.identifier.namespace, run.identifier.name)
+    levels = run.identifier.levels
     catalog = run.spark.catalog
     if catalog.tableExists(quoted_name((SESSION_CATALOG, *levels))):
         raise TableAlreadyExistsError(

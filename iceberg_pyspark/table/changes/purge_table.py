@@ -31,7 +31,7 @@ from iceberg_pyspark.spec.types import StructType
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.storage.metadata_files import read_table_metadata
+from iceberg_pyspark.storage.metadata_files import is_metadata_file, read_table_metadata
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.restricted_io import RestrictedFileIO, check_read
 from iceberg_pyspark.storage.root_manifests import snapshot_files
@@ -40,7 +40,6 @@ from iceberg_pyspark.table.table_storage import table_io
 
 _log = logging.getLogger(__name__)
 _THREADS = 16
-_METADATA_ENDS = (".metadata.json", ".metadata.json.gz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +128,7 @@ def _has_other_metadata(io: FileIO, folder: str, loaded_table: LoadedTable) -> b
         return any(
             table_uuid is None or read_table_metadata(io, info.location).table_uuid != table_uuid
             for info in io.list_files(folder)
-            if info.location.endswith(_METADATA_ENDS)
+            if is_metadata_file(info.location)
         )
     except IcebergError as e:
         _log.info("it is not known whether another table has files in %s: %s", folder, e)

@@ -157,7 +157,7 @@ def sql_call(catalog: Catalog, table: LoadedTable, procedure: str) -> str | None
     identifier = table.identifier
     if not identifier.namespace:
         return None
-    name = readable_name((*identifier.namespace, identifier.name))
+    name = readable_name(identifier.levels)
     text = name.replace("\\", "\\\\").replace("'", "\\'")
     return f"CALL {readable_name((catalog.name, 'system'))}.{procedure}(table => '{text}')"
 
@@ -168,7 +168,7 @@ def shell_command(catalog: Catalog, table: LoadedTable, procedure: str) -> str:
     command = ["maintain", procedure.replace("_", "-")]
     if not identifier.namespace and is_path(identifier.name):
         return shlex.join(["iceberg-py", *command, identifier.name])
-    name = readable_name((*identifier.namespace, identifier.name))
+    name = readable_name(identifier.levels)
     return shlex.join(["iceberg-py", *_options(catalog), *command, name])
 
 

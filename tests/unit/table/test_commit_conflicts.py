@@ -31,8 +31,6 @@ from tests.support.snapshot_commits import (
 
 pytestmark = pytest.mark.usefixtures("each_version")
 
-VERSIONS = (1, 2, 3, 4)
-
 
 def test_a_rewrite_fails_when_rows_of_its_files_were_deleted_meanwhile() -> None:
     """docs/conformance.md 95."""
