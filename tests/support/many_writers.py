@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,14 +26,24 @@ def append_many(kind: str, folder: str, worker: int, appends: int) -> list[float
     return append_rows(open_catalog(kind, folder), worker, appends)
 
 
-def append_as_machine(kind: str, folder: str, worker: int, appends: int) -> tuple[int, int]:
-    """Append as a writer on a machine of its own; return the appends, and the refused commits."""
+def append_as_machine(
+    kind: str, folder: str, worker: int, appends: int, writers: int
+) -> tuple[int, int]:
+    """Append as a writer on a machine of its own; return the appends, and the refused commits.
+
+    The first commits of all `writers` meet, so that all of them but one are refused.
+    """
     without_turns()
     catalog = open_catalog(kind, folder)
     commit_table = catalog.commit_table
     refusals: list[Refused] = []
+    have_met = False
 
     def counting(*arguments: Any, **keywords: Any) -> Any:
+        nonlocal have_met
+        if not have_met:
+            wait_for_all(Path(folder, "writers"), worker, writers)
+            have_met = True
         outcome = commit_table(*arguments, **keywords)
         if isinstance(outcome, Refused):
             refusals.append(outcome)
@@ -45,6 +56,17 @@ def append_as_machine(kind: str, folder: str, worker: int, appends: int) -> tupl
 def without_turns() -> None:
     """Let this process compete: the writers of one machine take turns, those of several cannot."""
     commit.__dict__["commit_turn"] = lambda _: nullcontext()
+
+
+def wait_for_all(folder: Path, worker: int, writers: int) -> None:
+    """Wait, at most a minute, until as many processes as there are writers wait in this folder."""
+    folder.mkdir(exist_ok=True)
+    (folder / str(worker)).touch()
+    deadline = time.monotonic() + 60
+    while len(list(folder.iterdir())) < writers:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"only {len(list(folder.iterdir()))} of {writers} writers came")
+        time.sleep(0.005)
 
 
 def append_in_threads(kind: str, folder: str, workers: int, appends: int) -> list[list[float]]:
