@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark import Table, install
@@ -23,6 +26,16 @@ SETTINGS = {
     "spark.sql.parquet.inferTimestampNTZ.enabled": "false",
     "spark.sql.parquet.fieldId.read.ignoreMissing": "true",
     "spark.sql.parquet.recordLevelFilter.enabled": "true",
+}
+
+ORC_SETTINGS = {
+    "spark.sql.orc.enableVectorizedReader": "false",
+    "spark.sql.orc.enableNestedColumnVectorizedReader": "false",
+    "spark.sql.orc.filterPushdown": "false",
+    "spark.sql.orc.impl": "hive",
+    "spark.sql.orc.mergeSchema": "true",
+    "spark.sql.files.ignoreCorruptFiles": "true",
+    "spark.sql.files.ignoreMissingFiles": "true",
 }
 
 
@@ -54,5 +67,31 @@ def test_settings_of_parquet_change_no_rows(
             assert rows_of(spark, table.location) == expected
             old = frame.filter("d = 1.5 and now = 1 and day = date'0900-01-01' and was is null")
             assert [row.id for row in old.collect()] == [1]
+    finally:
+        session.uninstall()
+
+
+@pytest.mark.once("no release's reader of ORC has settings of its own")
+def test_settings_of_orc_change_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+    properties = {"write.format.default": "orc", "format-version": "3"}
+    columns = "id BIGINT, d DOUBLE, s STRUCT<a: INT>, l ARRAY<STRING>, day DATE, no DECIMAL(38, 9)"
+    table = create_path_table(tmp_path / "t", columns, properties=properties)
+    values = {"s": {"a": 1}, "l": ["x"], "day": dt.date(1900, 1, 1), "no": decimal.Decimal("1.5")}
+    for first in (0, 3):
+        append_rows(table, [{"id": first + i, "d": i * 1.5, **values} for i in range(3)])
+    session = install(spark)
+    try:
+        expected = rows_of(spark, table.location, {"native": "false"})
+        with configured(spark, ORC_SETTINGS):
+            assert "IcebergPyOrcScan" in plan_of(load(spark, table.location))
+            assert rows_of(spark, table.location) == expected
+            first_file = min(task.file_path for task in table.scan().plan_files())
+            file = Path(first_file.removeprefix("file:"))
+            file.unlink()
+            with pytest.raises((PySparkException, Py4JJavaError), match=file.name):
+                rows_of(spark, table.location)
+            file.write_bytes(b"x" * 500)
+            with pytest.raises((PySparkException, Py4JJavaError), match=file.name):
+                rows_of(spark, table.location)
     finally:
         session.uninstall()
