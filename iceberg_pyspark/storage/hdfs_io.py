@@ -219,7 +219,7 @@ class HdfsFileIO:
         if name and _NO_NAME.search(name.rstrip("/")):
             raise StorageError(
                 f"{location}: names with an empty folder ('//'), '.', '..', a colon or a NUL are "
-                "not served in HDFS; write the table's files under plain names"
+                "not supported in HDFS; write the table's files under plain names"
             )
         user = self.properties.get(_USER, "")
         if user and not _USER_NAME.fullmatch(user):

@@ -39,7 +39,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["a:b", "a//b", "/b", "../b", "a/./b", "a/..", "a\x00b"])
 def test_names_that_hdfs_lacks_are_refused(name: str) -> None:
-    with pytest.raises(StorageError, match="not served in HDFS"):
+    with pytest.raises(StorageError, match="not supported in HDFS"):
         HdfsFileIO().exists(f"hdfs://h/t/{name}")
 
 
