@@ -50,7 +50,7 @@ LATER = 1_900_000_000_000
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "part": ["a", "b"]})
 
 
-def a_table(version: int = 2, properties: Mapping[str, str] | None = None) -> CommitTable:
+def a_table(version: int | None = None, properties: Mapping[str, str] | None = None) -> CommitTable:
     return commit_table(
         partitioned=True, properties=properties, location=LOCATION, format_version=version
     )

@@ -46,7 +46,7 @@ def rows(*pairs: tuple[int, str | None]) -> pa.Table:
     )
 
 
-def three_commits(version: int = 2, partitioned: bool = True) -> Table:
+def three_commits(version: int | None = None, partitioned: bool = True) -> Table:
     t = commit_table(format_version=version, partitioned=partitioned)
     table = Table(t.catalog, t.loaded, io=t.io, clock=t.clock.clock)
     table.append(rows((1, "a"), (2, None)))
@@ -60,6 +60,7 @@ def read(table: Table, name: str, **options: Any) -> list[dict[str, Any]]:
     return table_rows
 
 
+@pytest.mark.with_lists("the version is a parameter")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("partitioned", [True, False])
 @pytest.mark.parametrize("name", METADATA_TABLES)

@@ -27,8 +27,6 @@ from tests.support.hooked_storage import HookedFileIO, once
 from tests.support.table_histories import a_history
 from tests.support.table_integrity import table_problems
 
-pytestmark = pytest.mark.usefixtures("each_version")
-
 FILES, ROWS = 3, 4
 LINEAGE = ("_row_id", "_last_updated_sequence_number")
 DATA_FILES = "data files and their deletes"
