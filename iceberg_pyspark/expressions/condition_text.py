@@ -63,14 +63,14 @@ def _literal(literal: Any) -> str:
         case bool():
             return "true" if literal else "false"
         case str():
-            return _string(literal)
+            return sql_string(literal)
         case datetime():
             keyword = "TIMESTAMP_NTZ" if literal.tzinfo is None else "TIMESTAMP"
             return f"{keyword}'{literal.isoformat(' ')}'"
         case date():
             return f"DATE'{literal.isoformat()}'"
         case time():
-            return _string(literal.isoformat())
+            return sql_string(literal.isoformat())
         case bytes() | bytearray() | memoryview():
             return f"X'{bytes(literal).hex()}'"
         case Decimal():
@@ -144,7 +144,8 @@ def _name(name: str) -> str:
     return name if _PLAIN_NAME.fullmatch(name) else quoted(name)
 
 
-def _string(text: str) -> str:
+def sql_string(text: str) -> str:
+    """Return a string as a literal of SQL."""
     # as Spark's own settings have it, and the filters of `sql_text/filters.py`
     escaped_text = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped_text}'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -120,6 +121,48 @@ def test_the_same_views_are_listed(oracle: Oracle, catalog: RestCatalog) -> None
         ]
         assert shown[0] == shown[1]
     oracle.spark.catalog.dropTempView("fleeting")
+
+
+DESCRIPTIONS = (
+    "SHOW TBLPROPERTIES {}",
+    "SHOW TBLPROPERTIES {} ('l')",
+    "SHOW TBLPROPERTIES {} ('none')",
+    "DESCRIBE EXTENDED {}",
+)
+
+
+@pytest.mark.parametrize("statement", DESCRIPTIONS)
+def test_views_are_described_alike(oracle: Oracle, catalog: RestCatalog, statement: str) -> None:
+    for name in ("plain", "named", "after"):
+        shown = [
+            [
+                [str(value).replace(client, "lake") for value in row]
+                for row in oracle.sql(statement.format(f"{client}.javas.{name}")).collect()
+            ]
+            for client in WRITERS
+        ]
+        if "TBLPROPERTIES" in statement:
+            shown = [sorted(rows) for rows in shown]  # Java's are in no order
+        assert shown[0] == shown[1]
+
+
+def test_the_statement_of_java_has_the_place_of_the_view_too(
+    oracle: Oracle, catalog: RestCatalog
+) -> None:
+    for name in ("named", "after"):
+        ours, javas = (
+            oracle.sql(f"SHOW CREATE TABLE {client}.javas.{name}").collect()[0][0].splitlines()
+            for client in WRITERS
+        )
+        expected = [
+            line.replace("java_views", "view_lake", 1) if line.startswith("CREATE") else line
+            for line in javas
+            if not re.match("  '(format-version|location|provider)' = ", line)
+        ]
+        # The last one of the properties is followed by a parenthesis.
+        assert [line.rstrip(",)") for line in ours if line != "TBLPROPERTIES ("] == [
+            line.rstrip(",)") for line in expected if line != "TBLPROPERTIES ("
+        ]
 
 
 @pytest.mark.parametrize("statement", REFUSED)

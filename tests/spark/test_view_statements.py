@@ -271,3 +271,56 @@ def test_other_views_are_sparks(spark: SparkSession, folder: Path) -> None:
     spark.sql("DROP VIEW kept_by_spark")
     with pytest.raises(ParseException):
         spark.sql("CREATE VIEW made.db.w")
+
+
+def test_the_statement_that_is_shown_creates_the_view_again(
+    spark: SparkSession, folder: Path
+) -> None:
+    spark.sql(
+        "CREATE VIEW made.db.`a.b` (n COMMENT \"Ada's\", `W w`) COMMENT 'it''s \\\\' "
+        "TBLPROPERTIES ('k' = \"v'\", 'a' = 'b') AS SELECT id + 1, upper(v) AS u FROM made.db.t"
+    )
+    before = metadata(folder, "a.b")
+    ((statement,),) = rows(spark, "SHOW CREATE TABLE made.db.`a.b`")
+    assert statement.startswith("CREATE VIEW made.db.`a.b` (\n  n COMMENT ")
+    spark.sql("DROP VIEW made.db.`a.b`")
+    spark.sql(statement)
+    after = metadata(folder, "a.b")
+    for key in ("schemas", "properties"):
+        assert after[key] == before[key]
+    assert after["versions"][0]["representations"] == before["versions"][0]["representations"]
+    spark.sql("DROP VIEW made.db.`a.b`")
+
+
+def test_views_are_described_and_tables_stay_sparks(spark: SparkSession, folder: Path) -> None:
+    spark.sql(
+        "CREATE VIEW made.db.v (n COMMENT 'one', w) COMMENT 'mine' TBLPROPERTIES ('k' = '1') "
+        "AS SELECT id + 1, v FROM made.db.t"
+    )
+    own = {"format-version": "1", "k": "1", "location": f"{folder}/db/v", "provider": "iceberg"}
+    assert dict(rows(spark, "SHOW TBLPROPERTIES made.db.v")) == own
+    assert rows(spark, "show tblproperties made.db.v ('k')") == [("k", "1")]
+    ((key, missing),) = rows(spark, "SHOW TBLPROPERTIES made.db.v ('none')")
+    assert (key, missing) == ("none", "View made.db.v does not have property: none")
+    pairs = ", ".join(f"'{key}' = '{value}'" for key, value in own.items())
+    described = [tuple(row) for row in spark.sql("DESC TABLE EXTENDED made.db.v").collect()]
+    assert described == [
+        ("n", "int", "one"),
+        ("w", "string", ""),
+        ("", "", ""),
+        ("# Detailed View Information", "", ""),
+        ("Comment", "mine", ""),
+        ("View Catalog and Namespace", "made.db", ""),
+        ("View Query Output Columns", "[(id + 1), v]", ""),
+        ("View Properties", f"[{pairs}]", ""),
+        ("Created By", f"Spark {spark.version}", ""),
+    ]
+    assert [row[0] for row in spark.sql("DESCRIBE made.db.v").collect()] == ["n", "w"]
+    spark.sql("DROP VIEW made.db.v")
+    ((statement,),) = rows(spark, "SHOW CREATE TABLE made.db.t")
+    assert statement.startswith("CREATE TABLE made.db.t (")
+    assert ("format-version", "2") in rows(spark, "SHOW TBLPROPERTIES made.db.t")
+    assert ("Provider", "iceberg", "") in rows(spark, "DESCRIBE EXTENDED made.db.t")
+    for statement in ("SHOW CREATE TABLE", "SHOW TBLPROPERTIES", "DESCRIBE FORMATTED"):
+        with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+            spark.sql(f"{statement} made.db.none")

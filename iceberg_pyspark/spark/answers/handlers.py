@@ -152,6 +152,7 @@ HANDLERS: Mapping[str, Handler] = dict(
         _row(Operations.table_invalidate, _of_catalogs(CatalogCallbacks.table_invalidate)),
         _row(Operations.table_load, _of_catalogs(CatalogCallbacks.table_load)),
         _row(Operations.view_load, _of_catalogs(CatalogCallbacks.view_load)),
+        _row(Operations.view_describe, _of_catalogs(CatalogCallbacks.view_describe)),
         _row(Operations.views_list, _of_catalogs(CatalogCallbacks.views_list)),
         _row(Operations.view_change, _of_catalogs(CatalogCallbacks.view_change)),
         _row(Operations.procedures_list, _of_catalogs(CatalogCallbacks.procedures_list)),

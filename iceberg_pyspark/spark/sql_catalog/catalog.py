@@ -66,6 +66,8 @@ from iceberg_pyspark.spark.bridge.protocol.tables import (
 from iceberg_pyspark.spark.bridge.protocol.views import (
     ViewChange,
     ViewDefinition,
+    ViewDescribe,
+    ViewDescription,
     ViewLoad,
     ViewNames,
     ViewsList,
@@ -93,6 +95,7 @@ from iceberg_pyspark.spark.sql_catalog.staged_tables import (
 )
 from iceberg_pyspark.spark.sql_catalog.statements import run_statement, statement_in
 from iceberg_pyspark.spark.sql_catalog.table_facts import facts_of_snapshot, table_facts
+from iceberg_pyspark.spark.sql_catalog.view_descriptions import description_rows
 from iceberg_pyspark.spark.sql_catalog.view_statements import change_view
 from iceberg_pyspark.spark.sql_catalog.views import view_definition, view_names
 from iceberg_pyspark.spark.table_states import TableState, TableStates
@@ -217,6 +220,11 @@ class CatalogCallbacks:
     def view_load(self, q: ViewLoad) -> ViewDefinition:
         """Return the definition of a view, or the answer that it does not exist."""
         return view_definition(self.catalog(q.catalog), _identifier(q))
+
+    def view_describe(self, q: ViewDescribe) -> ViewDescription:
+        """Return the rows of a statement that describes a view."""
+        rows = description_rows(self.catalog(q.catalog), _identifier(q), q.statement, q.property)
+        return ViewDescription(rows=rows)
 
     def procedures_list(self, q: ProceduresList) -> ProcedureNames:
         """Return the procedures in a namespace."""

@@ -79,6 +79,7 @@ class Operations:
     table_drop = BridgeOperation("table.drop", tables.TableDrop, tables.DropResult)
     table_rename = BridgeOperation("table.rename", tables.TableRename, Acknowledgement)
     view_load = BridgeOperation("view.load", views.ViewLoad, views.ViewDefinition)
+    view_describe = BridgeOperation("view.describe", views.ViewDescribe, views.ViewDescription)
     views_list = BridgeOperation("views.list", views.ViewsList, views.ViewNames)
     view_change = BridgeOperation("view.change", views.ViewChange, Acknowledgement)
     procedures_list = BridgeOperation(

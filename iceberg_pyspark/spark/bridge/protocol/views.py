@@ -26,6 +26,20 @@ class ViewDefinition(Answer, frozen=True, kw_only=True):
     """The columns that the query returns, as a Spark schema."""
 
 
+class ViewDescribe(TableQuestion, frozen=True, kw_only=True):
+    """A statement that describes a view."""
+
+    statement: Literal["show create", "show properties", "describe extended"]
+    property: str | None
+    """The only property to show, or None for all."""
+
+
+class ViewDescription(Answer, frozen=True, kw_only=True):
+    """The rows of a statement that describes a view."""
+
+    rows: tuple[tuple[str, ...], ...]
+
+
 class ViewNames(Answer, frozen=True, kw_only=True):
     """View names without their namespace."""
 

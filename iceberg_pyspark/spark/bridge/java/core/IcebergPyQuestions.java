@@ -103,6 +103,12 @@ class IcebergPyQuestions {
         IcebergPyBridge.arguments(
             new Object[] {"catalog", catalog, "namespace", namespace, "name", name})));
   }
+  static IcebergPyViewDescription viewDescribe(
+      String catalog, List namespace, String name, String statement, String property) {
+    return new IcebergPyViewDescription(IcebergPyBridge.ask("view.describe",
+        IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace, "name",
+            name, "statement", statement, "property", property})));
+  }
   static IcebergPyViewNames viewsList(String catalog, List namespace) {
     return new IcebergPyViewNames(IcebergPyBridge.ask("views.list",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace})));

@@ -43,7 +43,10 @@ class IcebergPyStatements {
     int at = words.size() > 1 && words.get(1).equals("OR") ? 3 : 1;
     if (words.size() <= at) return false;
     Object first = words.get(0), what = words.get(at);
-    if (first.equals("SHOW")) return what.equals("VIEWS");
+    if (first.equals("SHOW"))
+      return what.equals("VIEWS") || what.equals("CREATE") || what.equals("TBLPROPERTIES");
+    if (first.equals("DESCRIBE") || first.equals("DESC"))
+      return words.contains("EXTENDED") || words.contains("FORMATTED");
     return what.equals("VIEW")
         && (first.equals("CREATE") || first.equals("ALTER") || first.equals("DROP"));
   }

@@ -13,12 +13,15 @@ import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.AlterViewAs;
 import org.apache.spark.sql.catalyst.plans.logical.CreateView;
+import org.apache.spark.sql.catalyst.plans.logical.DescribeRelation;
 import org.apache.spark.sql.catalyst.plans.logical.DropView;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.RenameTable;
 import org.apache.spark.sql.catalyst.plans.logical.SetNamespaceProperties;
 import org.apache.spark.sql.catalyst.plans.logical.SetViewProperties;
+import org.apache.spark.sql.catalyst.plans.logical.ShowCreateTable;
+import org.apache.spark.sql.catalyst.plans.logical.ShowTableProperties;
 import org.apache.spark.sql.catalyst.plans.logical.ShowViews;
 import org.apache.spark.sql.catalyst.plans.logical.UnsetViewProperties;
 import org.apache.spark.sql.catalyst.util.StringUtils;
@@ -51,6 +54,14 @@ class IcebergPyViewStatements {
       ours = rename((RenameTable) parsed, next);
     else if (parsed instanceof ShowViews)
       ours = show((ShowViews) parsed);
+    else if (parsed instanceof ShowCreateTable)
+      ours = describe("show create", (Object) ((ShowCreateTable) parsed).child(), null, parsed);
+    else if (parsed instanceof ShowTableProperties)
+      ours = describe("show properties", (Object) ((ShowTableProperties) parsed).table(),
+          (String) orNull(((ShowTableProperties) parsed).propertyKey()), parsed);
+    else if (parsed instanceof DescribeRelation && ((DescribeRelation) parsed).isExtended())
+      ours = describe(
+          "describe extended", (Object) ((DescribeRelation) parsed).relation(), null, parsed);
     return ours == null ? parsed : ours;
   }
 
@@ -154,9 +165,27 @@ class IcebergPyViewStatements {
     return LocalRelation$.MODULE$.fromExternalRows(s.output(), IcebergPyBridge.seq(rows));
   }
 
+  /** Return the rows of a statement that describes a view, or null for a table. */
+  private static LogicalPlan describe(
+      String statement, Object named, String property, LogicalPlan parsed) {
+    List name = name(named);
+    if (name == null) return null;
+    iceberg_pyspark catalog =
+        (iceberg_pyspark) IcebergPySessions.active().sessionState().catalogManager().catalog(
+            (String) name.get(0));
+    List values =
+        catalog.describeView(name.subList(1, name.size() - 1), last(name), statement, property);
+    if (values == null) return null;
+    List rows = new ArrayList();
+    for (int i = 0; i < values.size(); i++)
+      rows.add(RowFactory.create(((List) values.get(i)).toArray()));
+    return LocalRelation$.MODULE$.fromExternalRows(
+        (scala.collection.immutable.Seq) parsed.output(), IcebergPyBridge.seq(rows));
+  }
+
   /**
-   * Return the full name of one of our views, starting with the catalog; null for a view of another
-   * catalog and for a temporary view.
+   * Return the full name of one of our views or tables, starting with the catalog; null for a view
+   * of another catalog and for a temporary view.
    */
   private static List name(Object named) {
     scala.collection.immutable.Seq parts = null;

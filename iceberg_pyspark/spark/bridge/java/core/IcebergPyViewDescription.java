@@ -1,0 +1,10 @@
+// Written from bridge/protocol by `make protocol`.
+import java.util.List;
+import java.util.Map;
+
+/** The rows of a statement that describes a view. */
+class IcebergPyViewDescription {
+  private final Map fields;
+  IcebergPyViewDescription(Map fields) { this.fields = fields; }
+  List rows() { return (List) fields.get("rows"); }
+}
