@@ -118,6 +118,7 @@ def test_the_metadata_log_ends_with_the_current_file() -> None:
     assert log[-1]["latest_snapshot_id"] == table.metadata.current_snapshot_id
 
 
+@pytest.mark.with_lists("each root names all files of its snapshot")
 def test_files_are_live_and_entries_are_all() -> None:
     table = three_commits()
     assert [f["record_count"] for f in read(table, "files")] == [1]
@@ -178,6 +179,7 @@ def test_fields_of_one_name_in_several_specs_have_different_names() -> None:
     assert new == old + 1
 
 
+@pytest.mark.with_lists("a root has files of several specs")
 def test_a_manifest_shows_its_partition_bounds_as_text() -> None:
     table = three_commits()
     newest = read(table, "manifests")[0]
