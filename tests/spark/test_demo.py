@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -15,18 +14,15 @@ from tests.services import rest_fixture
 from tests.services.iceberg_aws import s3_file_io_jars
 from tests.support.spark_sessions import spark_environment
 
-# The chapters of the demo on a REST catalog and S3: it skips files in the third; `make test-more`
-# also appends and queries, as test_rest_catalog.py and test_s3.py do.
-OF_REST = 5 if os.environ.get("ICEBERG_MORE") else 3
 # One JVM for both. The servers of the first one are gone when the second one starts over.
-BOTH = f"""
+BOTH = """
 import shutil, sys
 from jobs import demo
 
 arguments = ["--scale", "0.01", "--folder", "demo folder"]
-status = demo.main([*arguments, "--catalog", "rest", "--chapters", "{OF_REST}"])
+status = demo.main([*arguments, "--catalog", "rest", "--chapters", "5"])
 for name in (".pyiceberg.yaml", "spark.log"):
-    shutil.copy("demo folder/" + name, "of rest " + name)
+    shutil.copy(f"demo folder/{name}", f"of rest {name}")
 print("=" * 20, flush=True)
 sys.exit(status or demo.main(arguments))
 """
@@ -42,7 +38,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     return folder, of_rest, of_folder
 
 
-@pytest.mark.cluster
+@pytest.mark.program
 def test_the_demo_shows_skipped_files_and_two_snapshots(shown: tuple[Path, str, str]) -> None:
     folder, _, text = shown
     assert re.search(r"60,175 rows +1\.\d MB +demo folder/input/lineitem\.parquet", text)
@@ -62,18 +58,17 @@ def test_the_demo_shows_skipped_files_and_two_snapshots(shown: tuple[Path, str, 
     assert run_python(folder, "-c", no_spark_block(text)) == "1431\n"  # 1346 + 79 + 6 merged
 
 
-@pytest.mark.cluster
+@pytest.mark.program
 def test_the_demo_skips_as_much_on_a_rest_catalog_and_s3(shown: tuple[Path, str, str]) -> None:
     folder, of_rest, of_folder = shown
     assert "type: rest" in (folder / "of rest .pyiceberg.yaml").read_text("utf-8")
     assert "warehouse: s3://" in (folder / "of rest .pyiceberg.yaml").read_text("utf-8")
-    assert re.findall(r"^(\d)\. ", of_rest, re.M) == ["1", "2", "3", "4", "5"][:OF_REST]
+    assert re.findall(r"^(\d)\. ", of_rest, re.M) == ["1", "2", "3", "4", "5"]
     skipped = [SKIPPED.findall(text) for text in (of_rest, of_folder)]
     assert skipped[0] == skipped[1] == [("3 of 83", skipped[0][0][1])]
-    assert "✓ the same from all files and columns" in of_rest
-    if OF_REST == 5:
-        assert "15,000 rows then, 16,000 rows now" in of_rest
-        assert len(re.findall(r"│ \d+\.\d\d s +│ \d+\.\d\d s +│ \d+\.\dx +│", of_rest)) == 3
+    for line in ("✓ the same from all files and columns", "15,000 rows then, 16,000 rows now"):
+        assert line in of_rest
+    assert len(re.findall(r"│ \d+\.\d\d s +│ \d+\.\d\d s +│ \d+\.\dx +│", of_rest)) == 3
     # The output has only the demo's own lines; Spark's lines are in the log.
     assert " WARN " not in of_rest + of_folder
     assert " WARN " in (folder / "of rest spark.log").read_text("utf-8")

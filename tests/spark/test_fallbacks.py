@@ -89,6 +89,7 @@ def wrong(result: dict[str, Any]) -> dict[str, str]:
     return {name: why for name, why in result["steps"].items() if why is not None}
 
 
+@pytest.mark.program
 def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> None:
     changes = {
         "parquet_scan": [("implements Batch {", "implements BatchOfTomorrow {")],
@@ -152,6 +153,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return first_steps(tmp_path_factory.mktemp("releases"), NO_CORE, NO_ROW_CHANGES)
 
 
+@pytest.mark.program
 @pytest.mark.more("test_native_processes.py installs without the classes of the bridge")
 def test_without_the_core_format_iceberg_py_serves(results: list[dict[str, Any]]) -> None:
     actual = results[0]
@@ -163,6 +165,7 @@ def test_without_the_core_format_iceberg_py_serves(results: list[dict[str, Any]]
     assert "portable, by format" in actual["described"]
 
 
+@pytest.mark.program
 @pytest.mark.more("tests/releases has 4.0.5 refuse MERGE WITH SCHEMA EVOLUTION in such words")
 def test_statements_that_change_rows_are_refused_in_our_words(
     results: list[dict[str, Any]],
@@ -182,6 +185,7 @@ def test_statements_that_change_rows_are_refused_in_our_words(
     assert len(actual["logged"]) == 4
 
 
+@pytest.mark.program
 @pytest.mark.release("what a release lacks")
 def test_the_doctor_says_what_serves() -> None:
     done = subprocess.run(

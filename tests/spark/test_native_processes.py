@@ -212,7 +212,7 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @ONCE
-@pytest.mark.cluster
+@pytest.mark.program
 def test_executors_need_nothing_of_the_bridge(answered: dict[str, Any]) -> None:
     assert answered["driver"] == DELETES
     assert len(READ_BY_EXECUTORS) == 3
@@ -221,14 +221,14 @@ def test_executors_need_nothing_of_the_bridge(answered: dict[str, Any]) -> None:
 
 
 @ONCE
-@pytest.mark.cluster
+@pytest.mark.program
 def test_an_executor_decodes_bitmaps_once_for_all_tasks(answered: dict[str, Any]) -> None:
     assert {task for task, _ in answered["decoded"]} == set(range(8))
     assert len({which for _, which in answered["decoded"]}) == 1
 
 
 @ONCE
-@pytest.mark.cluster
+@pytest.mark.program
 def test_executors_join_groups_and_call_functions(answered: dict[str, Any]) -> None:
     """A sort sends its plan to executors, including the functions that group the files."""
     assert answered["groups"] == GROUPS

@@ -65,7 +65,7 @@ print(json.dumps(found))
 '''
 
 
-@pytest.mark.cluster
+@pytest.mark.program
 @pytest.mark.parametrize(
     "kind",
     [

@@ -136,7 +136,7 @@ print(json.dumps({"application": spark.sparkContext.applicationId, **results}))
 """
 
 
-@pytest.mark.cluster
+@pytest.mark.program
 @pytest.mark.parametrize(
     "kind",
     [
