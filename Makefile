@@ -33,7 +33,7 @@ OLDEST_PYTHON ?= python3.10
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env oracle-env archives coverage demo protocol reference docs check test lint style types unit catalogs unit-and-spec spark spark-oldest older-releases releases test-more many-writers interop faults fuzz bench programs selection services clean distclean unit-oldest
+.PHONY: help env oracle-env archives coverage demo protocol reference docs check test lint style types unit catalogs unit-and-spec spark spark-sessions spark-programs spark-oldest older-releases releases test-more many-writers interop faults fuzz bench programs selection services clean distclean unit-oldest
 
 help:
 	@echo 'make demo        a tour on TPC-H tables: write, read, skip files, travel in time, merge, delete'
@@ -105,7 +105,8 @@ demo: .venv/.stamp-$(if $(filter rest,$(CATALOG)),dev,demo)
 test:
 	@$(MAKE) --no-print-directory --jobs=3 archives style
 	@rm -rf $(RESULTS)
-	@$(MAKE) --no-print-directory --jobs=3 programs spark interop unit-and-spec types spark-oldest catalogs older-releases docs
+	@$(MAKE) --no-print-directory --jobs=3 \
+		programs spark-sessions interop unit-and-spec spark-programs catalogs older-releases types spark-oldest docs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 
 # Run by hand or on a schedule (takes some hours): every point of the fault matrix, twenty times as many mutated inputs, all
@@ -178,6 +179,13 @@ unit-oldest: .venv-oldest/.stamp-dev
 
 spark: env
 	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/spark.xml tests/spark $(ARGS)
+
+# Both halves of `spark`, for the rows of `test`.
+spark-sessions: env
+	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/spark.xml -m 'not program' tests/spark $(ARGS)
+
+spark-programs: env
+	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/spark-programs.xml -m program tests/spark $(ARGS)
 
 spark-oldest: oracle-env
 	$(ORACLE) -m pytest -q --junitxml=$(RESULTS)/spark-oldest.xml $(OF_RELEASES) tests/spark $(ARGS)

@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     settings.load_profile("tests")
     config.addinivalue_line(
-        "markers", "cluster: starts Spark daemons in processes of their own (some 20 seconds each)"
+        "markers", "program: starts programs of Spark, each with a JVM of its own (some 20 seconds)"
     )
     config.addinivalue_line(
         "markers",

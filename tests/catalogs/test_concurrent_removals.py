@@ -1,6 +1,6 @@
 """Orphan files are removed while other processes write: no file that a snapshot needs goes.
 
-Eight processes make `ICEBERG_COMMITS` operations in total, 48 by default, 200 in `make test-more`:
+Eight processes make `ICEBERG_COMMITS` operations in total, 32 by default, 200 in `make test-more`:
 changes of rows, compactions, expiries and removals of orphan files.
 """
 
@@ -23,7 +23,7 @@ from tests.support.catalog_processes import (
 from tests.support.cleaned_commits import BESIDE_REMOVALS, commit_beside_removals, make_old
 from tests.support.table_integrity import table_problems, unreferenced_files
 
-OPERATIONS = int(os.environ.get("ICEBERG_COMMITS", "48"))
+OPERATIONS = int(os.environ.get("ICEBERG_COMMITS", "32"))
 PROCESSES = 8
 MORE = pytest.mark.more("the same with position deletes, equality deletes and root manifests")
 

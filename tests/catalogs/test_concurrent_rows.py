@@ -1,6 +1,6 @@
 """Many processes change the rows of one table: no row is lost, doubled, or restored after deletion.
 
-Eight processes make `ICEBERG_COMMITS` commits in total, 48 by default, 200 in `make test-more`.
+Eight processes make `ICEBERG_COMMITS` commits in total, 32 by default, 200 in `make test-more`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,13 @@ from tests.support.catalog_processes import (
 from tests.support.row_commits import LINEAGE
 from tests.support.table_integrity import table_problems, unreferenced_files
 
-COMMITS = int(os.environ.get("ICEBERG_COMMITS", "48"))
+COMMITS = int(os.environ.get("ICEBERG_COMMITS", "32"))
 PROCESSES = 8
 PART = pytest.mark.more("operations that the case with all of them has too")
+MAINTENANCE_OF_FOLDERS = pytest.mark.more("maintenance on SQLite, and folders with version 3")
+MAINTENANCE_OF_VERSION_3 = pytest.mark.more(
+    "maintenance and version 3 in test_concurrent_removals.py, and keys with version 2"
+)
 FOLDER_OF_VERSION_4 = pytest.mark.more("version 4 on SQLite, and folders with version 3")
 
 
@@ -39,9 +43,9 @@ FOLDER_OF_VERSION_4 = pytest.mark.more("version 4 on SQLite, and folders with ve
         pytest.param("sql", 2, MIX, marks=PART),
         # Four of ten operations are maintenance, as a user might run it concurrently.
         pytest.param("sql", 3, (*MIX, *MAINTENANCE), marks=PART),
-        ("hadoop", 2, (*MIX, *MAINTENANCE)),
+        pytest.param("hadoop", 2, (*MIX, *MAINTENANCE), marks=MAINTENANCE_OF_FOLDERS),
         ("sql", 2, (*MIX, *MAINTENANCE, *KEYS)),
-        ("sql", 3, (*MIX, *MAINTENANCE, *KEYS)),
+        pytest.param("sql", 3, (*MIX, *MAINTENANCE, *KEYS), marks=MAINTENANCE_OF_VERSION_3),
         ("sql", 4, (*MIX, *MAINTENANCE)),
         pytest.param("hadoop", 4, MIX, marks=FOLDER_OF_VERSION_4),
     ],

@@ -27,13 +27,15 @@ from tests.support.many_writers import (
 from tests.support.table_integrity import table_problems
 
 WRITERS = 16
-APPENDS = int(os.environ.get("ICEBERG_COMMITS", "4"))
+APPENDS = int(os.environ.get("ICEBERG_COMMITS", "3"))
 
 
 HIVE = pytest.mark.more("as in test_hive_catalog.py, with more commits")
 GLUE = pytest.mark.more("threads in test_glue_catalog.py")
 MARIADB = pytest.mark.more("the SQL of PostgreSQL, on another server")
-THREADS_OF_POSTGRES = pytest.mark.more("processes on PostgreSQL, and threads on SQLite")
+TURNS_ON_POSTGRES = pytest.mark.more("turns on SQLite and in folders, and machines on PostgreSQL")
+MACHINES_ON_SQLITE = pytest.mark.more("machines on PostgreSQL and in folders, processes on SQLite")
+THREADS_IN_FOLDERS = pytest.mark.more("threads on SQLite, and processes in folders")
 
 
 @pytest.mark.parametrize(
@@ -41,15 +43,15 @@ THREADS_OF_POSTGRES = pytest.mark.more("processes on PostgreSQL, and threads on 
     [
         ("sql", "threads"),
         ("sql", "processes"),
-        ("hadoop", "threads"),
+        pytest.param("hadoop", "threads", marks=THREADS_IN_FOLDERS),
         ("hadoop", "processes"),
-        ("postgres", "processes"),
-        pytest.param("postgres", "threads", marks=THREADS_OF_POSTGRES),
+        pytest.param("postgres", "processes", marks=TURNS_ON_POSTGRES),
+        pytest.param("postgres", "threads", marks=TURNS_ON_POSTGRES),
         pytest.param("mariadb", "processes", marks=MARIADB),
         pytest.param("hive", "processes", marks=HIVE),
         pytest.param("hive", "threads", marks=HIVE),
         pytest.param("glue", "processes", marks=GLUE),
-        ("sql", "machines"),
+        pytest.param("sql", "machines", marks=MACHINES_ON_SQLITE),
         ("hadoop", "machines"),
         ("postgres", "machines"),
         pytest.param("mariadb", "machines", marks=MARIADB),

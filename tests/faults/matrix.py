@@ -215,6 +215,17 @@ class Case:
     """
 
 
+def prepare_lake(lake: Lake, prepare: Prepare) -> None:
+    """Create the folder and the namespace of a new catalog and its table, and save this state."""
+    if lake.kind != "memory":
+        (lake.folder / "lake").mkdir()
+    catalog, _ = lake.open()
+    if lake.kind != "path":
+        catalog.create_namespace((lake.database,))
+    prepare(lake)
+    lake.save()
+
+
 def state_of(lake: Lake, name: str, *, log_may_be_cut: bool = False) -> State:
     """Return a user's view of a table, or None if there is no table; fail if it is not intact.
 

@@ -407,7 +407,7 @@ FILE_TARGETS = (
         in_tests=125,
     ),
     Target(name="manifest-header", mutate=_mutated_manifest, parse=_manifest_header),
-    Target(name="table-files", mutate=_mutated_metadata_file, parse=_scan_with, in_tests=25),
+    Target(name="table-files", mutate=_mutated_metadata_file, parse=_scan_with, in_tests=12),
     Target(name="puffin", mutate=_mutated_puffin, parse=_read_puffin),
     Target(name="deletion-vector", mutate=_mutated_vector, parse=_vector),
     Target(
@@ -423,5 +423,6 @@ FILE_TARGETS = (
         mutate=_mutated_deletes,
         parse=_read_deletes,
         library_ends=_PARQUET_ENDS,
+        in_tests=150,
     ),
 )

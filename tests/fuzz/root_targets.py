@@ -155,9 +155,9 @@ def _scan_with(case: tuple[SeedTable, int]) -> None:
 
 
 _TARGETS: tuple[tuple[str, Callable[[Random], object], Callable[..., None], int], ...] = (
-    ("root-manifest", _mutated_root, _root, 250),
-    ("root-leaf", _mutated_leaf, _leaf, 250),
-    ("root-table", _mutated_table, _scan_with, 15),
+    ("root-manifest", _mutated_root, _root, 125),
+    ("root-leaf", _mutated_leaf, _leaf, 125),
+    ("root-table", _mutated_table, _scan_with, 8),
 )
 ROOT_TARGETS: tuple[Target, ...] = tuple(
     Target(name=name, mutate=mutate, parse=parse, in_tests=in_tests)

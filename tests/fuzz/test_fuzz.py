@@ -1,4 +1,4 @@
-"""At most a twentieth of `make fuzz`: each case ends in our own error or in a right answer."""
+"""At most a fiftieth of `make fuzz`: each case ends in our own error or in a right answer."""
 
 from __future__ import annotations
 

@@ -46,6 +46,7 @@ def make(lake: Oracle, name: str, version: int) -> str:
     return table
 
 
+@pytest.mark.more("tests/unit/table/test_dangling_deletes.py has which go and which stay")
 @pytest.mark.parametrize(
     "version", [2, pytest.param(3, marks=pytest.mark.more("the same with deletion vectors"))]
 )

@@ -8,12 +8,14 @@ from decimal import Decimal
 import pytest
 
 from tests.support.oracle import Oracle
+from tests.support.parameters import pairs
 
 CATALOGS = ("java_hadoop", "java_sql")
+KEYED = pytest.mark.more("test_native_equality.py deletes such keys, and compares rows")
+WRITTEN = pytest.mark.more("test_position_deletes.py looks at the delete files of such writes")
 
 
-@pytest.mark.parametrize("catalog", CATALOGS)
-@pytest.mark.parametrize("format_version", [1, 2, 3])
+@pytest.mark.parametrize(("format_version", "catalog"), pairs([1, 2, 3], CATALOGS))
 def test_both_catalogs_write_and_read_every_format_version(
     oracle: Oracle, catalog: str, format_version: int
 ) -> None:
@@ -53,6 +55,7 @@ def test_the_sql_table_is_a_row_of_the_sqlite_file(oracle: Oracle) -> None:
     assert location.startswith(f"{oracle.sql_warehouse}/harness/row/metadata/00000-")
 
 
+@KEYED
 def test_equality_deletes_remove_equal_rows_written_before(oracle: Oracle) -> None:
     name = "java_hadoop.harness.equality"
     oracle.sql(f"CREATE TABLE {name} (id BIGINT, v STRING) USING iceberg")
@@ -67,32 +70,37 @@ def test_equality_deletes_remove_equal_rows_written_before(oracle: Oracle) -> No
 @pytest.mark.parametrize(
     ("sql_type", "literals", "deleted", "remainder"),
     [
-        ("INT", ("1", "2"), 1, 2),
-        ("BIGINT", ("1", "2"), 1, 2),
+        pytest.param("INT", ("1", "2"), 1, 2, marks=KEYED),
+        pytest.param("BIGINT", ("1", "2"), 1, 2, marks=KEYED),
         ("FLOAT", ("1.5", "2.5"), 1.5, 2.5),
-        ("DOUBLE", ("1.5", "2.5"), 1.5, 2.5),
-        ("BOOLEAN", ("true", "false"), True, False),
-        ("STRING", ("'a'", "'b'"), "a", "b"),
-        ("DECIMAL(9, 2)", ("1.50", "2.50"), Decimal("1.50"), Decimal("2.50")),
-        (
+        pytest.param("DOUBLE", ("1.5", "2.5"), 1.5, 2.5, marks=KEYED),
+        pytest.param("BOOLEAN", ("true", "false"), True, False, marks=KEYED),
+        pytest.param("STRING", ("'a'", "'b'"), "a", "b", marks=KEYED),
+        pytest.param(
+            *("DECIMAL(9, 2)", ("1.50", "2.50"), Decimal("1.50"), Decimal("2.50")), marks=KEYED
+        ),
+        pytest.param(
             "DATE",
             ("DATE '2026-01-01'", "DATE '1969-12-31'"),
             dt.date(2026, 1, 1),
             dt.date(1969, 12, 31),
+            marks=KEYED,
         ),
-        (
+        pytest.param(
             "TIMESTAMP",
             ("TIMESTAMP '2026-01-01 01:02:03.000004'", "TIMESTAMP '1969-12-31 23:59:59'"),
             dt.datetime(2026, 1, 1, 1, 2, 3, 4),
             dt.datetime(1969, 12, 31, 23, 59, 59),
+            marks=KEYED,
         ),
-        (
+        pytest.param(
             "TIMESTAMP_NTZ",
             ("TIMESTAMP_NTZ '2026-01-01 01:02:03'", "TIMESTAMP_NTZ '2026-01-02 00:00:00'"),
             dt.datetime(2026, 1, 1, 1, 2, 3),
             dt.datetime(2026, 1, 2),
+            marks=KEYED,
         ),
-        ("BINARY", ("X'0102'", "X'03'"), b"\x01\x02", b"\x03"),
+        pytest.param("BINARY", ("X'0102'", "X'03'"), b"\x01\x02", b"\x03", marks=KEYED),
     ],
 )
 def test_equality_deletes_speak_every_type(
@@ -109,6 +117,7 @@ def test_equality_deletes_speak_every_type(
     assert oracle.table_rows(name) == [(remainder,)]
 
 
+@pytest.mark.more("test_equality_deletes.py deletes by a field of a struct")
 def test_equality_deletes_reach_nested_fields(oracle: Oracle) -> None:
     name = "java_hadoop.harness.equality_nested"
     oracle.sql(f"CREATE TABLE {name} (s STRUCT<x: INT, y: INT>, id INT) USING iceberg")
@@ -138,6 +147,7 @@ def test_equality_deletes_stay_in_their_partition(oracle: Oracle) -> None:
         oracle.write_equality_deletes(name, ["id"], [(1,)])
 
 
+@pytest.mark.more("test_partition_evolution.py and test_random_changes.py have such deletes")
 def test_equality_deletes_of_an_unpartitioned_spec_are_global(oracle: Oracle) -> None:
     name = "java_hadoop.harness.equality_global"
     oracle.sql(f"CREATE TABLE {name} (id BIGINT, p INT) USING iceberg")
@@ -168,7 +178,11 @@ def test_position_deletes_remove_rows_by_number(
 
 @pytest.mark.parametrize(
     ("format_version", "granularity", "file_format", "count"),
-    [(2, "partition", "PARQUET", 1), (2, "file", "PARQUET", 2), (3, "file", "PUFFIN", 2)],
+    [
+        (2, "partition", "PARQUET", 1),
+        pytest.param(2, "file", "PARQUET", 2, marks=WRITTEN),
+        pytest.param(3, "file", "PUFFIN", 2, marks=WRITTEN),
+    ],
 )
 def test_merge_on_read_deletes_write_delete_files(
     oracle: Oracle, format_version: int, granularity: str, file_format: str, count: int

@@ -37,6 +37,19 @@ def shared(oracle: Oracle, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         ours = load_catalog(CATALOG, uri=uri, warehouse=str(warehouse))
         assert isinstance(ours, SqlCatalog)
         yield InTurns(oracle, CATALOG, ours)
+        end_connections(uri)
+
+
+def end_connections(uri: str) -> None:
+    """End all connections to the database, for which the server would wait before it stops.
+
+    Java's catalog keeps its connections until the JVM ends.
+    """
+    import psycopg  # noqa: PLC0415 - the driver is an extra of its own
+
+    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+    with psycopg.connect(uri) as connection:
+        connection.execute(f"{end} AND datname = current_database()")
 
 
 def test_a_table_changed_in_turns_and_at_once_loses_nothing(shared: InTurns) -> None:

@@ -42,6 +42,7 @@ def test_only_files_with_deletes_pay_and_rows_of_later_stay(lake: Oracle, versio
     assert "MapInArrow" not in plan
 
 
+@pytest.mark.more("test_equality_deletes.py deletes nulls, and reads natively too")
 def test_nulls_are_equal_where_a_null_was_deleted(lake: Oracle) -> None:
     name = "keyed.nulls"
     table = f"java_hadoop.{name}"
@@ -83,6 +84,7 @@ def test_a_delete_of_one_partition_leaves_the_others_and_specs_alone(lake: Oracl
     same_rows(lake, "select count(*) from {t}." + name + " where g = 2")
 
 
+@pytest.mark.more("test_equality_deletes.py changes such columns, and reads natively too")
 def test_key_columns_that_were_renamed_promoted_dropped_and_added(lake: Oracle) -> None:
     name = "keyed.evolved"
     table = f"java_hadoop.{name}"

@@ -1,5 +1,6 @@
 """`spark.read.format("iceberg-py")` on Spark's own reader returns the rows of the portable path."""
 
+import os
 import re
 from collections.abc import Iterator
 
@@ -10,6 +11,9 @@ from iceberg_pyspark.spark.data_source.source import IcebergDataSource
 from tests.support.native_lake import native_lake, plan_of
 from tests.support.oracle import Oracle
 from tests.support.rows import spark_rows
+
+EVERY_QUERY = bool(os.environ.get("ICEBERG_MORE"))
+"""Whether to run more queries and filters of the same kinds."""
 
 ROWS = "select id, cast(id % 3 as int) g, cast(id as string) s, id * 1.5 d from range(100)"
 
@@ -54,19 +58,19 @@ def test_columns_are_pruned_and_the_portable_path_gives_the_same(lake: Oracle) -
     assert read_schemas(plan) == ["id:bigint,s:string"]
     assert "PushedFilters: [GreaterThan(id,90)]" in plan
     assert read_schemas(assert_alike(lake, name, "select count(*) from {t}")) == []
-    assert read_schemas(assert_alike(lake, name, "select count(d * 0) from {t}")) == [
-        "d:decimal(23,1)"
-    ]
     assert read_schemas(assert_alike(lake, name, "select sum(d) from {t}")) == ["d:decimal(23,1)"]
     assert "IcebergPyParquetScan" in assert_alike(lake, name, "select * from {t}")
     # The query's filter prunes files; filters above a join of two relations stay above it.
     assert len(load(lake, name).filter("g = 1").inputFiles()) == 1
     joined = "select a.s, b.d from {t} a join {t} b on a.id = b.id where a.g = 2 or b.id < 5"
     assert read_schemas(assert_alike(lake, name, joined))
-    plan = assert_alike(lake, name, "select g, count(*), max(s) from {t} group by g having g > 0")
-    assert read_schemas(plan) == ["s:string"]
-    assert_alike(lake, name, "select * from {t} where rand(7) < 2 and id < 5")
     assert_alike(lake, name, "select id from {t} where id = (select max(id) from {t})")
+    if EVERY_QUERY:
+        plan = assert_alike(lake, name, "select count(d * 0) from {t}")
+        assert read_schemas(plan) == ["d:decimal(23,1)"]
+        groups = "select g, count(*), max(s) from {t} group by g having g > 0"
+        assert read_schemas(assert_alike(lake, name, groups)) == ["s:string"]
+        assert_alike(lake, name, "select * from {t} where rand(7) < 2 and id < 5")
 
 
 def test_a_frame_keeps_its_snapshot_and_options_choose_one(lake: Oracle) -> None:
@@ -131,7 +135,7 @@ def test_the_filter_option_selects_rows(lake: Oracle) -> None:
         "named_struct('x', 1, 'y', null), null)"
     )
     native = 0
-    pairs = list(zip(FILTERS[::2], FILTERS[1::2], strict=True))
+    pairs = list(zip(FILTERS[::2], FILTERS[1::2], strict=True))[:: 1 if EVERY_QUERY else 2]
     for first, second in pairs:
         filter_ = f"{first} or {second}"
         plan = assert_alike(lake, name, "select v, m from {t}", filter=filter_)

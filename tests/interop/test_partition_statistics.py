@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import date
 from typing import Any
@@ -130,9 +131,10 @@ def test_the_same_rows(lake: Oracle, version: int) -> None:
         assert java_rows(lake, name) == as_java_rows(rows(ours))
 
     in_turns()
-    for number, (before, after) in enumerate(
-        [("lake", "java_hadoop"), ("java_hadoop", "lake"), ("lake", "lake")]
-    ):
+    steps = [("lake", "java_hadoop"), ("java_hadoop", "lake")]
+    if os.environ.get("ICEBERG_MORE"):
+        steps.append(("lake", "lake"))
+    for number, (before, after) in enumerate(steps):
         forget(ours)
         compute(lake, before, name)
         add(lake, table, 100 * number)

@@ -122,15 +122,16 @@ def test_orphan_files(lake: Oracle) -> None:
     assert lake.sql(call).collect() == []
 
 
+OF_A_MODE = pytest.mark.more("tests/unit/table/test_remove_orphan_files.py has every mode")
 SAME_STORE = "equal_schemes => map('s3', 'file'), equal_authorities => map('bucket', '')"
 
 
 @pytest.mark.parametrize(
     ("arguments", "orphans"),
     [
-        ("prefix_mismatch_mode => 'ERROR'", None),
+        pytest.param("prefix_mismatch_mode => 'ERROR'", None, marks=OF_A_MODE),
         ("equal_schemes => map('s3', 'file')", None),
-        ("prefix_mismatch_mode => 'Ignore'", 0),
+        pytest.param("prefix_mismatch_mode => 'Ignore'", 0, marks=OF_A_MODE),
         ("prefix_mismatch_mode => 'DELETE'", 1),
         (SAME_STORE, 0),
     ],
@@ -271,7 +272,10 @@ def test_added_files(lake: Oracle, tmp_path: Path) -> None:
     assert actual[0] == actual[1]
 
 
-@pytest.mark.parametrize("file_format", ["orc", "avro"])
+@pytest.mark.parametrize(
+    "file_format",
+    ["orc", pytest.param("avro", marks=pytest.mark.more("test_snapshot_tables.py has Avro files"))],
+)
 def test_added_folders_of_other_formats(lake: Oracle, tmp_path: Path, file_format: str) -> None:
     """Partitions are folders `day=.../name=...`, and the files have no field ids."""
     source = tmp_path / "source"

@@ -153,26 +153,30 @@ class Queries:
 
 @pytest.fixture(scope="module")
 def lake(oracle: Oracle) -> Iterator[Oracle]:
-    """Offer each table as `lake.`, as `java_hadoop.`, and as the views `plain_` and `portable_`."""
     with native_lake(oracle) as native_oracle:
-        spark = native_oracle.spark
-        spark.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.random_queries")
-        for i, name in enumerate(TABLES):
-            make_table(native_oracle, name, 2 + i % 2)
-            full = f"java_hadoop.random_queries.{name}"
-            rows = spark.table(full)
-            spark.createDataFrame(rows.toArrow(), rows.schema).createOrReplaceTempView(
-                f"plain_{name}"
-            )
-            location = native_oracle.load_java_table(full).location()
-            portable = spark.read.format("iceberg-py").option("native", "false").load(location)
-            portable.createOrReplaceTempView(f"portable_{name}")
+        native_oracle.sql("CREATE NAMESPACE IF NOT EXISTS java_hadoop.random_queries")
         yield native_oracle
+
+
+def offer(lake: Oracle, name: str) -> None:
+    """Offer a table as `lake.`, as `java_hadoop.`, and as the views `plain_` and `portable_`."""
+    spark, full = lake.spark, f"java_hadoop.random_queries.{name}"
+    if spark.catalog.tableExists(full):
+        return
+    make_table(lake, name, 2 + TABLES.index(name) % 2)
+    rows = spark.table(full)
+    spark.createDataFrame(rows.toArrow(), rows.schema).createOrReplaceTempView(f"plain_{name}")
+    location = lake.load_java_table(full).location()
+    portable = spark.read.format("iceberg-py").option("native", "false").load(location)
+    portable.createOrReplaceTempView(f"portable_{name}")
 
 
 @pytest.mark.parametrize("number", range(QUERIES))
 def test_a_query_has_the_same_rows_wherever_it_runs(lake: Oracle, number: int) -> None:
     query = Queries(random.Random(SEED * 1_000 + number)).query()
+    for name in TABLES:
+        if f"{{place}}{name}" in query:
+            offer(lake, name)
     places = {
         "plain": "plain_",
         "Java's": "java_hadoop.random_queries.",

@@ -70,6 +70,7 @@ def test_a_column_of_numbers_becomes_one_of_texts(lake: Oracle, by: str) -> None
         lake.sql(f"SELECT p FROM lake.{t} VERSION AS OF 'old'").collect()
 
 
+@pytest.mark.more("tests/unit/commits/test_replaced_table.py has the name mapping")
 def test_a_name_mapping_has_the_new_columns_unlike_in_java(lake: Oracle, tmp_path: Path) -> None:
     """Without them, Java reads the new columns of files without field ids as null."""
     read = {}

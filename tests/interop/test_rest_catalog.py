@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+import os
 
 import pyarrow as pa
 import pytest
@@ -15,17 +14,12 @@ from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.commits.view_changes import new_view_metadata, view_definition_updates
 from iceberg_pyspark.spec.views import SqlRepresentation
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
-from tests.services.rest_fixture import rest_server
 from tests.services.server import Server
 from tests.support.oracle import Oracle
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pyiceberg")
 
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with rest_server(tmp_path_factory.mktemp("rest")) as running:
-        yield running
+TURNS = 3 if os.environ.get("ICEBERG_MORE") else 2
 
 
 def rows(*ids: int) -> pa.Table:
@@ -37,15 +31,13 @@ def rows(*ids: int) -> pa.Table:
     )
 
 
-def test_three_clients_in_turns_lose_nothing(
-    server: Server, oracle: Oracle, tmp_path: Path
-) -> None:
-    ours = ice.load_catalog("ours", type="rest", uri=server.endpoint)
-    theirs = load_pyiceberg_catalog("theirs", type="rest", uri=server.endpoint)
+def test_three_clients_in_turns_lose_nothing(rest: Server, oracle: Oracle) -> None:
+    ours = ice.load_catalog("ours", type="rest", uri=rest.endpoint)
+    theirs = load_pyiceberg_catalog("theirs", type="rest", uri=rest.endpoint)
     spark = oracle.spark
     spark.conf.set("spark.sql.catalog.java_rest", "org.apache.iceberg.spark.SparkCatalog")
     spark.conf.set("spark.sql.catalog.java_rest.type", "rest")
-    spark.conf.set("spark.sql.catalog.java_rest.uri", server.endpoint)
+    spark.conf.set("spark.sql.catalog.java_rest.uri", rest.endpoint)
     spark.conf.set("spark.sql.catalog.java_rest.cache-enabled", "false")
 
     ours.create_namespace("turns")
@@ -53,7 +45,7 @@ def test_three_clients_in_turns_lose_nothing(
         "turns.events", schema="id BIGINT, v STRING", partitioned_by=["bucket(4, id)"]
     )
     expected: list[int] = []
-    for turn in range(3):
+    for turn in range(TURNS):
         first = 3 * turn
         ours.load_table("turns.events").append(rows(first))
         theirs.load_table("turns.events").append(rows(first + 1))
@@ -73,17 +65,17 @@ def test_three_clients_in_turns_lose_nothing(
     assert loaded.properties["written-by"] == "java"
     assert spark.table("java_rest.turns.events").columns == ["id", "v", "w"]
     tagged = loaded.scan(selector=SnapshotSelector(tag="by_java"))
-    assert tagged.to_arrow().num_rows == 9
+    assert tagged.to_arrow().num_rows == 3 * TURNS
 
     # Java's Spark reads our view, and we read Java's view.
     name = TableIdentifier(namespace=("turns",), name="by_us")
-    catalog = RestCatalog("ours", {"uri": server.endpoint})
+    catalog = RestCatalog("ours", {"uri": rest.endpoint})
     spark.sql("CREATE VIEW java_rest.turns.by_java AS SELECT id FROM java_rest.turns.events")
     view_of_java = catalog.load_view(TableIdentifier(namespace=("turns",), name="by_java")).metadata
     assert "turns.events" in (view_of_java.current_version.sql("spark") or "")
     definition = view_definition_updates(
         view_of_java.schema,
-        (SqlRepresentation("SELECT id FROM events WHERE id > 6", "spark"),),
+        (SqlRepresentation(f"SELECT id FROM events WHERE id > {3 * TURNS - 3}", "spark"),),
         default_namespace=("turns",),
         default_catalog="java_rest",
         now_ms=1_700_000_000_000,
@@ -92,4 +84,7 @@ def test_three_clients_in_turns_lose_nothing(
     uuid = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
     view = new_view_metadata(definition, location, {}, view_uuid=uuid, now_ms=1_700_000_000_000)
     catalog.create_view(name, view)
-    assert sorted(spark.table("java_rest.turns.by_us").collect()) == [(7,), (8,)]
+    assert sorted(spark.table("java_rest.turns.by_us").collect()) == [
+        (3 * TURNS - 2,),
+        (3 * TURNS - 1,),
+    ]

@@ -60,7 +60,7 @@ def test_position_delete_files_beside_java(lake: Oracle) -> None:
     counts = []
     for catalog, name in (("java_hadoop", "theirs"), ("lake", "ours")):
         table = make(lake, name, 2)
-        for i in (0, 2, 4, 1, 3):
+        for i in (0, 2, 1, 3):
             lake.sql(f"DELETE FROM {table} WHERE id % 10 = {i}")
         before = rows_of(lake, table)
         more = ", options => map('min-input-files', '2'), where => 'p = \"a\"'"
@@ -79,6 +79,9 @@ def test_position_delete_files_beside_java(lake: Oracle) -> None:
     assert schemas[0] == schemas[1]
 
 
+@pytest.mark.more(
+    "the random tables of tests/unit/table/test_rewrite_deletes.py have several specs"
+)
 def test_delete_files_of_two_specs_with_equal_partitions(lake: Oracle) -> None:
     """Java groups delete files by the fields of all specs, and refuses a group of two specs."""
     table = make(lake, "two_specs", 2)

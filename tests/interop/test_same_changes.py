@@ -25,16 +25,11 @@ from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support import change_statements as changes
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
-from tests.support.readings import our_frame, our_table
+from tests.support.readings import INTERPRETED, our_frame, our_table
 from tests.support.rows import arrow_rows, plain_value, spark_rows
 from tests.support.table_integrity import table_problems
 
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
-# Compiling such small statements takes longer than running them.
-INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
 OPERATIONS = ("delete", "update", "merge")
 MAIN, BRANCH = "", ".branch_b"
 """The suffix of the table's name in statements on the branch."""

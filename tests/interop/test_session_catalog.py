@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark import install
 from tests.support.oracle import Oracle
+from tests.support.readings import INTERPRETED
 
 CATALOG = "spark.sql.catalog.spark_catalog"
 _numbers = itertools.count()
@@ -37,6 +38,8 @@ def sessions(
     folder = tmp_path_factory.mktemp("session-catalogs")
     ours = session_of(oracle.spark, "iceberg_pyspark", folder / "ours")
     java = session_of(oracle.spark, "org.apache.iceberg.spark.SparkSessionCatalog", folder / "java")
+    for key, value in INTERPRETED.items():
+        java.conf.set(key, value)
     installed = install(ours)
     yield ours, java
     installed.uninstall()

@@ -80,7 +80,7 @@ def facts(lake: Oracle, name: str) -> dict[str, Any]:
     [
         ("parquet", True),
         pytest.param("parquet", False, marks=pytest.mark.more("fewer partitions")),
-        ("orc", True),
+        pytest.param("orc", True, marks=pytest.mark.more("test_migrated_tables.py has ORC files")),
     ],
 )
 def test_snapshots(lake: Oracle, file_format: str, partitioned: bool) -> None:
@@ -112,7 +112,10 @@ def test_snapshots(lake: Oracle, file_format: str, partitioned: bool) -> None:
     assert sorted(map(str, lake.sql(f"TABLE plain.{source}").collect())) == rows
 
 
-@pytest.mark.parametrize("has_local_times", [False, True])
+@pytest.mark.parametrize(
+    "has_local_times",
+    [False, pytest.param(True, marks=pytest.mark.more("a type that Java's reader lacks"))],
+)
 def test_java_reads_avro_tables_that_it_does_not_take_over(
     lake: Oracle, tmp_path: Path, has_local_times: bool
 ) -> None:
@@ -170,6 +173,7 @@ def test_partitions_without_a_folder_are_refused_or_left_out(lake: Oracle, tmp_p
         assert count == 1
 
 
+@pytest.mark.more("test_procedures.py adds files of folders on both sides, as a table has them")
 def test_files_of_a_table(lake: Oracle) -> None:
     """Each side adds the files of a Spark table to its own Iceberg table."""
     make(lake, "added", "parquet", partitioned=True)

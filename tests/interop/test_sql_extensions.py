@@ -189,6 +189,15 @@ def test_branches_and_tags(lake: Oracle) -> None:
     assert {r["type"] for r in ours["refs"].values()} == {"branch", "tag"}
 
 
+@pytest.fixture(scope="module")
+def unchanged(lake: Oracle) -> Pair:
+    """Return tables for statements that change nothing, with one row and the branch b."""
+    pair = Pair(lake, 2, "part")
+    pair.run("insert into {t} (id, part) values (1, 'a')")
+    pair.run("alter table {t} create branch b")
+    return pair
+
+
 @pytest.mark.parametrize(
     ("statement", "ours"),
     [
@@ -216,15 +225,12 @@ def test_branches_and_tags(lake: Oracle) -> None:
     ],
 )
 def test_what_java_refuses_is_refused_and_changes_nothing(
-    lake: Oracle, statement: str, ours: str
+    unchanged: Pair, statement: str, ours: str
 ) -> None:
-    pair = Pair(lake, 2, "part")
-    pair.run("insert into {t} (id, part) values (1, 'a')")
-    pair.run("alter table {t} create branch b")
-    before = pair.comparable_metadata()
-    message, _ = pair.errors(f"alter table {{t}} {statement}")
+    before = unchanged.comparable_metadata()
+    message, _ = unchanged.errors(f"alter table {{t}} {statement}")
     assert ours in message
-    assert pair.comparable_metadata() == before
+    assert unchanged.comparable_metadata() == before
 
 
 def test_tables_of_other_catalogs_are_left_to_their_own_parser(lake: Oracle) -> None:

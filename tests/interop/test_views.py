@@ -12,7 +12,7 @@ from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.spark.session import install
 from iceberg_pyspark.spec.views import view_metadata_to_json
-from tests.services.rest_fixture import rest_server
+from tests.services.server import Server
 from tests.support.oracle import Oracle
 from tests.support.spark_settings import configured
 
@@ -47,26 +47,25 @@ WRITERS = {"view_lake": "ours", "java_views": "javas"}
 
 
 @pytest.fixture(scope="module")
-def catalog(oracle: Oracle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestCatalog]:
+def catalog(oracle: Oracle, rest: Server) -> Iterator[RestCatalog]:
     """Yield the catalog of a server; in Spark, `view_lake` is our client, `java_views` Java's."""
-    with rest_server(tmp_path_factory.mktemp("views")) as server:
-        settings = {
-            "spark.sql.catalog.java_views": "org.apache.iceberg.spark.SparkCatalog",
-            "spark.sql.catalog.view_lake": "iceberg_pyspark",
-        }
-        for name in WRITERS:
-            settings[f"spark.sql.catalog.{name}.type"] = "rest"
-            settings[f"spark.sql.catalog.{name}.uri"] = server.endpoint
-            settings[f"spark.sql.catalog.{name}.cache-enabled"] = "false"
-        with configured(oracle.spark, settings):
-            session = install(oracle.spark)
-            catalog = RestCatalog("view_lake", {"uri": server.endpoint})
-            for name, namespace in WRITERS.items():
-                oracle.sql(f"CREATE NAMESPACE {name}.{namespace}")
-                for statement in STATEMENTS:
-                    oracle.sql(statement.format(c=name, n=namespace))
-            yield catalog
-            session.uninstall()
+    settings = {
+        "spark.sql.catalog.java_views": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.view_lake": "iceberg_pyspark",
+    }
+    for name in WRITERS:
+        settings[f"spark.sql.catalog.{name}.type"] = "rest"
+        settings[f"spark.sql.catalog.{name}.uri"] = rest.endpoint
+        settings[f"spark.sql.catalog.{name}.cache-enabled"] = "false"
+    with configured(oracle.spark, settings):
+        session = install(oracle.spark)
+        catalog = RestCatalog("view_lake", {"uri": rest.endpoint})
+        for name, namespace in WRITERS.items():
+            oracle.sql(f"CREATE NAMESPACE {name}.{namespace}")
+            for statement in STATEMENTS:
+                oracle.sql(statement.format(c=name, n=namespace))
+        yield catalog
+        session.uninstall()
 
 
 def stored(catalog: RestCatalog, namespace: str, name: str) -> dict[str, Any]:

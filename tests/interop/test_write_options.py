@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -50,16 +51,19 @@ def test_files_are_of_the_sort_order_that_was_asked_for(lake: Oracle) -> None:
     assert texts == sorted(texts, reverse=True)
 
 
-# The kind of overwrite, the isolation level, and another writer's change in between.
-OVERWRITES = (
-    ("filter", "serializable", "insert into {t} values (9, 1)"),
-    ("filter", "serializable", "insert into {t} values (9, 2)"),
-    ("filter", "snapshot", "insert into {t} values (9, 1)"),
-    ("filter", "snapshot", "delete from {t} where g = 1 and id % 4 = 1"),
-    ("filter", None, "insert into {t} values (9, 1)"),
-    ("partitions", "serializable", "insert into {t} values (9, 1)"),
-    ("partitions", "snapshot", "delete from {t} where g = 1 and id % 4 = 3"),
-)
+# The kind of overwrite, the isolation level, another writer's change in between, and the success.
+OVERWRITES: list[tuple[str, str | None, str, bool]] = [
+    ("filter", "serializable", "insert into {t} values (9, 1)", False),
+    ("filter", "serializable", "insert into {t} values (9, 2)", True),
+    ("filter", "snapshot", "insert into {t} values (9, 1)", True),
+    ("filter", "snapshot", "delete from {t} where g = 1 and id % 4 = 1", False),
+    ("filter", None, "insert into {t} values (9, 1)", True),
+    ("partitions", "serializable", "insert into {t} values (9, 1)", False),
+    ("partitions", "snapshot", "delete from {t} where g = 1 and id % 4 = 3", False),
+]
+if not os.environ.get("ICEBERG_MORE"):
+    # The isolation levels differ alike in tests/unit/table/test_commit_conflicts.py.
+    OVERWRITES = [OVERWRITES[i] for i in (0, 1, 3, 5)]
 
 
 def test_overwrites_are_validated_from_a_snapshot(lake: Oracle) -> None:
@@ -71,12 +75,15 @@ def test_overwrites_are_validated_from_a_snapshot(lake: Oracle) -> None:
             "tblproperties ('write.delete.mode'='merge-on-read')"
         )
         lake.sql(f"insert into {table} select id, cast(id % 3 as int) from range(24)")
-        outcomes[writer] = [is_done(lake, table, *case) for case in OVERWRITES]
+        outcomes[writer] = [
+            is_done(lake, table, mode, isolation, between)
+            for mode, isolation, between, _ in OVERWRITES
+        ]
         first = lake.sql(f"select min(snapshot_id) from {by_java(table)}.snapshots").collect()
         unknown = str(first[0][0] // 2)
         assert not overwrites(lake, table, "filter", "serializable", unknown)
     assert outcomes[OURS] == outcomes[JAVAS]
-    assert outcomes[OURS] == [False, True, True, False, True, False, False]
+    assert outcomes[OURS] == [is_a_success for *_, is_a_success in OVERWRITES]
     ours, javas = (lake.table_rows(f"{JAVAS}.writes.validated_by_{w}") for w in (OURS, JAVAS))
     assert ours == javas
 

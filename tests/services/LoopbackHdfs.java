@@ -20,13 +20,12 @@ public final class LoopbackHdfs {
     conf.set("dfs.datanode.http.address", any);
     conf.set("dfs.datanode.hostname", "127.0.0.1");
     conf.set("dfs.namenode.name.dir", new File(folder, "names").toURI().toString());
+    // Of two data nodes, one reports its block before the client asks whether the file is complete;
+    // where there is one, the client asks too early, and again half a second later.
     conf.set("dfs.replication", "2");
     conf.set("dfs.permissions.enabled", "false");
     conf.set("dfs.namenode.safemode.extension", "0");
     conf.set("dfs.namenode.edits.noeditlogchannelflush", "true");
-    // Close a file before a data node has reported its last block, half a second earlier. The name
-    // node does this only if the block is written to more data nodes than must report it.
-    conf.set("dfs.namenode.file.close.num-committed-allowed", "1");
     DefaultMetricsSystem.setMiniClusterMode(
         true); // formatting and serving share the metrics system
     NameNode.format(conf);

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import shutil
+import signal
 import subprocess
 import tarfile
 import zipfile
@@ -66,7 +67,16 @@ def postgres() -> Iterator[DatabaseServer]:
             command += ["-c", f"{name}={value}"]
         log = folder / "postgres.log"
         ready = partial(_takes_connections, port)
-        with running("postgres", command, port=port, log=log, user=user, ready=ready) as server:
+        with running(
+            "postgres",
+            command,
+            port=port,
+            log=log,
+            user=user,
+            ready=ready,
+            # SIGTERM would wait for the clients to leave.
+            stop_signal=signal.SIGINT,
+        ) as server:
             yield DatabaseServer(server, "postgresql", lambda name: _create(port, name))
 
 

@@ -69,6 +69,7 @@ def running(
     ready: Callable[[], bool] | None = None,
     seconds: float = 60,
     user: str | None = None,
+    stop_signal: signal.Signals = signal.SIGTERM,
 ) -> Iterator[Server]:
     """Start `command`, wait until it listens on `port` and is `ready`, and stop it at the end.
 
@@ -90,7 +91,7 @@ def running(
         _check_loopback(server)
         yield server
     finally:
-        _stop(process)
+        _stop(process, stop_signal)
 
 
 def _wait(server: Server, ready: Callable[[], bool], seconds: float) -> None:
@@ -126,9 +127,9 @@ def _listeners(server: Server) -> Iterator[Any]:
                 yield from (each for each in connections if each.status == psutil.CONN_LISTEN)
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: subprocess.Popen[bytes], stop_signal: signal.Signals) -> None:
     # Stop the whole process group, because servers have child processes.
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for number in (stop_signal, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         try:

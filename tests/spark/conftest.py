@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark import install
+from tests.services.rest_fixture import rest_server
 from tests.support.data_source_steps import read_by_steps
 from tests.support.read_paths import Read, ReadPath, read_natively
 from tests.support.spark_sessions import start_session
@@ -56,6 +57,13 @@ def spark(
     session = start_session(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def rest_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Yield the address of a REST catalog; each file of tests has namespaces of its own in it."""
+    with rest_server(tmp_path_factory.mktemp("rest")) as server:
+        yield server.endpoint
 
 
 @pytest.fixture(scope="module", params=["portable", "native"])

@@ -21,8 +21,6 @@ from iceberg_pyspark.spark.bridge.session_tables import session_table
 from tests.support.avro_sources import COLUMNS, EMPTY, FULL, set_provider, write
 from tests.support.native_lake import session_catalog
 
-pytestmark = pytest.mark.release("Spark's own catalog renames and drops its tables")
-
 PREFIX = "spark.sql.catalog.lake"
 _numbers = itertools.count()
 
@@ -98,7 +96,6 @@ def call(session: SparkSession, text: str) -> list[tuple[Any, ...]]:
     return [tuple(r) for r in session.sql(f"CALL {text}").collect()]
 
 
-@pytest.mark.once("which types Spark writes the next tests need too")
 @pytest.mark.parametrize(
     "procedure",
     [pytest.param("snapshot", marks=pytest.mark.more("the same files are added")), "migrate"],
@@ -126,8 +123,10 @@ def test_every_type_that_spark_writes(session: SparkSession, db: str, procedure:
     assert [m["names"] for m in mapping] == [[name] for name in FULL]
 
 
-@pytest.mark.once("the partitions are ours: other tests of 4.1 migrate tables")
-@pytest.mark.parametrize("is_managed", [True, False])
+@pytest.mark.parametrize(
+    "is_managed",
+    [True, pytest.param(False, marks=pytest.mark.more("test_migrate.py has an EXTERNAL table"))],
+)
 def test_partitions_of_a_migrated_table(
     session: SparkSession, db: str, tmp_path: Path, is_managed: bool
 ) -> None:

@@ -80,6 +80,7 @@ def test_what_metadata_tell_is_of_the_branch(session: IcebergSession, table: str
     assert read(session, table, "b").selectExpr("_file").distinct().count() == files.count()
 
 
+@pytest.mark.more("tests/interop/test_branch_option.py joins and unites branches as Java does")
 @pytest.mark.parametrize("table", [PLAIN, PARTITIONED])
 def test_branches_of_a_table_in_one_query(session: IcebergSession, table: str) -> None:
     b, c, main = (read(session, table, name) for name in ("b", "c", None))
@@ -95,6 +96,7 @@ def test_branches_of_a_table_in_one_query(session: IcebergSession, table: str) -
     assert sorted(map(tuple, twice.collect())) == [(1, 12, 12), (2, 12, 12)]
 
 
+@pytest.mark.once("4.1 is asked the same of ranges in test_incremental_reads.py")
 @pytest.mark.release("Spark compares scans")
 def test_groups_and_late_filters_are_of_the_branch(session: IcebergSession) -> None:
     for name in ("b", "c"):
@@ -109,6 +111,7 @@ def test_groups_and_late_filters_are_of_the_branch(session: IcebergSession) -> N
     assert sorted(map(tuple, late.collect())) == [(1, 21), (11, 21)]
 
 
+@pytest.mark.once("4.1 is asked the same of ranges in test_incremental_reads.py")
 @pytest.mark.release("Spark's cache finds plans")
 def test_cached_rows_are_of_the_branch_and_as_new_as_it(session: IcebergSession) -> None:
     table = "optional.db.cached"
@@ -131,6 +134,7 @@ def test_cached_rows_are_of_the_branch_and_as_new_as_it(session: IcebergSession)
         session.spark.catalog.clearCache()
 
 
+@pytest.mark.once("4.1 refreshes tables in test_sql_catalog.py")
 @pytest.mark.release("Spark refreshes tables")
 def test_a_frame_used_again_is_as_new_as_one_of_the_branchs_name(session: IcebergSession) -> None:
     table = "optional.db.again"
@@ -142,6 +146,7 @@ def test_a_frame_used_again_is_as_new_as_one_of_the_branchs_name(session: Iceber
     assert ids(read(session, table, "b")) == [1, 11, 12, 13]
 
 
+@pytest.mark.more("tests/interop/test_branch_option.py has an audited branch beside Java")
 def test_the_option_comes_before_the_branch_of_an_audit(session: IcebergSession) -> None:
     table = "optional.db.audited"
     make(session, table, "tblproperties ('write.wap.enabled' = 'true')")
@@ -156,6 +161,7 @@ def test_a_table_without_rows(session: IcebergSession) -> None:
     assert ids(read(session, "optional.db.empty", "main")) == []
 
 
+@pytest.mark.more("test_incremental_reads.py merges from what an option chooses of a table")
 def test_a_source_of_a_merge(session: IcebergSession) -> None:
     table = "optional.db.merged"
     make(session, table, "")

@@ -61,9 +61,11 @@ def test_a_cached_table_is_changed(session: IcebergSession, place: str, mode: st
     frame.unpersist()
 
 
+ONCE = pytest.mark.once("the rows that Spark caches are found as for statements")
 MORE = pytest.mark.more("Spark finds what it has cached as for the other procedures")
 
 
+@ONCE
 @pytest.mark.parametrize(
     ("call", "ids"),
     [
@@ -102,6 +104,7 @@ def test_procedures_that_change_rows(
         sql("uncache table cached.db.moved")
 
 
+@ONCE
 def test_a_branch_that_is_fast_forwarded(session: IcebergSession) -> None:
     sql = session.spark.sql
     sql("create table cached.db.forward (id bigint) using iceberg")
@@ -115,7 +118,7 @@ def test_a_branch_that_is_fast_forwarded(session: IcebergSession) -> None:
     sql("uncache table cached.db.forward.branch_behind")
 
 
-@pytest.mark.once("the rows that Spark caches are found as for statements")
+@ONCE
 def test_changes_from_python(session: IcebergSession) -> None:
     spark = session.spark
     spark.sql("create table cached.db.python (id bigint, v int) using iceberg")

@@ -24,6 +24,9 @@ from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import plan_of, sqlite_lake
 
 ONCE = pytest.mark.once("the changes are planned here: 4.1 is asked with deletion vectors")
+WHOLE_FILES = pytest.mark.more(
+    "rows that are copied are in the histories of this file and in tests/interop/test_changes.py"
+)
 CASES = 60
 CHANGE_COLUMNS = "_change_type string, _change_ordinal int, _commit_snapshot_id bigint"
 
@@ -241,7 +244,7 @@ NET = [("INSERT", *row) for row in ((1, "a"), (2, "b"), (4, "c"), (9, "n"))]
 @pytest.mark.parametrize(
     ("version", "mode"),
     [
-        pytest.param(2, "copy-on-write", marks=ONCE),
+        pytest.param(2, "copy-on-write", marks=[ONCE, WHOLE_FILES]),
         (3, "merge-on-read"),
         pytest.param(3, "copy-on-write", marks=ONCE),
         pytest.param(2, "merge-on-read", marks=ONCE),
@@ -355,6 +358,7 @@ def test_what_is_refused(session: IcebergSession) -> None:
     for arguments, message in (
         (f", {images}, net_changes => true", "net_changes shows what all snapshots together"),
         (", compute_updates => true, net_changes => true", "net_changes shows what all snapshots"),
+        (", compute_updates => true", "no identifier columns to match updated rows by"),
         (", identifier_columns => array('no')", "no identifier column 'no'; its columns are id, v"),
         (", options => map('nonsense', '1')", "unknown option 'nonsense'; there are branch, end-"),
         (", options => map('start-snapshot-id', 'x')", "start-snapshot-id is a whole number"),

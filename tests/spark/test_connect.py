@@ -142,7 +142,7 @@ def lake_settings(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.once("4.1 has a client and a server in the test of the portable path")
-@pytest.mark.cluster
+@pytest.mark.program
 def test_a_connect_client_reads_and_writes(server: str, tmp_path: Path) -> None:
     """Tables of a folder, of a catalog in a bucket by keys, and of one that collects reports."""
     pytest.importorskip("obstore")
@@ -173,7 +173,7 @@ def test_a_connect_client_reads_and_writes(server: str, tmp_path: Path) -> None:
     assert scan_of(report) == ("scan-report", "lake.db.events", snapshot_id, 1, 1)
 
 
-@pytest.mark.cluster
+@pytest.mark.program
 def test_connect_has_the_portable_path_and_one_line_says_so(server: str, tmp_path: Path) -> None:
     lake = lake_settings(tmp_path)
     catalog = load_catalog("lake", **lake)
@@ -200,7 +200,7 @@ def test_connect_has_the_portable_path_and_one_line_says_so(server: str, tmp_pat
 
 
 @pytest.mark.more("test_renewed_credentials.py has the same tasks in executors")
-@pytest.mark.cluster
+@pytest.mark.program
 def test_tasks_of_a_server_renew_credentials_with_the_tables_token(
     server: str, tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ def ids(session: IcebergSession, query: str) -> list[int]:
     return sorted(row.id for row in frame.collect())
 
 
+@pytest.mark.once("tests/interop/test_native_scan.py has executors read vectors on 4.1")
 @pytest.mark.release("our function stands in a plan of Spark's")
 @pytest.mark.parametrize("clauses", ["", "partitioned by (g)", "partitioned by (bucket(16, id))"])
 def test_rows_of_many_files_with_one_puffin_file(
@@ -80,6 +81,7 @@ def test_rows_of_many_files_with_one_puffin_file(
     assert sorted(r.id for r in session.spark.sql(query).collect()) == by_executors
 
 
+@pytest.mark.once("4.1 generates the same code in test_position_deletes.py")
 @pytest.mark.release("Spark generates the code")
 def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
     table = make(session, "generated")
@@ -230,6 +232,7 @@ def test_a_size_that_is_not_there_is_refused_before_memory_is_taken(
         probe.task().applyAsLong(0, 1)
 
 
+@pytest.mark.once("4.1 compares scans in test_scan_planning.py")
 @pytest.mark.release("Spark compares plans")
 def test_equal_scans_are_shuffled_once(session: IcebergSession) -> None:
     table = make(session, "reused")
@@ -315,6 +318,7 @@ def test_few_vectors_are_broadcast_and_many_are_not(
     assert ids(session, query) == [i for i in range(4000) if i % 7]
 
 
+@pytest.mark.once("4.1 is asked in test_position_deletes.py")
 @pytest.mark.release("Spark sends files to executors")
 def test_where_executors_reach_no_file_the_driver_reads(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch

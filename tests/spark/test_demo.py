@@ -38,7 +38,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     return folder, of_rest, of_folder
 
 
-@pytest.mark.cluster
+@pytest.mark.program
 def test_the_demo_shows_skipped_files_and_two_snapshots(shown: tuple[Path, str, str]) -> None:
     folder, _, text = shown
     assert re.search(r"60,175 rows +1\.\d MB +demo folder/input/lineitem\.parquet", text)
@@ -58,7 +58,7 @@ def test_the_demo_shows_skipped_files_and_two_snapshots(shown: tuple[Path, str, 
     assert run_python(folder, "-c", no_spark_block(text)) == "1431\n"  # 1346 + 79 + 6 merged
 
 
-@pytest.mark.cluster
+@pytest.mark.program
 def test_the_demo_skips_as_much_on_a_rest_catalog_and_s3(shown: tuple[Path, str, str]) -> None:
     folder, of_rest, of_folder = shown
     assert "type: rest" in (folder / "of rest .pyiceberg.yaml").read_text("utf-8")

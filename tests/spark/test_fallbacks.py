@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -50,6 +51,20 @@ print(json.dumps(results))
 """
 
 NO_WRITER = ("IcebergPyFileInternals.writeFiles", "IcebergPyFileInternals.writeFilesOfTomorrow")
+EVERY_STEP = ["catalog", "writes", "reads", "row changes"]
+# A portable read or write of each kind; `make test-more` runs every step.
+A_STEP_OF_EACH_KIND = [
+    "create and show namespaces",
+    "create and show tables",
+    "insert values",
+    "insert what a job makes",
+    "select with filters",
+    "count and join",
+    "write the format by path",
+    "merge on read delete update merge",
+    "orc files",
+    "uninstall",
+]
 
 
 Change = tuple[str, str]
@@ -74,6 +89,7 @@ def wrong(result: dict[str, Any]) -> dict[str, str]:
     return {name: why for name, why in result["steps"].items() if why is not None}
 
 
+@pytest.mark.program
 def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> None:
     changes = {
         "parquet_scan": [("implements Batch {", "implements BatchOfTomorrow {")],
@@ -84,8 +100,10 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
             ("takes[i + 1] == scala.Option.class", "takes[i + 1] == String.class"),
         ],
     }
-    (actual,) = first_steps(tmp_path, (changes, ["catalog", "writes", "reads", "row changes"]))
+    steps = EVERY_STEP if os.environ.get("ICEBERG_MORE") else A_STEP_OF_EACH_KIND
+    (actual,) = first_steps(tmp_path, (changes, steps))
     assert wrong(actual) == {}
+    assert len(actual["steps"]) >= len(A_STEP_OF_EACH_KIND)
     assert list(actual["missing"]) == [
         "native scans",
         "batches as small as the Parquet files of a scan",
@@ -135,6 +153,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return first_steps(tmp_path_factory.mktemp("releases"), NO_CORE, NO_ROW_CHANGES)
 
 
+@pytest.mark.program
+@pytest.mark.more("test_native_processes.py installs without the classes of the bridge")
 def test_without_the_core_format_iceberg_py_serves(results: list[dict[str, Any]]) -> None:
     actual = results[0]
     assert not actual["native"]
@@ -145,6 +165,8 @@ def test_without_the_core_format_iceberg_py_serves(results: list[dict[str, Any]]
     assert "portable, by format" in actual["described"]
 
 
+@pytest.mark.program
+@pytest.mark.more("tests/releases has 4.0.5 refuse MERGE WITH SCHEMA EVOLUTION in such words")
 def test_statements_that_change_rows_are_refused_in_our_words(
     results: list[dict[str, Any]],
 ) -> None:
@@ -163,6 +185,7 @@ def test_statements_that_change_rows_are_refused_in_our_words(
     assert len(actual["logged"]) == 4
 
 
+@pytest.mark.program
 @pytest.mark.release("what a release lacks")
 def test_the_doctor_says_what_serves() -> None:
     done = subprocess.run(

@@ -6,6 +6,7 @@ is small and Spark broadcasts it, its keys become run-time filters of the target
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,10 +22,6 @@ from tests.support.native_lake import sqlite_lake
 from tests.support.parameters import MORE
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
-pytestmark = pytest.mark.release(
-    "Spark's own rules plan joins of groups, and commands run plans of theirs"
-)
-
 GROUPING = "spark.sql.iceberg.planning.preserve-data-grouping"
 ROWS = "select id, cast(id % 5 as int) g, concat('s', id % 11) s, id v from range({}, {})"
 MERGE = (
@@ -32,11 +29,7 @@ MERGE = (
     "when matched then update set v = -u.v when not matched then insert *"
 )
 MODES = ["merge-on-read", "copy-on-write"]
-MERGED = pytest.mark.more("test_grouped_scans.py merges tables that are cut by it")
-ONE_MODE = [
-    "merge-on-read",
-    pytest.param("copy-on-write", marks=pytest.mark.once("merges have both")),
-]
+MERGED = pytest.mark.more("test_grouped_scans.py joins tables that are cut by it")
 
 
 @pytest.fixture(scope="module")
@@ -108,20 +101,24 @@ def test_a_merge_of_tables_partitioned_alike(
         assert rows_of(session, target) == expected
 
 
-@pytest.mark.parametrize("mode", ONE_MODE)
+OTHERS = [
+    "merge into {t} t using (select id, v + 1 v from {s} where v % 3 = 0) u "
+    "on t.id = u.id when matched and t.v % 2 = 0 then delete "
+    "when matched then update set v = u.v when not matched by source then update set v = 0",
+    "delete from {t} where id in (select id from {s})",
+]
+if os.environ.get("ICEBERG_MORE"):
+    OTHERS += [
+        "merge into {t} t using {s} u on t.id = u.id when not matched then insert *",
+        "update {t} set v = -1 where exists (select 1 from {s} u where u.id = {t}.id)",
+    ]
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_other_clauses_and_statements(session: IcebergSession, plans: list[str], mode: str) -> None:
     clauses = "partitioned by (bucket(4, id))"
     source = make(session, "from_others", ROWS.format(100, 500), clauses, mode)
-    for i, statement in enumerate(
-        (
-            "merge into {t} t using (select id, v + 1 v from {s} where v % 3 = 0) u "
-            "on t.id = u.id when matched and t.v % 2 = 0 then delete "
-            "when matched then update set v = u.v when not matched by source then update set v = 0",
-            "merge into {t} t using {s} u on t.id = u.id when not matched then insert *",
-            "delete from {t} where id in (select id from {s})",
-            "update {t} set v = -1 where exists (select 1 from {s} u where u.id = {t}.id)",
-        )
-    ):
+    for i, statement in enumerate(OTHERS):
         expected = changed_plainly(session, f"others_{mode[0]}_{i}", statement, source)
         target = make(session, f"others_{i}", ROWS.format(0, 300), clauses, mode)
         plans.clear()
@@ -132,8 +129,7 @@ def test_other_clauses_and_statements(session: IcebergSession, plans: list[str],
         assert rows_of(session, target) == expected
 
 
-@pytest.mark.once("the plans are those of the statements below")
-@pytest.mark.parametrize("mode", ONE_MODE)
+@pytest.mark.parametrize("mode", MODES)
 def test_from_python_and_from_a_cache(session: IcebergSession, plans: list[str], mode: str) -> None:
     clauses = "partitioned by (g)"
     source = make(session, "from_python", ROWS.format(103, 105), clauses, mode)

@@ -99,6 +99,7 @@ def test_what_metadata_tell_is_of_the_range(session: IcebergSession, table: str)
     assert sizes[2] <= 1
 
 
+@pytest.mark.more("tests/interop/test_incremental_reads.py has such columns beside Java")
 @BOTH
 def test_hidden_columns_are_as_in_the_whole_table(session: IcebergSession, table: str) -> None:
     hidden = ["id", "_file", "_pos", "_spec_id", "_row_id", "_last_updated_sequence_number"]
@@ -109,6 +110,7 @@ def test_hidden_columns_are_as_in_the_whole_table(session: IcebergSession, table
     assert sorted(map(tuple, actual)) == sorted(map(tuple, expected))
 
 
+@pytest.mark.more("tests/interop/test_incremental_reads.py joins and unites ranges as Java does")
 @BOTH
 def test_two_ranges_in_one_query(session: IcebergSession, table: str) -> None:
     first, last = between(session, table, 0, 1), between(session, table, 1)
@@ -172,6 +174,7 @@ def test_a_branch_is_read_up_to_its_own_end(session: IcebergSession) -> None:
     assert ids(reader.table(table)) == [21, 41]
 
 
+@pytest.mark.more("tests/interop/test_changes.py has changes of ranges, by name and path")
 @BOTH
 def test_changes_of_a_range(session: IcebergSession, table: str) -> None:
     whole = session.spark.table(f"{table}.changes")
@@ -212,6 +215,7 @@ def test_changes_of_a_range(session: IcebergSession, table: str) -> None:
         session.spark.read.option("versionAsOf", ids_of[0]).table(f"{table}.changes").collect()
 
 
+@pytest.mark.more("tests/interop/test_incremental_reads.py has such a start beside Java")
 def test_a_start_that_has_expired(session: IcebergSession) -> None:
     table = "steps.db.expired"
     make(session, table, "")
@@ -288,7 +292,13 @@ CHANGES = (
 @pytest.mark.release("Spark plans statements that change rows")
 @pytest.mark.parametrize(
     ("name", "value", "instead"),
-    [("start-snapshot-id", None, "leave it out"), ("branch", "side", f"{PLAIN}.branch_side")],
+    [
+        ("start-snapshot-id", None, "leave it out"),
+        pytest.param(
+            *("branch", "side", f"{PLAIN}.branch_side"),
+            marks=pytest.mark.once("4.1 is asked with the option of a range"),
+        ),
+    ],
 )
 def test_changes_of_rows_take_no_part_of_a_table(
     session: IcebergSession, name: str, value: str | None, instead: str

@@ -96,6 +96,7 @@ def test_it_has_the_extras_that_pages_name(metadata: Message) -> None:
     assert documented_extras <= set(metadata.get_all("Provides-Extra", []))
 
 
+@pytest.mark.program
 def test_it_runs_the_quick_start_of_readme_outside_of_the_checkout(
     wheel: Path, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.table_integrity import table_problems
 
-THREADS = 16
+THREADS = 16 if os.environ.get("ICEBERG_MORE") else 8
 PREFIX = "spark.sql.catalog.many"
 SHARED = "many.db.shared"
 # Of 50 operations, 32 are queries, 12 change the thread's own table and 6 the shared table.

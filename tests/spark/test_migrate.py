@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import signal
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.release("Spark's own catalog renames and drops its tabl
 
 PREFIX = "spark.sql.catalog.spark_catalog"
 OURS = pytest.mark.once("the steps are ours: 4.1 runs each of them in other tests")
+BESIDE_JAVA = pytest.mark.once("tests/interop/test_migrated_tables.py migrates such tables on 4.1")
 _numbers = itertools.count()
 
 
@@ -89,6 +91,7 @@ def place_of(session: SparkSession, table: str) -> Path:
     return Path(described(session, table)["Location"].removeprefix("file:"))
 
 
+@BESIDE_JAVA
 @pytest.mark.parametrize("is_managed", [True, False])
 @pytest.mark.parametrize("drops_backup", [True, False])
 def test_a_table_becomes_an_iceberg_table_and_its_files_stay_where_they_are(
@@ -128,6 +131,7 @@ def test_a_table_becomes_an_iceberg_table_and_its_files_stay_where_they_are(
     assert rows(session, table) == sorted(again)
 
 
+@OURS
 def test_only_files_that_spark_reads_are_in_it(session: SparkSession, db: str) -> None:
     make(session, f"{db}.t")
     session.sql(f"CREATE TABLE {db}.u USING parquet AS SELECT 1 AS id")
@@ -142,6 +146,7 @@ def test_only_files_that_spark_reads_are_in_it(session: SparkSession, db: str) -
         assert rows(session, f"{db}.{table}") == expected
 
 
+@OURS
 def test_names_of_the_table_and_of_its_backup(session: SparkSession, db: str, folder: Path) -> None:
     for name in ("one", "two", "three"):
         session.sql(f"CREATE TABLE {db}.{name} USING parquet AS SELECT 1 AS id")
@@ -159,6 +164,7 @@ def test_names_of_the_table_and_of_its_backup(session: SparkSession, db: str, fo
     assert tables(session, db) == ["kept", "one", "three", "three_backup_", "two", "two_backup_"]
 
 
+@BESIDE_JAVA
 def test_a_table_without_rows(session: SparkSession, db: str) -> None:
     session.sql(f"CREATE TABLE {db}.t (id INT) USING orc")
     assert call(session, f"'{db}.t'") == [(0,)]
@@ -193,6 +199,10 @@ def _state(session: SparkSession, db: str, place: Path) -> Any:
 
 
 STEPS = ("set_table_type", "rename_table", "table_source", "check_folders", "import_of")
+# Which call of a step fails (the second one may undo the first), and whether its work is done.
+FAILURES = [(0, True), (1, False)]
+if os.environ.get("ICEBERG_MORE"):
+    FAILURES += [(0, False), (1, True)]
 
 
 @OURS
@@ -209,7 +219,7 @@ def test_whatever_step_fails_the_table_is_as_it_was(
     before = _state(session, db, place)
     failed = 0
     for step in STEPS:
-        for number, is_done in itertools.product((0, 1), (True, False)):
+        for number, is_done in FAILURES:
             calls = itertools.count()
             real = getattr(migrate, step)
 
@@ -244,7 +254,7 @@ def test_whatever_step_fails_the_table_is_as_it_was(
                     set_table_type(session, table, "MANAGED")
             assert _state(session, db, place) == before, (step, number, is_done)
             failed += 1
-    assert failed == 4 * len(STEPS)
+    assert failed == len(FAILURES) * len(STEPS)
     assert call(session, f"'{db}.t'") == [(2,)]
 
 
@@ -384,6 +394,7 @@ def test_a_killed_snapshot_makes_a_whole_table_or_none(
     assert states == {False, True}
 
 
+@BESIDE_JAVA
 def test_what_is_refused(session: SparkSession, db: str, tmp_path: Path) -> None:
     make(session, f"{db}.t")
     session.sql(f"CREATE TABLE {db}.ice (id INT) USING iceberg")
@@ -416,6 +427,7 @@ def test_what_is_refused(session: SparkSession, db: str, tmp_path: Path) -> None
     assert len(rows(session, f"{db}.t")) == 3
 
 
+@OURS
 def test_a_catalog_whose_folders_are_its_tables_is_refused(
     spark: SparkSession, db: str, tmp_path: Path
 ) -> None:

@@ -77,6 +77,7 @@ def test_a_number_beyond_what_an_older_file_holds(spark: SparkSession, tmp_path:
     assert selected(spark, tmp_path / "t", *conditions) == [[1]] * 4
 
 
+@pytest.mark.once("Python reads uuids on both paths")
 def test_uuids_are_texts_to_spark(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema(
         fields=(

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.release("what executors of Spark have of its classes")
 
 V3 = {"format-version": "3"}
 MASTER = "local-cluster[1,1,512]"
+ONCE = pytest.mark.once("what executors get is made by the same sources on all releases")
 
 APPLICATION = """
 import json, sys
@@ -210,7 +211,8 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return dict(result)
 
 
-@pytest.mark.cluster
+@ONCE
+@pytest.mark.program
 def test_executors_need_nothing_of_the_bridge(answered: dict[str, Any]) -> None:
     assert answered["driver"] == DELETES
     assert len(READ_BY_EXECUTORS) == 3
@@ -218,13 +220,15 @@ def test_executors_need_nothing_of_the_bridge(answered: dict[str, Any]) -> None:
         assert answered[deletes_read_by] == READ_BY_EXECUTORS, deletes_read_by
 
 
-@pytest.mark.cluster
+@ONCE
+@pytest.mark.program
 def test_an_executor_decodes_bitmaps_once_for_all_tasks(answered: dict[str, Any]) -> None:
     assert {task for task, _ in answered["decoded"]} == set(range(8))
     assert len({which for _, which in answered["decoded"]}) == 1
 
 
-@pytest.mark.cluster
+@ONCE
+@pytest.mark.program
 def test_executors_join_groups_and_call_functions(answered: dict[str, Any]) -> None:
     """A sort sends its plan to executors, including the functions that group the files."""
     assert answered["groups"] == GROUPS

@@ -21,7 +21,9 @@ from tests.support.native_lake import plan_of, sqlite_conf
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import configured
 
-pytestmark = pytest.mark.release("in what sessions and plans Spark puts scans")
+# 4.1 has queries of many shapes, caches and views in tests/interop, and clones of sessions, as
+# streams have them, in test_new_sessions.py.
+OF_RELEASE = pytest.mark.release("in what sessions and plans Spark puts scans")
 
 PREFIX = "spark.sql.catalog.lake"
 LIVE = [*range(5), 7, 8, 9, *range(12, 30)]
@@ -208,6 +210,7 @@ def test_spark_prunes_other_tables_by_rows_of_ours(lake: Lake, tmp_path: Path) -
             assert joined.count() == expected
 
 
+@OF_RELEASE
 def test_a_filter_at_run_time_knows_files_by_another_scheme(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +256,7 @@ def test_what_is_left_after_pruning_is_broadcast(lake: Lake) -> None:
         assert "BroadcastHashJoin" not in plan_of(other.join(frame, other.x == frame.id))
 
 
+@pytest.mark.more("threads query and change tables in test_many_threads.py")
 def test_queries_of_several_threads(lake: Lake) -> None:
     def count(i: int) -> int:
         return lake.spark.table("lake.db.t").filter(f"id % 6 = {i}").count()
@@ -280,6 +284,7 @@ def test_frames_become_everything_else(lake: Lake, tmp_path: Path) -> None:
     assert spark.read.parquet(str(tmp_path / "written")).count() == 9
 
 
+@OF_RELEASE
 def test_sessions_made_from_one_with_iceberg_have_it(lake: Lake) -> None:
     path = lake.session.table("lake.db.t").location
     new_session = lake.spark.newSession()

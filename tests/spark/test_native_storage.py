@@ -166,6 +166,7 @@ def test_s3_is_read_by_the_session_s_own_s3a_where_the_catalog_has_no_keys(
         assert unquote(name_in_spark) == location.replace("s3:", "s3a:")
 
 
+@pytest.mark.once("Python reads there")
 def test_a_scheme_that_the_jvm_does_not_know_is_read_by_python(
     session: IcebergSession,
     tmp_path: Path,

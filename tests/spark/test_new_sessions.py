@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -167,6 +168,7 @@ def handle_of(session: IcebergSession) -> str:
     return session.bridge.session_handle
 
 
+@pytest.mark.once("the locks are ours, and the same on all releases")
 def test_threads_that_install_at_once(lake: IcebergSession) -> None:
     one = lake.spark.newSession()
     same = at_once(THREADS, lambda _: install(one))
@@ -185,7 +187,7 @@ def test_threads_that_install_at_once(lake: IcebergSession) -> None:
 def test_sessions_that_are_dropped_are_not_kept(lake: IcebergSession) -> None:
     sessions = session_module._sessions
     before = most = len(sessions)
-    for number in range(120):
+    for number in range(120 if os.environ.get("ICEBERG_MORE") else 90):
         new_session = configured(lake.spark.newSession(), lake.spark)
         install(new_session)
         if number % 4 == 0:

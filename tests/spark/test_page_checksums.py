@@ -62,6 +62,7 @@ def test_a_flipped_bit_is_found_on_the_native_path(spark: SparkSession, damaged:
     assert "checksum" in str(caught.value)
 
 
+@pytest.mark.once("Python reads the pages")
 def test_a_flipped_bit_is_found_on_the_portable_path(spark: SparkSession, damaged: Path) -> None:
     table = str(damaged.parent.parent)
     portable = spark.read.format("iceberg-py").option("native", "false")
@@ -72,6 +73,7 @@ def test_a_flipped_bit_is_found_on_the_portable_path(spark: SparkSession, damage
     assert [row.id for row in off.load(table).collect()] == [VALUE ^ 1]
 
 
+@pytest.mark.once("4.1 is asked where checksums are verified")
 def test_switched_off_for_the_table_the_wrong_value_is_read(
     spark: SparkSession, damaged: Path
 ) -> None:

@@ -75,6 +75,7 @@ def delete_files(table: Table) -> list[DeleteFileRef]:
     return list(result.values())
 
 
+@pytest.mark.once("tests/interop/test_native_scan.py has executors read such files on 4.1")
 @pytest.mark.release("our function stands in a plan of Spark's")
 @pytest.mark.parametrize("granularity", ["file", "partition"])
 @pytest.mark.parametrize("clauses", ["", "partitioned by (g)", "partitioned by (bucket(16, id))"])
@@ -104,6 +105,7 @@ def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
     assert re.search(r"\*\(1\) Filter .*position_deletes.*\n.*\*\(1\) ColumnarToRow", plan), plan
 
 
+@pytest.mark.once("4.1 is asked in test_deletion_vectors.py")
 @pytest.mark.release("Spark generates the code")
 @pytest.mark.parametrize("factory", ["FALLBACK", "NO_CODEGEN"])
 def test_plans_that_are_not_compiled_as_a_whole_have_the_same_rows(
@@ -246,13 +248,28 @@ def test_positions_of_64_bits_and_of_several_files(session: IcebergSession, tmp_
         assert [task.applyAsLong(3, q) for q in (0, 1, 2)] == [0, 0, 0]
 
 
+OTHER_WAY = pytest.mark.more("the other half of the files is read in this way")
+
+
+def in_turns(*cases: tuple[Any, ...]) -> list[Any]:
+    """Return each case with few and with many records claimed, one of which is marked `more`.
+
+    A file that claims few is read at once, the other for one data file at a time.
+    """
+    return [
+        pytest.param(records, *case, marks=OTHER_WAY if (i + n) % 2 else ())
+        for i, case in enumerate(cases)
+        for n, records in enumerate((1, 10**9))
+    ]
+
+
 SHUFFLED = random.Random(3).sample(many(), 20_000)
 NESTED = pa.struct([pa.field("x", pa.int32(), metadata={"PARQUET:field_id": "9"})])
 
 
 @pytest.mark.parametrize(
-    ("rows", "layout"),
-    [
+    ("records", "rows", "layout"),
+    in_turns(
         (rows_of(many()), {}),
         (rows_of(SHUFFLED), {}),
         (rows_of([*many(), *many()]), {"row_group_size": 777}),
@@ -276,9 +293,8 @@ NESTED = pa.struct([pa.field("x", pa.int32(), metadata={"PARQUET:field_id": "9"}
         (rows_of([]), {}),
         (rows_of([(PATHS[1], 2**62)]), {}),
         (rows_of(many()).append_column("row", pa.array([{"x": 1}] * 20_000, NESTED)), {}),
-    ],
+    ),
 )
-@pytest.mark.parametrize("records", [1, 10**9])
 def test_what_is_read_is_the_same_in_python(
     session: IcebergSession,
     tmp_path: Path,
@@ -313,8 +329,8 @@ WITHOUT_ROW = pa.table({"file_path": pa.array([], pa.string()), "pos": pa.array(
 
 
 @pytest.mark.parametrize(
-    ("rows", "message"),
-    [
+    ("records", "rows", "message"),
+    in_turns(
         (rows_of([*many(), (PATHS[0], -1)]), "position -1 is negative"),
         (rows_of([*many(), (PATHS[0], None)]), "a row has no pos, which every row must have"),
         (rows_of([*many(), (None, 5)]), "a row has no file_path, which every row must have"),
@@ -345,9 +361,8 @@ WITHOUT_ROW = pa.table({"file_path": pa.array([], pa.string()), "pos": pa.array(
             rows_of([], kinds=(pa.list_(pa.string()), pa.int64())),
             "column 'file_path'.*stored as (.|\n)*, which cannot be read as string",
         ),
-    ],
+    ),
 )
-@pytest.mark.parametrize("records", [1, 10**9])
 def test_what_is_refused_is_the_same_in_python(
     session: IcebergSession, tmp_path: Path, rows: pa.Table, message: str, records: int
 ) -> None:
@@ -375,7 +390,8 @@ def test_damaged_files_are_named_or_read_as_they_were(
     by_path = {path: BitMap64(p for q, p in deletes if q == path) for path in PATHS}
     messages: list[str] = []
     path_mentions = 0
-    for i in range(150 if os.environ.get("ICEBERG_MORE") else 60):
+    count, least = (150, 40) if os.environ.get("ICEBERG_MORE") else (30, 20)
+    for i in range(count):
         damaged = bytearray(data)
         if i % 3:
             damaged[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
@@ -392,7 +408,7 @@ def test_damaged_files_are_named_or_read_as_they_were(
         else:
             assert actual == [1] * 20, i
     assert path_mentions == len(messages), messages
-    assert path_mentions > 40
+    assert path_mentions > least
 
 
 def test_files_with_deleted_keys_too(session: IcebergSession) -> None:
@@ -428,6 +444,7 @@ def test_a_vector_counts_alone_and_others_beside_it(
     assert rest == [i for i in range(4000) if i // 1000 * 1000 != start and i % 7]
 
 
+@pytest.mark.more("executors read such files above, and test_deletion_vectors.py changes rows so")
 def test_deletes_are_changed_by_changes(session: IcebergSession) -> None:
     table = make(session, "changed", "partitioned by (g)")
     expected = change_rows(session.spark, table)
@@ -492,6 +509,7 @@ def test_a_file_that_is_gone_is_named(session: IcebergSession) -> None:
     assert "StorageError" in str(caught.value)
 
 
+@pytest.mark.once("4.1 is asked in test_deletion_vectors.py")
 @pytest.mark.release("Spark broadcasts")
 def test_few_deletes_are_broadcast_and_many_are_not(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch

@@ -14,25 +14,18 @@ from iceberg_pyspark import install
 from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.command_line.application import app
-from tests.services.rest_fixture import rest_server
 from tests.support.http_server import Reply, http_server
 from tests.support.rest_answers import configured
 
 PREFIX = "spark.sql.catalog.spark_catalog"
 
 
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with rest_server(tmp_path_factory.mktemp("rest")) as server:
-        yield server.endpoint
-
-
 @pytest.fixture
-def session(spark: SparkSession, uri: str) -> Iterator[SparkSession]:
+def session(spark: SparkSession, rest_uri: str) -> Iterator[SparkSession]:
     new_session = spark.newSession()
     new_session.conf.set(PREFIX, "iceberg_pyspark")
     new_session.conf.set(f"{PREFIX}.type", "rest")
-    new_session.conf.set(f"{PREFIX}.uri", uri)
+    new_session.conf.set(f"{PREFIX}.uri", rest_uri)
     installed = install(new_session)
     new_session.sql("CREATE NAMESPACE remote")
     yield new_session
@@ -41,7 +34,7 @@ def session(spark: SparkSession, uri: str) -> Iterator[SparkSession]:
 
 
 def test_a_statement_loads_a_table_once_and_everybody_sees_what_it_did(
-    session: SparkSession, uri: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    session: SparkSession, rest_uri: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     loads: list[str] = []
     load = RestCatalog.load_table
@@ -69,7 +62,7 @@ def test_a_statement_loads_a_table_once_and_everybody_sees_what_it_did(
     }  # fmt: skip
 
     def command(*arguments: str) -> object:
-        done = CliRunner().invoke(app, ["--uri", uri, "--json", *arguments])
+        done = CliRunner().invoke(app, ["--uri", rest_uri, "--json", *arguments])
         assert done.exit_code == 0, done.stderr
         return json.loads(done.stdout)
 

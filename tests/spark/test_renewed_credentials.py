@@ -29,6 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pyspark.sql import SparkSession
 from iceberg_pyspark import install
 from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.storage.credential_renewal import (
     RENEWAL, Renewal, register_source, with_credentials_of
 )
@@ -122,16 +123,20 @@ def keys():
 
 spark = SparkSession.builder.getOrCreate()
 assert install(spark).is_native
+gateway = spark.sparkContext._gateway
+assert vars(gateway).get("_callback_server") is None, "installing opens no port to everybody"
+port, _client = jvm._callbacks[gateway]
 with ThreadPoolExecutor() as pool:  # while one store waits, the others have the processor
     jobs = {"s3": pool.submit(keys)}
     for name, place in json.loads(sys.argv[1]).items():
         jobs[name] = pool.submit(tokens, name, *place)
 results = {name: job.result() for name, job in jobs.items()}
+results["port"] = [port._token, port._target]
 print(json.dumps({"application": spark.sparkContext.applicationId, **results}))
 """
 
 
-@pytest.mark.cluster
+@pytest.mark.program
 @pytest.mark.parametrize(
     "kind",
     [
@@ -206,5 +211,9 @@ def test_tasks_renew_credentials_by_the_driver(
     assert {"stderr", "events"} <= names
     secrets = re.compile(rb"Zq[0-9]-(of|secret|session)|Zq-[0-9a-f]|sig=[^*]")
     assert secrets.search(LOGIN_TOKEN.encode())
-    texts = {"printed": printed.encode(), **{str(f): f.read_bytes() for f in recorded}}
+    of_files = {str(f): f.read_bytes() for f in recorded}
+    texts = {"printed": printed.encode(), **of_files}
     assert [name for name, text in texts.items() if secrets.search(text)] == []
+    # The secrets of the port on which the JVM calls Python.
+    of_port = re.compile("|".join(map(re.escape, actual["port"])).encode())
+    assert [name for name, text in of_files.items() if of_port.search(text)] == []

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
 from pyspark.sql import SparkSession
 
 import iceberg_pyspark as ice
-from tests.services.rest_fixture import rest_server
-from tests.services.server import Server
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with rest_server(tmp_path_factory.mktemp("rest")) as running:
-        yield running
-
-
-def test_sql_on_a_rest_catalog(spark: SparkSession, server: Server) -> None:
+def test_sql_on_a_rest_catalog(spark: SparkSession, rest_uri: str) -> None:
     session = ice.install(spark)
     spark.conf.set("spark.sql.catalog.rest", "iceberg_pyspark")
     spark.conf.set("spark.sql.catalog.rest.type", "rest")
-    spark.conf.set("spark.sql.catalog.rest.uri", server.endpoint)
+    spark.conf.set("spark.sql.catalog.rest.uri", rest_uri)
     try:
         spark.sql("CREATE NAMESPACE rest.db")
         spark.sql("CREATE TABLE rest.db.t (id BIGINT, v STRING) PARTITIONED BY (bucket(4, id))")
@@ -49,12 +38,12 @@ def test_sql_on_a_rest_catalog(spark: SparkSession, server: Server) -> None:
         session.uninstall()
 
 
-def test_the_data_source_on_a_rest_catalog(spark: SparkSession, server: Server) -> None:
-    options = {"catalog": "rest", "catalog.type": "rest", "catalog.uri": server.endpoint}
+def test_the_data_source_on_a_rest_catalog(spark: SparkSession, rest_uri: str) -> None:
+    options = {"catalog": "rest", "catalog.type": "rest", "catalog.uri": rest_uri}
     rows = spark.range(5).selectExpr("id", "id * 2 AS twice")
     rows.write.format("iceberg-py").options(**options).mode("append").save("plain.numbers")
     rows.write.format("iceberg-py").options(**options).mode("append").save("plain.numbers")
     read = spark.read.format("iceberg-py").options(**options).option("filter", "id = 4")
     assert [tuple(r) for r in read.load("plain.numbers").collect()] == [(4, 8), (4, 8)]
-    catalog = ice.load_catalog("rest", type="rest", uri=server.endpoint)
+    catalog = ice.load_catalog("rest", type="rest", uri=rest_uri)
     assert catalog.load_table("plain.numbers").scan().count() == 10

@@ -24,6 +24,8 @@ from tests.support.frames import append_empty_file
 from tests.support.native_lake import sqlite_lake
 
 ORDERS = [None, "c DESC, a", "zorder(a, b)"]
+CURVE = pytest.mark.more("tests/unit/table/test_sorted_rewrites.py has files along curves")
+PACKED = pytest.mark.more("tasks that sort nothing, which the test of a job that fails has")
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +79,7 @@ def widths(spark: SparkSession, table: str) -> list[int]:
 
 @pytest.mark.once("rewrites by Spark run in tests/interop on 4.1")
 @pytest.mark.release
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", [*ORDERS[:2], pytest.param(ORDERS[2], marks=CURVE)])
 def test_rows_and_files_are_those_of_the_driver(
     spark: SparkSession, folder: Path, order: str | None
 ) -> None:
@@ -175,7 +177,7 @@ def test_a_job_that_fails_removes_the_files_of_its_tasks(spark: SparkSession, fo
     assert len(rows(spark, table)) == 7200
 
 
-@pytest.mark.parametrize("order", [None, "a"])
+@pytest.mark.parametrize("order", [pytest.param(None, marks=PACKED), "a"])
 def test_jobs_are_in_the_group_of_the_caller(
     spark: SparkSession, folder: Path, order: str | None
 ) -> None:
@@ -215,7 +217,7 @@ def test_jobs_are_in_the_group_of_the_caller(
     assert len(context.statusTracker().getJobIdsForGroup(group)) == len(jobs)
 
 
-@pytest.mark.parametrize("order", [None, "a"])
+@pytest.mark.parametrize("order", [pytest.param(None, marks=PACKED), "a"])
 def test_progress_counts_the_files_of_tasks(
     spark: SparkSession, folder: Path, order: str | None
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -155,7 +156,6 @@ def test_the_three_operations_from_python(
         assert {i: lineage[i][1] for i in expected} == {i: changed.get(i, 1) for i in expected}
 
 
-@pytest.mark.release("Spark parses and resolves the statements")
 def test_statements_of_spark(session: IcebergSession, table: Callable[..., SparkTable]) -> None:
     t, spark = table(), session.spark
     before = t.metadata.current_snapshot_id
@@ -220,7 +220,6 @@ def test_rows_that_a_source_meets_stay_where_clauses_are_about_others(
     assert contents(t) == {i: str(i) for i in (0, 1, 4, 5)}
 
 
-@pytest.mark.release("Spark plans the statements")
 def test_whole_files_go_without_being_read(
     session: IcebergSession, table: Callable[..., SparkTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,7 +241,6 @@ def test_whole_files_go_without_being_read(
     assert len(job.targets) == 1
 
 
-@pytest.mark.release("Spark plans the statements")
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_a_merge_reads_what_its_source_can_meet(
     session: IcebergSession,
@@ -294,7 +292,6 @@ def test_a_source_is_asked_for_few_values_where_files_differ_by_them(
     assert {r.id: r.s for r in spark.table(name).collect()} == expected
 
 
-@pytest.mark.release("Spark plans the statements")
 def test_a_small_source_is_looked_up_before_an_outer_join(
     session: IcebergSession, table: Callable[..., SparkTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,7 +327,6 @@ def test_a_small_source_is_looked_up_before_an_outer_join(
     assert contents(t) == expected_rows
 
 
-@pytest.mark.release("Spark plans the statements")
 def test_a_merge_that_writes_all_of_a_large_source_is_shuffled_once(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,7 +356,8 @@ def test_a_merge_that_writes_all_of_a_large_source_is_shuffled_once(
     )
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     try:
-        for number, (even, text) in enumerate(clauses):
+        for number in range(5) if os.environ.get("ICEBERG_MORE") else (0, 1, 4):
+            even, text = clauses[number]
             rebalanced.clear()
             source = f"select id + {number} id, 'of {number}' s from range(8, 12)"
             spark.sql(f"merge into rows.db.even t using ({source}) s on t.id = s.id {text}")
@@ -438,7 +435,6 @@ def test_values_are_stored_as_ansi_sql_asks(
         t.merge_into(session.spark.range(1), "t.id = s.id").whenMatched().updateAll().merge()
 
 
-@pytest.mark.release("schema evolution is newer than 4.1")
 def test_a_merge_brings_columns(session: IcebergSession, table: Callable[..., SparkTable]) -> None:
     t, spark = table(), session.spark
     source = spark.sql("select 4L id, 0 g, 'four' s, 4.5D d union all select 40L, 0, 'forty', 0.5D")

@@ -23,6 +23,7 @@ from tests.services.hadoop_aws import s3a_jars
 from tests.services.s3 import ACCESS_KEY, S3Server, s3_server
 from tests.services.s3rver import heedless_s3
 from tests.spark.test_secrets import ROOT, setting_of_documentation
+from tests.support.s3_application import LAYOUTS
 from tests.support.secret_forms import found_in
 from tests.support.spark_sessions import run_process
 
@@ -175,7 +176,7 @@ main(Path(sys.argv[2]))
 """
 
 
-@pytest.mark.cluster
+@pytest.mark.program
 def test_the_jvm_reads_and_writes_by_s3a_and_no_credential_is_shown(
     s3: S3Server, bucket: str, tmp_path: Path
 ) -> None:
@@ -199,7 +200,7 @@ def test_the_jvm_reads_and_writes_by_s3a_and_no_credential_is_shown(
     assert "MapInArrow" not in actual["catalog plan"]
     assert "NoAwsCredentialsException" in messages["shown"]["error no keys"]
 
-    for layout in ("folders", "hashed", "flat"):
+    for layout in LAYOUTS:
         native, python = (actual[f"{layout} {writer}"] for writer in ("native", "python"))
         assert native["writers"] == ["parquet-mr"]
         assert python["writers"] == ["parquet-cpp-arrow"]

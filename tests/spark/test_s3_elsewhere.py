@@ -71,7 +71,7 @@ def catalog_properties(folder: Path, s3: S3Server) -> dict[str, str]:
     return {"type": "sql", "uri": uri, "warehouse": warehouse, **s3.properties()}
 
 
-@pytest.mark.cluster
+@pytest.mark.program
 @pytest.mark.parametrize(
     "kind",
     [

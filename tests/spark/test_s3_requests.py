@@ -89,7 +89,8 @@ FILES = 2
 STREAM = "spark.hadoop.fs.s3a.input.stream.type"
 
 
-@pytest.mark.cluster
+@pytest.mark.once("tests/interop/test_s3_file_io.py reads and writes by S3A on 4.1")
+@pytest.mark.program
 @pytest.mark.release("S3A and the readers differ")
 def test_a_data_file_is_opened_without_a_look(tmp_path: Path) -> None:
     """A file takes three requests: the end of its footer, the footer, and the rows."""

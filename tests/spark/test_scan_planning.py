@@ -14,10 +14,12 @@ from iceberg_pyspark.spark.answers.handlers import HANDLERS
 from iceberg_pyspark.spark.native_read import position_deletes
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.readings import INTERPRETED
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import configured
 
-pytestmark = pytest.mark.release("what Spark's optimizer asks of scans")
+# 4.1 asks one question of each kind: the answers are Python's, and tests/interop compares rows.
+OF_RELEASE = pytest.mark.release("what Spark's optimizer asks of scans")
 
 ROWS = """
     select id, cast(id % 7 as int) g, concat('s', id % 7) s,
@@ -62,13 +64,16 @@ def number(frame: DataFrame, name: str) -> int:
 def same(session: IcebergSession, query: str, table: str) -> DataFrame:
     """Check that a query of `{t}` gives the same rows on the table as on plain rows; return it."""
     frame = session.spark.sql(query.format(t=f"planned.db.{table}"))
-    assert spark_rows(frame.collect()) == spark_rows(
-        session.spark.sql(query.format(t="plain")).collect()
-    )
+    with configured(session.spark, INTERPRETED):
+        plain = session.spark.sql(query.format(t="plain")).collect()
+    assert spark_rows(frame.collect()) == spark_rows(plain)
     return frame
 
 
-@pytest.mark.parametrize(("rows", "batch"), [(20, 128), (200, 200), (5000, 4096)])
+@pytest.mark.parametrize(
+    ("rows", "batch"),
+    [pytest.param(20, 128, marks=OF_RELEASE), (200, 200), (5000, 4096)],
+)
 def test_readers_allocate_batches_no_larger_than_the_files(
     session: IcebergSession, rows: int, batch: int
 ) -> None:
@@ -88,7 +93,9 @@ def test_readers_allocate_batches_no_larger_than_the_files(
         ("partitioned by (g)", "g", "cast(id as int)"),
         ("partitioned by (s)", "s", "s"),
         ("partitioned by (bucket(16, s))", "s", "s"),
-        ("partitioned by (truncate(1, g))", "g", "cast(id as int)"),
+        pytest.param(
+            *("partitioned by (truncate(1, g))", "g", "cast(id as int)"), marks=OF_RELEASE
+        ),
         (
             "partitioned by (days(t))",
             "t",
@@ -239,6 +246,7 @@ def test_a_scan_and_its_copy_in_a_run_time_filter_are_planned_once(
     assert len(requests) == 4
 
 
+@OF_RELEASE
 def test_settings_of_a_scan_are_what_hadoop_reads_of_them(session: IcebergSession) -> None:
     """Our serialization of a Hadoop configuration, five times as fast, is readable by executors."""
     make(session, "settings", "")
@@ -272,6 +280,7 @@ def settings_of(conf: Any) -> dict[str, str]:
     return lines
 
 
+@OF_RELEASE
 def test_equal_scans_are_shuffled_once(session: IcebergSession) -> None:
     make(session, "reused", "partitioned by (bucket(4, id))")
     spark = session.spark
@@ -284,6 +293,7 @@ def test_equal_scans_are_shuffled_once(session: IcebergSession) -> None:
     assert len(frame.collect()) == 49
 
 
+@OF_RELEASE
 def test_batches_are_columnar_in_generated_code(session: IcebergSession) -> None:
     make(session, "columnar", "")
     plan = plan_of(session.spark.sql("select sum(id) from planned.db.columnar where g = 3"))
@@ -304,7 +314,7 @@ AGGREGATES = (
 )
 READ = (
     "select max(s), count(*) from {t}",
-    "select min(f) from {t}",
+    pytest.param("select min(f) from {t}", marks=OF_RELEASE),
     "select count(distinct g) from {t}",
     "select sum(id) from {t}",
     "select count(*) from {t} where id > 350",
@@ -336,7 +346,7 @@ def counted(session: IcebergSession) -> str:
     return "planned.db.counted"
 
 
-@pytest.mark.parametrize("query", AGGREGATES)
+@pytest.mark.parametrize("query", [pytest.param(AGGREGATES[0], marks=OF_RELEASE), *AGGREGATES[1:]])
 def test_aggregates_come_from_metadata(session: IcebergSession, counted: str, query: str) -> None:
     ours = session.spark.sql(query.format(t=counted))
     plain = session.spark.sql(query.format(t="counted_plain"))
@@ -377,6 +387,7 @@ def test_deletes_and_a_setting_have_aggregates_read(session: IcebergSession, cou
     assert spark.sql(by_rows).collect()[0][0] == len(spark.table(name).select("g").collect())
 
 
+@OF_RELEASE
 def test_a_limit_takes_files_enough(session: IcebergSession) -> None:
     make(session, "limited", f"partitioned by (g) {MERGE_ON_READ}")
     spark = session.spark
@@ -411,9 +422,9 @@ def read_schema(plan: str) -> str:
         ("t >= '2024-01-02' and t < '2024-01-04'", ""),
         ("t >= '2024-01-02' and t < '2024-01-03 12:00:00'", "t"),
         ("t >= '2024-01-02 00:00:00.000001' and t < '2024-01-04'", "t"),
-        ("t < '2024-01-03 23:00:01'", ""),
+        pytest.param("t < '2024-01-03 23:00:01'", "", marks=OF_RELEASE),
         ("g > -1 and s is not null", ""),
-        ("g > 1", "g"),
+        pytest.param("g > 1", "g", marks=OF_RELEASE),
         ("t >= '2024-01-02' and length(s) > 1", "length"),
         ("not (g < 0 or g > 6)", ""),
         ("s > 's'", ""),

@@ -21,7 +21,8 @@ from iceberg_pyspark.table.changes.new_data import write_rows
 from tests.support.native_lake import sqlite_lake
 from tests.support.spark_settings import configured
 
-pytestmark = pytest.mark.release("how Spark makes tasks of splits")
+# Python makes the splits of a scan; 4.1 is asked whether its tasks are theirs.
+OF_RELEASE = pytest.mark.release("how Spark makes tasks of splits")
 
 FILES = 8
 ROWS = 20_000
@@ -105,6 +106,7 @@ def table_says_nothing(session: IcebergSession) -> Iterator[None]:
     session.spark.sql(f"alter table split.db.t unset tblproperties if exists ({properties_sql})")
 
 
+@OF_RELEASE
 def test_an_option_and_a_setting_cut_files(
     session: IcebergSession, settings: ExitStack, sizes: list[int]
 ) -> None:
@@ -255,6 +257,7 @@ def test_a_size_of_one_byte_does_not_make_a_task_of_every_byte(
     assert FILES < len(tasks) <= sum(sizes) // 4096 + FILES
 
 
+@OF_RELEASE
 def test_tasks_know_the_hosts_of_their_blocks_where_that_is_asked_for(
     session: IcebergSession, settings: ExitStack
 ) -> None:

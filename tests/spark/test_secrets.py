@@ -44,7 +44,7 @@ def setting_of_documentation() -> str:
     return result[1]
 
 
-@pytest.mark.cluster
+@pytest.mark.program
 @pytest.mark.once("the settings and the plans that are searched are those of the newest")
 def test_no_secret_is_shown_anywhere(tmp_path: Path) -> None:
     script = tmp_path / "application.py"

@@ -19,6 +19,7 @@ from tests.support.native_lake import session_catalog, with_session_catalog
 pytestmark = pytest.mark.release("Spark's session catalog asks its extension differently")
 
 PREFIX = "spark.sql.catalog.spark_catalog"
+BESIDE_JAVA = pytest.mark.once("tests/interop/test_session_catalog.py has such statements on 4.1")
 _numbers = itertools.count()
 
 
@@ -53,6 +54,7 @@ def is_iceberg(session: SparkSession, table: str) -> bool:
     return bool(described["Provider"] == "iceberg")
 
 
+@BESIDE_JAVA
 def test_names_without_a_catalog_find_both_kinds(session: SparkSession, db: str) -> None:
     session.sql(f"CREATE TABLE {db}.ice (id INT, v STRING) USING iceberg PARTITIONED BY (id)")
     session.sql(f"CREATE TABLE {db}.plain (id INT, w STRING) USING parquet")
@@ -77,6 +79,7 @@ def test_names_without_a_catalog_find_both_kinds(session: SparkSession, db: str)
     assert install(session).table("ice").scan().count() == 1
 
 
+@BESIDE_JAVA
 def test_each_kind_is_altered_renamed_and_dropped_where_it_is(
     session: SparkSession, db: str
 ) -> None:
@@ -171,6 +174,7 @@ def test_a_namespace_may_be_in_one_or_in_both(
     assert ("Comment", "mine") in described
 
 
+@BESIDE_JAVA
 def test_what_is_not_about_tables_stays_sparks(session: SparkSession, db: str) -> None:
     session.sql(f"CREATE TABLE {db}.ice (id INT) USING iceberg")
     session.sql(f"INSERT INTO {db}.ice VALUES (1)")
@@ -186,6 +190,7 @@ def test_what_is_not_about_tables_stays_sparks(session: SparkSession, db: str) -
     session.sql(f"UNCACHE TABLE {db}.ice")
 
 
+@pytest.mark.once("4.1 installs and uninstalls in test_sql_catalog.py")
 def test_before_install_and_after_uninstall_the_session_says_what_is_missing(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -143,6 +143,7 @@ DEFAULTS = {
 """The type, the SQL literal and the Python value of each column."""
 
 
+@pytest.mark.once("tests/interop/test_sql_catalog.py leaves columns out on 4.1")
 @pytest.mark.release("Spark resolves defaults")
 def test_what_an_insert_leaves_out_is_the_default(
     spark: SparkSession, lake: IcebergSession
@@ -267,6 +268,7 @@ def test_uninstall_restores_the_session(spark: SparkSession, lake: IcebergSessio
     assert spark.table("lake.db.again").count() == 0
 
 
+@pytest.mark.once("4.1 has a session without the bridge in test_native_processes.py")
 @pytest.mark.release("what is found of Spark's")
 def test_where_there_is_no_bridge_the_portable_path_serves(
     spark: SparkSession,

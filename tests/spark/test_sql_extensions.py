@@ -48,6 +48,7 @@ def configure(other: SparkSession, spark: SparkSession) -> None:
         other.conf.set(name, str(spark.conf.get(name)))
 
 
+@pytest.mark.once("tests/interop/test_sql_extensions.py has each statement on 4.1")
 def test_every_statement(spark: SparkSession, lake: IcebergSession) -> None:
     table = create_table(spark, lake, "every")
     first = table.current_snapshot
@@ -87,6 +88,7 @@ def test_every_statement(spark: SparkSession, lake: IcebergSession) -> None:
     assert spark.table("lake.db.every").count() == 1
 
 
+@pytest.mark.once("the statement is Spark's, and Python moves the table")
 def test_a_location_takes_the_files_to_come(
     spark: SparkSession, lake: IcebergSession, tmp_path: Path
 ) -> None:

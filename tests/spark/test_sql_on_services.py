@@ -44,6 +44,12 @@ def hadoop(services: ExitStack, folder: Path) -> dict[str, str]:
 
 
 HADOOP = pytest.param(hadoop, marks=pytest.mark.more("files in HDFS: tests/stores/test_hdfs.py"))
+HIVE = pytest.param(
+    hive, marks=pytest.mark.more("statements as on Glue; tests/catalogs has Hive's contract")
+)
+SQL = pytest.param(
+    sql, marks=pytest.mark.more("statements as on SQLite; tests/catalogs has those of PostgreSQL")
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class Service:
         return load_catalog(self.name, **self.properties)
 
 
-@pytest.fixture(scope="module", params=[glue, hive, sql, HADOOP], ids=lambda start: start.__name__)
+@pytest.fixture(scope="module", params=[glue, HIVE, SQL, HADOOP], ids=lambda start: start.__name__)
 def service(
     request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:

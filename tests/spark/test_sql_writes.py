@@ -122,6 +122,7 @@ def test_a_job_that_fails_leaves_neither_rows_nor_files(
     assert not spark.catalog.tableExists(f"{t}_new")
 
 
+@pytest.mark.once("4.1 has such nulls in test_error_lines.py")
 @pytest.mark.release("Spark words and wraps what fails")
 def test_a_null_in_a_required_column_is_an_error_in_our_words(
     spark: SparkSession, lake: IcebergSession

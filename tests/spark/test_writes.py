@@ -83,6 +83,7 @@ def test_the_first_write_makes_the_table_with_every_transform(
     assert load(spark, tmp_path / "t").count() == 12
 
 
+@pytest.mark.once("4.1 overwrites in the test of a temporary view")
 @pytest.mark.release("Spark's interface of writers in Python")
 def test_overwrites_replace_the_table_its_partitions_or_what_a_filter_says(
     spark: SparkSession, tmp_path: Path
@@ -233,6 +234,7 @@ def test_tables_of_the_session_catalog_lose_their_options_and_say_so(
         spark.sql("DROP TABLE IF EXISTS lost")
 
 
+@pytest.mark.once("4.1 aborts a job in test_sql_writes.py")
 @pytest.mark.release("Spark calls what aborts a write")
 def test_a_task_that_fails_leaves_no_file_and_no_table(spark: SparkSession, tmp_path: Path) -> None:
     def save_rows(folder: Path, files: int, mode: str) -> None:

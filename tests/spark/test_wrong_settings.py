@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from iceberg_pyspark.commits.updates import SetProperties
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import plan_of, sqlite_lake
+from tests.support.parameters import pairs
 from tests.support.spark_settings import configured
 
 TABLE = "wrong.db.t"
@@ -84,8 +85,7 @@ def test_a_number_that_is_none(session: IcebergSession, name: str, least: int, v
         assert re.search(f"whole number.* at least {least}", message)
 
 
-@pytest.mark.parametrize("value", ["yes", "1", ""])
-@pytest.mark.parametrize("name", FLAGS)
+@pytest.mark.parametrize(("name", "value"), pairs(FLAGS, ["yes", "1", ""]))
 def test_a_flag_that_is_none(session: IcebergSession, name: str, value: str) -> None:
     for read in (by_name, by_path):
         properties_sql = refusal(lambda read=read: read(session, {name: value}))

@@ -34,7 +34,7 @@ from tests.support.hooked_storage import HookedFileIO
 from tests.support.many_writers import SCHEMA, append_rows, wait_for_all, without_turns
 from tests.support.table_integrity import table_problems
 
-WRITERS = 6
+WRITERS = 6 if os.environ.get("ICEBERG_MORE") else 4
 APPENDS = int(os.environ.get("ICEBERG_COMMITS", "3"))
 
 

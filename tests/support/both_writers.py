@@ -10,7 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
+from tests.support.readings import INTERPRETED
 from tests.support.rows import spark_rows
+from tests.support.spark_settings import configured
 
 OURS, JAVAS = "lake", "java_hadoop"
 COUNTS = (
@@ -57,9 +59,10 @@ def both(lake: Oracle, name: str, *statements: Statement, counts: Collection[str
                 lake.sql(statement.format(t=table))
             else:
                 statement(lake, table)
-    ours, java = (
-        seen_by_java(lake, f"{JAVAS}.writes.{name}_by_{w}", counts) for w in (OURS, JAVAS)
-    )
+    with configured(lake.spark, INTERPRETED):
+        ours, java = (
+            seen_by_java(lake, f"{JAVAS}.writes.{name}_by_{w}", counts) for w in (OURS, JAVAS)
+        )
     assert ours == java
 
 

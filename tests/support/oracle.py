@@ -9,7 +9,6 @@ commits at once.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -197,8 +196,6 @@ def start_oracle(scratch: Path, conf: Mapping[str, str] | None = None) -> Oracle
     spark = start_session(
         scratch,
         {
-            # On the class path of the JVM itself, so that py4j and Janino see the classes.
-            "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in jars),
             "spark.sql.extensions": extensions,
             "spark.sql.catalog.java_hadoop": catalog_class,
             "spark.sql.catalog.java_hadoop.type": "hadoop",
@@ -212,6 +209,7 @@ def start_oracle(scratch: Path, conf: Mapping[str, str] | None = None) -> Oracle
             "spark.sql.catalog.java_sql.cache-enabled": "false",
             **(conf or {}),
         },
+        jars=jars,
     )
     return Oracle(
         spark=spark,

@@ -6,6 +6,7 @@ through our own catalog on the same folder or SQLite file.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import reduce
@@ -20,6 +21,19 @@ from iceberg_pyspark.spark.session import install
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from tests.support.oracle import Oracle
 from tests.support.rows import PlainRow, arrow_rows, spark_rows
+from tests.support.spark_settings import configured
+
+EVERY_READ = bool(os.environ.get("ICEBERG_MORE"))
+"""Whether tests make every read, or of several similar reads only some, as in `make test`."""
+
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Settings for what Java does alone: compiling a plan for a few rows takes longer than running it.
+
+What our code reads or writes, Spark compiles as it does for users.
+"""
 
 
 def table_path(oracle: Oracle, name: str) -> str:
@@ -136,7 +150,8 @@ def assert_read_alike(
     and compares schemas too; this costs a second, so tests of lower layers leave it out.
     """
     expected_frame = oracle.spark.table(name) if java is None else java
-    expected = spark_rows(expected_frame.collect())
+    with configured(oracle.spark, INTERPRETED):
+        expected = spark_rows(expected_frame.collect())
     assert our_rows(oracle, name, **options) == expected
     native = native_frame(oracle, name, **options)
     assert spark_rows(native.collect()) == expected
@@ -176,7 +191,8 @@ def rows_selected(
     """
     filters = list(filters)
     flags = ", ".join(f"({text})" for text in filters)
-    rows = oracle.sql(f"SELECT {columns}, {flags} FROM {name}").collect()
+    with configured(oracle.spark, INTERPRETED):
+        rows = oracle.sql(f"SELECT {columns}, {flags} FROM {name}").collect()
     width = len(rows[0]) - len(filters)
     return {
         text: spark_rows(row[:width] for row in rows if row[width + i] is True)

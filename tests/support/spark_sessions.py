@@ -125,9 +125,21 @@ def session_conf(scratch: Path) -> dict[str, str]:
     return settings
 
 
-def start_session(scratch: Path, conf: Mapping[str, str] | None = None) -> SparkSession:
-    """Start a classic session on `local[2]` in this process; the caller stops it."""
+def start_session(
+    scratch: Path, conf: Mapping[str, str] | None = None, *, jars: Sequence[Path] = ()
+) -> SparkSession:
+    """Start a classic session on `local[2]` in this process; the caller stops it.
+
+    `jars` are on the class path of the JVM itself, so that py4j and Janino see the classes.
+    """
     os.environ.update(spark_environment())
+    class_path = os.pathsep.join(map(str, jars))
+    if jars and _is_of_pytest():
+        # Behind Spark's own jars: with other jars before them, the JVM ignores the class archive.
+        others = os.environ.get("SPARK_DIST_CLASSPATH")
+        os.environ["SPARK_DIST_CLASSPATH"] = f"{others}:{class_path}" if others else class_path
+    elif jars:
+        conf = {"spark.driver.extraClassPath": class_path, **(conf or {})}
     time.tzset()
     builder = SparkSession.builder.master("local[2]").appName("iceberg-pyspark tests")
     for key, value in {**session_conf(scratch), **(conf or {})}.items():

@@ -15,6 +15,16 @@ import iceberg_pyspark
 PACKAGE = Path(iceberg_pyspark.__file__).parent
 
 
+TRAVELS = (
+    "native_read.scan",
+    "data_source.metadata_tables",
+    "write.job",
+    "data_source.writer",
+    "row_level.change_task",
+)
+ALONE = pytest.mark.more("all of them, imported one after the other, load what each loads alone")
+
+
 def loaded_after(statement: str) -> set[str]:
     """Return the top-level modules loaded in a new process after a statement."""
     done = subprocess.run(
@@ -36,19 +46,13 @@ def test_the_package_imports_where_pyspark_is_absent() -> None:
 
 
 @pytest.mark.parametrize(
-    "module",
-    [
-        "native_read.scan",
-        "data_source.metadata_tables",
-        "write.job",
-        "data_source.writer",
-        "row_level.change_task",
-    ],
+    "modules", [TRAVELS, *(pytest.param((m,), id=m, marks=ALONE) for m in TRAVELS)]
 )
-def test_what_travels_to_executors_needs_no_more_there(module: str) -> None:
+def test_what_travels_to_executors_needs_no_more_there(modules: tuple[str, ...]) -> None:
     """Functions of these modules are pickled by name; executors may lack packages of the driver."""
     foreign = {"msgspec", "sqlglot", "datafusion", "sqlalchemy"}
-    assert foreign.isdisjoint(loaded_after(f"import iceberg_pyspark.spark.{module}"))
+    names = ", ".join(f"iceberg_pyspark.spark.{module}" for module in modules)
+    assert foreign.isdisjoint(loaded_after(f"import {names}"))
 
 
 @pytest.mark.parametrize("part", ["spec", "expressions", "commits", "errors"])

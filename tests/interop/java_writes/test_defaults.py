@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.oracle import Oracle
-from tests.support.readings import assert_filters_alike, assert_read_alike
+from tests.support.readings import EVERY_READ, assert_filters_alike, assert_read_alike
 
 DEFAULTS = {
     "b": ("boolean", True),
@@ -52,7 +52,7 @@ def test_initial_defaults_of_every_type_at_the_top_and_below(oracle: Oracle) -> 
     for parent in ("st", "li", "ma"):
         change = change.addColumn(parent, "added", whole, "doc", literal(oracle, whole, 9))
     change.commit()
-    assert_read_alike(oracle, name, through_spark=True)
+    assert_read_alike(oracle, name, through_spark=EVERY_READ)
     oracle.sql(
         f"INSERT INTO {name} (id, st, li, ma, i, required) VALUES "
         "(4, named_struct('a', 2, 'added', null), array(named_struct('a', 2, 'added', 3)), "

@@ -7,7 +7,13 @@ from __future__ import annotations
 import pytest
 
 from tests.support.oracle import Oracle
-from tests.support.readings import assert_filters_alike, assert_read_alike, our_scan, rows_alike
+from tests.support.readings import (
+    EVERY_READ,
+    assert_filters_alike,
+    assert_read_alike,
+    our_scan,
+    rows_alike,
+)
 
 
 def test_several_columns_nulls_and_the_strict_sequence_rule(oracle: Oracle) -> None:
@@ -19,7 +25,7 @@ def test_several_columns_nulls_and_the_strict_sequence_rule(oracle: Oracle) -> N
     )
     oracle.write_equality_deletes(name, ["v", "id"], [(None, 1), ("a", None), ("x", 2)])
     oracle.sql(f"INSERT INTO {name} VALUES (1, null, 20), (null, 'a', 30)")
-    rows = assert_read_alike(oracle, name, through_spark=True)
+    rows = assert_read_alike(oracle, name, through_spark=EVERY_READ)
     assert [(r[0], r[1]) for r in rows] == [
         (None, None),
         (None, "a"),
@@ -145,6 +151,9 @@ def test_columns_that_were_dropped_added_renamed_or_promoted(oracle: Oracle, ver
     assert rows_alike(oracle, name) == [(*row, None) for row in rows]
 
 
+@pytest.mark.more(
+    "test_native_equality.py has both of one file, test_partition_evolution.py upgrades"
+)
 def test_equality_and_position_deletes_of_one_file(oracle: Oracle) -> None:
     """Both kinds apply in v2 and, after an upgrade, together with deletion vectors."""
     name = "java_hadoop.equality.mixed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.oracle import Oracle
-from tests.support.readings import assert_read_alike, our_rows, our_scan, our_table
+from tests.support.readings import EVERY_READ, assert_read_alike, our_rows, our_scan, our_table
 
 
 @pytest.mark.more("random histories have the same procedures")
@@ -62,7 +62,7 @@ def test_overwrites_truncates_and_replaced_tables(oracle: Oracle) -> None:
     oracle.sql(f"DELETE FROM {name} WHERE p = 3")
     assert len(assert_read_alike(oracle, name)) == 2
     oracle.sql(f"REPLACE TABLE {name} USING iceberg PARTITIONED BY (q) AS SELECT 'x' AS id, 5 AS q")
-    assert assert_read_alike(oracle, name, through_spark=True) == [("x", 5)]
+    assert assert_read_alike(oracle, name, through_spark=EVERY_READ) == [("x", 5)]
     [first] = oracle.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at").take(1)
     old = oracle.sql(f"SELECT * FROM {name} VERSION AS OF {first[0]}")
     assert len(assert_read_alike(oracle, name, old, snapshot_id=str(first[0]))) == 2
@@ -70,6 +70,7 @@ def test_overwrites_truncates_and_replaced_tables(oracle: Oracle) -> None:
     assert assert_read_alike(oracle, name) == []
 
 
+@pytest.mark.more("test_sql_writes.py has staged snapshots, test_cherry_picks.py picks them")
 def test_branches_published_by_write_audit_publish(oracle: Oracle) -> None:
     name = "java_sql.maintenance.staged"
     oracle.sql(

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.oracle import Oracle
 from tests.support.readings import (
+    EVERY_READ,
     assert_filters_alike,
     assert_read_alike,
     java_planned_files,
@@ -51,7 +52,8 @@ def test_specs_that_grow_shrink_and_change(oracle: Oracle, version: int) -> None
             oracle.sql(f"ALTER TABLE {name} {change}")
         oracle.sql(f"INSERT INTO {name} VALUES {VALUES}")
     assert len(assert_read_alike(oracle, name, through_spark=version == 1)) == 24
-    assert_filters_alike(oracle, name, FILTERS, "id, n", natively=True)
+    native_filters = FILTERS if EVERY_READ else FILTERS[::2]
+    assert_filters_alike(oracle, name, native_filters, "id, n", natively=True)
     for text in FILTERS:
         kept_files = our_scan(oracle, name, filter=text).describe().statistics.data_files_kept
         assert kept_files == java_planned_files(oracle, name, text), text
@@ -76,7 +78,7 @@ def test_deletes_under_every_spec(oracle: Oracle) -> None:
     assert [row[0] for row in assert_read_alike(oracle, name)] == [1, 2, 2, 3, 3, 3]
     oracle.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('format-version' = '3')")
     oracle.sql(f"DELETE FROM {name} WHERE id = 3 AND s IS NULL")
-    rows = assert_read_alike(oracle, name, through_spark=True)
+    rows = assert_read_alike(oracle, name, through_spark=EVERY_READ)
     assert [row[0] for row in rows] == [1, 2, 2]
 
 
@@ -90,7 +92,7 @@ def test_a_field_whose_source_column_was_dropped(oracle: Oracle) -> None:
     oracle.sql(f"ALTER TABLE {name} DROP PARTITION FIELD s")
     oracle.sql(f"ALTER TABLE {name} DROP COLUMN s")
     oracle.sql(f"INSERT INTO {name} VALUES (5, null, 10)")
-    rows = assert_read_alike(oracle, name, through_spark=True)
+    rows = assert_read_alike(oracle, name, through_spark=EVERY_READ)
     assert len(rows) == 5
     text = "n = 10"
     assert_filters_alike(oracle, name, [text], natively=True)

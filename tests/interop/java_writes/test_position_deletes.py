@@ -6,7 +6,13 @@ import pytest
 
 from iceberg_pyspark.planning.scan_tasks import DeleteFileRef
 from tests.support.oracle import Oracle
-from tests.support.readings import assert_filters_alike, assert_read_alike, our_scan, rows_alike
+from tests.support.readings import (
+    EVERY_READ,
+    assert_filters_alike,
+    assert_read_alike,
+    our_scan,
+    rows_alike,
+)
 
 METADATA_COLUMNS = ("_file", "_pos")
 
@@ -77,7 +83,7 @@ def test_old_position_deletes_of_an_upgraded_table_apply_until_a_vector_replaces
     oracle.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('format-version' = '3')")
     assert len(assert_read_alike(oracle, name)) == 180
     oracle.sql(f"DELETE FROM {name} WHERE id IN (1, 3, 5)")
-    assert len(assert_read_alike(oracle, name, through_spark=True)) == 178
+    assert len(assert_read_alike(oracle, name, through_spark=EVERY_READ)) == 178
     kinds = {d.is_deletion_vector for d in delete_files(oracle, name).values()}
     assert kinds == {True, False}
     by_task = [
@@ -90,6 +96,7 @@ def test_old_position_deletes_of_an_upgraded_table_apply_until_a_vector_replaces
     assert (3, "p1", None, None) in assert_read_alike(oracle, name)
 
 
+@pytest.mark.more("Spark writes such files above, and test_harness.py has those of the API")
 @pytest.mark.parametrize("version", [2, 3])
 def test_position_deletes_written_by_the_java_api(oracle: Oracle, version: int) -> None:
     name = f"java_hadoop.positions.api_{version}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.oracle import Oracle
-from tests.support.readings import assert_filters_alike, assert_read_alike
+from tests.support.readings import EVERY_READ, assert_filters_alike, assert_read_alike
 
 
 def test_columns_added_dropped_renamed_reordered_promoted_and_added_again(oracle: Oracle) -> None:
@@ -39,7 +39,7 @@ def test_columns_added_dropped_renamed_reordered_promoted_and_added_again(oracle
         f"INSERT INTO {name} VALUES (1e30, DATE '2026-02-02', 9223372036854775807, 'new', 1e300, "
         "3, 9223372036854775806, struct(5))"
     )
-    rows = assert_read_alike(oracle, name, through_spark=True)
+    rows = assert_read_alike(oracle, name, through_spark=EVERY_READ)
     assert sum(row[1] is None for row in rows) == 2
     filters = (
         "b > 9",
@@ -90,7 +90,7 @@ def test_nested_fields_in_structs_lists_and_maps(oracle: Oracle) -> None:
         "RENAME COLUMN id TO key",
     ):
         oracle.sql(f"ALTER TABLE {name} {change}")
-    assert_read_alike(oracle, name, through_spark=True)
+    assert_read_alike(oracle, name, through_spark=EVERY_READ)
     oracle.sql(
         f"INSERT INTO {name} VALUES (5, struct(7, struct(1e300, array(1), 'yy')), "
         "array(struct('b', 1, struct(1))), map('k', struct(8, 9, 'b')), "

@@ -116,6 +116,7 @@ def test_java_finds_nothing_left_to_do(
     assert [java.rows(name, ref=ref) for ref in REFS] == rows
 
 
+@pytest.mark.more("test_procedures.py has the same orphans for both")
 def test_java_finds_the_same_orphans(oracle: Oracle) -> None:
     name = "java_hadoop.same_expiry.orphans"
     catalog, _, rest = name.partition(".")

@@ -111,7 +111,7 @@ def to_bytes(type_: Type, bounds: dict[int, Any]) -> dict[int, Any]:
 
 
 @given(files())
-@settings(max_examples=settings().max_examples * 4)
+@settings(max_examples=settings().max_examples * 2)
 def test_metrics_never_drop_a_matching_file_and_never_promise_too_much(
     case: tuple[BoundColumn, Predicate, list[Any], DataFile],
 ) -> None:

@@ -188,13 +188,13 @@ def test_what_the_jvm_asks_for_no_more_is_forgotten_as_sessions_double(
     record: Record, jvm: Jvm
 ) -> None:
     most = 0
-    for n in range(500):
+    for n in range(200):
         record.install(Bridge(jvm, f"a-{n}"))
         jvm.there.discard(f"a-{n}")
         jvm.dead_handles.append(f"a-{n}")
         most = max(most, len(record.sessions))
     assert most <= 64
-    assert len(record.began) == 500
+    assert len(record.began) == 200
 
 
 def test_another_context_forgets_those_of_the_stopped_one(record: Record, jvm: Jvm) -> None:

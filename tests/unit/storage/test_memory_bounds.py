@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 import zlib
@@ -307,6 +308,22 @@ SLOW = {
     for name in ("many entries in one block", "many entries", "lists", "maps", "wide nulls")
 }
 """Files on which this decoder needs seconds to reach its limit; the other decoder reads them."""
+ALIKE = {
+    "metadata": {
+        "lists": "one text",
+        "lists that are read": "objects that are read",
+        "escapes": "objects",
+        "spaces": "one text",
+    },
+    "puffin": {"footer of properties": "footer of blobs", "lz4": "zstd"},
+    "avro": {"one text": "texts"},
+    "datafusion": {
+        "many entries": "lists",
+        "maps": "lists",
+        "wide nulls": "null octets",
+    },
+}
+"""Files that only `make test-more` reads, each with another file that comes to the same limit."""
 READ = "that are read", "that is read"
 
 
@@ -318,14 +335,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("kind", FILES)
 def test_files_of_a_mebibyte_are_read_or_refused_below_a_gibibyte(kind: str, folder: Path) -> None:
     paths = {}
+    left_out = {} if os.environ.get("ICEBERG_MORE") else ALIKE.get(kind, {})
     for name, make in FILES[kind].items():
+        if name in left_out or (kind, name) in SLOW:
+            continue
         path = (
             folder / f"{name.replace(' ', '-')}.{'metadata.json' if kind == 'metadata' else kind}"
         )
         path.write_bytes(make())
         assert path.stat().st_size < 1.1 * MIB, name
-        if (kind, name) not in SLOW:
-            paths[name] = path
+        paths[name] = path
     run = subprocess.run(
         [sys.executable, "-m", "tests.support.memory_reader"]
         + [f"{kind}={path}" for path in paths.values()],

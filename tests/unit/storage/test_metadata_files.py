@@ -80,8 +80,8 @@ def test_ten_gigabytes_in_ten_megabytes_are_refused_in_bounded_memory(tmp_path: 
     packer = zlib.compressobj(9, wbits=31)
     megabyte = b" " * (1 << 20)
     bomb = tmp_path / "bomb.metadata.json"
-    unit = b"".join(packer.compress(megabyte) for _ in range(512)) + packer.flush()
-    bomb.write_bytes(unit * 20)
+    unit = b"".join(packer.compress(megabyte) for _ in range(64)) + packer.flush()
+    bomb.write_bytes(unit * 160)
     run = subprocess.run(
         [sys.executable, "-m", "tests.support.memory_reader", f"metadata={bomb}"],
         capture_output=True,

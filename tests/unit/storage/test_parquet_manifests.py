@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io as streams
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -103,7 +104,7 @@ def test_paths_in_leaves_of_before_the_upgrade_get_a_scheme() -> None:
 
 def test_many_entries_keep_their_order_and_row_ids() -> None:
     io = MemoryFileIO()
-    count = 40_000
+    count = 40_000 if os.environ.get("ICEBERG_MORE") else 10_000
     kinds = (added, existing, deleted)
     avro = listed(
         io,

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("each_version")
 VERSIONS = pytest.mark.parametrize("version", [1, 2, 3])
 
 
-def a_table(version: int = 2, *, empty: bool = False) -> Table:
+def a_table(version: int | None = None, *, empty: bool = False) -> Table:
     t = commit_table(format_version=version, partitioned=True)
     table = Table(t.catalog, t.loaded, io=t.io, clock=t.clock.clock)
     if not empty:
@@ -71,6 +71,7 @@ def test_a_child_of_the_current_snapshot_becomes_the_current_one() -> None:
         assert ids(table) == [2]
 
 
+@pytest.mark.with_lists("the version is a parameter")
 @VERSIONS
 def test_an_append_is_made_once_more(version: int) -> None:
     table = a_table(version)
@@ -89,6 +90,7 @@ def test_an_append_is_made_once_more(version: int) -> None:
         assert None not in row_ids
 
 
+@pytest.mark.with_lists("the version is a parameter")
 @VERSIONS
 def test_a_dynamic_overwrite_is_made_once_more(version: int) -> None:
     table = a_table(version)

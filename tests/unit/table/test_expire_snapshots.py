@@ -50,7 +50,7 @@ LATER = 1_900_000_000_000
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "part": ["a", "b"]})
 
 
-def a_table(version: int = 2, properties: Mapping[str, str] | None = None) -> CommitTable:
+def a_table(version: int | None = None, properties: Mapping[str, str] | None = None) -> CommitTable:
     return commit_table(
         partitioned=True, properties=properties, location=LOCATION, format_version=version
     )
@@ -103,6 +103,7 @@ def three_overwrites(properties: Mapping[str, str] | None = None) -> CommitTable
     return t
 
 
+@pytest.mark.with_lists("the files that go are counted with their lists")
 def test_what_only_old_snapshots_need_goes() -> None:
     t = three_overwrites()
     table, stray = users(t), f"{LOCATION}/data/stray"
@@ -134,6 +135,7 @@ def test_by_the_tables_own_settings_and_by_datetime() -> None:
     assert expire(users(t), older_than=datetime(2040, 1, 1)).expired_snapshots_count == 1
 
 
+@pytest.mark.with_lists("version 4 has no position delete files")
 def test_delete_files_and_statistics_are_counted_as_what_they_are() -> None:
     t = a_table()
     table = users(t)
@@ -221,6 +223,7 @@ def test_a_puffin_file_stays_while_one_of_its_vectors_is_live() -> None:
     assert location not in files(t)
 
 
+@pytest.mark.with_lists("a location without a scheme is relative in version 4")
 def test_a_file_of_many_names_and_one_of_another_table_stay(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -274,6 +277,7 @@ def an_append(t: CommitTable, table: Table) -> None:
     table.append(ROWS)
 
 
+@pytest.mark.with_lists("the lists that stay are counted")
 @pytest.mark.parametrize(
     ("meanwhile", "is_before", "count"),
     [(a_branch, True, 1), (a_rollback, True, 2), (an_append, True, 3), (an_append, False, 2)],
@@ -351,6 +355,7 @@ def test_what_a_lost_manifest_of_an_expired_snapshot_named_is_left() -> None:
     assert done.deleted_data_files_count == 2
 
 
+@pytest.mark.with_lists("the lists that go are counted")
 def test_a_kill_leaves_orphans_and_nothing_missing() -> None:
     """The process is stopped before and after each deletion."""
     t = three_overwrites()

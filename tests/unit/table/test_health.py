@@ -387,7 +387,7 @@ print(peak_bytes())
 @pytest.mark.parametrize(
     ("files", "partitions"),
     [
-        (20_000, 4_000),
+        (5_000, 1_000),
         pytest.param(1_000_000, 1_000, marks=pytest.mark.more),
         pytest.param(1_000_000, 1_000_000, marks=pytest.mark.more),
     ],

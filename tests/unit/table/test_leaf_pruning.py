@@ -150,6 +150,12 @@ def table_with_affinities(folder: Path) -> Table:
     return path_table(folder)
 
 
+@pytest.fixture(scope="module")
+def affinities(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """Create such a table once for all tests that only read it."""
+    return table_with_affinities(tmp_path_factory.mktemp("affinities") / "t")
+
+
 def delete_leaves(table: Table) -> list[ManifestFile]:
     snapshot = table.metadata.current_snapshot
     assert snapshot is not None
@@ -186,16 +192,15 @@ def ids_and_delete_leaves(
     ],
 )
 def test_leaves_of_vectors_go_with_the_leaf_that_they_are_for(
-    tmp_path: Path,
+    affinities: Table,
     filter: str,
     ids: list[int],
     leaves: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    table = table_with_affinities(tmp_path / "t")
-    assert [m.data_manifest is None for m in delete_leaves(table)] == [False, False]
-    assert ids_and_delete_leaves(table, filter, monkeypatch) == (ids, leaves)
-    assert table.verify(checks_files=True).ok
+    assert [m.data_manifest is None for m in delete_leaves(affinities)] == [False, False]
+    assert ids_and_delete_leaves(affinities, filter, monkeypatch) == (ids, leaves)
+    assert affinities.verify(checks_files=True).ok
 
 
 def test_leaves_of_deletes_for_any_file_are_read(

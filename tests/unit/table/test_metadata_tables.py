@@ -46,7 +46,7 @@ def rows(*pairs: tuple[int, str | None]) -> pa.Table:
     )
 
 
-def three_commits(version: int = 2, partitioned: bool = True) -> Table:
+def three_commits(version: int | None = None, partitioned: bool = True) -> Table:
     t = commit_table(format_version=version, partitioned=partitioned)
     table = Table(t.catalog, t.loaded, io=t.io, clock=t.clock.clock)
     table.append(rows((1, "a"), (2, None)))
@@ -60,6 +60,7 @@ def read(table: Table, name: str, **options: Any) -> list[dict[str, Any]]:
     return table_rows
 
 
+@pytest.mark.with_lists("the version is a parameter")
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("partitioned", [True, False])
 @pytest.mark.parametrize("name", METADATA_TABLES)
@@ -117,6 +118,7 @@ def test_the_metadata_log_ends_with_the_current_file() -> None:
     assert log[-1]["latest_snapshot_id"] == table.metadata.current_snapshot_id
 
 
+@pytest.mark.with_lists("each root names all files of its snapshot")
 def test_files_are_live_and_entries_are_all() -> None:
     table = three_commits()
     assert [f["record_count"] for f in read(table, "files")] == [1]
@@ -177,6 +179,7 @@ def test_fields_of_one_name_in_several_specs_have_different_names() -> None:
     assert new == old + 1
 
 
+@pytest.mark.with_lists("a root has files of several specs")
 def test_a_manifest_shows_its_partition_bounds_as_text() -> None:
     table = three_commits()
     newest = read(table, "manifests")[0]

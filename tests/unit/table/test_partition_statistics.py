@@ -23,8 +23,6 @@ from tests.support.commit_tables import commit_table
 from tests.support.deleted_rows import delete_positions
 from tests.support.frames import append_rows, create_path_table
 
-pytestmark = pytest.mark.usefixtures("each_version")
-
 SCHEMA = "id BIGINT, p STRING, f DOUBLE"
 
 
@@ -168,6 +166,7 @@ def test_expiry_and_orphan_removal(tmp_path: Path) -> None:
     assert [r["data_record_count"] for r in rows(table.refresh())] == [1, 1]
 
 
+@pytest.mark.usefixtures("each_version")
 def test_a_racing_commit_keeps_it() -> None:
     t = commit_table(partitioned=True, location="mem://wh/t")
     table = Table(t.catalog, t.loaded, io=t.io, clock=t.clock.clock)

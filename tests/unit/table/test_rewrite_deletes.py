@@ -27,8 +27,6 @@ from tests.support.hooked_storage import HookedFileIO, once
 from tests.support.table_histories import a_history
 from tests.support.table_integrity import table_problems
 
-pytestmark = pytest.mark.usefixtures("each_version")
-
 FILES, ROWS = 3, 4
 LINEAGE = ("_row_id", "_last_updated_sequence_number")
 DATA_FILES = "data files and their deletes"
@@ -130,7 +128,7 @@ def test_position_delete_files_become_fewer(granularity: str) -> None:
     assert table_problems(users(t)) == []
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, 3, 4])
 def test_how_far_it_is_is_told(version: int) -> None:
     t = a_table(2)
     for path in paths(t)[:2]:
@@ -163,7 +161,7 @@ def test_rows_of_files_that_are_gone_are_left_out() -> None:
     assert ids(t) == [5, 6, 7, 9, 10, 11]
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, 3, 4])
 def test_files_that_delete_nothing_go(version: int) -> None:
     t = a_table(2)
     deleted = "mem://wh/t/data/gone.parquet"
@@ -235,14 +233,14 @@ def test_wrong_options(options: dict[str, object], message: str) -> None:
         positions(a_table(2), options=options)
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, 3, 4])
 def test_equality_deletes(version: int) -> None:
     t = a_table(version)
     first, *_ = paths(t)
     delete_keys(users(t), "id", [1, 4, 77])
     append(t, 1, 4)
     delete_keys(users(t), "id", [5])
-    if version == 3:
+    if version >= 3:
         delete_positions(users(t), {first: [0]})
     else:
         delete_rows(t, (first, 0))
@@ -256,7 +254,7 @@ def test_equality_deletes(version: int) -> None:
     assert counts(done) == (3, 2)
     assert rows_of(t) == before
     assert {f.content for f in deletes(t)} == {FileContent.POSITION_DELETES}
-    assert all(f.is_deletion_vector for f in deletes(t)) == (version == 3)
+    assert all(f.is_deletion_vector for f in deletes(t)) == (version >= 3)
     assert is_unchanged_by(t, lambda: equality(t))
     assert table_problems(users(t)) == []
     snapshot = t.metadata.current_snapshot
@@ -296,7 +294,7 @@ def with_deletes(kind: Any, version: int = 3) -> CommitTable:
     return t
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, 3, 4])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_append_meanwhile(kind: Any, version: int) -> None:
     t = with_deletes(kind, version)
@@ -329,7 +327,7 @@ def test_a_vector_meanwhile_is_not_lost(kind: Any) -> None:
     assert table_problems(users(t)) == []
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, 3, 4])
 def test_position_deletes_meanwhile_are_not_lost(version: int) -> None:
     t = with_deletes(equality, version)
     first = paths(t)[0]
@@ -346,7 +344,7 @@ def test_position_deletes_meanwhile_are_not_lost(version: int) -> None:
     assert ids(t) == [1, 2, *range(4, 12)]
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, 3, 4])
 @pytest.mark.parametrize("kind", KINDS)
 def test_compaction_meanwhile_brings_no_row_back(kind: Any, version: int) -> None:
     """Rewritten data files that keep an old sequence number would escape a removed delete."""

@@ -41,7 +41,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-@settings(max_examples=settings().max_examples // 2, suppress_health_check=list(HealthCheck))
+@settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_tables_have_the_rows_of_the_version_3_table_that_they_were(
     catalog: TableCatalog, profile: ProfileName, data: st.DataObject

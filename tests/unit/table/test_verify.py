@@ -244,7 +244,7 @@ def test_a_manifest_is_read_for_the_first_of_the_snapshots_that_share_it(tmp_pat
     assert len({reads[path] for path in last}) == 1, reads
 
 
-@pytest.mark.parametrize("count", [20_000, pytest.param(1_000_000, marks=pytest.mark.more)])
+@pytest.mark.parametrize("count", [10_000, pytest.param(1_000_000, marks=pytest.mark.more)])
 def test_memory_is_bounded(count: int) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(count)], capture_output=True, text=True, check=False

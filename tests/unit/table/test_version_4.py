@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def rows(table: Table, snapshot_id: int | None = None) -> list[str]:
     return sorted(map(str, table_rows.to_pylist()))
 
 
-@settings(max_examples=settings().max_examples // 2, suppress_health_check=list(HealthCheck))
+@settings(max_examples=settings().max_examples // 4, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_tables_have_the_rows_of_the_version_3_table_that_they_were(
     catalog: TableCatalog, data: st.DataObject
@@ -99,22 +99,31 @@ def test_random_tables_have_the_rows_of_the_version_3_table_that_they_were(
         assert rows(copy, snapshot.snapshot_id) == rows(table, snapshot.snapshot_id)
 
 
+@pytest.fixture(scope="module")
+def with_deletes(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """Create a table with a deleted row, once for all tests that only read it."""
+    table = a_table(tmp_path_factory.mktemp("with_deletes") / "t")
+    (first, *_) = table.scan(filter="id = 4").plan_files()
+    delete_positions(table, {first.file_path: [0]}, partition=first.partition)
+    return table.refresh()
+
+
+@pytest.fixture(scope="module")
+def copies(with_deletes: Table) -> Mapping[bool, Table]:
+    """Return copies with absolute paths, by `False`, and with relative paths, by `True`."""
+    return {r: copy_of(with_deletes, is_relative=r) for r in (False, True)}
+
+
 @pytest.mark.parametrize("is_relative", [False, True])
 @pytest.mark.parametrize("name", [n for n in METADATA_TABLES if n != "metadata_log_entries"])
 def test_metadata_tables_are_those_of_version_3(
-    tmp_path: Path, name: str, is_relative: bool
+    with_deletes: Table, copies: Mapping[bool, Table], name: str, is_relative: bool
 ) -> None:
-    table = a_table(tmp_path / "t")
-    (first, *_) = table.scan(filter="id = 4").plan_files()
-    delete_positions(table, {first.file_path: [0]}, partition=first.partition)
-    table.refresh()
-    copy = copy_of(table, is_relative=is_relative)
-
     def shown(of: Table) -> list[str]:
         rows = of.metadata_table(name).to_arrow().to_pylist()
         return sorted(str(row).replace("file:/", "/") for row in rows)
 
-    expected, actual = shown(table), shown(copy)
+    expected, actual = shown(with_deletes), shown(copies[is_relative])
     assert expected
     if "manifests" in name or name == "snapshots":
         # The copy's own metadata files have other names and sizes.
