@@ -70,9 +70,8 @@ def test_of_racing_creators_one_wins(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sql", "postgres", "mariadb"])
-def test_many_clients_initialise_an_empty_database_together(kind: str, tmp_path: Path) -> None:
-    clients = 16 if IS_LONG else 8
-    assert all(run_together(initialise, [(kind, str(tmp_path))] * clients))
+def test_sixteen_clients_initialise_an_empty_database_together(kind: str, tmp_path: Path) -> None:
+    assert all(run_together(initialise, [(kind, str(tmp_path))] * 16))
 
 
 @pytest.mark.parametrize("kind", ["sql", "hadoop", "postgres"])

@@ -20,26 +20,20 @@ public final class LoopbackHdfs {
     conf.set("dfs.datanode.http.address", any);
     conf.set("dfs.datanode.hostname", "127.0.0.1");
     conf.set("dfs.namenode.name.dir", new File(folder, "names").toURI().toString());
-    // Of two data nodes, one reports its block before the client asks whether the file is complete;
-    // where there is one, the client asks too early, and again half a second later.
-    conf.set("dfs.replication", "2");
+    conf.set("dfs.datanode.data.dir", new File(folder, "data").toURI().toString());
+    conf.set("dfs.replication", "1");
     conf.set("dfs.permissions.enabled", "false");
     conf.set("dfs.namenode.safemode.extension", "0");
     conf.set("dfs.namenode.edits.noeditlogchannelflush", "true");
+    // close a file before the data node has reported its last block, half a second earlier
+    conf.set("dfs.namenode.file.close.num-committed-allowed", "1");
     DefaultMetricsSystem.setMiniClusterMode(
         true); // formatting and serving share the metrics system
     NameNode.format(conf);
     NameNode names = NameNode.createNameNode(new String[0], conf);
-    DataNode[] nodes = new DataNode[2];
-    for (int i = 0; i < nodes.length; i++) {
-      Configuration own = new HdfsConfiguration(conf);
-      own.set("dfs.datanode.data.dir", new File(folder, "data" + i).toURI().toString());
-      nodes[i] = DataNode.createDataNode(new String[0], own);
-    }
-    for (DataNode node : nodes) {
-      while (!node.isDatanodeFullyStarted() || names.isInSafeMode()) {
-        Thread.sleep(50);
-      }
+    DataNode data = DataNode.createDataNode(new String[0], conf);
+    while (!data.isDatanodeFullyStarted() || names.isInSafeMode()) {
+      Thread.sleep(50);
     }
     System.out.println("HDFS is ready");
     names.join();

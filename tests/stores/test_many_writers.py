@@ -47,6 +47,8 @@ def write_rows(properties: Mapping[str, str], worker: int) -> int:
     return len(append_rows(FilesystemCatalog("lake", properties), worker, APPENDS))
 
 
+# A file of HDFS with one data node takes half a second to close, so 800 commits take half an hour.
+@pytest.mark.timeout(3600)
 @pytest.mark.more("writers that do not take turns, in the tests of each store")
 def test_no_writer_among_many_gives_up(properties: dict[str, str]) -> None:
     catalog = FilesystemCatalog("lake", properties)
