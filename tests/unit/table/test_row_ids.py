@@ -14,12 +14,13 @@ from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
 from tests.support.commit_tables import commit_table, data_file
 from tests.support.snapshot_commits import act, append, by_path, overwrite
 
-pytestmark = pytest.mark.usefixtures("each_version")
+WITH_LINEAGE = pytest.mark.parametrize("version", [3, 4])
 
 
-def test_row_lineage_example() -> None:
+@WITH_LINEAGE
+def test_row_lineage_example(version: int) -> None:
     """docs/conformance.md 16."""
-    t = commit_table(format_version=3, properties={"commit.manifest-merge.enabled": "false"})
+    t = commit_table(format_version=version, properties={"commit.manifest-merge.enabled": "false"})
     append(t, data_file("lead", rows=1000))
     overwrite(t, "static")
     assert t.metadata.next_row_id == 1000
@@ -44,9 +45,10 @@ def test_files_written_before_version_3_get_row_ids_with_the_first_snapshot_afte
     assert t.metadata.next_row_id == 15
 
 
-def test_a_delete_only_commit_says_first_row_id_too() -> None:
+@WITH_LINEAGE
+def test_a_delete_only_commit_says_first_row_id_too(version: int) -> None:
     """docs/conformance.md 19."""
-    t = commit_table(format_version=3)
+    t = commit_table(format_version=version)
     append(t, data_file("a", rows=10))
     act(t, DeleteFiles(removal=RemoveFiles(data_paths=frozenset({"mem://t/data/a"}))))
     snapshot = t.metadata.current_snapshot
@@ -55,9 +57,10 @@ def test_a_delete_only_commit_says_first_row_id_too() -> None:
     assert (snapshot.operation, t.live()) == ("delete", [])
 
 
-def test_rewriting_keeps_row_ids_and_sequence_numbers() -> None:
+@WITH_LINEAGE
+def test_rewriting_keeps_row_ids_and_sequence_numbers(version: int) -> None:
     """docs/conformance.md 20."""
-    t = commit_table(format_version=3)
+    t = commit_table(format_version=version)
     append(t, data_file("a", rows=10), data_file("b", rows=5))
     act(t, DeleteFiles(removal=RemoveFiles(data_paths=frozenset({"mem://t/data/a"}))))
     entry = by_path(t.entries())["b"]
@@ -65,9 +68,10 @@ def test_rewriting_keeps_row_ids_and_sequence_numbers() -> None:
     assert entry.sequence_number == 1
 
 
-def test_row_ids_advance_on_branches_too() -> None:
+@WITH_LINEAGE
+def test_row_ids_advance_on_branches_too(version: int) -> None:
     """docs/conformance.md 19."""
-    t = commit_table(format_version=3)
+    t = commit_table(format_version=version)
     append(t, data_file("a", rows=10))
     commit_steps(
         t.catalog,
