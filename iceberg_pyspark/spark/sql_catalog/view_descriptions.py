@@ -14,17 +14,20 @@ from typing import Literal, TypeAlias
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
-from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.expressions.condition_text import sql_string
 from iceberg_pyspark.spark.rows.types import to_spark_schema
-from iceberg_pyspark.spark.sql_catalog.views import DIALECT, QUERY_COLUMNS
+from iceberg_pyspark.spark.sql_catalog.views import (
+    CHANGED_BY,
+    COMMENT,
+    CREATED_BY,
+    QUERY_COLUMNS,
+    spark_query,
+)
 from iceberg_pyspark.spec.views import ViewMetadata
 from iceberg_pyspark.sql_text.names import quoted
 from iceberg_pyspark.table.changes.define_view import with_views
 
-_COMMENT = "comment"
-_CREATED_BY = "create_engine_version"
-_INTERNAL = {_COMMENT, _CREATED_BY, "engine_version", QUERY_COLUMNS}
+_INTERNAL = {COMMENT, CREATED_BY, CHANGED_BY, QUERY_COLUMNS}
 """Properties that a statement stores without being told to."""
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
@@ -54,14 +57,13 @@ def _create_statement(catalog: str, identifier: TableIdentifier, view: ViewMetad
     clauses = [
         f"CREATE VIEW {_dotted((catalog, *identifier.levels))} {_in_lines(map(_column, fields))}"
     ]
-    comment = view.properties.get(_COMMENT)
+    comment = view.properties.get(COMMENT)
     if comment is not None:
         clauses.append(f"COMMENT {sql_string(comment)}")
     properties = _own_properties(view)
     if properties:
-        pairs = (f"{sql_string(k)} = {sql_string(v)}" for k, v in properties.items())
-        clauses.append(f"TBLPROPERTIES {_in_lines(pairs)}")
-    return "\n".join((*clauses, "AS", _query(view), ""))
+        clauses.append(f"TBLPROPERTIES {_in_lines(_pairs(properties))}")
+    return "\n".join((*clauses, "AS", spark_query(identifier, view), ""))
 
 
 def _column(field: spark_types.StructField) -> str:
@@ -85,26 +87,17 @@ def _details(catalog: str, identifier: TableIdentifier, view: ViewMetadata) -> R
         for f in to_spark_schema(view.schema).fields
     ]
     own_names = view.properties.get(QUERY_COLUMNS, "").replace(",", ", ")
-    pairs = ", ".join(
-        f"{sql_string(k)} = {sql_string(v)}" for k, v in _all_properties(view).items()
-    )
+    pairs = ", ".join(_pairs(_all_properties(view)))
     return (
         *columns,
         ("", "", ""),
         ("# Detailed View Information", "", ""),
-        ("Comment", view.properties.get(_COMMENT, ""), ""),
+        ("Comment", view.properties.get(COMMENT, ""), ""),
         ("View Catalog and Namespace", _dotted((catalog, *identifier.namespace)), ""),
         ("View Query Output Columns", f"[{own_names}]", ""),
         ("View Properties", f"[{pairs}]", ""),
-        ("Created By", view.properties.get(_CREATED_BY, ""), ""),
+        ("Created By", view.properties.get(CREATED_BY, ""), ""),
     )
-
-
-def _query(view: ViewMetadata) -> str:
-    sql = view.current_version.sql(DIALECT)
-    if sql is None:
-        raise UnsupportedFeatureError(f"the view has no query in the dialect '{DIALECT}'")
-    return sql
 
 
 def _own_properties(view: ViewMetadata) -> Mapping[str, str]:
@@ -120,6 +113,10 @@ def _all_properties(view: ViewMetadata) -> Mapping[str, str]:
         "provider": "iceberg",
     }
     return dict(sorted({**_own_properties(view), **facts}.items()))
+
+
+def _pairs(properties: Mapping[str, str]) -> Iterable[str]:
+    return (f"{sql_string(key)} = {sql_string(value)}" for key, value in properties.items())
 
 
 def _in_lines(items: Iterable[str]) -> str:

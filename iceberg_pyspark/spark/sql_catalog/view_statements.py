@@ -19,7 +19,13 @@ from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchViewError
 from iceberg_pyspark.spark.bridge.protocol.views import AnalysedQuery, ViewStatement
 from iceberg_pyspark.spark.rows.types import from_spark_schema, struct_from_json
-from iceberg_pyspark.spark.sql_catalog.views import DIALECT, QUERY_COLUMNS
+from iceberg_pyspark.spark.sql_catalog.views import (
+    CHANGED_BY,
+    COMMENT,
+    CREATED_BY,
+    DIALECT,
+    QUERY_COLUMNS,
+)
 from iceberg_pyspark.spec.views import SqlRepresentation
 from iceberg_pyspark.table.changes.define_view import (
     NewDefinition,
@@ -31,9 +37,6 @@ from iceberg_pyspark.table.changes.define_view import (
     with_views,
 )
 
-_COMMENT = "comment"
-_CREATED_BY = "create_engine_version"
-_CHANGED_BY = "engine_version"
 _LOCATION = "location"
 _PROVIDER = "provider"
 _RESERVED = {
@@ -99,7 +102,7 @@ def _define(
                 identifier,
                 replace(
                     definition,
-                    properties={_CREATED_BY: _engine(query), **definition.properties},
+                    properties={CREATED_BY: _engine(query), **definition.properties},
                 ),
             )
 
@@ -130,10 +133,10 @@ def _definition(
     properties = {
         **own_properties,
         QUERY_COLUMNS: ",".join(own_names),
-        _CHANGED_BY: _engine(query),
+        CHANGED_BY: _engine(query),
     }
     if statement.comment is not None:
-        properties[_COMMENT] = statement.comment
+        properties[COMMENT] = statement.comment
     elsewhere = query.current_catalog != catalog.name
     return NewDefinition(
         schema=from_spark_schema(display_columns),

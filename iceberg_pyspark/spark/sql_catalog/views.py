@@ -16,6 +16,9 @@ from iceberg_pyspark.sql_text.names import quoted
 DIALECT = "spark"
 QUERY_COLUMNS = "spark.query-column-names"
 """The property of a view with the names of its query's columns, joined by commas."""
+COMMENT = "comment"
+CREATED_BY = "create_engine_version"
+CHANGED_BY = "engine_version"
 
 _ENGINE = "engine-name"
 _LASTING_NAME = re.compile(r"[\w ]+")
@@ -38,6 +41,18 @@ def view_definition(catalog: Catalog, identifier: TableIdentifier) -> ViewDefini
     except NoSuchViewError:
         return ViewDefinition(exists=False)
     version = view.current_version
+    return ViewDefinition(
+        exists=True,
+        sql=_with_shown_names(spark_query(identifier, view), identifier.name, view),
+        current_catalog=version.default_catalog or catalog.name,
+        current_namespace=version.default_namespace,
+        schema=to_spark_schema(view.schema).json(),
+    )
+
+
+def spark_query(identifier: TableIdentifier, view: ViewMetadata) -> str:
+    """Return the query in Spark's dialect; raise `UnsupportedFeatureError` if there is none."""
+    version = view.current_version
     sql = version.sql(DIALECT)
     if sql is None:
         dialects = sorted(
@@ -47,13 +62,7 @@ def view_definition(catalog: Catalog, identifier: TableIdentifier) -> ViewDefini
             f"view {identifier} has no query in the dialect '{DIALECT}', only in: "
             f"{', '.join(dialects) or 'none'}; create it again in Spark, or read its tables"
         )
-    return ViewDefinition(
-        exists=True,
-        sql=_with_shown_names(sql, identifier.name, view),
-        current_catalog=version.default_catalog or catalog.name,
-        current_namespace=version.default_namespace,
-        schema=to_spark_schema(view.schema).json(),
-    )
+    return sql
 
 
 def _with_shown_names(sql: str, name: str, view: ViewMetadata) -> str:

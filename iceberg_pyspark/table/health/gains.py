@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.catalogs.configuration import configured_properties, default_name
 from iceberg_pyspark.errors import IcebergError, UnsupportedFeatureError
+from iceberg_pyspark.expressions.condition_text import sql_string
 from iceberg_pyspark.redaction import redact_properties
 from iceberg_pyspark.spec.properties import DELETE_GRANULARITY
 from iceberg_pyspark.sql_text.names import is_path, readable_name
@@ -158,8 +159,9 @@ def sql_call(catalog: Catalog, table: LoadedTable, procedure: str) -> str | None
     if not identifier.namespace:
         return None
     name = readable_name(identifier.levels)
-    text = name.replace("\\", "\\\\").replace("'", "\\'")
-    return f"CALL {readable_name((catalog.name, 'system'))}.{procedure}(table => '{text}')"
+    return (
+        f"CALL {readable_name((catalog.name, 'system'))}.{procedure}(table => {sql_string(name)})"
+    )
 
 
 def shell_command(catalog: Catalog, table: LoadedTable, procedure: str) -> str:
