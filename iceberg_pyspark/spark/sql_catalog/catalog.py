@@ -222,9 +222,9 @@ class CatalogCallbacks:
         return view_definition(self.catalog(q.catalog), _identifier(q))
 
     def view_describe(self, q: ViewDescribe) -> ViewDescription:
-        """Return the rows of a statement that describes a view."""
+        """Return the rows of a statement that describes a view, or that it does not exist."""
         rows = description_rows(self.catalog(q.catalog), _identifier(q), q.statement, q.property)
-        return ViewDescription(rows=rows)
+        return ViewDescription(exists=rows is not None, rows=rows or ())
 
     def procedures_list(self, q: ProceduresList) -> ProcedureNames:
         """Return the procedures in a namespace."""

@@ -21,11 +21,11 @@ from iceberg_pyspark.spark.sql_catalog.views import (
     COMMENT,
     CREATED_BY,
     QUERY_COLUMNS,
+    load_view,
     spark_query,
 )
 from iceberg_pyspark.spec.views import ViewMetadata
 from iceberg_pyspark.sql_text.names import quoted
-from iceberg_pyspark.table.changes.define_view import with_views
 
 _INTERNAL = {COMMENT, CREATED_BY, CHANGED_BY, QUERY_COLUMNS}
 """Properties that a statement stores without being told to."""
@@ -39,9 +39,14 @@ def description_rows(
     identifier: TableIdentifier,
     statement: Literal["show create", "show properties", "describe extended"],
     key: str | None = None,
-) -> Rows:
-    """Return the rows of a statement about an existing view; `key` is the property to show."""
-    view = with_views(catalog).load_view(identifier).metadata
+) -> Rows | None:
+    """Return the rows of a statement about a view, or None if there is no view of this name.
+
+    `key` is the only property to show, or None for all.
+    """
+    view = load_view(catalog, identifier)
+    if view is None:
+        return None
     match statement:
         case "show create":
             return ((_create_statement(catalog.name, identifier, view),),)

@@ -34,11 +34,8 @@ def view_names(catalog: Catalog, namespace: Namespace) -> tuple[str, ...]:
 
 def view_definition(catalog: Catalog, identifier: TableIdentifier) -> ViewDefinition:
     """Return a view; raise `UnsupportedFeatureError` if it has only queries in other dialects."""
-    if not isinstance(catalog, ViewCatalog):
-        return ViewDefinition(exists=False)
-    try:
-        view = catalog.load_view(identifier).metadata
-    except NoSuchViewError:
+    view = load_view(catalog, identifier)
+    if view is None:
         return ViewDefinition(exists=False)
     version = view.current_version
     return ViewDefinition(
@@ -48,6 +45,16 @@ def view_definition(catalog: Catalog, identifier: TableIdentifier) -> ViewDefini
         current_namespace=version.default_namespace,
         schema=to_spark_schema(view.schema).json(),
     )
+
+
+def load_view(catalog: Catalog, identifier: TableIdentifier) -> ViewMetadata | None:
+    """Return a view, or None if there is none of this name; a catalog may have no views at all."""
+    if not isinstance(catalog, ViewCatalog):
+        return None
+    try:
+        return catalog.load_view(identifier).metadata
+    except NoSuchViewError:
+        return None
 
 
 def spark_query(identifier: TableIdentifier, view: ViewMetadata) -> str:

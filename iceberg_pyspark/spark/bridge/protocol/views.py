@@ -37,7 +37,10 @@ class ViewDescribe(TableQuestion, frozen=True, kw_only=True):
 class ViewDescription(Answer, frozen=True, kw_only=True):
     """The rows of a statement that describes a view."""
 
-    rows: tuple[tuple[str, ...], ...]
+    exists: bool
+    """Whether the view exists; there are no rows if it does not."""
+
+    rows: tuple[tuple[str, ...], ...] = ()
 
 
 class ViewNames(Answer, frozen=True, kw_only=True):

@@ -26,7 +26,6 @@ import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
-import org.apache.spark.sql.connector.catalog.V1Table;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -318,13 +317,15 @@ class IcebergPyCatalog
   }
   /** Return the rows of a statement that describes a view, or null if the name is no view's. */
   List describeView(List namespace, String view, String statement, String property) {
+    String[] levels = (String[]) namespace.toArray(new String[0]);
     try {
-      String[] levels = (String[]) namespace.toArray(new String[0]);
-      if (!(loadTable(Identifier.of(levels, view)) instanceof V1Table)) return null;
+      load(Identifier.of(levels, view), null, null, null);
+      return null;
     } catch (NoSuchTableException e) {
-      return null; // Spark raises its own error
+      IcebergPyViewDescription description =
+          IcebergPyQuestions.viewDescribe(handle, namespace, view, statement, property);
+      return description.exists() ? description.rows() : null;
     }
-    return IcebergPyQuestions.viewDescribe(handle, namespace, view, statement, property).rows();
   }
   /** Return the names of the views in a namespace. */
   List views(List namespace) { return IcebergPyQuestions.viewsList(handle, namespace).names(); }

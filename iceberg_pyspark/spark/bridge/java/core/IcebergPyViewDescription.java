@@ -6,5 +6,6 @@ import java.util.Map;
 class IcebergPyViewDescription {
   private final Map fields;
   IcebergPyViewDescription(Map fields) { this.fields = fields; }
+  boolean exists() { return ((Boolean) fields.get("exists")).booleanValue(); }
   List rows() { return (List) fields.get("rows"); }
 }
