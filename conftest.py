@@ -7,16 +7,13 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.amounts import RUNS_MORE
 from tests.selection import cases_to_leave_out
 
 pytest_plugins = ("tests.absent_packages",)
 
 # pytest shows the compared values of a failed assertion only in modules that it rewrites
 pytest.register_assert_rewrite("tests.support", "tests.faults.matrix")
-
-
-def _runs_more() -> bool:
-    return bool(os.environ.get("ICEBERG_MORE"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile(
         "tests",
         base,
-        max_examples=int(os.environ.get("ICEBERG_EXAMPLES", 100 if _runs_more() else 15)),
+        max_examples=int(os.environ.get("ICEBERG_EXAMPLES", 100 if RUNS_MORE else 15)),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )
@@ -62,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if _runs_more():
+    if RUNS_MORE:
         return
     left_out = cases_to_leave_out([i.nodeid for i in items], config.invocation_params.args)
     more = [i for i in items if i.get_closest_marker("more") or i.nodeid in left_out]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
 
 import pytest
 
 from iceberg_pyspark.catalogs.catalog import Catalog
+from tests.amounts import RUNS_MORE
 from tests.services.databases import new_database
 from tests.support.catalog_contract import create, set_property
 from tests.support.catalog_processes import (
@@ -22,7 +22,7 @@ from tests.support.catalog_processes import (
     run_together,
 )
 
-IS_LONG = bool(os.environ.get("ICEBERG_MORE"))
+IS_LONG = RUNS_MORE
 MARIADB = pytest.param(
     "mariadb", marks=pytest.mark.more("the SQL of PostgreSQL, on another server")
 )

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import shutil
 import signal
 import time
@@ -20,6 +19,7 @@ from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError, TableAlreadyExistsError
 from iceberg_pyspark.table.rewrites.rewrite_data_files import RewrittenDataFiles
+from tests.amounts import RUNS_MORE
 from tests.support.catalog_processes import EVENTS, KILLED, create_rows_table, die_at
 from tests.support.row_commits import (
     BY_PARTITION,
@@ -38,7 +38,7 @@ ROOTS = pytest.mark.more("the same with root manifests, which the fault matrix h
 CLEANED = pytest.mark.more("an expiry removes files in the same way with schemas and without")
 DANGLING = pytest.mark.more("a rewrite and a removal of files, whose other commits are here")
 ALIKE = pytest.mark.more("the steps are those of the case above")
-EVERY = 1 if os.environ.get("ICEBERG_MORE") else 3
+EVERY = 1 if RUNS_MORE else 3
 """An odd number, because there is a step before each write and one after it."""
 EXPIRIES = ("expire_snapshots", "expire_and_clean_metadata")
 TWO_COMMITS = ("rewrite_data_files", "rewrite_and_remove_dangling_deletes")

@@ -4,7 +4,6 @@ where Java cannot read changes.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 
@@ -12,6 +11,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from tests.amounts import RUNS_MORE
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.readings import our_frame, table_path
@@ -24,7 +24,7 @@ VERSIONS = dict(zip((*WHOLE_FILES, *WITH_DELETES), (2, 3, 2, 3), strict=True))
 EACH_VERSION = pytest.mark.parametrize(
     "version", [pytest.param(2, marks=pytest.mark.more("version 3 has the same changes")), 3]
 )
-EVERY_RANGE = bool(os.environ.get("ICEBERG_MORE"))
+EVERY_RANGE = RUNS_MORE
 
 
 @pytest.fixture(scope="module")

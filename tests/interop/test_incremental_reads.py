@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from pyspark.errors import IllegalArgumentException
 from pyspark.errors.exceptions.captured import UnsupportedOperationException
 from pyspark.sql import DataFrame
 
+from tests.amounts import RUNS_MORE
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.rows import PlainRow, spark_rows
@@ -20,7 +20,7 @@ MORE = pytest.mark.more(
     "tests/spark/test_incremental_reads.py reads partitions, test_native_scan.py `_partition`"
 )
 EACH = pytest.mark.parametrize("table", [V2, V3, pytest.param(PARTS, marks=MORE)])
-EVERY_RANGE = bool(os.environ.get("ICEBERG_MORE"))
+EVERY_RANGE = RUNS_MORE
 NO_ANCESTOR = ("snapshot {}, the start .* is no ancestor", "{} is not a parent ancestor of end")
 ONE_SNAPSHOT = "appends between snapshots, and {} for one snapshot; keep one"
 NO_RANGES = "Incremental append scan is not supported"

@@ -1,6 +1,5 @@
 """Native scans through a Spark SQL catalog return Java's rows, read by Spark's own reader."""
 
-import os
 import re
 from collections.abc import Iterator
 
@@ -9,6 +8,7 @@ import pytest
 from iceberg_pyspark.spark.native_read import deletion_vectors as native_vectors
 from iceberg_pyspark.spark.native_read import position_delete_files
 from iceberg_pyspark.spark.native_read import position_deletes as native_bitmaps
+from tests.amounts import RUNS_MORE
 from tests.support.native_lake import native_lake, same_rows
 from tests.support.oracle import Oracle
 
@@ -92,7 +92,7 @@ def test_count_of_a_table_reads_no_data_unless_deletes_compare_values(
     by_format = lake.spark.read.format("iceberg-py").load(path)
     assert by_format.count() == lake.spark.table(f"java_hadoop.{name}").count()
     of_values = ["count(g)", "count(distinct g)", "count(*) filter (where id > 3)"]
-    for count in of_values if os.environ.get("ICEBERG_MORE") else of_values[2:]:
+    for count in of_values if RUNS_MORE else of_values[2:]:
         assert "IcebergPyParquetScan" in same_rows(lake, f"select {count} from {{t}}.{name}")
     assert "IcebergPyParquetScan" in same_rows(lake, query + " where id > 50")
     lake.write_equality_deletes(f"java_hadoop.{name}", ["id"], [(1,), (2,)])

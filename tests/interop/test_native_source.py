@@ -1,6 +1,5 @@
 """`spark.read.format("iceberg-py")` on Spark's own reader returns the rows of the portable path."""
 
-import os
 import re
 from collections.abc import Iterator
 
@@ -8,11 +7,12 @@ import pytest
 from pyspark.sql import DataFrame
 
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
+from tests.amounts import RUNS_MORE
 from tests.support.native_lake import native_lake, plan_of
 from tests.support.oracle import Oracle
 from tests.support.rows import spark_rows
 
-EVERY_QUERY = bool(os.environ.get("ICEBERG_MORE"))
+EVERY_QUERY = RUNS_MORE
 """Whether to run more queries and filters of the same kinds."""
 
 ROWS = "select id, cast(id % 3 as int) g, cast(id as string) s, id * 1.5 d from range(100)"

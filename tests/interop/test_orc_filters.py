@@ -1,12 +1,12 @@
 """Conditions that skip row groups of ORC files lose no rows: Java, Python and Spark agree."""
 
-import os
 import random
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.amounts import RUNS_MORE
 from tests.support.native_lake import native_lake, plan_of
 from tests.support.oracle import Oracle
 from tests.support.parameters import MORE, pairs
@@ -15,7 +15,7 @@ ROWS = 60_000
 SEEDS = [0, 1, 2, *(pytest.param(seed, marks=MORE) for seed in range(3, 12))]
 # The tables of a seed's conditions, one after the other.
 TABLES_OF_A_SEED = ["plain_java", "striped_java", "bloomed_ours", "parted_ours"]
-if os.environ.get("ICEBERG_MORE"):
+if RUNS_MORE:
     TABLES_OF_A_SEED += ["plain_ours", "striped_ours", "bloomed_java", "parted_java"]
 DIGEST = "count(*), sum(id), bit_xor(xxhash64(id, i, s, day, c, flag, raw, st))"
 # The texts have different lengths and increase with the id, so bounds of row groups separate some

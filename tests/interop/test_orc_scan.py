@@ -1,18 +1,18 @@
 """Spark's own reader reads an ORC file if its rows equal Java's; otherwise Python reads it."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.amounts import RUNS_MORE
 from tests.support.native_lake import native_lake, plan_of, same_rows
 from tests.support.oracle import Oracle
 from tests.support.parameters import pairs
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import configured
 
-EVERY_READ = bool(os.environ.get("ICEBERG_MORE"))
+EVERY_READ = RUNS_MORE
 """Whether tests make every read, or of several similar reads only some, as in `make test`."""
 
 ROWS = "select id, cast(id % 3 as int) g, cast(id as string) s, id * 1.5 d from range(100)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from datetime import date
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from iceberg_pyspark import Table
 from iceberg_pyspark.commits.outcomes import Done
 from iceberg_pyspark.commits.updates import RemovePartitionStatistics
+from tests.amounts import RUNS_MORE
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.readings import our_table
@@ -132,7 +132,7 @@ def test_the_same_rows(lake: Oracle, version: int) -> None:
 
     in_turns()
     steps = [("lake", "java_hadoop"), ("java_hadoop", "lake")]
-    if os.environ.get("ICEBERG_MORE"):
+    if RUNS_MORE:
         steps.append(("lake", "lake"))
     for number, (before, after) in enumerate(steps):
         forget(ours)

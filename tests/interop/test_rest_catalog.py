@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog as load_pyiceberg_catalog
@@ -14,12 +12,13 @@ from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.commits.view_changes import new_view_metadata, view_definition_updates
 from iceberg_pyspark.spec.views import SqlRepresentation
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
+from tests.amounts import RUNS_MORE
 from tests.services.server import Server
 from tests.support.oracle import Oracle
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pyiceberg")
 
-TURNS = 3 if os.environ.get("ICEBERG_MORE") else 2
+TURNS = 3 if RUNS_MORE else 2
 
 
 def rows(*ids: int) -> pa.Table:

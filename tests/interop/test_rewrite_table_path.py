@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from pyspark.sql import Row
 
 from iceberg_pyspark import load_table
+from tests.amounts import RUNS_MORE
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.table_integrity import table_problems
@@ -74,7 +74,7 @@ def test_the_same_copies_and_rows_for_all(lake: Oracle, tmp_path: Path, version:
     lineage = ", _row_id, _last_updated_sequence_number" if version > 2 else ""
     query = f"SELECT id, p{lineage} FROM"
     steps = [""]
-    if os.environ.get("ICEBERG_MORE"):
+    if RUNS_MORE:
         # Such copies are in tests/unit/table/test_rewrite_table_path.py too.
         steps.append(", start_version => 'v3.metadata.json'")
     for step, more in enumerate(steps):

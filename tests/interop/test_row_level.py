@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -11,6 +10,7 @@ from pyspark.errors import PySparkException
 from iceberg_pyspark import install
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.native_read import deletion_vectors, position_delete_files
+from tests.amounts import RUNS_MORE
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
 from tests.support.parameters import MORE
@@ -171,7 +171,7 @@ def test_java_deletes_what_we_have_deleted_from(lake: Oracle) -> None:
     """Each writer merges the other's position deletes and vectors, also after an upgrade."""
     name = "changes.both"
     # The same statements in the same order leave two equal tables.
-    sides = WHOSE if os.environ.get("ICEBERG_MORE") else WHOSE[:1]
+    sides = WHOSE if RUNS_MORE else WHOSE[:1]
     make_pair(lake, name, 2, "merge-on-read", sides)
     for version in (2, 3):
         for whose in sides:

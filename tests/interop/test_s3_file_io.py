@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
+from tests.amounts import RUNS_MORE
 from tests.services.iceberg_aws import s3_file_io_jars
 from tests.services.rest_fixture import VERSION, rest_server
 from tests.services.s3 import s3_server
 from tests.support.spark_sessions import run_python
 
 IN_TURNS = Path(__file__).parents[1] / "support" / "s3_in_turns.py"
-EVERY_TURN = bool(os.environ.get("ICEBERG_MORE"))
+EVERY_TURN = RUNS_MORE
 
 
 @pytest.mark.parametrize(

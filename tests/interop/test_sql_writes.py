@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,11 +9,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 
+from tests.amounts import RUNS_MORE
 from tests.support.both_writers import COUNTS, JAVAS, OURS, both, by_java, writers_lake
 from tests.support.oracle import Oracle
 
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
-EVERY_STATEMENT = bool(os.environ.get("ICEBERG_MORE"))
+EVERY_STATEMENT = RUNS_MORE
 """Whether to run each statement, or of several alike only some, as in `make test`."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +9,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 
+from tests.amounts import RUNS_MORE
 from tests.support.both_writers import JAVAS, OURS, both, by_java, writers_lake
 from tests.support.oracle import Oracle
 
@@ -61,7 +61,7 @@ OVERWRITES: list[tuple[str, str | None, str, bool]] = [
     ("partitions", "serializable", "insert into {t} values (9, 1)", False),
     ("partitions", "snapshot", "delete from {t} where g = 1 and id % 4 = 3", False),
 ]
-if not os.environ.get("ICEBERG_MORE"):
+if not RUNS_MORE:
     # The isolation levels differ alike in tests/unit/table/test_commit_conflicts.py.
     OVERWRITES = [OVERWRITES[i] for i in (0, 1, 3, 5)]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import uuid
@@ -21,6 +20,7 @@ from iceberg_pyspark.spark.native_read import position_deletes
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector, encode_deletion_vector
+from tests.amounts import RUNS_MORE
 from tests.support.changed_rows import ROWS, change_rows
 from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.executor_probe import vector_probe
@@ -176,7 +176,7 @@ def test_what_is_decoded_and_what_is_refused_is_the_same_in_python(
     good.run_optimize()
     vector = good.serialize()
     blobs = [encode_deletion_vector(good), framed(vector_of()), framed(vector + b"\0")]
-    flips, cuts = (400, 50) if os.environ.get("ICEBERG_MORE") else (120, 20)
+    flips, cuts = (400, 50) if RUNS_MORE else (120, 20)
     for _ in range(flips):
         damaged = bytearray(vector)
         near = rng.random() < 0.7

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pyspark
 import pytest
 
 from iceberg_pyspark.spark.bridge.features import FEATURES, ORC_ZONES
+from tests.amounts import RUNS_MORE
 from tests.releases.first_steps import STEPS
 from tests.support.spark_sessions import run_python, spark_environment
 
@@ -100,7 +100,7 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
             ("takes[i + 1] == scala.Option.class", "takes[i + 1] == String.class"),
         ],
     }
-    steps = EVERY_STEP if os.environ.get("ICEBERG_MORE") else A_STEP_OF_EACH_KIND
+    steps = EVERY_STEP if RUNS_MORE else A_STEP_OF_EACH_KIND
     (actual,) = first_steps(tmp_path, (changes, steps))
     assert wrong(actual) == {}
     assert len(actual["steps"]) >= len(A_STEP_OF_EACH_KIND)

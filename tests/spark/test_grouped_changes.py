@@ -6,7 +6,6 @@ is small and Spark broadcasts it, its keys become run-time filters of the target
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.row_level import key_range
 from iceberg_pyspark.spark.session import IcebergSession
+from tests.amounts import RUNS_MORE
 from tests.support.change_plans import noted_plans
 from tests.support.native_lake import sqlite_lake
 from tests.support.parameters import MORE
@@ -107,7 +107,7 @@ OTHERS = [
     "when matched then update set v = u.v when not matched by source then update set v = 0",
     "delete from {t} where id in (select id from {s})",
 ]
-if os.environ.get("ICEBERG_MORE"):
+if RUNS_MORE:
     OTHERS += [
         "merge into {t} t using {s} u on t.id = u.id when not matched then insert *",
         "update {t} set v = -1 where exists (select 1 from {s} u where u.id = {t}.id)",

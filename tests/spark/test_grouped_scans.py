@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -26,6 +25,7 @@ from iceberg_pyspark.spec.types import (
     TimestamptzType,
     Type,
 )
+from tests.amounts import RUNS_MORE
 from tests.support.deleted_rows import delete_keys
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.parameters import MORE, pairs
@@ -112,7 +112,7 @@ OF_A_KEY = [
     "select id, row_number() over (partition by g order by id) from {}",
     "select a.id, b.id from (select id, g k from {}) a join right_g b on a.k = b.h",
 ]
-if os.environ.get("ICEBERG_MORE"):
+if RUNS_MORE:
     OF_A_KEY += [
         "select g, sum(id) from {} group by g",
         "select id from {} where g in (select h from right_g)",

@@ -7,7 +7,6 @@ every result. Changes of the shared table keep the sum of a column constant, in 
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 from collections.abc import Iterator
@@ -17,10 +16,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
+from tests.amounts import RUNS_MORE
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.table_integrity import table_problems
 
-THREADS = 16 if os.environ.get("ICEBERG_MORE") else 8
+THREADS = 16 if RUNS_MORE else 8
 PREFIX = "spark.sql.catalog.many"
 SHARED = "many.db.shared"
 # Of 50 operations, 32 are queries, 12 change the thread's own table and 6 the shared table.
@@ -34,7 +34,7 @@ KINDS = (
     *["insert_shared"] * 3,
     *["update_shared", "delete_shared", "merge_shared"],
 )
-OPERATIONS = len(KINDS) if os.environ.get("ICEBERG_MORE") else 9
+OPERATIONS = len(KINDS) if RUNS_MORE else 9
 """The operations per thread; `make test-more` runs all, and most of the time is Spark's own."""
 
 

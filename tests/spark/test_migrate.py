@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
 import signal
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from iceberg_pyspark.spark.bridge.session_table_entries import set_table_type
 from iceberg_pyspark.spark.procedures import adoption, migrate
 from iceberg_pyspark.spark.procedures.source_tables import table_source
 from iceberg_pyspark.table.changes.add_files import FileImport
+from tests.amounts import RUNS_MORE
 from tests.support.killed_migration import die_at
 from tests.support.native_lake import session_catalog
 
@@ -201,7 +201,7 @@ def _state(session: SparkSession, db: str, place: Path) -> Any:
 STEPS = ("set_table_type", "rename_table", "table_source", "check_folders", "import_of")
 # Which call of a step fails (the second one may undo the first), and whether its work is done.
 FAILURES = [(0, True), (1, False)]
-if os.environ.get("ICEBERG_MORE"):
+if RUNS_MORE:
     FAILURES += [(0, False), (1, True)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
+from tests.amounts import RUNS_MORE
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.rows import spark_rows
 
@@ -76,7 +76,7 @@ CONDITIONS = [
     "not (_change_type = 'INSERT') and id < 5",
     "s.a = 2",
 ]
-if os.environ.get("ICEBERG_MORE"):
+if RUNS_MORE:
     CONDITIONS += [
         "_change_type = 'DELETE'",
         "_change_ordinal in (0, 3)",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from iceberg_pyspark.spark import session as session_module
 from iceberg_pyspark.spark.bridge.features import NEW_SESSIONS
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.session import IcebergSession
+from tests.amounts import RUNS_MORE
 from tests.support.native_lake import plan_of, sqlite_conf, sqlite_lake
 from tests.support.spark_sessions import run_python, session_conf
 from tests.support.threads import at_once
@@ -187,7 +187,7 @@ def test_threads_that_install_at_once(lake: IcebergSession) -> None:
 def test_sessions_that_are_dropped_are_not_kept(lake: IcebergSession) -> None:
     sessions = session_module._sessions
     before = most = len(sessions)
-    for number in range(120 if os.environ.get("ICEBERG_MORE") else 90):
+    for number in range(120 if RUNS_MORE else 90):
         new_session = configured(lake.spark.newSession(), lake.spark)
         install(new_session)
         if number % 4 == 0:

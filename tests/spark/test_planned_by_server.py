@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,11 +10,12 @@ from pyspark.sql import SparkSession
 
 import iceberg_pyspark as ice
 from iceberg_pyspark.catalogs.rest.scan_planning import ScanPlanning
+from tests.amounts import RUNS_MORE
 from tests.support.read_paths import Read
 from tests.support.rows import spark_rows
 
 TABLES = ("planned.two", "planned.three", "planned.keys")
-FILTERS = ("", "g = 1 AND v IS NOT NULL", *(["id > 12"] if os.environ.get("ICEBERG_MORE") else []))
+FILTERS = ("", "g = 1 AND v IS NOT NULL", *(["id > 12"] if RUNS_MORE else []))
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import uuid
@@ -27,6 +26,7 @@ from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.storage.local import LocalFileIO
+from tests.amounts import RUNS_MORE
 from tests.support.changed_rows import ROWS, change_rows
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.executor_probe import position_probe
@@ -390,7 +390,7 @@ def test_damaged_files_are_named_or_read_as_they_were(
     by_path = {path: BitMap64(p for q, p in deletes if q == path) for path in PATHS}
     messages: list[str] = []
     path_mentions = 0
-    count, least = (150, 40) if os.environ.get("ICEBERG_MORE") else (30, 20)
+    count, least = (150, 40) if RUNS_MORE else (30, 20)
     for i in range(count):
         damaged = bytearray(data)
         if i % 3:

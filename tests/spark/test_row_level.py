@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -34,6 +33,7 @@ from iceberg_pyspark.spec.types import (
     StringType,
     StructType,
 )
+from tests.amounts import RUNS_MORE
 from tests.support.native_lake import sqlite_lake
 from tests.support.numbered_rows import rows
 
@@ -356,7 +356,7 @@ def test_a_merge_that_writes_all_of_a_large_source_is_shuffled_once(
     )
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     try:
-        for number in range(5) if os.environ.get("ICEBERG_MORE") else (0, 1, 4):
+        for number in range(5) if RUNS_MORE else (0, 1, 4):
             even, text = clauses[number]
             rebalanced.clear()
             source = f"select id + {number} id, 'of {number}' s from range(8, 12)"

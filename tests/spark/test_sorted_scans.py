@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 
@@ -10,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
+from tests.amounts import RUNS_MORE
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.parameters import MORE
 from tests.support.readings import INTERPRETED
@@ -79,7 +79,6 @@ def sorts(plan: str) -> int:
 
 
 JOIN = "select a.id, b.id, a.s, b.g from {l} a join {r} b on "
-RUNS_MORE = bool(os.environ.get("ICEBERG_MORE"))
 OTHER_ORDERS = {"desc": "id desc", "cut": "truncate(5, id)"}
 if RUNS_MORE:
     OTHER_ORDERS["last"] = "id nulls last"

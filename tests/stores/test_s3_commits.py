@@ -20,6 +20,7 @@ from iceberg_pyspark.storage import object_store_io
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.open_storage import open_storage
+from tests.amounts import RUNS_MORE
 from tests.services.s3 import S3Server
 from tests.services.toxiproxy import Proxy
 from tests.support.catalog_processes import run_together
@@ -34,7 +35,7 @@ from tests.support.hooked_storage import HookedFileIO
 from tests.support.many_writers import SCHEMA, append_rows, wait_for_all, without_turns
 from tests.support.table_integrity import table_problems
 
-WRITERS = 6 if os.environ.get("ICEBERG_MORE") else 4
+WRITERS = 6 if RUNS_MORE else 4
 APPENDS = int(os.environ.get("ICEBERG_COMMITS", "3"))
 
 

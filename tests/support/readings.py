@@ -6,7 +6,6 @@ through our own catalog on the same folder or SQLite file.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import reduce
@@ -19,11 +18,12 @@ from iceberg_pyspark import Table, load_catalog
 from iceberg_pyspark.spark.data_source.options import parse_read_options
 from iceberg_pyspark.spark.session import install
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
+from tests.amounts import RUNS_MORE
 from tests.support.oracle import Oracle
 from tests.support.rows import PlainRow, arrow_rows, spark_rows
 from tests.support.spark_settings import configured
 
-EVERY_READ = bool(os.environ.get("ICEBERG_MORE"))
+EVERY_READ = RUNS_MORE
 """Whether tests make every read, or of several similar reads only some, as in `make test`."""
 
 INTERPRETED = {

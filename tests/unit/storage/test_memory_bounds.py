@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 import zlib
@@ -21,6 +20,7 @@ import pytest
 from pyroaring import BitMap64
 
 from iceberg_pyspark.storage.deletion_vectors import encode_deletion_vector
+from tests.amounts import RUNS_MORE
 
 METADATA_JSON = json.dumps(
     {
@@ -335,7 +335,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("kind", FILES)
 def test_files_of_a_mebibyte_are_read_or_refused_below_a_gibibyte(kind: str, folder: Path) -> None:
     paths = {}
-    left_out = {} if os.environ.get("ICEBERG_MORE") else ALIKE.get(kind, {})
+    left_out = {} if RUNS_MORE else ALIKE.get(kind, {})
     for name, make in FILES[kind].items():
         if name in left_out or (kind, name) in SLOW:
             continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io as streams
-import os
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from iceberg_pyspark.spec.types import FixedType, StringType, StructType, Unknow
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_reader import read_manifest_header, read_partition_types
 from iceberg_pyspark.storage.memory import MemoryFileIO
+from tests.amounts import RUNS_MORE
 from tests.support.manifests import a_file, added, deleted, existing, identity_table, listed
 from tests.support.strategies import PRIMITIVE_TYPES
 from tests.support.version_4 import parquet_manifest
@@ -104,7 +104,7 @@ def test_paths_in_leaves_of_before_the_upgrade_get_a_scheme() -> None:
 
 def test_many_entries_keep_their_order_and_row_ids() -> None:
     io = MemoryFileIO()
-    count = 40_000 if os.environ.get("ICEBERG_MORE") else 10_000
+    count = 40_000 if RUNS_MORE else 10_000
     kinds = (added, existing, deleted)
     avro = listed(
         io,
