@@ -13,9 +13,6 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.maintenance.progress import Progress, no_progress
-from iceberg_pyspark.spark.answers.asking import AskingSession, AskingSessions
-from iceberg_pyspark.spark.answers.handlers import answer
-from iceberg_pyspark.spark.answers.sessions import Sessions
 from iceberg_pyspark.spark.bridge.captured_errors import say_errors_as_before, say_our_errors_first
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.described_session import describe_session
@@ -26,6 +23,9 @@ from iceberg_pyspark.spark.procedures.adoption import MigratedTable, SnapshotTab
 from iceberg_pyspark.spark.procedures.definition import DRY_RUN, ProcedureRun, no_other_catalog
 from iceberg_pyspark.spark.procedures.migrate import MIGRATE, check_session_catalog
 from iceberg_pyspark.spark.procedures.snapshot_table import SNAPSHOT
+from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSession, BridgeSessions
+from iceberg_pyspark.spark.requests.handlers import handle_request
+from iceberg_pyspark.spark.requests.sessions import Sessions
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.spark_table import (
     SparkTable,
@@ -64,7 +64,7 @@ def _begin(bridge: Bridge, catalogs: CatalogCallbacks) -> IcebergSession:
     hide_secrets(bridge)
     with _first_and_last:
         bridge.install()
-        bridge.answer_with(_answer)
+        bridge.set_request_handler(_handle)
         say_our_errors_first()
     return IcebergSession(bridge.spark, bridge, catalogs=catalogs)
 
@@ -73,7 +73,7 @@ def _end(bridge: Bridge) -> None:
     """Remove Iceberg from a session."""
     with _first_and_last:
         bridge.uninstall()
-        if bridge.sessions.ask_no_more():
+        if bridge.sessions.clear_unused_callback():
             say_errors_as_before()
     show_as_before(bridge.spark)
 
@@ -239,20 +239,20 @@ class IcebergSession:
             progress=progress,
         )
 
-    def asking(self) -> AskingSession:
-        """Return the objects that answer questions of the session's JVM."""
-        assert self.bridge is not None, "Spark asks, and knows catalogs, by the bridge"
-        return AskingSession(spark=self.spark, bridge=self.bridge, catalogs=self.catalogs)
+    def bridge_session(self) -> BridgeSession:
+        """Return the objects that handle requests of the session's JVM."""
+        assert self.bridge is not None, "Spark sends requests, and has catalogs, by the bridge"
+        return BridgeSession(spark=self.spark, bridge=self.bridge, catalogs=self.catalogs)
 
     def row_level(self) -> RowLevelSession:
         """Return the session's objects for row-level operations."""
         states = self.catalogs.states
         return RowLevelSession(
-            spark=self.spark, bridge=self.bridge, states=states, state_of=_ASKING.state
+            spark=self.spark, bridge=self.bridge, states=states, state_of=_BRIDGE_SESSIONS.state
         )
 
     def _open_catalog(self, name: str) -> Catalog:
-        return self.asking().open_catalog(name)
+        return self.bridge_session().open_catalog(name)
 
     def uninstall(self) -> None:
         """Remove Iceberg from the session."""
@@ -260,12 +260,14 @@ class IcebergSession:
             return
         _sessions.uninstall(self.bridge)
         # Outside of the package's locks: this takes the lock under which Spark opens catalogs and
-        # asks.
+        # sends requests.
         self.bridge.forget_catalogs()
 
 
-_ASKING = AskingSessions(lambda handle: _sessions.session(handle).asking(), _sessions.catalogs)
+_BRIDGE_SESSIONS = BridgeSessions(
+    lambda handle: _sessions.session(handle).bridge_session(), _sessions.catalogs
+)
 
 
-def _answer(operation: str, argument: Any) -> Any:
-    return answer(_ASKING, operation, argument)
+def _handle(operation: str, argument: Any) -> Any:
+    return handle_request(_BRIDGE_SESSIONS, operation, argument)

@@ -32,7 +32,7 @@ from iceberg_pyspark.spark.row_level.merge import Merge
 from iceberg_pyspark.spark.row_level.merge_builder import MergeBuilder, MergeTable
 from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
 from iceberg_pyspark.spark.row_level.own_reads import state_read
-from iceberg_pyspark.spark.row_level.run import Request, run
+from iceberg_pyspark.spark.row_level.run import RowLevelRequest, run
 from iceberg_pyspark.spark.row_level.target import RowLevelSession
 from iceberg_pyspark.spark.row_level.update import Update
 from iceberg_pyspark.spark.rows.types import from_spark_schema
@@ -228,8 +228,8 @@ class SparkTable(Table):
 
     def _request(
         self, branch: str | None, snapshot_properties: Mapping[str, str] | None
-    ) -> Request:
-        return Request(
+    ) -> RowLevelRequest:
+        return RowLevelRequest(
             session=self._row_level(),
             catalog=self.catalog,
             table=self.loaded,

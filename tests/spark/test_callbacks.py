@@ -74,7 +74,7 @@ def theirs(*lines):
         except ConnectionError:
             return "closed"
 
-refused = theirs("c", port._target, "answer", "sscan.plan", "s{}", "e")
+refused = theirs("c", port._target, "handle", "sscan.plan", "s{}", "e")
 # of one of its two protocols pyspark's own server wants the token of the gateway
 assert "Object ID unknown" in refused or refused == "closed", refused
 
@@ -127,7 +127,7 @@ print(json.dumps({**seen, "secrets": secrets, "shown": json.dumps(shown)}))
     "pyspark beside it, and test_renewed_credentials.py searches for its secrets"
 )
 @pytest.mark.parametrize(("order", "pinned"), [("theirs first", "true"), ("ours first", "false")])
-def test_streams_of_pyspark_and_questions_of_ours_have_their_own_ports(
+def test_streams_of_pyspark_and_requests_of_ours_have_their_own_ports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, pinned: str
 ) -> None:
     monkeypatch.setenv("PYSPARK_PIN_THREAD", pinned)

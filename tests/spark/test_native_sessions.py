@@ -223,7 +223,7 @@ def test_a_filter_at_run_time_knows_files_by_another_scheme(
         answered.extend(remaining_locations(*arguments))
         return tuple(f"s3a-0123456789ab://{location}" for location in answered)
 
-    monkeypatch.setattr("iceberg_pyspark.spark.answers.scans.remaining_locations", renewed)
+    monkeypatch.setattr("iceberg_pyspark.spark.requests.scans.remaining_locations", renewed)
     keys = lake.spark.range(7, 8).filter("id % 2 = 1").withColumnRenamed("id", "x")
     keys.write.mode("overwrite").saveAsTable("late_keys")
     try:

@@ -10,15 +10,15 @@ import pytest
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 
-from iceberg_pyspark.spark.answers.handlers import HANDLERS
 from iceberg_pyspark.spark.native_read import position_deletes
+from iceberg_pyspark.spark.requests.handlers import HANDLERS
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.readings import INTERPRETED
 from tests.support.rows import spark_rows
 from tests.support.spark_settings import configured
 
-# 4.1 asks one question of each kind: the answers are Python's, and tests/interop compares rows.
+# 4.1 sends one request of each kind: the responses are Python's, and tests/interop compares rows.
 OF_RELEASE = pytest.mark.release("what Spark's optimizer asks of scans")
 
 ROWS = """
@@ -231,9 +231,9 @@ def test_a_scan_and_its_copy_in_a_run_time_filter_are_planned_once(
     requests: list[str] = []
     plan = HANDLERS["scan.plan"]
 
-    def counted(sessions: Any, question: Any) -> Any:
-        requests.append(question.scan.table.handle)
-        return plan(sessions, question)
+    def counted(sessions: Any, request: Any) -> Any:
+        requests.append(request.scan.table.handle)
+        return plan(sessions, request)
 
     monkeypatch.setitem(cast("dict[str, Any]", HANDLERS), "scan.plan", counted)
     frame = spark.sql(query)

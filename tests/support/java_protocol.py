@@ -1,8 +1,7 @@
 """Generate Java's side of `bridge/protocol/`; run `make protocol` after a change there.
 
-`IcebergPyQuestions` asks the questions and builds their messages; each answer has a class that
-reads it. A name on the wire is therefore only in `bridge/protocol/` and in the files that this
-module generates.
+`IcebergPyRequests` builds and sends the requests; each response has a class that reads it. A name
+on the wire is therefore only in `bridge/protocol/` and in the files that this module generates.
 """
 
 from __future__ import annotations
@@ -32,17 +31,17 @@ from iceberg_pyspark.spark.bridge.protocol import (
     writes,
 )
 from iceberg_pyspark.spark.bridge.protocol.messages import (
-    Answer,
     Message,
-    PartsAnswer,
-    PlanQuestion,
-    Question,
+    Request,
+    RequestWithPlan,
+    Response,
+    ResponseWithParts,
 )
 from iceberg_pyspark.spark.bridge.protocol.operations import OPERATIONS, BridgeOperation
 
 JAVA = Path(str(bridge.__file__)).parent / "java"
 _FOLDER = JAVA / "core"
-QUESTIONS = "IcebergPyQuestions"
+REQUESTS = "IcebergPyRequests"
 HEADER = "// Written from bridge/protocol by `make protocol`.\n"
 _MODULES = (
     messages,
@@ -61,15 +60,19 @@ _MODULES = (
 
 def java_files() -> dict[str, str]:
     """Return the content of each Java file by name, before clang-format sets whitespace."""
-    classes = {f"{java_class(m)}.java": _answer(m) for m in answer_classes()}
-    return {f"{QUESTIONS}.java": _questions(), **classes}
+    classes = {f"{java_class(m)}.java": _response(m) for m in response_classes()}
+    return {f"{REQUESTS}.java": _requests(), **classes}
 
 
-def answer_classes() -> list[type[Message]]:
-    """Return the answer classes that have fields, and the messages nested in them."""
-    read = [m for m in _messages() if issubclass(m, Answer) and m not in _BASES and _fields(m)]
-    inside = {inner for m in read for hint in _fields(m).values() for inner in _messages_in(hint)}
-    return [*read, *sorted(inside, key=lambda m: m.__name__)]
+def response_classes() -> list[type[Message]]:
+    """Return the response classes that have fields, and the messages nested in them."""
+    responses = [
+        m for m in _messages() if issubclass(m, Response) and m not in _BASES and _fields(m)
+    ]
+    inside = {
+        inner for m in responses for hint in _fields(m).values() for inner in _messages_in(hint)
+    }
+    return [*responses, *sorted(inside, key=lambda m: m.__name__)]
 
 
 def java_class(message: type[Message]) -> str:
@@ -78,7 +81,7 @@ def java_class(message: type[Message]) -> str:
 
 
 def method_of(operation: BridgeOperation[Any, Any]) -> str:
-    """Return the name of the method of `IcebergPyQuestions` that asks the question."""
+    """Return the name of the method of `IcebergPyRequests` that sends the request."""
     return _camel(operation.name.replace(".", "_"))
 
 
@@ -88,8 +91,8 @@ def accessors(message: type[Message]) -> list[str]:
 
 
 def words() -> set[str]:
-    """Return all values of Literal fields in questions."""
-    hints = [hint for m in _in_questions() for hint in _fields(m).values()]
+    """Return all values of Literal fields in requests."""
+    hints = [hint for m in _in_requests() for hint in _fields(m).values()]
     return {word for hint in hints if get_origin(hint) is Literal for word in get_args(hint)}
 
 
@@ -103,7 +106,7 @@ _JAVA_TYPES: Mapping[Any, str] = {
     Callable: "List",
     Any: "Object",
 }
-_BASES = (Question, PlanQuestion, Answer, PartsAnswer)
+_BASES = (Request, RequestWithPlan, Response, ResponseWithParts)
 
 
 def _messages() -> list[type[Message]]:
@@ -130,46 +133,46 @@ def _messages_in(hint: Any) -> list[type[Message]]:
     return [m for inner in get_args(hint) for m in _messages_in(inner)]
 
 
-def _questions() -> str:
+def _requests() -> str:
     inside = [
-        m for m in _messages() if not issubclass(m, Question | Answer) and m in _in_questions()
+        m for m in _messages() if not issubclass(m, Request | Response) and m in _in_requests()
     ]
-    methods = [*(_asks(row) for row in OPERATIONS.values()), *(_map_of(m) for m in inside)]
+    methods = [*(_sends(row) for row in OPERATIONS.values()), *(_map_of(m) for m in inside)]
     return (
         f"{HEADER}import java.util.List;\nimport java.util.Map;\n\n"
-        "/** The questions to Python, and what they hold. */\n"
-        f"class {QUESTIONS} {{\n{''.join(methods)}}}\n"
+        "/** The requests to Python, and the messages inside them. */\n"
+        f"class {REQUESTS} {{\n{''.join(methods)}}}\n"
     )
 
 
-def _in_questions() -> set[type[Message]]:
-    open_ = [row.question for row in OPERATIONS.values()]
-    questions: set[type[Message]] = set()
+def _in_requests() -> set[type[Message]]:
+    open_ = [row.request for row in OPERATIONS.values()]
+    requests: set[type[Message]] = set()
     while open_:
         message = open_.pop()
-        if message not in questions:
-            questions.add(message)
+        if message not in requests:
+            requests.add(message)
             open_ += [m for hint in _fields(message).values() for m in _messages_in(hint)]
-    return questions
+    return requests
 
 
-def _asks(row: BridgeOperation[Any, Any]) -> str:
-    fields = dict(_fields(row.question))
-    beside = issubclass(row.question, PlanQuestion)
+def _sends(row: BridgeOperation[Any, Any]) -> str:
+    fields = dict(_fields(row.request))
+    beside = issubclass(row.request, RequestWithPlan)
     if beside:
         del fields["plan"]
     parameters = [f"{_java_type(hint)} {_camel(name)}" for name, hint in fields.items()]
     parameters += ["Object plan"] * beside
-    call = f'IcebergPyBridge.ask("{row.name}", {_pairs(fields)}{", plan" * beside})'
+    call = f'IcebergPyBridge.call("{row.name}", {_pairs(fields)}{", plan" * beside})'
     returned, body = "void", f"{call};"
-    if _fields(row.answer):
-        returned = java_class(row.answer)
+    if _fields(row.response):
+        returned = java_class(row.response)
         body = f"return new {returned}({call});"
     return f"  static {returned} {method_of(row)}({', '.join(parameters)}) {{ {body} }}\n"
 
 
 def _map_of(message: type[Message]) -> str:
-    """Return the Java method that builds a message nested in a question."""
+    """Return the Java method that builds a message nested in a request."""
     fields = _fields(message)
     parameters = ", ".join(f"{_java_type(hint)} {_camel(name)}" for name, hint in fields.items())
     config = message.__struct_config__
@@ -186,7 +189,7 @@ def _pairs(fields: Mapping[str, Any], tag: list[str] | None = None) -> str:
     return f"IcebergPyBridge.arguments(new Object[] {{{', '.join(pairs)}}})"
 
 
-def _answer(message: type[Message]) -> str:
+def _response(message: type[Message]) -> str:
     name = java_class(message)
     methods = [_accessor(key, hint) for key, hint in _fields(message).items()]
     lists = any("List" in m for m in methods)

@@ -24,35 +24,35 @@ from py4j.java_gateway import (
 )
 from py4j.protocol import PYTHON_PROXY_PREFIX
 
-Answer = Callable[[str, Any], Any]
+Handler = Callable[[str, Any], Any]
 LOOPBACK = "127.0.0.1"
 
 
-class Answering:
-    """The only object behind the port: py4j finds `answer` in it, and no other attribute."""
+class CallbackTarget:
+    """The only object behind the port: py4j finds `handle` in it, and no other attribute."""
 
     __slots__ = ("_function",)
 
-    def __init__(self, function: Answer) -> None:
+    def __init__(self, function: Handler) -> None:
         object.__setattr__(self, "_function", function)
 
     def __getattribute__(self, name: str) -> Any:
-        if name != "answer":
-            raise AttributeError(f"the JVM may call answer, not {name}")
+        if name != "handle":
+            raise AttributeError(f"the JVM may call handle, not {name}")
         return object.__getattribute__(self, "_function")
 
 
 class CallbackPort:
     """An open port; the port stays open as long as the gateway exists, like pyspark's own."""
 
-    def __init__(self, gateway: Any, answer: Answer) -> None:
-        """Open any free port; its requests call `answer` with an operation and its argument."""
+    def __init__(self, gateway: Any, handler: Handler) -> None:
+        """Open any free port; its requests call `handler` with an operation and its argument."""
         # A reference to the gateway itself would keep the gateway, which is a weak key, alive.
         self._java_client = gateway._gateway_client
         self._token = secrets.token_hex(32)
         self._target = PYTHON_PROXY_PREFIX + secrets.token_hex(16)
         pool = PythonProxyPool()
-        pool.put(Answering(answer), self._target)
+        pool.put(CallbackTarget(handler), self._target)
         self._server = _server(gateway, pool, self._token)
         self._server.start()
         # The server's thread calls listen() too, but the JVM may connect earlier.

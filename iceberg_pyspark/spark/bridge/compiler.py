@@ -1,6 +1,6 @@
 """Compiles the Java sources with Spark's Janino, once per machine.
 
-Janino compiles an old dialect of Java: raw types, casts, no lambdas. The sources pass questions on
+Janino compiles an old dialect of Java: raw types, casts, no lambdas. The sources pass requests on
 and contain no rule of Iceberg. The classes of each lot are stored in a jar, which is added to the
 class loader of Spark's driver, so Spark finds the catalog class by name whenever a catalog is
 configured. All lots are compiled when Iceberg is installed, so missing features are known from then
@@ -152,7 +152,7 @@ class _Compiler:
         compiler.setSourceVersion(8)
         compiler.setTargetVersion(8)
         compiler.cook(source_of(lot) + written_for(lot, self._loader))
-        # One answer for all classes: one call for each class would take as long as compiling.
+        # One call for all classes: a call for each class would take as long as compiling.
         text = jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(
             compiler.getBytecodes()
         )

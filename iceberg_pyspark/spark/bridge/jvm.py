@@ -39,7 +39,7 @@ _missing_features: WeakKeyDictionary[Any, Mapping[Feature, str]] = WeakKeyDictio
 """The features that the gateway's release of Spark lacks, and why, by gateway."""
 
 _callbacks: WeakKeyDictionary[Any, tuple[CallbackPort, Any]] = WeakKeyDictionary()
-"""The port that the JVM's questions go to, and the JVM's client of the port, by gateway."""
+"""The port for the JVM's requests, and the JVM's client of the port, by gateway."""
 
 _of_gateways = threading.Lock()
 """A lock for what exists once for each gateway: classes, missing features, the port."""
@@ -130,21 +130,21 @@ class Bridge:
 
     @property
     def session_handle(self) -> str:
-        """The session's handle in questions of the JVM; the handle is used nowhere else."""
+        """The session's handle in requests of the JVM; the handle is used nowhere else."""
         return str(self._plans.sessionHandle(self._java.session))
 
-    def answer_with(self, answer: Callable[[str, Any], Any]) -> None:
-        """Have a function of operation and argument answer the questions from the JVM.
+    def set_request_handler(self, handler: Callable[[str, Any], Any]) -> None:
+        """Set the function of operation and argument that handles the requests of the JVM.
 
-        The argument is a text, or a list of a text and a JVM plan. The answer is a text or a JVM
-        object.
+        The argument is a text, or a list of a text and a JVM plan. The response is a text or a
+        JVM object.
         """
         with _of_gateways:
             if self._gateway not in _callbacks:
-                port = CallbackPort(self._gateway, _over_py4j(answer))
+                port = CallbackPort(self._gateway, _over_py4j(handler))
                 _callbacks[self._gateway] = (port, port.client(self._plans.callback))
                 finalize(self._gateway, port.close).atexit = False
-            self._plans.askBy(_callbacks[self._gateway][1])
+            self._plans.setCallback(_callbacks[self._gateway][1])
 
     def forget_catalogs(self) -> None:
         """Make the session open this package's catalogs again when a later query names them."""
@@ -252,11 +252,11 @@ class Bridge:
         return self._plans.list(self._java.server, to_json(items))
 
 
-def _over_py4j(answer: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
-    def answer_java(operation: str, argument: Any) -> Any:
-        return answer(operation, argument if isinstance(argument, str) else _items(argument))
+def _over_py4j(handler: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    def handle(operation: str, argument: Any) -> Any:
+        return handler(operation, argument if isinstance(argument, str) else _items(argument))
 
-    return answer_java
+    return handle
 
 
 def _items(java_list: Any) -> list[Any]:

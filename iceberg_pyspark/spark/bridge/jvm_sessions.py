@@ -1,4 +1,4 @@
-"""The sessions of a JVM, by the handles in their questions."""
+"""The sessions of a JVM, by the handles in its requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 
 class JvmSessions:
-    """A registry of a JVM's sessions that asks the JVM and keeps no session alive."""
+    """A registry of a JVM's sessions that calls the JVM and keeps no session alive."""
 
     def __init__(self, plans: Any) -> None:
         """`plans` is an `IcebergPyPlans` object of the JVM."""
@@ -35,6 +35,6 @@ class JvmSessions:
         except (OSError, Py4JError):
             return None
 
-    def ask_no_more(self) -> bool:
-        """Return whether the JVM asks no more questions: it has no session with Iceberg."""
-        return bool(self._plans.askNoMore())
+    def clear_unused_callback(self) -> bool:
+        """Clear the JVM's callback if no session has Iceberg; return whether that is so."""
+        return bool(self._plans.clearUnusedCallback())

@@ -15,7 +15,7 @@ from iceberg_pyspark.spark.bridge.calls import ChangedRows, Storing, to_json
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
 from iceberg_pyspark.spark.bridge.protocol.messages import text_of
 from iceberg_pyspark.spark.bridge.protocol.statements import AnalysedStatement
-from iceberg_pyspark.spark.bridge.protocol.tables import TableFacts
+from iceberg_pyspark.spark.bridge.protocol.tables import TableDefinition
 from iceberg_pyspark.spark.bridge.protocol.values import Expression
 from iceberg_pyspark.spark.bridge.protocol.writes import WriteEnvironment
 from iceberg_pyspark.spark.bridge.values import StatementExpression, Value
@@ -71,12 +71,12 @@ class RowChangePlans:
         return self._java.frame(self._rows.pinned(self._java.session, frame._jdf))
 
     def environment(self) -> WriteEnvironment:
-        """Return the settings and facts of the session that runs a statement."""
+        """Return the settings and the summary entries of the session that runs a statement."""
         return msgspec.json.decode(self._rows.environment(), type=WriteEnvironment)
 
-    def table_frame(self, facts: TableFacts, statement_columns: Any = None) -> DataFrame:
-        """Return the rows of the table that `facts` describe, with a statement's column ids."""
-        frame = self._rows.tableFrame(self._java.session, text_of(facts), statement_columns)
+    def table_frame(self, definition: TableDefinition, statement_columns: Any = None) -> DataFrame:
+        """Return the rows of the table of the `definition`, with a statement's column ids."""
+        frame = self._rows.tableFrame(self._java.session, text_of(definition), statement_columns)
         return self._java.frame(frame)
 
     def bind_columns(self, frame: DataFrame, values: Sequence[Value]) -> list[Column]:

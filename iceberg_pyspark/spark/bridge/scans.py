@@ -79,9 +79,9 @@ class Scans:
         """Return the analysed plan of a request."""
         return self._scans.plan(self._java.session, *_arguments(request))
 
-    def answer(self, text: str, request: PlanRequest) -> Any:
-        """Return the JVM's list of an answer's text and of the plan as its only part."""
-        return self._scans.answer(self._java.session, *_arguments(request), text)
+    def response(self, text: str, request: PlanRequest) -> Any:
+        """Return the JVM's list of a response's text and of the plan as its only part."""
+        return self._scans.response(self._java.session, *_arguments(request), text)
 
     def not_in_bitmaps(self, plan: Any, bitmaps: bytes, wide: bool) -> Any:
         """Return the condition that a row of the plan is in no bitmap of its file."""

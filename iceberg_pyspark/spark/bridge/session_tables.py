@@ -1,7 +1,7 @@
 """Tables of Spark's own catalog that are not Iceberg tables: their files and formats.
 
 Spark's session catalog is queried directly, not the catalog `spark_catalog` in front of it, so the
-answer does not depend on that catalog.
+result does not depend on that catalog.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Aggregates of scans that are answered from metadata.
+"""Aggregates of scans, computed from metadata.
 
 Only columns that Spark sees unchanged are supported, and only conditions with an exact predicate.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of
-from iceberg_pyspark.spark.bridge.protocol.scans import KnownAggregates, ScanAggregate
+from iceberg_pyspark.spark.bridge.protocol.scans import AggregateRows, ScanAggregate
 from iceberg_pyspark.spark.bridge.protocol.values import wire_value
 from iceberg_pyspark.spark.rows.types import struct_from_json, to_spark_schema
 from iceberg_pyspark.spec.schema import Schema
@@ -19,35 +19,39 @@ from iceberg_pyspark.spec.types import NestedField
 from iceberg_pyspark.table.reading.known_aggregates import Aggregate, known_aggregates
 from iceberg_pyspark.table.reading.scan import TableScan
 
-_UNKNOWN = KnownAggregates(rows=None)
+_UNKNOWN = AggregateRows(rows=None)
 
 
-def answer_aggregate(scan: TableScan, q: ScanAggregate) -> KnownAggregates:
+def aggregate_rows(scan: TableScan, request: ScanAggregate) -> AggregateRows:
     """Return the aggregates of a scan as far as metadata suffice to compute them."""
-    rows = _aggregate_rows(scan, q)
+    rows = _aggregate_rows(scan, request)
     if rows is None:
         return _UNKNOWN
-    return KnownAggregates(rows=tuple(tuple(map(wire_value, row)) for row in rows))
+    return AggregateRows(rows=tuple(tuple(map(wire_value, row)) for row in rows))
 
 
-def _aggregate_rows(scan: TableScan, q: ScanAggregate) -> Sequence[tuple[Any, ...]] | None:
+def _aggregate_rows(scan: TableScan, request: ScanAggregate) -> Sequence[tuple[Any, ...]] | None:
     schema = scan.context.schemas[0]
-    struct = struct_from_json(q.columns)
+    struct = struct_from_json(request.columns)
     columns = {f.name: _column(schema, f) for f in struct.fields}
     if any(c is None for c in columns.values()):
         return None
     aggregates = [
         Aggregate(kind=a.kind, column=None if a.column is None else columns[a.column])
-        for a in q.aggregates
+        for a in request.aggregates
     ]
-    if q.condition is None and not q.groups and all(a.kind == "rows" for a in aggregates):
+    if (
+        request.condition is None
+        and not request.groups
+        and all(a.kind == "rows" for a in aggregates)
+    ):
         # known_count() can also subtract the positions of deleted rows.
         count = scan.known_count()
         return None if count is None else [(count,) * len(aggregates)]
-    predicate = comparable_predicate_of(q.condition, schema)
+    predicate = comparable_predicate_of(request.condition, schema)
     if predicate is None:
         return None
-    by = [c for c in (columns[g] for g in q.groups) if c is not None]
+    by = [c for c in (columns[g] for g in request.groups) if c is not None]
     return known_aggregates(scan.pruned_by(predicate), by, aggregates)
 
 

@@ -33,8 +33,8 @@ _LEAST_BYTES = 12
 """The size of a Parquet file without rows: magic bytes at both ends and the footer's length."""
 _MOST_BYTES = 2**42
 _FOOTERS_AT_ONCE = 16
-_ANSWER_BYTES = 100
-_LACKS_IDS: DecodedCache[bool] = DecodedCache(100_000 * _ANSWER_BYTES, lambda _: _ANSWER_BYTES)
+_ENTRY_BYTES = 100
+_LACKS_IDS: DecodedCache[bool] = DecodedCache(100_000 * _ENTRY_BYTES, lambda _: _ENTRY_BYTES)
 
 
 def misread_files(io: FileIO, entries: pa.Table) -> frozenset[str]:

@@ -1,8 +1,8 @@
-"""The facts that Spark needs for every scan of a table: schema, size, grouping, filter columns."""
+"""The definition of a table for its scans: schema, size, grouping, filter columns."""
 
 from __future__ import annotations
 
-from iceberg_pyspark.spark.bridge.protocol.tables import TableFacts
+from iceberg_pyspark.spark.bridge.protocol.tables import TableDefinition
 from iceberg_pyspark.spark.native_read.partitioning import spark_grouping
 from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
 from iceberg_pyspark.spark.rows.types import shown_spark_schema
@@ -13,7 +13,7 @@ UNKNOWN_TOTAL = 2**40
 """The value for an unknown size or row count: too large for Spark to broadcast."""
 
 
-def relation_facts(
+def relation_definition(
     handle: str,
     name: str,
     metadata: TableMetadata,
@@ -21,9 +21,9 @@ def relation_facts(
     snapshot_id: int | None,
     schema: Schema,
     size_in_bytes: int | None,
-) -> TableFacts:
-    """Return the facts that each scan of a table needs; a `size_in_bytes` of None means unknown."""
-    return TableFacts(
+) -> TableDefinition:
+    """Return the definition of a table for its scans; a `size_in_bytes` of None means unknown."""
+    return TableDefinition(
         handle=handle,
         name=name,
         id=metadata.table_uuid,
@@ -31,5 +31,5 @@ def relation_facts(
         schema=shown_spark_schema(schema).json(),
         size_in_bytes=UNKNOWN_TOTAL if size_in_bytes is None else size_in_bytes,
         grouping=spark_grouping(metadata, schema),
-        filtered=tuple(f.name for f in columns_for_skipping(metadata)),
+        filter_columns=tuple(f.name for f in columns_for_skipping(metadata)),
     )

@@ -237,9 +237,9 @@ class NativeScan:
         predicates = [c.predicate for c in conditions if c.predicate is not None]
         proven_indexes = proven_conditions(files, predicates)
         self.proven_numbers = {numbers[i] for i in proven_indexes}
-        if self._request.needed_columns is not None and self.proven_numbers:
+        if self._request.required_columns is not None and self.proven_numbers:
             others = [c.columns for i, c in enumerate(conditions) if i not in self.proven_numbers]
-            names = self._request.needed_columns.union(*others)
+            names = self._request.required_columns.union(*others)
             projection = self._scan.context.projection
             fields = tuple(f for f in projection.fields if f.name in names)
             context = replace(self._scan.context, projection=replace(projection, fields=fields))

@@ -24,7 +24,7 @@ class ScanRequest:
     """The conditions of a query, and what it does with the rows."""
 
     conditions: Sequence[ScanCondition] = ()
-    needed_columns: frozenset[str] | None = None
+    required_columns: frozenset[str] | None = None
     """The columns that are needed for more than conditions; None means all columns."""
 
     limit: int | None = None

@@ -23,7 +23,7 @@ from iceberg_pyspark.commits.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.calls import ChangedColumn, ChangedRows, ChangedWhen
 from iceberg_pyspark.spark.bridge.values import Sql, Value
-from iceberg_pyspark.spark.row_level.run import Request
+from iceberg_pyspark.spark.row_level.run import RowLevelRequest
 from iceberg_pyspark.spark.row_level.store_assignment import Rows, StoreAssignment, cast_for_store
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spark.write.distribution import distribute_and_sort, write_distribution
@@ -42,7 +42,7 @@ from iceberg_pyspark.table.changes.written_files import WrittenFiles
 
 
 def write_equality_deletes(
-    request: Request, frame: DataFrame, columns: Sequence[str]
+    request: RowLevelRequest, frame: DataFrame, columns: Sequence[str]
 ) -> LoadedTable:
     """Delete the table's rows whose columns equal those of a row of the frame; null equals null."""
     loaded_table = request.load()

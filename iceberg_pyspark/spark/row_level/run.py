@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class RowLevelRequest:
     """The table of an operation, and the properties of the operation's snapshot.
 
     If `branch` is None, the operation writes to main or to the branch of the session's
@@ -88,7 +88,7 @@ class Request:
         )
 
 
-def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges]:
+def run(request: RowLevelRequest, operation: Operation) -> tuple[LoadedTable, RowChanges]:
     """Run and commit an operation; return the table after the commit and the counts of changed
     rows.
     """
@@ -113,7 +113,7 @@ def run(request: Request, operation: Operation) -> tuple[LoadedTable, RowChanges
                 _log.info("%s of %s runs again: %s", operation.name, target.name, e)
 
 
-def _check_schema(request: Request, loaded_table: LoadedTable) -> None:
+def _check_schema(request: RowLevelRequest, loaded_table: LoadedTable) -> None:
     if request.schema_id not in (None, loaded_table.metadata.current_schema_id):
         raise ConcurrentChangeError(
             f"the schema of table {request.identifier} was changed while Spark analysed the "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark.spark.bridge.features import SCHEMA_EVOLUTION
-from iceberg_pyspark.spark.bridge.protocol.statements import AnalysedAssignment, AnalysedClause
+from iceberg_pyspark.spark.bridge.protocol.statements import AnalysedAction, AnalysedAssignment
 from iceberg_pyspark.spark.bridge.values import StatementExpression, Value
 from iceberg_pyspark.spark.row_level.assignments import ColumnPath
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
@@ -69,9 +69,9 @@ def read_statement(bridge: Bridge, plan: Any, *, reads_iceberg: bool) -> Stateme
             operation = Merge(
                 source=bridge.row_changes.source_of(columns),
                 condition=condition,
-                matched=_clauses(description.matched, columns),
-                not_matched=_clauses(description.not_matched, columns),
-                not_matched_by_source=_clauses(description.not_matched_by_source, columns),
+                matched=_clauses(description.matched_actions, columns),
+                not_matched=_clauses(description.not_matched_actions, columns),
+                not_matched_by_source=_clauses(description.not_matched_by_source_actions, columns),
                 may_run_again=may_run_again,
             )
     return Statement(handle=description.handle, columns=columns, operation=operation)
@@ -83,7 +83,7 @@ def _assignments(
     return {one.path: StatementExpression(columns, one.value) for one in assignments}
 
 
-def _clauses(clauses: Iterable[AnalysedClause], columns: Any) -> tuple[Clause, ...]:
+def _clauses(actions: Iterable[AnalysedAction], columns: Any) -> tuple[Clause, ...]:
     return tuple(
         Clause(
             op=_OPS[one.op],
@@ -92,5 +92,5 @@ def _clauses(clauses: Iterable[AnalysedClause], columns: Any) -> tuple[Clause, .
             else StatementExpression(columns, one.condition),
             values=_assignments(one.assignments, columns),
         )
-        for one in clauses
+        for one in actions
     )

@@ -22,7 +22,7 @@ from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spark.bridge.features import ROW_CHANGES
-from iceberg_pyspark.spark.native_read.relation import UNKNOWN_TOTAL, relation_facts
+from iceberg_pyspark.spark.native_read.relation import UNKNOWN_TOTAL, relation_definition
 from iceberg_pyspark.spark.native_read.runtime_filters import columns_for_skipping
 from iceberg_pyspark.spark.row_level.own_reads import OtherStateError, state_read
 from iceberg_pyspark.spark.table_states import (
@@ -246,7 +246,7 @@ class Target:
         handle = self.reads.register(state, reads)
         hidden = (FILE, POS, *self.lineage)
         row_schema = Schema(fields=(*self.schema.fields, *hidden))
-        facts = relation_facts(
+        definition = relation_definition(
             handle,
             self.name,
             self.metadata,
@@ -254,9 +254,11 @@ class Target:
             schema=row_schema,
             size_in_bytes=self.size_in_bytes,
         )
-        facts = msgspec.structs.replace(facts, filtered=self._runtime_filter_columns())
+        definition = msgspec.structs.replace(
+            definition, filter_columns=self._runtime_filter_columns()
+        )
         frame: DataFrame = self.session.bridge.row_changes.table_frame(
-            facts, self.statement_columns
+            definition, self.statement_columns
         )
         rows = frame if self.statement_columns is not None else frame.alias(ALIAS)
         return TargetRead(rows=rows, scan=self.scan(), reads=reads)

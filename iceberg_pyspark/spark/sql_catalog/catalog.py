@@ -1,4 +1,4 @@
-"""Answers Spark SQL's questions to a catalog: tables, namespaces, schemas, and their changes.
+"""Handles Spark SQL's requests to a catalog: tables, namespaces, schemas, and their changes.
 
 Unsupported requests raise errors. The JVM refers to a loaded table by a handle, which contains
 everything that is needed to load the same state again.
@@ -24,6 +24,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.protocol.catalogs import (
+    CatalogHandle,
     CatalogOpen,
     Existence,
     NamespaceAlter,
@@ -34,8 +35,7 @@ from iceberg_pyspark.spark.bridge.protocol.catalogs import (
     NamespaceProperties,
     Namespaces,
     NamespacesList,
-    OpenedCatalog,
-    TableQuestion,
+    TableRequest,
 )
 from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
 from iceberg_pyspark.spark.bridge.protocol.procedures import (
@@ -52,9 +52,9 @@ from iceberg_pyspark.spark.bridge.protocol.tables import (
     StagedCommit,
     TableAlter,
     TableCreate,
+    TableDefinition,
     TableDrop,
     TableExists,
-    TableFacts,
     TableInvalidate,
     TableLoad,
     TableNames,
@@ -94,7 +94,10 @@ from iceberg_pyspark.spark.sql_catalog.staged_tables import (
     stage_replacement,
 )
 from iceberg_pyspark.spark.sql_catalog.statements import run_statement, statement_in
-from iceberg_pyspark.spark.sql_catalog.table_facts import facts_of_snapshot, table_facts
+from iceberg_pyspark.spark.sql_catalog.table_definitions import (
+    definition_of_snapshot,
+    table_definition,
+)
 from iceberg_pyspark.spark.sql_catalog.view_descriptions import description_rows
 from iceberg_pyspark.spark.sql_catalog.view_statements import change_view
 from iceberg_pyspark.spark.sql_catalog.views import view_definition, view_names
@@ -124,44 +127,44 @@ class CatalogCallbacks:
         self.staged_tables = StagedTables()
         self.states = TableStates(self.catalog)
 
-    def open(self, q: CatalogOpen) -> OpenedCatalog:
+    def open(self, request: CatalogOpen) -> CatalogHandle:
         """Open a catalog."""
-        handle = f"{q.session}/{q.name}"
-        self._catalogs[handle] = with_table_cache(load_catalog(q.name, **q.options))
-        return OpenedCatalog(handle=handle)
+        handle = f"{request.session}/{request.name}"
+        self._catalogs[handle] = with_table_cache(load_catalog(request.name, **request.options))
+        return CatalogHandle(handle=handle)
 
-    def tables_list(self, q: TablesList) -> TableNames:
+    def tables_list(self, request: TablesList) -> TableNames:
         """Return the tables in a namespace."""
-        tables = self.catalog(q.catalog).list_tables(q.namespace)
+        tables = self.catalog(request.catalog).list_tables(request.namespace)
         return TableNames(names=tuple(t.name for t in tables))
 
-    def table_exists(self, q: TableExists) -> Existence:
+    def table_exists(self, request: TableExists) -> Existence:
         """Return whether a table exists."""
-        return Existence(exists=self.catalog(q.catalog).table_exists(_identifier(q)))
+        return Existence(exists=self.catalog(request.catalog).table_exists(_identifier(request)))
 
-    def table_invalidate(self, q: TableInvalidate) -> Acknowledgement:
+    def table_invalidate(self, request: TableInvalidate) -> Acknowledgement:
         """Carry out REFRESH TABLE."""
-        forget_table(self.catalog(q.catalog), _identifier(q))
+        forget_table(self.catalog(request.catalog), _identifier(request))
         return _ACKNOWLEDGEMENT
 
-    def table_load(self, q: TableLoad) -> TableFacts:
+    def table_load(self, request: TableLoad) -> TableDefinition:
         """Return a table, one of its metadata tables, or the table at one of its refs."""
-        catalog = self.catalog(q.catalog)
+        catalog = self.catalog(request.catalog)
         selector = SnapshotSelector()
-        if q.version is not None:
-            selector = SnapshotSelector(version=q.version)
-        elif q.timestamp_us is not None:
-            selector = SnapshotSelector(as_of_timestamp_ms=q.timestamp_us // 1000)
-        identifier = _identifier(q)
+        if request.version is not None:
+            selector = SnapshotSelector(version=request.version)
+        elif request.timestamp_us is not None:
+            selector = SnapshotSelector(as_of_timestamp_ms=request.timestamp_us // 1000)
+        identifier = _identifier(request)
         try:
             loaded_table = load_for_query(catalog, identifier)
         except NoSuchTableError:
             metadata_table = table_of_metadata_table(identifier)
             if metadata_table is not None:
                 loaded_table = load_for_query(catalog, metadata_table[0])
-                return self._facts(
+                return self._definition(
                     TableState(
-                        catalog=q.catalog,
+                        catalog=request.catalog,
                         loaded_table=loaded_table,
                         selector=selector,
                         metadata_table=metadata_table[1],
@@ -172,36 +175,36 @@ class CatalogCallbacks:
                 raise
             loaded_table, selector = table_and_ref
         by_session = selector == SnapshotSelector() and _reads_branch(
-            q.wap_branch, loaded_table.metadata
+            request.wap_branch, loaded_table.metadata
         )
         if by_session:
-            selector = SnapshotSelector(branch=q.wap_branch)
-        return self._facts(
+            selector = SnapshotSelector(branch=request.wap_branch)
+        return self._definition(
             TableState(
-                catalog=q.catalog,
+                catalog=request.catalog,
                 loaded_table=loaded_table,
                 selector=selector,
                 by_session=by_session,
             )
         )
 
-    def table_select(self, q: TableSelect) -> TableFacts:
+    def table_select(self, request: TableSelect) -> TableDefinition:
         """Return a loaded table at other snapshots of the same metadata; raise
         `InvalidRequestError`.
         """
-        state = self.state(q.handle)
-        return self._facts(
+        state = self.state(request.handle)
+        return self._definition(
             TableState(
                 catalog=state.catalog,
                 loaded_table=state.loaded_table,
-                selector=_selector_of(state, q.options),
+                selector=_selector_of(state, request.options),
                 metadata_table=state.metadata_table,
             )
         )
 
-    def _facts(self, state: TableState) -> TableFacts:
+    def _definition(self, state: TableState) -> TableDefinition:
         name = self.catalog(state.catalog).name
-        return table_facts(self.states.cache(state), name, state)
+        return table_definition(self.states.cache(state), name, state)
 
     def state(self, handle: str) -> TableState:
         """Return the state that a query refers to."""
@@ -217,172 +220,188 @@ class CatalogCallbacks:
             )
         return catalog
 
-    def view_load(self, q: ViewLoad) -> ViewDefinition:
-        """Return the definition of a view, or the answer that it does not exist."""
-        return view_definition(self.catalog(q.catalog), _identifier(q))
+    def view_load(self, request: ViewLoad) -> ViewDefinition:
+        """Return the definition of a view, or a response that it does not exist."""
+        return view_definition(self.catalog(request.catalog), _identifier(request))
 
-    def view_describe(self, q: ViewDescribe) -> ViewDescription:
+    def view_describe(self, request: ViewDescribe) -> ViewDescription:
         """Return the rows of a statement that describes a view, or that it does not exist."""
-        rows = description_rows(self.catalog(q.catalog), _identifier(q), q.statement, q.property)
+        rows = description_rows(
+            self.catalog(request.catalog), _identifier(request), request.statement, request.property
+        )
         return ViewDescription(exists=rows is not None, rows=rows or ())
 
-    def procedures_list(self, q: ProceduresList) -> ProcedureNames:
+    def procedures_list(self, request: ProceduresList) -> ProcedureNames:
         """Return the procedures in a namespace."""
-        return ProcedureNames(names=procedure_names(q.namespace))
+        return ProcedureNames(names=procedure_names(request.namespace))
 
-    def procedure_load(self, q: ProcedureLoad) -> ProcedureDefinition:
+    def procedure_load(self, request: ProcedureLoad) -> ProcedureDefinition:
         """Return the parameters and result columns of a procedure."""
-        return procedure_definition(q.namespace, q.name)
+        return procedure_definition(request.namespace, request.name)
 
     def procedure_call(
         self,
         spark: SparkSession,
         bridge: Bridge,
-        q: ProcedureCall,
+        request: ProcedureCall,
         open_catalog: Callable[[str], Catalog],
     ) -> ProcedureRows:
         """Run CALL in a session; `open_catalog` opens other catalogs of the session by name."""
-        catalog = self.catalog(q.catalog)
+        catalog = self.catalog(request.catalog)
         return call_procedure(
-            spark, bridge, catalog, q.name, q.arguments, q.current_namespace, open_catalog
+            spark,
+            bridge,
+            catalog,
+            request.name,
+            request.arguments,
+            request.current_namespace,
+            open_catalog,
         )
 
-    def views_list(self, q: ViewsList) -> ViewNames:
+    def views_list(self, request: ViewsList) -> ViewNames:
         """Return the views in a namespace; none in a catalog without views."""
-        return ViewNames(names=view_names(self.catalog(q.catalog), q.namespace))
+        return ViewNames(names=view_names(self.catalog(request.catalog), request.namespace))
 
-    def view_change(self, q: ViewChange) -> Acknowledgement:
+    def view_change(self, request: ViewChange) -> Acknowledgement:
         """Carry out CREATE, ALTER or DROP VIEW."""
-        change_view(self.catalog(q.catalog), q.namespace, q.statement, q.query)
+        change_view(
+            self.catalog(request.catalog), request.namespace, request.statement, request.query
+        )
         return _ACKNOWLEDGEMENT
 
-    def table_create(self, q: TableCreate) -> TableFacts:
+    def table_create(self, request: TableCreate) -> TableDefinition:
         """Carry out CREATE TABLE."""
-        catalog = self.catalog(q.catalog)
-        loaded_table = create_table(catalog, _identifier(q), _new_table(catalog, q))
-        return self._facts(TableState(catalog=q.catalog, loaded_table=loaded_table))
+        catalog = self.catalog(request.catalog)
+        loaded_table = create_table(catalog, _identifier(request), _new_table(catalog, request))
+        return self._definition(TableState(catalog=request.catalog, loaded_table=loaded_table))
 
-    def table_stage(self, q: TableStage) -> TableFacts:
+    def table_stage(self, request: TableStage) -> TableDefinition:
         """Stage CREATE TABLE AS SELECT or REPLACE TABLE; `mode` says which statement it is."""
-        catalog = self.catalog(q.catalog)
-        new = _new_table(catalog, q)
-        identifier = _identifier(q)
+        catalog = self.catalog(request.catalog)
+        new = _new_table(catalog, request)
+        identifier = _identifier(request)
         try:
-            existing = None if q.mode == "create" else catalog.load_table(identifier)
+            existing = None if request.mode == "create" else catalog.load_table(identifier)
         except NoSuchTableError:
-            if q.mode == "replace":
+            if request.mode == "replace":
                 raise
             existing = None
         if existing is None:
             staged_table = stage_new(catalog, planned_table(catalog, identifier, new))
         else:
             staged_table = stage_replacement(catalog, existing, new)
-        key = self.staged_tables.add(q.catalog, staged_table)
+        key = self.staged_tables.add(request.catalog, staged_table)
         selected_snapshot = SelectedSnapshot(
             snapshot=None, schema=staged_table.planned_table.metadata.current_schema
         )
-        return facts_of_snapshot(key, catalog.name, staged_table.planned_table, selected_snapshot)
+        return definition_of_snapshot(
+            key, catalog.name, staged_table.planned_table, selected_snapshot
+        )
 
-    def staged_commit(self, q: StagedCommit) -> Acknowledgement:
+    def staged_commit(self, request: StagedCommit) -> Acknowledgement:
         """Commit a staged table."""
-        staged_table = self.staged_tables.take(q.handle)
+        staged_table = self.staged_tables.take(request.handle)
         if staged_table is not None:
             commit_staged_table(staged_table)
         return _ACKNOWLEDGEMENT
 
-    def staged_abort(self, q: StagedAbort) -> Acknowledgement:
+    def staged_abort(self, request: StagedAbort) -> Acknowledgement:
         """Abandon a staged table and remove its files."""
-        staged_table = self.staged_tables.take(q.handle)
+        staged_table = self.staged_tables.take(request.handle)
         if staged_table is not None:
             abort_staged_table(staged_table)
         return _ACKNOWLEDGEMENT
 
-    def table_alter(self, q: TableAlter) -> TableFacts:
+    def table_alter(self, request: TableAlter) -> TableDefinition:
         """Carry out ALTER TABLE, or the Iceberg statement that is passed as an ALTER TABLE."""
-        catalog = self.catalog(q.catalog)
-        table = Table(catalog, catalog.load_table(_identifier(q)))
-        statement = statement_in(q.changes)
+        catalog = self.catalog(request.catalog)
+        table = Table(catalog, catalog.load_table(_identifier(request)))
+        statement = statement_in(request.changes)
         if statement is None:
-            alter_table(table, q.changes)
+            alter_table(table, request.changes)
         else:
             run_statement(table, statement)
-        loaded_table = catalog.load_table(_identifier(q))
-        return self._facts(TableState(catalog=q.catalog, loaded_table=loaded_table))
+        loaded_table = catalog.load_table(_identifier(request))
+        return self._definition(TableState(catalog=request.catalog, loaded_table=loaded_table))
 
-    def table_drop(self, q: TableDrop) -> DropResult:
+    def table_drop(self, request: TableDrop) -> DropResult:
         """Carry out DROP TABLE."""
-        catalog = self.catalog(q.catalog)
+        catalog = self.catalog(request.catalog)
         try:
-            if q.purge:
-                drop_with_files(catalog, _identifier(q))
+            if request.purge:
+                drop_with_files(catalog, _identifier(request))
             else:
-                catalog.drop_table(_identifier(q))
+                catalog.drop_table(_identifier(request))
         except NoSuchTableError:
             return DropResult(existed=False)
         return DropResult(existed=True)
 
-    def table_rename(self, q: TableRename) -> Acknowledgement:
+    def table_rename(self, request: TableRename) -> Acknowledgement:
         """Carry out ALTER TABLE ... RENAME TO, whose new name may begin with the catalog's name."""
-        catalog, levels = self.catalog(q.catalog), q.to_namespace
+        catalog, levels = self.catalog(request.catalog), request.to_namespace
         if len(levels) > 1 and levels[0] == catalog.name and not catalog.namespace_exists(levels):
             levels = levels[1:]
-        catalog.rename_table(_identifier(q), TableIdentifier(namespace=levels, name=q.to_name))
-        return _ACKNOWLEDGEMENT
-
-    def namespaces_list(self, q: NamespacesList) -> Namespaces:
-        """Return the namespaces in a namespace."""
-        return Namespaces(namespaces=tuple(self.catalog(q.catalog).list_namespaces(q.namespace)))
-
-    def namespace_exists(self, q: NamespaceExists) -> Existence:
-        """Return whether a namespace exists."""
-        return Existence(exists=self.catalog(q.catalog).namespace_exists(q.namespace))
-
-    def namespace_load(self, q: NamespaceLoad) -> NamespaceProperties:
-        """Return the properties of a namespace."""
-        properties = self.catalog(q.catalog).load_namespace_properties(q.namespace)
-        return NamespaceProperties(properties=properties)
-
-    def namespace_create(self, q: NamespaceCreate) -> Acknowledgement:
-        """Carry out CREATE NAMESPACE."""
-        catalog = self.catalog(q.catalog)
-        try:
-            catalog.create_namespace(q.namespace, q.properties)
-        except UnsupportedFeatureError:
-            # Spark always sets an owner; a catalog that keeps no namespace properties may ignore
-            # it.
-            if q.properties.keys() != {"owner"}:
-                raise
-            catalog.create_namespace(q.namespace)
-        return _ACKNOWLEDGEMENT
-
-    def namespace_alter(self, q: NamespaceAlter) -> Acknowledgement:
-        """Carry out ALTER NAMESPACE."""
-        self.catalog(q.catalog).update_namespace_properties(
-            q.namespace, removals=q.removals, updates=q.updates
+        catalog.rename_table(
+            _identifier(request), TableIdentifier(namespace=levels, name=request.to_name)
         )
         return _ACKNOWLEDGEMENT
 
-    def namespace_drop(self, q: NamespaceDrop) -> Acknowledgement:
+    def namespaces_list(self, request: NamespacesList) -> Namespaces:
+        """Return the namespaces in a namespace."""
+        return Namespaces(
+            namespaces=tuple(self.catalog(request.catalog).list_namespaces(request.namespace))
+        )
+
+    def namespace_exists(self, request: NamespaceExists) -> Existence:
+        """Return whether a namespace exists."""
+        return Existence(exists=self.catalog(request.catalog).namespace_exists(request.namespace))
+
+    def namespace_load(self, request: NamespaceLoad) -> NamespaceProperties:
+        """Return the properties of a namespace."""
+        properties = self.catalog(request.catalog).load_namespace_properties(request.namespace)
+        return NamespaceProperties(properties=properties)
+
+    def namespace_create(self, request: NamespaceCreate) -> Acknowledgement:
+        """Carry out CREATE NAMESPACE."""
+        catalog = self.catalog(request.catalog)
+        try:
+            catalog.create_namespace(request.namespace, request.properties)
+        except UnsupportedFeatureError:
+            # Spark always sets an owner; a catalog that keeps no namespace properties may ignore
+            # it.
+            if request.properties.keys() != {"owner"}:
+                raise
+            catalog.create_namespace(request.namespace)
+        return _ACKNOWLEDGEMENT
+
+    def namespace_alter(self, request: NamespaceAlter) -> Acknowledgement:
+        """Carry out ALTER NAMESPACE."""
+        self.catalog(request.catalog).update_namespace_properties(
+            request.namespace, removals=request.removals, updates=request.updates
+        )
+        return _ACKNOWLEDGEMENT
+
+    def namespace_drop(self, request: NamespaceDrop) -> Acknowledgement:
         """Carry out DROP NAMESPACE."""
-        catalog = self.catalog(q.catalog)
-        if q.cascade:
-            _check_drop_leaves_no_files(catalog, q.namespace)
-            _drop_all_in(catalog, q.namespace)
-        catalog.drop_namespace(q.namespace)
+        catalog = self.catalog(request.catalog)
+        if request.cascade:
+            _check_drop_leaves_no_files(catalog, request.namespace)
+            _drop_all_in(catalog, request.namespace)
+        catalog.drop_namespace(request.namespace)
         return _ACKNOWLEDGEMENT
 
 
-def _identifier(q: TableQuestion) -> TableIdentifier:
-    return TableIdentifier(namespace=q.namespace, name=q.name)
+def _identifier(request: TableRequest) -> TableIdentifier:
+    return TableIdentifier(namespace=request.namespace, name=request.name)
 
 
-def _new_table(catalog: Catalog, q: TableCreate) -> NewTable:
-    schema = with_defaults(from_spark_schema(struct_from_json(q.schema)), q.defaults)
-    properties = dict(q.properties)
+def _new_table(catalog: Catalog, request: TableCreate) -> NewTable:
+    schema = with_defaults(from_spark_schema(struct_from_json(request.schema)), request.defaults)
+    properties = dict(request.properties)
     location = properties.pop("location", None)
     return NewTable(
         schema=schema,
-        spec=parse_partitioning(q.partitioned_by, schema),
+        spec=parse_partitioning(request.partitioned_by, schema),
         location=location,
         properties=new_table_properties(
             catalog.properties, _stored_properties(catalog, properties)

@@ -1,6 +1,6 @@
 """Passes Iceberg's ALTER TABLE statements through Spark.
 
-A parser in front of Spark's parser (`bridge/java/extensions/`) asks about each statement. An
+A parser in front of Spark's parser (`bridge/java/extensions/`) sends each statement to Python. An
 Iceberg statement becomes a change of a table property, so Spark resolves the table as in every
 ALTER TABLE, and passes the change to the catalog's `table.alter`.
 """
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.protocol.sources import (
-    ReadStatement,
-    StatementRead,
+    ParsedStatement,
+    StatementParse,
     SyntaxProblem,
 )
 from iceberg_pyspark.spark.bridge.protocol.table_changes import SetProperty, TableChange
@@ -29,24 +29,24 @@ STATEMENT_PROPERTY = "iceberg_pyspark.statement"
 """The property that carries a statement; no table has such a property."""
 
 
-def statement_read(q: StatementRead) -> ReadStatement:
-    """Return what the parser in front of Spark's needs to know about a text."""
-    statement = extension_statement(q.text)
+def statement_parse(request: StatementParse) -> ParsedStatement:
+    """Return the parsed statement for the parser in front of Spark's parser."""
+    statement = extension_statement(request.text)
     if statement is None:
-        return ReadStatement()
+        return ParsedStatement()
     table = tuple(statement.table)
     try:
-        parse_clause(q.text, statement.offset)
+        parse_clause(request.text, statement.offset)
     except ExtensionSyntaxError as e:
         problem = SyntaxProblem(
             near=e.near, expected=e.expectation, line=e.line, position=e.position
         )
-        return ReadStatement(table=table, problem=problem)
-    return ReadStatement(
+        return ParsedStatement(table=table, problem=problem)
+    return ParsedStatement(
         table=table,
-        quoted=quoted_name(statement.table),
+        quoted_table=quoted_name(statement.table),
         property=STATEMENT_PROPERTY,
-        clause=q.text[statement.offset :],
+        clause=request.text[statement.offset :],
     )
 
 

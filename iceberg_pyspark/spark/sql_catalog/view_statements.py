@@ -73,7 +73,7 @@ def change_view(
                 _check_are_set(views, identifier, statement.removals)
             remove_view_properties(views, identifier, statement.removals)
         case "rename":
-            views.rename_view(identifier, _new_name(catalog, identifier, statement.to))
+            views.rename_view(identifier, _new_name(catalog, identifier, statement.new_name))
         case _:
             raise InvalidRequestError(
                 f"view {identifier}: {statement.kind} needs a query; write AS SELECT ... at its end"
@@ -108,9 +108,10 @@ def _define(
 
 
 def _check_query(identifier: TableIdentifier, query: AnalysedQuery) -> None:
-    if query.temporary:
+    if query.temporary_objects:
         raise InvalidRequestError(
-            f"view {identifier} reads the temporary {', the temporary '.join(query.temporary)}, "
+            f"view {identifier} reads the temporary "
+            f"{', the temporary '.join(query.temporary_objects)}, "
             "which other sessions do not have; name a table or view of a catalog instead, or "
             "CREATE TEMPORARY VIEW"
         )

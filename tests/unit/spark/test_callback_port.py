@@ -1,4 +1,4 @@
-"""The port on which the JVM asks: it serves one function to clients with the token only."""
+"""The port for the requests of the JVM: it serves one function to clients with the token only."""
 
 import socket
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ import pytest
 from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway
 
-from iceberg_pyspark.spark.bridge.callback_port import Answering, CallbackPort
+from iceberg_pyspark.spark.bridge.callback_port import CallbackPort, CallbackTarget
 
 ATTRIBUTES = [
     "__class__",
@@ -35,15 +35,15 @@ ATTRIBUTES = [
 SILENCE = b""
 
 
-class QuestionLog:
-    """A function for the JVM that records the questions."""
+class RequestLog:
+    """A function for the JVM that records the requests."""
 
     def __init__(self) -> None:
-        self.questions: list[tuple[str, Any]] = []
+        self.requests: list[tuple[str, Any]] = []
 
     def __call__(self, operation: str, argument: Any) -> Any:
-        self.questions.append((operation, argument))
-        return f"answer to {operation}"
+        self.requests.append((operation, argument))
+        return f"response to {operation}"
 
 
 @pytest.fixture(params=["pinned threads", "threads of their own"])
@@ -59,13 +59,13 @@ def gateway(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.fixture
-def question_log() -> QuestionLog:
-    return QuestionLog()
+def request_log() -> RequestLog:
+    return RequestLog()
 
 
 @pytest.fixture
-def port(gateway: Any, question_log: QuestionLog) -> Iterator[CallbackPort]:
-    opened = CallbackPort(gateway, question_log)
+def port(gateway: Any, request_log: RequestLog) -> Iterator[CallbackPort]:
+    opened = CallbackPort(gateway, request_log)
     yield opened
     opened._server.shutdown()
 
@@ -93,7 +93,7 @@ def auth(token: str) -> list[str]:
 
 
 def test_what_the_jvm_is_told_makes_it_a_client(
-    port: CallbackPort, question_log: QuestionLog
+    port: CallbackPort, request_log: RequestLog
 ) -> None:
     messages: list[str] = []
 
@@ -107,55 +107,55 @@ def test_what_the_jvm_is_told_makes_it_a_client(
     assert port.client(make) == "a client"
     token, target, path = messages
     assert not Path(path).exists()
-    replies = sent(port, auth(token), call(target, "answer", "scan.plan", "{}"))
-    assert replies == [b"!yv\n", b"!ysanswer to scan.plan\n"]
-    assert question_log.questions == [("scan.plan", "{}")]
+    replies = sent(port, auth(token), call(target, "handle", "scan.plan", "{}"))
+    assert replies == [b"!yv\n", b"!ysresponse to scan.plan\n"]
+    assert request_log.requests == [("scan.plan", "{}")]
 
 
 def test_the_port_is_open_to_this_machine_alone(port: CallbackPort) -> None:
     assert port._server.get_listening_address() == "127.0.0.1"
 
 
-def test_without_the_token_nothing_is_called(port: CallbackPort, question_log: QuestionLog) -> None:
-    question = call(port._target, "answer", "scan.plan", "{}")
-    assert sent(port, question) == [SILENCE]
-    assert sent(port, auth(port._token[:-1]), question) == [b"!xn\n", SILENCE]
-    assert sent(port, auth(""), question) == [b"!xn\n", SILENCE]
+def test_without_the_token_nothing_is_called(port: CallbackPort, request_log: RequestLog) -> None:
+    message = call(port._target, "handle", "scan.plan", "{}")
+    assert sent(port, message) == [SILENCE]
+    assert sent(port, auth(port._token[:-1]), message) == [b"!xn\n", SILENCE]
+    assert sent(port, auth(""), message) == [b"!xn\n", SILENCE]
     for attribute in ATTRIBUTES:
         assert sent(port, call(port._target, attribute, "_function", "x")) == [SILENCE]
-    assert question_log.questions == []
+    assert request_log.requests == []
 
 
 def test_with_the_token_no_attribute_is_called_or_set(
-    port: CallbackPort, question_log: QuestionLog
+    port: CallbackPort, request_log: RequestLog
 ) -> None:
     for attribute in ATTRIBUTES:
         for arguments in [(), ("_function",), ("_function", "x"), ("__class__", "x")]:
             request = call(port._target, attribute, *arguments)
             (_, refused) = sent(port, auth(port._token), request)
             assert refused.startswith(b"!xs"), (attribute, refused)
-            assert b"the JVM may call answer" in refused
-    assert question_log.questions == []
-    question = call(port._target, "answer", "scan.plan", "{}")
-    assert sent(port, auth(port._token), question)[1] == b"!ysanswer to scan.plan\n"
+            assert b"the JVM may call handle" in refused
+    assert request_log.requests == []
+    message = call(port._target, "handle", "scan.plan", "{}")
+    assert sent(port, auth(port._token), message)[1] == b"!ysresponse to scan.plan\n"
 
 
 @pytest.mark.parametrize("target", ["p0", "t", "GATEWAY_SERVER", "o0", "p" + "0" * 32])
 def test_there_is_no_other_object(port: CallbackPort, target: str) -> None:
-    assert sent(port, auth(port._token), call(target, "answer", "a", "b"))[1].startswith(b"!x")
+    assert sent(port, auth(port._token), call(target, "handle", "a", "b"))[1].startswith(b"!x")
 
 
 def test_objects_that_pyspark_gives_the_jvm_are_not_behind_it(
     gateway: Any, port: CallbackPort
 ) -> None:
     others = gateway.gateway_property.pool
-    theirs = others.put(Answering(lambda operation, argument: "theirs"))
-    assert sent(port, auth(port._token), call(theirs, "answer", "a", "b"))[1].startswith(b"!x")
+    theirs = others.put(CallbackTarget(lambda operation, argument: "theirs"))
+    assert sent(port, auth(port._token), call(theirs, "handle", "a", "b"))[1].startswith(b"!x")
     assert port._target not in others
 
 
 def test_every_port_has_a_token_and_a_name_of_its_own(gateway: Any) -> None:
-    ports = [CallbackPort(gateway, QuestionLog()) for _ in range(3)]
+    ports = [CallbackPort(gateway, RequestLog()) for _ in range(3)]
     try:
         assert len({p._token for p in ports} | {p._target for p in ports}) == 6
         assert all(len(p._token) == 64 for p in ports)

@@ -154,10 +154,10 @@ def test_statements_taken_apart() -> None:
         set(re.findall(r'"(\w+)",', m)) for m in re.findall(r"arguments\((.*?);", source, re.S)
     ]
     assert names_of(statements.AnalysedAssignment) in arguments
-    assert names_of(statements.AnalysedClause) in arguments
+    assert names_of(statements.AnalysedAction) in arguments
     ops = {*re.findall(r'op = "(\w+)"', source)}
     assert ops == set(
-        get_args(inspect.get_annotations(statements.AnalysedClause, eval_str=True)["op"])
+        get_args(inspect.get_annotations(statements.AnalysedAction, eval_str=True)["op"])
     )
 
 

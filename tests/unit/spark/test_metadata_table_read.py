@@ -40,10 +40,10 @@ def columns_in_source(tmp_path: Path, name: str, **options: str) -> list[str]:
 
 
 def columns_in_sql(tmp_path: Path, *levels: str) -> list[str]:
-    answers = CatalogCallbacks()
-    opened = answers.open(CatalogOpen(session="s", name="c", options=properties(tmp_path)))
-    question = TableLoad(catalog=opened.handle, namespace=levels[:-1], name=levels[-1])
-    return [f["name"] for f in json.loads(answers.table_load(question).schema)["fields"]]
+    callbacks = CatalogCallbacks()
+    opened = callbacks.open(CatalogOpen(session="s", name="c", options=properties(tmp_path)))
+    request = TableLoad(catalog=opened.handle, namespace=levels[:-1], name=levels[-1])
+    return [f["name"] for f in json.loads(callbacks.table_load(request).schema)["fields"]]
 
 
 def test_a_table_of_that_name_wins(catalog: TableCatalog, tmp_path: Path) -> None:

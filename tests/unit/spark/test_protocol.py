@@ -1,4 +1,4 @@
-"""Questions of the JVM: malformed ones are refused, and Java uses the same names as Python."""
+"""Requests of the JVM: malformed ones are refused, and Java uses the same names as Python."""
 
 from __future__ import annotations
 
@@ -12,34 +12,38 @@ import pytest
 
 from iceberg_pyspark import errors
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError, TableAlreadyExistsError
-from iceberg_pyspark.spark.answers.asking import AskingSessions
-from iceberg_pyspark.spark.answers.handlers import HANDLERS, answer
 from iceberg_pyspark.spark.bridge import filters
 from iceberg_pyspark.spark.bridge.lots import BUILDS_ON
 from iceberg_pyspark.spark.bridge.protocol.catalogs import CatalogOpen
 from iceberg_pyspark.spark.bridge.protocol.messages import Failure
-from iceberg_pyspark.spark.bridge.protocol.operations import OPERATIONS, answer_text, question_in
+from iceberg_pyspark.spark.bridge.protocol.operations import (
+    OPERATIONS,
+    decode_request,
+    response_text,
+)
 from iceberg_pyspark.spark.bridge.protocol.scans import PlannedScan
 from iceberg_pyspark.spark.bridge.protocol.table_changes import SetProperty
 from iceberg_pyspark.spark.bridge.protocol.tables import TableAlter
 from iceberg_pyspark.spark.bridge.protocol.writes import DmlRun
+from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
+from iceberg_pyspark.spark.requests.handlers import HANDLERS, handle_request
 from tests.support.java_protocol import (
     HEADER,
     JAVA,
-    QUESTIONS,
+    REQUESTS,
     accessors,
-    answer_classes,
     java_files,
     method_of,
+    response_classes,
     words,
 )
 
 TABLE = '"catalog":"s/lake","namespace":["db"],"name":"t"'
 
 
-def test_a_question_is_what_java_wrote() -> None:
+def test_a_request_is_what_java_wrote() -> None:
     changes = '[{"op":"set_property","key":"k","value":"v"}]'
-    assert question_in("table.alter", f'{{{TABLE},"changes":{changes}}}') == TableAlter(
+    assert decode_request("table.alter", f'{{{TABLE},"changes":{changes}}}') == TableAlter(
         catalog="s/lake",
         namespace=("db",),
         name="t",
@@ -65,45 +69,45 @@ def test_a_question_is_what_java_wrote() -> None:
         ("tables.burn", "{}", "there is no such question"),
         ("dml.run", '{"session":"s"}', "its plan does not come beside it"),
         ("dml.run", ['{"session":"s","plan":1}', object()], "its plan does not come beside it"),
-        ("statement.read", ['{"text":"s"}', object()], "it comes with a plan"),
+        ("statement.parse", ['{"text":"s"}', object()], "it comes with a plan"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_its_name(operation: str, text: Any, why: str) -> None:
     with pytest.raises(InvalidRequestError) as e:
-        question_in(operation, text)
+        decode_request(operation, text)
     assert operation in str(e.value)
     assert why in str(e.value)
     assert "restart it" in str(e.value)
 
 
-def test_a_plan_comes_beside_its_question() -> None:
+def test_a_plan_comes_beside_its_request() -> None:
     plan = object()
-    question = question_in("dml.run", ['{"session":"s"}', plan])
-    assert isinstance(question, DmlRun)
-    assert question.plan is plan
+    request = decode_request("dml.run", ['{"session":"s"}', plan])
+    assert isinstance(request, DmlRun)
+    assert request.plan is plan
 
 
-def test_parts_go_beside_their_answer() -> None:
-    answer = PlannedScan(proven=(1,), parts=lambda text: [text, object()])
-    assert answer_text(answer) == '{"parts":null,"proven":[1]}'
+def test_parts_go_beside_their_response() -> None:
+    response = PlannedScan(proven_conditions=(1,), parts=lambda text: [text, object()])
+    assert response_text(response) == '{"parts":null,"proven_conditions":[1]}'
 
 
 def test_messages_show_no_options() -> None:
     assert "hush" not in repr(CatalogOpen(session="hush", name="c", options={"token": "hush"}))
 
 
-def failing(error: Exception) -> AskingSessions:
+def failing(error: Exception) -> BridgeSessions:
     def session_of(_handle: str) -> NoReturn:
         raise error
 
-    return AskingSessions(session_of, session_of)
+    return BridgeSessions(session_of, session_of)
 
 
 RENAME = f'{{{TABLE},"to_namespace":["other"],"to_name":"u"}}'
 
 
 @pytest.mark.parametrize(
-    ("error", "operation", "question", "about"),
+    ("error", "operation", "request_text", "about"),
     [
         (NoSuchTableError("gone\nfor good"), "table.rename", RENAME, (("db",), "t")),
         (TableAlreadyExistsError("there"), "table.rename", RENAME, (("other",), "u")),
@@ -111,25 +115,27 @@ RENAME = f'{{{TABLE},"to_namespace":["other"],"to_name":"u"}}'
         (ValueError("?"), "table.exists", f"{{{TABLE}}}", ((), None)),
     ],
 )
-def test_an_error_is_an_answer(
-    error: Exception, operation: str, question: str, about: tuple[tuple[str, ...], str | None]
+def test_an_error_is_a_response(
+    error: Exception, operation: str, request_text: str, about: tuple[tuple[str, ...], str | None]
 ) -> None:
-    failure = msgspec.json.decode(answer(failing(error), operation, question), type=Failure)
+    failure = msgspec.json.decode(
+        handle_request(failing(error), operation, request_text), type=Failure
+    )
     ours = not isinstance(error, ValueError)
     assert failure.error == (type(error).__name__ if ours else "")
     assert failure.message == (str(error) if ours else "ValueError: ?")
     assert (failure.namespace, failure.name) == about
 
 
-def test_no_other_answer_looks_like_an_error() -> None:
-    fields = {m: {f.name for f in msgspec.structs.fields(m)} for m in answer_classes()}
+def test_no_other_response_looks_like_an_error() -> None:
+    fields = {m: {f.name for f in msgspec.structs.fields(m)} for m in response_classes()}
     assert [m for m, names in fields.items() if "error" in names] == [Failure]
 
 
-def test_every_operation_has_one_who_answers() -> None:
+def test_every_operation_has_a_handler() -> None:
     assert set(HANDLERS) == set(OPERATIONS)
     assert all(name == row.name for name, row in OPERATIONS.items())
-    assert len({row.question for row in OPERATIONS.values()}) == len(OPERATIONS)
+    assert len({row.request for row in OPERATIONS.values()}) == len(OPERATIONS)
 
 
 # --- Java ----------------------------------------------------------------------------------------
@@ -158,22 +164,22 @@ def test_java_s_side_is_written_from_the_protocol() -> None:
         assert without_blanks(written[name]) == without_blanks(text), f"{name}: `make protocol`"
 
 
-def test_java_asks_what_the_table_has() -> None:
+def test_java_calls_what_the_table_has() -> None:
     operations = {
         (name, operation)
         for name, text in sources().items()
-        for operation in re.findall(r'\bask\(\s*"([^"]+)"', text)
+        for operation in re.findall(r'\bcall\(\s*"([^"]+)"', text)
     }
-    assert operations == {(f"{QUESTIONS}.java", operation) for operation in OPERATIONS}
+    assert operations == {(f"{REQUESTS}.java", operation) for operation in OPERATIONS}
 
 
-def test_java_uses_every_question_and_reads_all_of_every_answer() -> None:
-    called = set(re.findall(rf"\b{QUESTIONS}\s*\.(\w+)\(", by_hand()))
+def test_java_sends_every_request_and_reads_all_of_every_response() -> None:
+    called = set(re.findall(rf"\b{REQUESTS}\s*\.(\w+)\(", by_hand()))
     assert called >= {method_of(row) for row in OPERATIONS.values()}
-    questions = java_files()[f"{QUESTIONS}.java"]
-    assert called == set(re.findall(r"static \w+ (\w+)\(", questions))
+    requests = java_files()[f"{REQUESTS}.java"]
+    assert called == set(re.findall(r"static \w+ (\w+)\(", requests))
     read = set(re.findall(r"\.(\w+)\(\)", by_hand()))
-    for message in answer_classes():
+    for message in response_classes():
         assert read >= set(accessors(message)), message
 
 

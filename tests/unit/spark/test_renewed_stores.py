@@ -1,4 +1,4 @@
-"""Credentials of the JVM's tasks: which stores renew them, and what the driver answers."""
+"""Credentials of the JVM's tasks: which stores renew them, and the responses of the driver."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import pytest
 
 from iceberg_pyspark.errors import StorageError
-from iceberg_pyspark.spark.answers.credentials import renew_credentials
 from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
 from iceberg_pyspark.spark.bridge.protocol.credentials import CredentialsRenew, RenewedCredentials
 from iceberg_pyspark.spark.native_read import storage as native_storage
@@ -22,6 +21,7 @@ from iceberg_pyspark.spark.native_read.hadoop_options import (
     S3A_FILE_SYSTEM,
 )
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
+from iceberg_pyspark.spark.requests.credentials import renew_credentials
 from iceberg_pyspark.storage.credential_renewal import (
     RENEWAL,
     Renewal,
@@ -97,11 +97,11 @@ def test_locations_stay_the_same_when_their_credentials_are_renewed(source: Sour
     assert stored(Source().properties(vended(1))).location(FILE) != location
 
 
-def test_the_driver_answers_with_the_current_credentials(source: Source) -> None:
+def test_the_driver_responds_with_the_current_credentials(source: Source) -> None:
     storage = stored(source.properties(vended(1)))
     storage.location(FILE)
-    question = CredentialsRenew(renewal=handle_in(storage.options))
-    assert renew_credentials(None, question) == RenewedCredentials(
+    request = CredentialsRenew(renewal=handle_in(storage.options))
+    assert renew_credentials(None, request) == RenewedCredentials(
         options={
             "fs.s3a.access.key": "key-2",
             "fs.s3a.secret.key": "secret-2",
@@ -111,7 +111,7 @@ def test_the_driver_answers_with_the_current_credentials(source: Source) -> None
     )
     source.latest = vended(3, prefix="s3://bucket/another")
     with pytest.raises(StorageError, match="sent no credentials for this location"):
-        renew_credentials(None, question)
+        renew_credentials(None, request)
     with pytest.raises(StorageError, match="no source of new credentials"):
         renew_credentials(None, CredentialsRenew(renewal="guessed"))
 
@@ -160,8 +160,8 @@ def test_the_driver_renews_tokens_of_google_and_azure(source: Source, case: Toke
     assert later.options[case.option] == "token-2"
     assert stored(case.vended(1)).location(case.location) != location
     source.latest = case.vended(3, END_S + 60)
-    question = CredentialsRenew(renewal=handle_in(first.options))
-    assert renew_credentials(None, question) == RenewedCredentials(
+    request = CredentialsRenew(renewal=handle_in(first.options))
+    assert renew_credentials(None, request) == RenewedCredentials(
         options={case.option: "token-3"}, expires_at_ms=(END_S + 60) * 1000
     )
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.answers.sessions import MAX_RECENT_SESSIONS, Sessions
+from iceberg_pyspark.spark.requests.sessions import MAX_RECENT_SESSIONS, Sessions
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 from tests.support.threads import at_once
 

@@ -1,4 +1,4 @@
-"""Questions of the JVM to a catalog."""
+"""Requests of the JVM to a catalog."""
 
 from pathlib import Path
 
@@ -21,22 +21,22 @@ from tests.support.view_contract import first_view
 
 
 @pytest.fixture
-def answers() -> CatalogCallbacks:
+def callbacks() -> CatalogCallbacks:
     callbacks = CatalogCallbacks()
     opened = callbacks.open(CatalogOpen(session="s", name="lake", options={"type": "memory"}))
     assert opened.handle == "s/lake"
     return callbacks
 
 
-def test_questions_are_answered(answers: CatalogCallbacks) -> None:
-    answers.namespace_create(NamespaceCreate(catalog="s/lake", namespace=("db",), properties={}))
-    answer = answers.namespaces_list(NamespacesList(catalog="s/lake", namespace=()))
-    assert answer.namespaces == (("db",),)
+def test_requests_are_handled(callbacks: CatalogCallbacks) -> None:
+    callbacks.namespace_create(NamespaceCreate(catalog="s/lake", namespace=("db",), properties={}))
+    response = callbacks.namespaces_list(NamespacesList(catalog="s/lake", namespace=()))
+    assert response.namespaces == (("db",),)
 
 
-def test_a_catalog_that_is_not_open_is_said_so(answers: CatalogCallbacks) -> None:
+def test_a_catalog_that_is_not_open_is_said_so(callbacks: CatalogCallbacks) -> None:
     with pytest.raises(InvalidRequestError, match="catalog lake was opened before"):
-        answers.tables_list(TablesList(catalog="other/lake", namespace=("db",)))
+        callbacks.tables_list(TablesList(catalog="other/lake", namespace=("db",)))
 
 
 def test_a_cascade_that_could_not_end_drops_nothing(tmp_path: Path) -> None:
@@ -60,13 +60,15 @@ def test_a_cascade_that_could_not_end_drops_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_cascade_drops_what_is_in_a_namespace(answers: CatalogCallbacks, tmp_path: Path) -> None:
-    lake = TableCatalog(answers.catalog("s/lake"))
+def test_a_cascade_drops_what_is_in_a_namespace(
+    callbacks: CatalogCallbacks, tmp_path: Path
+) -> None:
+    lake = TableCatalog(callbacks.catalog("s/lake"))
     lake.create_namespace("db", {"location": str(tmp_path / "db")})
     lake.create_namespace("db.inner")
     lake.create_table("db.inner.u", schema="id BIGINT", location=str(tmp_path))
-    catalog, view = answers.catalog("s/lake"), TableIdentifier(namespace=("db",), name="v")
+    catalog, view = callbacks.catalog("s/lake"), TableIdentifier(namespace=("db",), name="v")
     assert isinstance(catalog, ViewCatalog)
     catalog.create_view(view, first_view(catalog, view, "SELECT 1"))
-    answers.namespace_drop(NamespaceDrop(catalog="s/lake", namespace=("db",), cascade=True))
+    callbacks.namespace_drop(NamespaceDrop(catalog="s/lake", namespace=("db",), cascade=True))
     assert lake.list_namespaces() == []

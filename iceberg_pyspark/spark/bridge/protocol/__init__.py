@@ -1,1 +1,1 @@
-"""The JVM's questions to Python: the messages by subject, and their table `operations.py`."""
+"""The JVM's requests to Python: the messages by subject, and their table `operations.py`."""

@@ -1,13 +1,13 @@
-"""Questions about catalogs and their namespaces."""
+"""Requests about catalogs and their namespaces."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Question
+from iceberg_pyspark.spark.bridge.protocol.messages import Request, Response
 
 
-class CatalogOpen(Question, frozen=True, kw_only=True):
+class CatalogOpen(Request, frozen=True, kw_only=True):
     """The request to open a catalog that a session names."""
 
     session: str
@@ -15,74 +15,74 @@ class CatalogOpen(Question, frozen=True, kw_only=True):
     options: Mapping[str, str]
 
 
-class OpenedCatalog(Answer, frozen=True, kw_only=True):
-    """The catalog's handle in later questions."""
+class CatalogHandle(Response, frozen=True, kw_only=True):
+    """The catalog's handle in later requests."""
 
     handle: str
 
 
-class CatalogQuestion(Question, frozen=True, kw_only=True):
-    """A question to an open catalog."""
+class CatalogRequest(Request, frozen=True, kw_only=True):
+    """A request to an open catalog."""
 
     catalog: str
 
 
-class NamespaceQuestion(CatalogQuestion, frozen=True, kw_only=True):
-    """A question about a namespace."""
+class NamespaceRequest(CatalogRequest, frozen=True, kw_only=True):
+    """A request about a namespace."""
 
     namespace: tuple[str, ...]
 
 
-class TableQuestion(NamespaceQuestion, frozen=True, kw_only=True):
-    """A question about a table."""
+class TableRequest(NamespaceRequest, frozen=True, kw_only=True):
+    """A request about a table."""
 
     name: str
 
 
-class NamespacesList(NamespaceQuestion, frozen=True, kw_only=True):
+class NamespacesList(NamespaceRequest, frozen=True, kw_only=True):
     """The request to list the namespaces in a namespace."""
 
 
-class Namespaces(Answer, frozen=True, kw_only=True):
+class Namespaces(Response, frozen=True, kw_only=True):
     """Namespaces, each as a tuple of levels."""
 
     namespaces: tuple[tuple[str, ...], ...]
 
 
-class NamespaceExists(NamespaceQuestion, frozen=True, kw_only=True):
-    """The question whether a namespace exists."""
+class NamespaceExists(NamespaceRequest, frozen=True, kw_only=True):
+    """The request to check whether a namespace exists."""
 
 
-class Existence(Answer, frozen=True, kw_only=True):
+class Existence(Response, frozen=True, kw_only=True):
     """Whether a namespace or a table exists."""
 
     exists: bool
 
 
-class NamespaceLoad(NamespaceQuestion, frozen=True, kw_only=True):
+class NamespaceLoad(NamespaceRequest, frozen=True, kw_only=True):
     """The request for the properties of a namespace."""
 
 
-class NamespaceProperties(Answer, frozen=True, kw_only=True):
+class NamespaceProperties(Response, frozen=True, kw_only=True):
     """The properties of a namespace."""
 
     properties: Mapping[str, str]
 
 
-class NamespaceCreate(NamespaceQuestion, frozen=True, kw_only=True):
+class NamespaceCreate(NamespaceRequest, frozen=True, kw_only=True):
     """The request of CREATE NAMESPACE."""
 
     properties: Mapping[str, str]
 
 
-class NamespaceAlter(NamespaceQuestion, frozen=True, kw_only=True):
+class NamespaceAlter(NamespaceRequest, frozen=True, kw_only=True):
     """The request of ALTER NAMESPACE."""
 
     updates: Mapping[str, str]
     removals: tuple[str, ...]
 
 
-class NamespaceDrop(NamespaceQuestion, frozen=True, kw_only=True):
+class NamespaceDrop(NamespaceRequest, frozen=True, kw_only=True):
     """The request of DROP NAMESPACE."""
 
     cascade: bool

@@ -1,4 +1,4 @@
-"""Base classes of the JVM's questions and of the answers."""
+"""Base classes of the JVM's requests and of the responses."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return f"{type(self).__name__}(...)"
 
 
-class Question(Message, frozen=True, kw_only=True):
-    """A question from the JVM."""
+class Request(Message, frozen=True, kw_only=True):
+    """A request from the JVM."""
 
 
-class PlanQuestion(Question, frozen=True, kw_only=True):
-    """A question that comes with a Spark plan."""
+class RequestWithPlan(Request, frozen=True, kw_only=True):
+    """A request that comes with a Spark plan."""
 
     plan: Any = None
     """A JVM object, not part of the JSON: a `LogicalPlan`, or a `Dataset` of rows to write."""
 
 
-class Answer(Message, frozen=True, kw_only=True):
-    """An answer to the JVM."""
+class Response(Message, frozen=True, kw_only=True):
+    """A response to the JVM."""
 
 
-class PartsAnswer(Answer, frozen=True, kw_only=True):
-    """An answer that comes with Spark plans."""
+class ResponseWithParts(Response, frozen=True, kw_only=True):
+    """A response that comes with Spark plans."""
 
     parts: Callable[[str], Any] | None = None
-    """A function that makes the JVM's list of the answer's text and the plans; not part of the
+    """A function that makes the JVM's list of the response's text and the plans; not part of the
     JSON.
 
     It is None if Spark keeps its own plan.
     """
 
 
-class Failure(Answer, frozen=True, kw_only=True):
-    """The answer to any question that fails: Java raises it."""
+class Failure(Response, frozen=True, kw_only=True):
+    """The response to any request that fails: Java raises it."""
 
     error: str
     """The name of the class in `errors.py`; empty for any other exception."""
@@ -55,8 +55,8 @@ class Failure(Answer, frozen=True, kw_only=True):
     name: str | None = None
 
 
-class Acknowledgement(Answer, frozen=True, kw_only=True):
-    """An answer without content."""
+class Acknowledgement(Response, frozen=True, kw_only=True):
+    """A response without content."""
 
 
 def text_of(message: Message) -> str:

@@ -1,9 +1,9 @@
-"""The table of the JVM's questions to Python, and their encoding.
+"""The table of the JVM's requests to Python, and their encoding.
 
-A question and its answer are sent as JSON. Plans of Spark, which have no JSON form, are passed
-beside the question as JVM objects, and the parts of a scan beside the answer. A message with
+A request and its response are sent as JSON. Plans of Spark, which have no JSON form, are passed
+beside the request as JVM objects, and the parts of a scan beside the response. A message with
 missing or unknown fields, or with a value of another type, is refused. `make protocol` generates
-the Java counterparts (`IcebergPyQuestions.java` and a class for each answer) from the modules of
+the Java counterparts (`IcebergPyRequests.java` and a class for each response) from the modules of
 this folder, and a test compares them.
 """
 
@@ -28,30 +28,30 @@ from iceberg_pyspark.spark.bridge.protocol import (
 )
 from iceberg_pyspark.spark.bridge.protocol.messages import (
     Acknowledgement,
-    Answer,
-    PartsAnswer,
-    PlanQuestion,
-    Question,
+    Request,
+    RequestWithPlan,
+    Response,
+    ResponseWithParts,
     text_of,
 )
 
-Q = TypeVar("Q", bound=Question)
-A = TypeVar("A", bound=Answer)
+AnyRequest = TypeVar("AnyRequest", bound=Request)
+AnyResponse = TypeVar("AnyResponse", bound=Response)
 
 
 @dataclass(frozen=True, slots=True)
-class BridgeOperation(Generic[Q, A]):
-    """The name of an operation, with the classes of its question and answer."""
+class BridgeOperation(Generic[AnyRequest, AnyResponse]):
+    """The name of an operation, with the classes of its request and response."""
 
     name: str
-    question: type[Q]
-    answer: type[A]
+    request: type[AnyRequest]
+    response: type[AnyResponse]
 
 
 class Operations:
     """All operations."""
 
-    catalog_open = BridgeOperation("catalog.open", catalogs.CatalogOpen, catalogs.OpenedCatalog)
+    catalog_open = BridgeOperation("catalog.open", catalogs.CatalogOpen, catalogs.CatalogHandle)
     namespaces_list = BridgeOperation(
         "namespaces.list", catalogs.NamespacesList, catalogs.Namespaces
     )
@@ -69,13 +69,13 @@ class Operations:
     tables_list = BridgeOperation("tables.list", tables.TablesList, tables.TableNames)
     table_exists = BridgeOperation("table.exists", tables.TableExists, catalogs.Existence)
     table_invalidate = BridgeOperation("table.invalidate", tables.TableInvalidate, Acknowledgement)
-    table_load = BridgeOperation("table.load", tables.TableLoad, tables.TableFacts)
-    table_select = BridgeOperation("table.select", tables.TableSelect, tables.TableFacts)
-    table_create = BridgeOperation("table.create", tables.TableCreate, tables.TableFacts)
-    table_stage = BridgeOperation("table.stage", tables.TableStage, tables.TableFacts)
+    table_load = BridgeOperation("table.load", tables.TableLoad, tables.TableDefinition)
+    table_select = BridgeOperation("table.select", tables.TableSelect, tables.TableDefinition)
+    table_create = BridgeOperation("table.create", tables.TableCreate, tables.TableDefinition)
+    table_stage = BridgeOperation("table.stage", tables.TableStage, tables.TableDefinition)
     staged_commit = BridgeOperation("staged.commit", tables.StagedCommit, Acknowledgement)
     staged_abort = BridgeOperation("staged.abort", tables.StagedAbort, Acknowledgement)
-    table_alter = BridgeOperation("table.alter", tables.TableAlter, tables.TableFacts)
+    table_alter = BridgeOperation("table.alter", tables.TableAlter, tables.TableDefinition)
     table_drop = BridgeOperation("table.drop", tables.TableDrop, tables.DropResult)
     table_rename = BridgeOperation("table.rename", tables.TableRename, Acknowledgement)
     view_load = BridgeOperation("view.load", views.ViewLoad, views.ViewDefinition)
@@ -95,9 +95,9 @@ class Operations:
     scan_runtime_filter = BridgeOperation(
         "scan.runtime_filter", scans.ScanRuntimeFilter, scans.RemainingFiles
     )
-    scan_aggregate = BridgeOperation("scan.aggregate", scans.ScanAggregate, scans.KnownAggregates)
+    scan_aggregate = BridgeOperation("scan.aggregate", scans.ScanAggregate, scans.AggregateRows)
     scan_statistics = BridgeOperation(
-        "scan.statistics", scans.ScanStatistics, scans.KnownStatistics
+        "scan.statistics", scans.ScanStatistics, scans.TableStatistics
     )
     write_run = BridgeOperation("write.run", writes.WriteRun, Acknowledgement)
     source_write = BridgeOperation("source.write", writes.SourceWrite, Acknowledgement)
@@ -107,11 +107,15 @@ class Operations:
         "source.options", sources.SourceOptions, sources.SessionOptions
     )
     source_table = BridgeOperation("source.table", sources.SourceTable, sources.ExistingTable)
-    source_hidden = BridgeOperation("source.hidden", sources.SourceHidden, sources.HiddenColumns)
+    source_hidden_columns = BridgeOperation(
+        "source.hidden_columns", sources.SourceHiddenColumns, sources.HiddenColumns
+    )
     credentials_renew = BridgeOperation(
         "credentials.renew", credentials.CredentialsRenew, credentials.RenewedCredentials
     )
-    statement_read = BridgeOperation("statement.read", sources.StatementRead, sources.ReadStatement)
+    statement_parse = BridgeOperation(
+        "statement.parse", sources.StatementParse, sources.ParsedStatement
+    )
 
 
 OPERATIONS: Mapping[str, BridgeOperation[Any, Any]] = {
@@ -120,10 +124,10 @@ OPERATIONS: Mapping[str, BridgeOperation[Any, Any]] = {
 """All operations by name."""
 
 
-def question_in(operation: str, argument: Any) -> Question:
-    """Return the question of the JVM; `argument` is a JSON text, or a list of the text and a plan.
+def decode_request(operation: str, argument: Any) -> Request:
+    """Return the request of the JVM; `argument` is a JSON text, or a list of the text and a plan.
 
-    Raise `InvalidRequestError` for a question that does not fit: the JVM then has classes of
+    Raise `InvalidRequestError` for a request that does not fit: the JVM then has classes of
     another version of this package.
     """
     row = OPERATIONS.get(operation)
@@ -131,23 +135,23 @@ def question_in(operation: str, argument: Any) -> Question:
         raise _refusal(operation, "there is no such question")
     text, plan = (argument, None) if isinstance(argument, str) else argument
     try:
-        question: Question = msgspec.json.decode(text, type=row.question)
+        request: Request = msgspec.json.decode(text, type=row.request)
     except msgspec.MsgspecError as e:
         raise _refusal(operation, str(e)) from e
-    if not isinstance(question, PlanQuestion):
+    if not isinstance(request, RequestWithPlan):
         if plan is not None:
             raise _refusal(operation, "it comes with a plan")
-        return question
-    if plan is None or question.plan is not None:
+        return request
+    if plan is None or request.plan is not None:
         raise _refusal(operation, "its plan does not come beside it")
-    return msgspec.structs.replace(question, plan=plan)
+    return msgspec.structs.replace(request, plan=plan)
 
 
-def answer_text(answer: Answer) -> str:
-    """Return an answer as JSON, without its parts."""
-    if isinstance(answer, PartsAnswer):
-        answer = msgspec.structs.replace(answer, parts=None)
-    return text_of(answer)
+def response_text(response: Response) -> str:
+    """Return a response as JSON, without its parts."""
+    if isinstance(response, ResponseWithParts):
+        response = msgspec.structs.replace(response, parts=None)
+    return text_of(response)
 
 
 def _refusal(operation: str, why: str) -> InvalidRequestError:

@@ -1,28 +1,28 @@
-"""Questions about the procedures of a catalog, for CALL."""
+"""Requests about the procedures of a catalog, for CALL."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from iceberg_pyspark.spark.bridge.protocol.catalogs import CatalogQuestion, NamespaceQuestion
-from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Message
+from iceberg_pyspark.spark.bridge.protocol.catalogs import CatalogRequest, NamespaceRequest
+from iceberg_pyspark.spark.bridge.protocol.messages import Message, Response
 
 Argument: TypeAlias = bool | int | str | tuple[int | str, ...] | dict[str, str] | None
 """The value of an argument; a timestamp is in microseconds since 1970."""
 
 
-class ProceduresList(NamespaceQuestion, frozen=True, kw_only=True):
+class ProceduresList(NamespaceRequest, frozen=True, kw_only=True):
     """The request to list the procedures in a namespace."""
 
 
-class ProcedureNames(Answer, frozen=True, kw_only=True):
+class ProcedureNames(Response, frozen=True, kw_only=True):
     """Procedure names without their namespace."""
 
     names: tuple[str, ...]
 
 
-class ProcedureLoad(NamespaceQuestion, frozen=True, kw_only=True):
+class ProcedureLoad(NamespaceRequest, frozen=True, kw_only=True):
     """The request for a procedure by its name."""
 
     name: str
@@ -38,7 +38,7 @@ class ProcedureArgument(Message, frozen=True, kw_only=True):
     is_required: bool
 
 
-class ProcedureDefinition(Answer, frozen=True, kw_only=True):
+class ProcedureDefinition(Response, frozen=True, kw_only=True):
     """The signature of a procedure, for Spark."""
 
     name: str
@@ -48,7 +48,7 @@ class ProcedureDefinition(Answer, frozen=True, kw_only=True):
     """The columns of the procedure's result, as a Spark schema."""
 
 
-class ProcedureCall(CatalogQuestion, frozen=True, kw_only=True):
+class ProcedureCall(CatalogRequest, frozen=True, kw_only=True):
     """The request to run a procedure."""
 
     session: str
@@ -60,7 +60,7 @@ class ProcedureCall(CatalogQuestion, frozen=True, kw_only=True):
     """The namespace of a table that is named without a namespace."""
 
 
-class ProcedureRows(Answer, frozen=True, kw_only=True):
+class ProcedureRows(Response, frozen=True, kw_only=True):
     """The result rows of a procedure."""
 
     rows: tuple[tuple[int | str | None, ...], ...]

@@ -1,11 +1,16 @@
-"""Questions about scans: plans, and statistics and aggregates that Spark gets before it reads."""
+"""Requests about scans: plans, and statistics and aggregates that Spark gets before it reads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal
 
-from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Message, PartsAnswer, Question
+from iceberg_pyspark.spark.bridge.protocol.messages import (
+    Message,
+    Request,
+    Response,
+    ResponseWithParts,
+)
 from iceberg_pyspark.spark.bridge.protocol.values import Expression, WireValue
 
 
@@ -30,7 +35,7 @@ class RowCondition(Message, frozen=True, kw_only=True):
     columns: tuple[str, ...]
 
 
-class ScanQuestion(Message, frozen=True, kw_only=True):
+class ScanDefinition(Message, frozen=True, kw_only=True):
     """The columns, conditions and limit of a query's scan."""
 
     table: ScannedTable
@@ -38,10 +43,10 @@ class ScanQuestion(Message, frozen=True, kw_only=True):
     """The columns, as a Spark schema in JSON."""
 
     conditions: tuple[RowCondition, ...]
-    """All conditions of the query, which itself evaluates those that the answer does not prove."""
+    """All conditions of the query; it evaluates the conditions that the response does not prove."""
 
-    needed: tuple[str, ...] | None
-    """The columns that are needed for more than conditions; None means all columns."""
+    required_columns: tuple[str, ...] | None
+    """The columns that the query needs for more than conditions; None means all columns."""
 
     limit: int | None
     """The greatest number of rows that the query takes, which may be any rows of the scan."""
@@ -50,27 +55,27 @@ class ScanQuestion(Message, frozen=True, kw_only=True):
     """Whether files of equal partition values form one group."""
 
 
-class ScanParts(Question, frozen=True, kw_only=True):
+class ScanParts(Request, frozen=True, kw_only=True):
     """The request for the plan of a scan."""
 
-    scan: ScanQuestion
+    scan: ScanDefinition
 
 
-class PlannedScan(PartsAnswer, frozen=True, kw_only=True):
+class PlannedScan(ResponseWithParts, frozen=True, kw_only=True):
     """The parts of a scan, each (plan, condition that keeps live rows, anti-joins)."""
 
-    proven: tuple[int, ...] = ()
+    proven_conditions: tuple[int, ...] = ()
     """The indexes of the conditions that all rows of the parts fulfil."""
 
 
-class ScanRuntimeFilter(Question, frozen=True, kw_only=True):
-    """The question which files of a planned scan remain after run-time filters."""
+class ScanRuntimeFilter(Request, frozen=True, kw_only=True):
+    """The request for the files of a planned scan that remain after run-time filters."""
 
-    scan: ScanQuestion
+    scan: ScanDefinition
     filters: tuple[Expression, ...]
 
 
-class RemainingFiles(Answer, frozen=True, kw_only=True):
+class RemainingFiles(Response, frozen=True, kw_only=True):
     """The locations of the remaining files, as the table has them; None: all files remain."""
 
     locations: tuple[str, ...] | None
@@ -83,7 +88,7 @@ class AggregateFunction(Message, frozen=True, kw_only=True):
     column: str | None
 
 
-class ScanAggregate(Question, frozen=True, kw_only=True):
+class ScanAggregate(Request, frozen=True, kw_only=True):
     """The request for aggregates of a scan's rows by groups."""
 
     table: ScannedTable
@@ -95,30 +100,30 @@ class ScanAggregate(Question, frozen=True, kw_only=True):
     condition: Expression | None
 
 
-class KnownAggregates(Answer, frozen=True, kw_only=True):
+class AggregateRows(Response, frozen=True, kw_only=True):
     """A row for each group, its values and its aggregates; None if data files must be read."""
 
     rows: tuple[tuple[WireValue, ...], ...] | None
 
 
-class ScanStatistics(Question, frozen=True, kw_only=True):
+class ScanStatistics(Request, frozen=True, kw_only=True):
     """The request for column statistics of a catalog's table, for Spark's estimates."""
 
     table: ScannedTable
 
 
-class ColumnFacts(Message, frozen=True, kw_only=True):
+class ColumnValueStatistics(Message, frozen=True, kw_only=True):
     """The statistics of a column's values."""
 
     column: str
     type: str
     distinct_count: int
     null_count: int
-    least: WireValue
-    greatest: WireValue
+    min_value: WireValue
+    max_value: WireValue
 
 
-class KnownStatistics(Answer, frozen=True, kw_only=True):
+class TableStatistics(Response, frozen=True, kw_only=True):
     """The statistics of the columns that have any."""
 
-    columns: tuple[ColumnFacts, ...]
+    columns: tuple[ColumnValueStatistics, ...]

@@ -1,53 +1,53 @@
-"""Questions about the format `iceberg-py`, and Iceberg statements unknown to Spark's parser."""
+"""Requests about the format `iceberg-py`, and Iceberg statements unknown to Spark's parser."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Message, Question
+from iceberg_pyspark.spark.bridge.protocol.messages import Message, Request, Response
 
 
-class SourceOptions(Question, frozen=True, kw_only=True):
+class SourceOptions(Request, frozen=True, kw_only=True):
     """The request to complete the format's options with the session's settings."""
 
     session: str
     options: Mapping[str, str]
 
 
-class SessionOptions(Answer, frozen=True, kw_only=True):
+class SessionOptions(Response, frozen=True, kw_only=True):
     """The options, completed with the catalog settings of a table of the session."""
 
     options: Mapping[str, str]
 
 
-class SourceTable(Question, frozen=True, kw_only=True):
-    """The question whether the table that the options name exists."""
+class SourceTable(Request, frozen=True, kw_only=True):
+    """The request to check whether the table that the options name exists."""
 
     options: Mapping[str, str]
 
 
-class ExistingTable(Answer, frozen=True, kw_only=True):
+class ExistingTable(Response, frozen=True, kw_only=True):
     """The existing table; without a name, no such table exists."""
 
     namespace: tuple[str, ...] = ()
     name: str | None = None
 
 
-class SourceHidden(Question, frozen=True, kw_only=True):
+class SourceHiddenColumns(Request, frozen=True, kw_only=True):
     """The request for the hidden columns of the table that the options name."""
 
     session: str
     options: Mapping[str, str]
 
 
-class HiddenColumns(Answer, frozen=True, kw_only=True):
+class HiddenColumns(Response, frozen=True, kw_only=True):
     """The hidden columns, as a Spark schema in JSON."""
 
     columns: str
 
 
-class StatementRead(Question, frozen=True, kw_only=True):
-    """The question whether a text is an Iceberg statement that Spark's parser does not know."""
+class StatementParse(Request, frozen=True, kw_only=True):
+    """The request to parse a text as an Iceberg statement, which Spark's parser does not know."""
 
     text: str
 
@@ -61,11 +61,11 @@ class SyntaxProblem(Message, frozen=True, kw_only=True):
     position: int
 
 
-class ReadStatement(Answer, frozen=True, kw_only=True):
-    """An Iceberg statement that was read; without a table, Spark parses the text."""
+class ParsedStatement(Response, frozen=True, kw_only=True):
+    """A parsed Iceberg statement; without a table, Spark parses the text."""
 
     table: tuple[str, ...] | None = None
-    quoted: str = ""
+    quoted_table: str = ""
     """The table name, as written in SQL."""
 
     property: str = ""

@@ -1,6 +1,6 @@
 """A DELETE, UPDATE or MERGE that Spark has analysed.
 
-This message is not an answer: Python asks for it while it carries out the statement
+This message is not a response: Python asks for it while it carries out the statement
 (`bridge/jvm.py`).
 """
 
@@ -18,8 +18,8 @@ class AnalysedAssignment(Message, frozen=True, kw_only=True):
     value: int
 
 
-class AnalysedClause(Message, frozen=True, kw_only=True):
-    """A WHEN ... THEN clause of a MERGE."""
+class AnalysedAction(Message, frozen=True, kw_only=True):
+    """The action of a WHEN ... THEN clause of a MERGE."""
 
     op: Literal["update", "delete", "insert"]
     condition: int | None
@@ -39,6 +39,6 @@ class AnalysedStatement(Message, frozen=True, kw_only=True):
     condition: int | None
     assignments: tuple[AnalysedAssignment, ...] = ()
     adds_columns: bool = False
-    matched: tuple[AnalysedClause, ...] = ()
-    not_matched: tuple[AnalysedClause, ...] = ()
-    not_matched_by_source: tuple[AnalysedClause, ...] = ()
+    matched_actions: tuple[AnalysedAction, ...] = ()
+    not_matched_actions: tuple[AnalysedAction, ...] = ()
+    not_matched_by_source_actions: tuple[AnalysedAction, ...] = ()

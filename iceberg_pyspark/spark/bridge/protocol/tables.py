@@ -1,4 +1,4 @@
-"""Questions about tables of a catalog: list, load, create, alter and drop."""
+"""Requests about tables of a catalog: list, load, create, alter and drop."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from collections.abc import Mapping
 from typing import Literal
 
 from iceberg_pyspark.spark.bridge.protocol.catalogs import (
-    CatalogQuestion,
-    NamespaceQuestion,
-    TableQuestion,
+    CatalogRequest,
+    NamespaceRequest,
+    TableRequest,
 )
-from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Message, Question
+from iceberg_pyspark.spark.bridge.protocol.messages import Message, Request, Response
 from iceberg_pyspark.spark.bridge.protocol.table_changes import ColumnDefault, TableChange
 
 NO_COLUMNS = '{"fields":[],"type":"struct"}'
 """A Spark schema without columns, as JSON."""
 
 
-class TablesList(NamespaceQuestion, frozen=True, kw_only=True):
+class TablesList(NamespaceRequest, frozen=True, kw_only=True):
     """The request to list the tables in a namespace."""
 
 
-class TableNames(Answer, frozen=True, kw_only=True):
+class TableNames(Response, frozen=True, kw_only=True):
     """Table names in one namespace."""
 
     names: tuple[str, ...]
 
 
-class TableExists(TableQuestion, frozen=True, kw_only=True):
-    """The question whether a table exists."""
+class TableExists(TableRequest, frozen=True, kw_only=True):
+    """The request to check whether a table exists."""
 
 
-class TableInvalidate(TableQuestion, frozen=True, kw_only=True):
+class TableInvalidate(TableRequest, frozen=True, kw_only=True):
     """The request to drop the cached state of a table."""
 
 
-class TableLoad(TableQuestion, frozen=True, kw_only=True):
+class TableLoad(TableRequest, frozen=True, kw_only=True):
     """The request for a table at its current state, or at one version or timestamp."""
 
     version: str | None = None
@@ -44,7 +44,7 @@ class TableLoad(TableQuestion, frozen=True, kw_only=True):
     """The branch that the session writes to for an audit (write-audit-publish)."""
 
 
-class TableSelect(Question, frozen=True, kw_only=True):
+class TableSelect(Request, frozen=True, kw_only=True):
     """The request for a loaded table with the snapshots that read options select."""
 
     handle: str
@@ -61,8 +61,8 @@ class PartitionTransform(Message, frozen=True, kw_only=True):
     """The number of buckets, or the width of a truncate."""
 
 
-class TableFacts(Answer, frozen=True, kw_only=True):
-    """A table as Spark sees it."""
+class TableDefinition(Response, frozen=True, kw_only=True):
+    """The definition of a table for Spark."""
 
     handle: str
     """A handle from which the same state of the table can be loaded again."""
@@ -82,13 +82,13 @@ class TableFacts(Answer, frozen=True, kw_only=True):
     grouping: tuple[PartitionTransform, ...] = ()
     """The transforms by which files can be grouped."""
 
-    filtered: tuple[str, ...] = ()
+    filter_columns: tuple[str, ...] = ()
     """The columns by which files can be skipped."""
 
     accept_any_schema: bool = False
 
 
-class TableCreate(TableQuestion, frozen=True, kw_only=True):
+class TableCreate(TableRequest, frozen=True, kw_only=True):
     """The request of CREATE TABLE."""
 
     schema: str
@@ -103,37 +103,37 @@ class TableStage(TableCreate, frozen=True, kw_only=True):
     mode: Literal["create", "replace", "create or replace"]
 
 
-class StagedCommit(CatalogQuestion, frozen=True, kw_only=True):
+class StagedCommit(CatalogRequest, frozen=True, kw_only=True):
     """The request to create a staged table."""
 
     handle: str
 
 
-class StagedAbort(CatalogQuestion, frozen=True, kw_only=True):
+class StagedAbort(CatalogRequest, frozen=True, kw_only=True):
     """The request to abandon a staged table and to remove its files."""
 
     handle: str
 
 
-class TableAlter(TableQuestion, frozen=True, kw_only=True):
+class TableAlter(TableRequest, frozen=True, kw_only=True):
     """The request of ALTER TABLE: all of the changes are made, or none."""
 
     changes: tuple[TableChange, ...]
 
 
-class TableDrop(TableQuestion, frozen=True, kw_only=True):
+class TableDrop(TableRequest, frozen=True, kw_only=True):
     """The request of DROP TABLE."""
 
     purge: bool
 
 
-class DropResult(Answer, frozen=True, kw_only=True):
+class DropResult(Response, frozen=True, kw_only=True):
     """Whether the table existed."""
 
     existed: bool
 
 
-class TableRename(TableQuestion, frozen=True, kw_only=True):
+class TableRename(TableRequest, frozen=True, kw_only=True):
     """The request of ALTER TABLE ... RENAME TO."""
 
     to_namespace: tuple[str, ...]

@@ -1,19 +1,19 @@
-"""Questions about the views of a catalog."""
+"""Requests about the views of a catalog."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal
 
-from iceberg_pyspark.spark.bridge.protocol.catalogs import NamespaceQuestion, TableQuestion
-from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Message
+from iceberg_pyspark.spark.bridge.protocol.catalogs import NamespaceRequest, TableRequest
+from iceberg_pyspark.spark.bridge.protocol.messages import Message, Response
 
 
-class ViewLoad(TableQuestion, frozen=True, kw_only=True):
+class ViewLoad(TableRequest, frozen=True, kw_only=True):
     """The request for the definition of a view."""
 
 
-class ViewDefinition(Answer, frozen=True, kw_only=True):
+class ViewDefinition(Response, frozen=True, kw_only=True):
     """A view's query in Spark's dialect, and where its names without a catalog or namespace are."""
 
     exists: bool
@@ -26,7 +26,7 @@ class ViewDefinition(Answer, frozen=True, kw_only=True):
     """The columns that the query returns, as a Spark schema."""
 
 
-class ViewDescribe(TableQuestion, frozen=True, kw_only=True):
+class ViewDescribe(TableRequest, frozen=True, kw_only=True):
     """A statement that describes a view."""
 
     statement: Literal["show create", "show properties", "describe extended"]
@@ -34,7 +34,7 @@ class ViewDescribe(TableQuestion, frozen=True, kw_only=True):
     """The only property to show, or None for all."""
 
 
-class ViewDescription(Answer, frozen=True, kw_only=True):
+class ViewDescription(Response, frozen=True, kw_only=True):
     """The rows of a statement that describes a view."""
 
     exists: bool
@@ -43,13 +43,13 @@ class ViewDescription(Answer, frozen=True, kw_only=True):
     rows: tuple[tuple[str, ...], ...] = ()
 
 
-class ViewNames(Answer, frozen=True, kw_only=True):
+class ViewNames(Response, frozen=True, kw_only=True):
     """View names without their namespace."""
 
     names: tuple[str, ...]
 
 
-class ViewsList(NamespaceQuestion, frozen=True, kw_only=True):
+class ViewsList(NamespaceRequest, frozen=True, kw_only=True):
     """The request to list the views in a namespace."""
 
 
@@ -77,8 +77,8 @@ class ViewStatement(Message, frozen=True, kw_only=True):
     comment: str | None = None
     properties: Mapping[str, str] = {}
     removals: tuple[str, ...] = ()
-    to: tuple[str, ...] = ()
-    """The new name, with or without the catalog and the namespace."""
+    new_name: tuple[str, ...] = ()
+    """The new name of the view, with or without the catalog and the namespace."""
 
 
 class AnalysedQuery(Message, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class AnalysedQuery(Message, frozen=True, kw_only=True):
     schema: str
     """The columns of the query, as a Spark schema."""
 
-    temporary: tuple[str, ...]
+    temporary_objects: tuple[str, ...]
     """The temporary objects that the query names, such as `view v` and `function f`."""
 
     reads_itself: bool
@@ -100,7 +100,7 @@ class AnalysedQuery(Message, frozen=True, kw_only=True):
     """The release of Spark."""
 
 
-class ViewChange(NamespaceQuestion, frozen=True, kw_only=True):
+class ViewChange(NamespaceRequest, frozen=True, kw_only=True):
     """A statement about a view in a namespace."""
 
     statement: ViewStatement

@@ -1,16 +1,16 @@
-"""Questions about writes and row-level changes."""
+"""Requests about writes and row-level changes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
-from iceberg_pyspark.spark.bridge.protocol.messages import Message, PlanQuestion, Question
+from iceberg_pyspark.spark.bridge.protocol.messages import Message, Request, RequestWithPlan
 from iceberg_pyspark.spark.bridge.protocol.values import Expression
 
 
 class WriteEnvironment(Message, frozen=True, kw_only=True):
-    """The session's settings for writes, and the application's facts for the snapshot summary."""
+    """The session's settings for writes, and the application's entries for the snapshot summary."""
 
     session: Mapping[str, str]
     application: Mapping[str, str]
@@ -19,7 +19,7 @@ class WriteEnvironment(Message, frozen=True, kw_only=True):
 WriteKind: TypeAlias = Literal["append", "overwrite", "overwrite_partitions"]
 
 
-class WriteRun(PlanQuestion, frozen=True, kw_only=True):
+class WriteRun(RequestWithPlan, frozen=True, kw_only=True):
     """The request to write the rows of `plan` to a table of a catalog."""
 
     session: str
@@ -32,7 +32,7 @@ class WriteRun(PlanQuestion, frozen=True, kw_only=True):
     environment: WriteEnvironment
 
 
-class SourceWrite(PlanQuestion, frozen=True, kw_only=True):
+class SourceWrite(RequestWithPlan, frozen=True, kw_only=True):
     """The request to write the rows of `plan` to the table that the format's options name."""
 
     session: str
@@ -42,15 +42,15 @@ class SourceWrite(PlanQuestion, frozen=True, kw_only=True):
     """Whether the table must not exist yet."""
 
 
-class DmlRun(PlanQuestion, frozen=True, kw_only=True):
+class DmlRun(RequestWithPlan, frozen=True, kw_only=True):
     """The request to run a DELETE, UPDATE or MERGE; `plan` is Spark's analysed statement."""
 
     session: str
-    tables_read: tuple[str, ...] = ()
+    referenced_tables: tuple[str, ...] = ()
     """The handles of the tables that the statement reads besides its target."""
 
 
-class TableTruncate(Question, frozen=True, kw_only=True):
+class TableTruncate(Request, frozen=True, kw_only=True):
     """The request of TRUNCATE TABLE."""
 
     handle: str

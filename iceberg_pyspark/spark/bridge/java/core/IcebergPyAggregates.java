@@ -34,7 +34,7 @@ class IcebergPyAggregates {
   private StructType columns = new StructType();
 
   /** Return the plan that replaces an aggregation, or null if rows must be read. */
-  static LogicalPlan answerOf(Aggregate plan) {
+  static LogicalPlan planOf(Aggregate plan) {
     org.apache.spark.sql.classic.SparkSession session = IcebergPySessions.active();
     LogicalPlan below = (LogicalPlan) (Object) plan.child();
     while (below instanceof Project || below instanceof Filter)
@@ -42,11 +42,11 @@ class IcebergPyAggregates {
     if (!IcebergPyRule.isOurs(below)) return null;
     return IcebergPyReadOptions.flag(IcebergPyReadOptions.AGGREGATES,
                session.conf().get(IcebergPyReadOptions.AGGREGATES, "true"))
-        ? new IcebergPyAggregates().answerAll(plan, (DataSourceV2ScanRelation) below)
+        ? new IcebergPyAggregates().replace(plan, (DataSourceV2ScanRelation) below)
         : null;
   }
 
-  private LogicalPlan answerAll(Aggregate plan, DataSourceV2ScanRelation relation) {
+  private LogicalPlan replace(Aggregate plan, DataSourceV2ScanRelation relation) {
     Expression condition = condition((LogicalPlan) (Object) plan.child());
     scala.collection.Iterator it = plan.groupingExpressions().iterator();
     while (it.hasNext())
@@ -55,15 +55,15 @@ class IcebergPyAggregates {
     it = plan.aggregateExpressions().iterator();
     while (it.hasNext()) {
       Expression e = (Expression) it.next();
-      Expression answer = answer(e);
-      if (answer == null) return null;
+      Expression output = outputOf(e);
+      if (output == null) return null;
       // a named expression keeps its id
       expressions.add(
-          answer == e || answer instanceof Alias ? answer : alias((NamedExpression) e, answer));
+          output == e || output instanceof Alias ? output : alias((NamedExpression) e, output));
     }
     Map table = IcebergPyRule.scannedTable(relation);
     if (table == null) return null;
-    List rows = IcebergPyQuestions
+    List rows = IcebergPyRequests
                     .scanAggregate(table, columns.json(), groups, aggregates,
                         condition == null ? null : IcebergPyFilters.describe(condition))
                     .rows();
@@ -93,7 +93,7 @@ class IcebergPyAggregates {
   }
   private Expression inScan(Expression e) { return IcebergPyRule.substitute(e, definitions); }
 
-  /** Return the name of a scan column, and add it to the question; null for other expressions. */
+  /** Return the name of a scan column, and add it to the request; null for other expressions. */
   private String column(Expression e) {
     Expression inner = inScan(e);
     if (!(inner instanceof Attribute)) return null;
@@ -111,15 +111,15 @@ class IcebergPyAggregates {
     return true;
   }
 
-  /** Express `e` by the answer's columns for groups and aggregates; null if that is impossible. */
-  private Expression answer(Expression e) {
+  /** Express `e` by the columns of groups and aggregates; null if that is impossible. */
+  private Expression outputOf(Expression e) {
     if (e instanceof AggregateExpression) return aggregate((AggregateExpression) e);
     if (e instanceof Attribute) return (Expression) ofGroups.get(((Attribute) e).exprId());
     if (!e.deterministic()) return null;
     List children = new ArrayList();
     scala.collection.Iterator it = e.children().iterator();
     while (it.hasNext()) {
-      Expression child = answer((Expression) it.next());
+      Expression child = outputOf((Expression) it.next());
       if (child == null) return null;
       children.add(child);
     }
@@ -146,7 +146,7 @@ class IcebergPyAggregates {
       }
     }
     if (kind == null) return null;
-    aggregates.add(IcebergPyQuestions.aggregateFunction(kind, name));
+    aggregates.add(IcebergPyRequests.aggregateFunction(kind, name));
     Expression column = output(kind, e);
     ofAggregates.put(key, column);
     return column;
@@ -172,10 +172,10 @@ class IcebergPyAggregates {
         IcebergPyBridge.seq(new ArrayList()));
   }
 
-  private List internal(List answers) {
+  private List internal(List response) {
     List rows = new ArrayList();
-    for (int i = 0; i < answers.size(); i++) {
-      List row = (List) answers.get(i);
+    for (int i = 0; i < response.size(); i++) {
+      List row = (List) response.get(i);
       Object[] values = new Object[outputs.size()];
       for (int c = 0; c < values.length; c++)
         values[c] = IcebergPyValues.internal(row.get(c), ((Expression) outputs.get(c)).dataType());

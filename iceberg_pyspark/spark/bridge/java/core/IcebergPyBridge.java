@@ -1,4 +1,4 @@
-// The bridge between Spark's JVM and Python: it passes questions on and holds no Iceberg rule.
+// The bridge between Spark's JVM and Python: it passes requests on and holds no Iceberg rule.
 // Compiled by the Janino inside Spark when a session is installed (compiler.py), hence raw types,
 // casts and no lambdas.
 
@@ -13,26 +13,26 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.unsafe.Platform;
 
-/** Sends questions to Python as JSON, and has the helpers that our other classes share. */
+/** Sends requests to Python as JSON, and has the helpers that our other classes share. */
 public class IcebergPyBridge {
-  static volatile IcebergPyCallback python;
+  static volatile IcebergPyCallback callback;
   static final ObjectMapper JSON = new ObjectMapper();
 
-  /** Ask Python, and throw what Python raised; only `IcebergPyQuestions` calls this. */
-  static Map ask(String operation, Map question) { return ask(operation, question, null); }
-  /** Ask about a plan, which is sent beside the question; the answer's plans are in `parts`. */
-  static Map ask(String operation, Map question, Object plan) {
-    IcebergPyCallback answering = python;
-    if (answering == null)
+  /** Call Python, and throw what Python raised; only `IcebergPyRequests` uses this method. */
+  static Map call(String operation, Map request) { return call(operation, request, null); }
+  /** Call with a plan, which is sent beside the request; the response's plans are in `parts`. */
+  static Map call(String operation, Map request, Object plan) {
+    IcebergPyCallback python = callback;
+    if (python == null)
       throw new IllegalStateException(
           "iceberg_pyspark is not installed in this process: call iceberg_pyspark.install(spark)");
-    String text = json(question);
-    Object answer =
-        answering.ask(operation, plan == null ? (Object) text : list(new Object[] {text, plan}));
-    if (answer instanceof Throwable) Platform.throwException((Throwable) answer);
-    if (!(answer instanceof List)) return answerOrError(values((String) answer));
-    List all = (List) answer;
-    Map fields = answerOrError(values((String) all.get(0)));
+    String text = json(request);
+    Object response =
+        python.call(operation, plan == null ? (Object) text : list(new Object[] {text, plan}));
+    if (response instanceof Throwable) Platform.throwException((Throwable) response);
+    if (!(response instanceof List)) return responseOrError(values((String) response));
+    List all = (List) response;
+    Map fields = responseOrError(values((String) all.get(0)));
     fields.put("parts", all.subList(1, all.size()));
     return fields;
   }
@@ -52,11 +52,11 @@ public class IcebergPyBridge {
     }
   }
 
-  /** Return the answer; throw Spark's exception for an error, or one with Python's message. */
-  private static Map answerOrError(Map answer) {
-    IcebergPyFailure failure = new IcebergPyFailure(answer);
+  /** Return the response; throw Spark's exception for an error, or one with Python's message. */
+  private static Map responseOrError(Map response) {
+    IcebergPyFailure failure = new IcebergPyFailure(response);
     String kind = failure.error();
-    if (kind == null) return answer;
+    if (kind == null) return response;
     String[] namespace =
         (String[]) failure.namespace().toArray(new String[failure.namespace().size()]);
     Identifier table = failure.name() == null ? null : Identifier.of(namespace, failure.name());
@@ -94,7 +94,7 @@ public class IcebergPyBridge {
     return map;
   }
 
-  /** The handle of the active session, by which Python can ask for the session. */
+  /** The handle of the active session, by which Python refers to the session. */
   static String session() { return IcebergPySessions.handleOf(IcebergPySessions.active()).text; }
 
   /** Quote a column name so that Spark can parse it, whatever characters it contains. */

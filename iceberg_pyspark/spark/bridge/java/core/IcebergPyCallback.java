@@ -20,7 +20,7 @@ public class IcebergPyCallback {
     py4j.GatewayServer gatewayServer = (py4j.GatewayServer) server;
     gateway = gatewayServer.getGateway();
     java.net.InetAddress at = java.net.InetAddress.getByName(address);
-    // in this mode of py4j, the thread that waits for an answer also serves the calls back
+    // in this mode of py4j, the thread that waits for a response also serves the calls back
     if (gatewayServer.getCallbackClient() instanceof py4j.PythonClient)
       client = new IcebergPyThreadClient(gatewayServer, port, at, token);
     else
@@ -30,8 +30,8 @@ public class IcebergPyCallback {
               true, 0);
   }
 
-  Object ask(String operation, Object argument) {
-    StringBuilder command = new StringBuilder("c\n").append(target).append("\nanswer\n");
+  Object call(String operation, Object argument) {
+    StringBuilder command = new StringBuilder("c\n").append(target).append("\nhandle\n");
     command.append(gateway.getReturnObject(operation).getCommandPart()).append('\n');
     command.append(gateway.getReturnObject(argument).getCommandPart()).append("\ne\n");
     try {

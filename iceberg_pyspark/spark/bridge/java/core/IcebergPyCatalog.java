@@ -45,9 +45,9 @@ class IcebergPyCatalog
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
     this.session = IcebergPySessions.handleOf(IcebergPySessions.active());
-    this.handle = IcebergPyQuestions
-                      .catalogOpen(session.text, name, new HashMap(options.asCaseSensitiveMap()))
-                      .handle();
+    this.handle =
+        IcebergPyRequests.catalogOpen(session.text, name, new HashMap(options.asCaseSensitiveMap()))
+            .handle();
   }
   public String name() { return name; }
   public String[] defaultNamespace() { return new String[] {"default"}; }
@@ -72,18 +72,18 @@ class IcebergPyCatalog
 
   public UnboundProcedure loadProcedure(Identifier identifier) {
     return new IcebergPyProcedure(name, handle,
-        IcebergPyQuestions.procedureLoad(handle, levels(identifier), identifier.name()));
+        IcebergPyRequests.procedureLoad(handle, levels(identifier), identifier.name()));
   }
   /** Spark calls this since 4.1. */
   public Identifier[] listProcedures(String[] namespace) {
-    List names = IcebergPyQuestions.proceduresList(handle, levels(namespace)).names();
+    List names = IcebergPyRequests.proceduresList(handle, levels(namespace)).names();
     Identifier[] out = new Identifier[names.size()];
     for (int i = 0; i < out.length; i++) out[i] = Identifier.of(namespace, (String) names.get(i));
     return out;
   }
 
   public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
-    List names = IcebergPyQuestions.tablesList(handle, levels(namespace)).names();
+    List names = IcebergPyRequests.tablesList(handle, levels(namespace)).names();
     Identifier[] out = new Identifier[names.size()];
     for (int i = 0; i < out.length; i++) out[i] = Identifier.of(namespace, (String) names.get(i));
     return out;
@@ -106,19 +106,19 @@ class IcebergPyCatalog
   }
   private Table load(Identifier identifier, String version, Long timestamp, String branch)
       throws NoSuchTableException {
-    return new IcebergPyTable(IcebergPyQuestions.tableLoad(
+    return new IcebergPyTable(IcebergPyRequests.tableLoad(
         handle, levels(identifier), identifier.name(), version, timestamp, branch));
   }
   public boolean tableExists(Identifier identifier) {
-    return IcebergPyQuestions.tableExists(handle, levels(identifier), identifier.name()).exists();
+    return IcebergPyRequests.tableExists(handle, levels(identifier), identifier.name()).exists();
   }
   public void invalidateTable(Identifier identifier) {
-    IcebergPyQuestions.tableInvalidate(handle, levels(identifier), identifier.name());
+    IcebergPyRequests.tableInvalidate(handle, levels(identifier), identifier.name());
   }
 
   public Table createTable(Identifier identifier, Column[] columns, Transform[] partitions,
       Map properties) throws TableAlreadyExistsException, NoSuchNamespaceException {
-    return new IcebergPyTable(IcebergPyQuestions.tableCreate(handle, levels(identifier),
+    return new IcebergPyTable(IcebergPyRequests.tableCreate(handle, levels(identifier),
         identifier.name(), schema(columns), defaults(columns), describe(partitions), properties));
   }
   private static String schema(Column[] columns) {
@@ -160,8 +160,8 @@ class IcebergPyCatalog
       Transform[] partitions, Map properties) {
     if (isOfQuery()) columns = withoutDefaults(columns);
     return new IcebergPyStagedTable(
-        IcebergPyQuestions.tableStage(handle, levels(identifier), identifier.name(),
-            schema(columns), defaults(columns), describe(partitions), properties, mode),
+        IcebergPyRequests.tableStage(handle, levels(identifier), identifier.name(), schema(columns),
+            defaults(columns), describe(partitions), properties, mode),
         handle);
   }
   /** Return whether the columns come from a query, which only the stack of callers shows. */
@@ -196,7 +196,7 @@ class IcebergPyCatalog
     List messages = new ArrayList();
     for (int i = 0; i < changes.length; i++) messages.add(change(changes[i]));
     return new IcebergPyTable(
-        IcebergPyQuestions.tableAlter(handle, levels(identifier), identifier.name(), messages));
+        IcebergPyRequests.tableAlter(handle, levels(identifier), identifier.name(), messages));
   }
 
   /** Describe a default by its SQL text and, for a literal, its value; null if there is none. */
@@ -220,7 +220,7 @@ class IcebergPyCatalog
     if (expression instanceof Literal)
       value = IcebergPyFilters.literal(
           ((Literal) expression).value(), ((Literal) expression).dataType());
-    return IcebergPyQuestions.columnDefault(sql, value);
+    return IcebergPyRequests.columnDefault(sql, value);
   }
   /** Return the name of the column before this position; empty for FIRST, null without one. */
   private static String position(TableChange.ColumnPosition position) {
@@ -231,50 +231,50 @@ class IcebergPyCatalog
 
   private static Map change(TableChange c) {
     if (c instanceof TableChange.SetProperty)
-      return IcebergPyQuestions.setProperty(
+      return IcebergPyRequests.setProperty(
           ((TableChange.SetProperty) c).property(), ((TableChange.SetProperty) c).value());
     if (c instanceof TableChange.RemoveProperty)
-      return IcebergPyQuestions.removeProperty(((TableChange.RemoveProperty) c).property());
+      return IcebergPyRequests.removeProperty(((TableChange.RemoveProperty) c).property());
     if (!(c instanceof TableChange.ColumnChange))
-      return IcebergPyQuestions.otherChange(c.getClass().getSimpleName());
+      return IcebergPyRequests.otherChange(c.getClass().getSimpleName());
     List path = IcebergPyBridge.list(((TableChange.ColumnChange) c).fieldNames());
     if (c instanceof TableChange.AddColumn) {
       TableChange.AddColumn a = (TableChange.AddColumn) c;
-      return IcebergPyQuestions.addColumn(path, a.dataType().json(), a.isNullable(), a.comment(),
+      return IcebergPyRequests.addColumn(path, a.dataType().json(), a.isNullable(), a.comment(),
           position(a.position()), defaultOf(IcebergPyInternals.defaultText(a.defaultValue())));
     }
     if (c instanceof TableChange.DeleteColumn)
-      return IcebergPyQuestions.deleteColumn(
+      return IcebergPyRequests.deleteColumn(
           path, ((TableChange.DeleteColumn) c).ifExists().booleanValue());
     if (c instanceof TableChange.RenameColumn)
-      return IcebergPyQuestions.renameColumn(path, ((TableChange.RenameColumn) c).newName());
+      return IcebergPyRequests.renameColumn(path, ((TableChange.RenameColumn) c).newName());
     if (c instanceof TableChange.UpdateColumnType)
-      return IcebergPyQuestions.updateType(
+      return IcebergPyRequests.updateType(
           path, ((TableChange.UpdateColumnType) c).newDataType().json());
     if (c instanceof TableChange.UpdateColumnNullability)
-      return IcebergPyQuestions.updateNullability(
+      return IcebergPyRequests.updateNullability(
           path, ((TableChange.UpdateColumnNullability) c).nullable());
     if (c instanceof TableChange.UpdateColumnComment)
-      return IcebergPyQuestions.updateComment(
+      return IcebergPyRequests.updateComment(
           path, ((TableChange.UpdateColumnComment) c).newComment());
     if (c instanceof TableChange.UpdateColumnPosition)
-      return IcebergPyQuestions.updatePosition(
+      return IcebergPyRequests.updatePosition(
           path, position(((TableChange.UpdateColumnPosition) c).position()));
     if (c instanceof TableChange.UpdateColumnDefaultValue)
-      return IcebergPyQuestions.updateDefault(
+      return IcebergPyRequests.updateDefault(
           path, defaultOf(((TableChange.UpdateColumnDefaultValue) c).newDefaultValue()));
-    return IcebergPyQuestions.otherChange(c.getClass().getSimpleName());
+    return IcebergPyRequests.otherChange(c.getClass().getSimpleName());
   }
 
   public boolean dropTable(Identifier identifier) { return drop(identifier, false); }
   public boolean purgeTable(Identifier identifier) { return drop(identifier, true); }
   private boolean drop(Identifier identifier, boolean purge) {
-    return IcebergPyQuestions.tableDrop(handle, levels(identifier), identifier.name(), purge)
+    return IcebergPyRequests.tableDrop(handle, levels(identifier), identifier.name(), purge)
         .existed();
   }
   public void renameTable(Identifier from, Identifier to)
       throws NoSuchTableException, TableAlreadyExistsException {
-    IcebergPyQuestions.tableRename(handle, levels(from), from.name(), levels(to), to.name());
+    IcebergPyRequests.tableRename(handle, levels(from), from.name(), levels(to), to.name());
   }
 
   public String[][] listNamespaces() throws NoSuchNamespaceException {
@@ -284,20 +284,20 @@ class IcebergPyCatalog
     return namespaces(namespace);
   }
   private String[][] namespaces(String[] parent) {
-    List namespaces = IcebergPyQuestions.namespacesList(handle, levels(parent)).namespaces();
+    List namespaces = IcebergPyRequests.namespacesList(handle, levels(parent)).namespaces();
     String[][] out = new String[namespaces.size()][];
     for (int i = 0; i < out.length; i++) out[i] = strings((List) namespaces.get(i));
     return out;
   }
   public boolean namespaceExists(String[] namespace) {
-    return IcebergPyQuestions.namespaceExists(handle, levels(namespace)).exists();
+    return IcebergPyRequests.namespaceExists(handle, levels(namespace)).exists();
   }
   public Map loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
-    return IcebergPyQuestions.namespaceLoad(handle, levels(namespace)).properties();
+    return IcebergPyRequests.namespaceLoad(handle, levels(namespace)).properties();
   }
   public void createNamespace(String[] namespace, Map properties)
       throws NamespaceAlreadyExistsException {
-    IcebergPyQuestions.namespaceCreate(handle, levels(namespace), properties);
+    IcebergPyRequests.namespaceCreate(handle, levels(namespace), properties);
   }
   public void alterNamespace(String[] namespace, NamespaceChange[] changes)
       throws NoSuchNamespaceException {
@@ -313,7 +313,7 @@ class IcebergPyCatalog
     if (set.containsKey(IcebergPyViewChanges.STATEMENT))
       IcebergPyViewChanges.run(name, handle, levels(namespace), set);
     else
-      IcebergPyQuestions.namespaceAlter(handle, levels(namespace), set, removals);
+      IcebergPyRequests.namespaceAlter(handle, levels(namespace), set, removals);
   }
   /** Return the rows of a statement that describes a view, or null if the name is no view's. */
   List describeView(List namespace, String view, String statement, String property) {
@@ -323,15 +323,15 @@ class IcebergPyCatalog
       return null;
     } catch (NoSuchTableException e) {
       IcebergPyViewDescription description =
-          IcebergPyQuestions.viewDescribe(handle, namespace, view, statement, property);
+          IcebergPyRequests.viewDescribe(handle, namespace, view, statement, property);
       return description.exists() ? description.rows() : null;
     }
   }
   /** Return the names of the views in a namespace. */
-  List views(List namespace) { return IcebergPyQuestions.viewsList(handle, namespace).names(); }
+  List views(List namespace) { return IcebergPyRequests.viewsList(handle, namespace).names(); }
   public boolean dropNamespace(String[] namespace, boolean cascade)
       throws NoSuchNamespaceException, NonEmptyNamespaceException {
-    IcebergPyQuestions.namespaceDrop(handle, levels(namespace), cascade);
+    IcebergPyRequests.namespaceDrop(handle, levels(namespace), cascade);
     return true;
   }
 }

@@ -20,7 +20,9 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
 
-/** Runs a statement by asking Python: writes the rows of a query, or changes existing rows. */
+/**
+ * Runs a statement by a request to Python: writes the rows of a query, or changes existing rows.
+ */
 public class IcebergPyCommand extends V2CommandExec {
   private final LogicalPlan plan;
   public IcebergPyCommand(LogicalPlan plan) {
@@ -32,7 +34,7 @@ public class IcebergPyCommand extends V2CommandExec {
     if (plan instanceof V2WriteCommand)
       write((V2WriteCommand) plan);
     else
-      IcebergPyQuestions.dmlRun(IcebergPyBridge.session(), IcebergPyTablesRead.handles(), plan);
+      IcebergPyRequests.dmlRun(IcebergPyBridge.session(), IcebergPyTablesRead.handles(), plan);
     recache();
     return IcebergPyBridge.seq(new ArrayList());
   }
@@ -64,13 +66,13 @@ public class IcebergPyCommand extends V2CommandExec {
       String handle = ((IcebergPyTable) relation.table()).handle;
       // DataFrames pass options to the command, SQL passes them to the table
       if (options.isEmpty()) options = IcebergPyReadOptions.ofWrite(relation.options());
-      IcebergPyQuestions.writeRun(session, handle, kind, options, condition, environment(), rows);
+      IcebergPyRequests.writeRun(session, handle, kind, options, condition, environment(), rows);
       return;
     }
     // the options of a view also apply to inserts into the view
     Map all = new HashMap(relation.options().asCaseSensitiveMap());
     all.putAll(options);
-    IcebergPyQuestions.sourceWrite(session, all, !kind.equals("append"), false, rows);
+    IcebergPyRequests.sourceWrite(session, all, !kind.equals("append"), false, rows);
   }
   /**
    * Return the session's settings for Iceberg writes, and the application's entries in a snapshot
@@ -87,7 +89,7 @@ public class IcebergPyCommand extends V2CommandExec {
         icebergSettings.put(name, one.getValue());
     }
     String id = spark.sparkContext().applicationId();
-    return IcebergPyQuestions.writeEnvironment(icebergSettings,
+    return IcebergPyRequests.writeEnvironment(icebergSettings,
         IcebergPyBridge.arguments(new Object[] {"spark.app.id", id, "app-id", id, "app-name",
             spark.sparkContext().appName(), "engine-name", "spark", "engine-version",
             spark.version()}));

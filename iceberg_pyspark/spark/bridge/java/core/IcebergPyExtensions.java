@@ -18,7 +18,7 @@ class IcebergPyExtensions {
       if (OURS.containsKey(before)) return;
       SparkSessionExtensions ours = IcebergPyInternals.copyOf(before);
       ours.injectCheckRule(new IcebergPyMeeting());
-      // Spark asks the extensions for these rules at each query, also in a session from before
+      // Spark gets these rules from the extensions at each query, also in a session from before
       ours.injectOptimizerRule(new IcebergPyPythonFunctions.Builder());
       if (parser != null) ours.injectParser(parser);
       OURS.put(ours, before);

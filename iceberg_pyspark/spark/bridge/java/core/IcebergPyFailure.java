@@ -2,7 +2,7 @@
 import java.util.List;
 import java.util.Map;
 
-/** The answer to any question that fails: Java raises it. */
+/** The response to any request that fails: Java raises it. */
 class IcebergPyFailure {
   private final Map fields;
   IcebergPyFailure(Map fields) { this.fields = fields; }

@@ -19,10 +19,10 @@ public interface IcebergPyFiles extends Table {
   /** Return whether the reader accepts filters on fields of structs. */
   boolean readsNestedFilters();
   /**
-   * Return the scan of the files. By `filters`, the reader may skip rows. `question` is the
-   * question that Python answered, to which runtime filters may be added. `statistics` maps column
-   * references to statistics.
+   * Return the scan of the files. By `filters`, the reader may skip rows. `scanDefinition`
+   * is the definition by which Python planned, to which runtime filters may be added. `statistics`
+   * maps column references to statistics.
    */
-  Scan scan(org.apache.spark.sql.sources.Filter[] filters, java.util.Map question,
+  Scan scan(org.apache.spark.sql.sources.Filter[] filters, java.util.Map scanDefinition,
       IcebergPySplits splits, java.util.Map statistics);
 }

@@ -22,7 +22,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 /** Describes Spark's conditions and values for Python; unknown ones are the operator "other". */
 class IcebergPyFilters {
   static Map node(String op, Object[] children) {
-    return IcebergPyQuestions.operator(op, Arrays.asList(children));
+    return IcebergPyRequests.operator(op, Arrays.asList(children));
   }
 
   static Map describe(Expression e) {
@@ -68,7 +68,7 @@ class IcebergPyFilters {
     }
     if (e instanceof Literal) return literal(((Literal) e).value(), ((Literal) e).dataType());
     List path = path(e);
-    return path == null ? node("other", new Object[0]) : IcebergPyQuestions.columnPath(path);
+    return path == null ? node("other", new Object[0]) : IcebergPyRequests.columnPath(path);
   }
   /** Return the names from a column down to a field; null for any other expression. */
   private static List path(Expression e) {
@@ -100,6 +100,6 @@ class IcebergPyFilters {
       plain = String.valueOf(value);
     else if (!(value == null || value instanceof Number || value instanceof Boolean))
       return node("other", new Object[0]);
-    return IcebergPyQuestions.literalValue(type.typeName(), plain);
+    return IcebergPyRequests.literalValue(type.typeName(), plain);
   }
 }

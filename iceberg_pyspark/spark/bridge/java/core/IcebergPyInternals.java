@@ -189,7 +189,8 @@ public class IcebergPyInternals {
   // ---- event_log_settings: the settings by which the event log decides what to redact
 
   /** Make an event log use these settings instead of its own. */
-  static void askSettings(Object eventLog, SparkConf settings) throws ReflectiveOperationException {
+  static void setEventLogSettings(Object eventLog, SparkConf settings)
+      throws ReflectiveOperationException {
     Field field = eventLogSettings();
     field.setAccessible(true);
     if (field.get(eventLog).getClass() != settings.getClass()) field.set(eventLog, settings);

@@ -2,7 +2,7 @@ import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.internal.SQLConf;
 
-/** The settings of the locations that tables may read; sending them with questions saves calls. */
+/** The settings of the locations that tables may read; sending them with requests saves calls. */
 class IcebergPyLocationSettings {
   private static final String[] NAMES = {"spark.sql.iceberg.read.allow-outside-locations",
       "spark.sql.iceberg.read.restrict-locations"};

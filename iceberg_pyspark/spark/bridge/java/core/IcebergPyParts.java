@@ -57,7 +57,7 @@ class IcebergPyParts {
    * the columns by which Spark was told that files are grouped, as the plan names them;
    * `statistics` are the statistics of columns that Spark was told.
    */
-  static LogicalPlan withScan(LogicalPlan plan, DataSourceV2ScanRelation like, Map question,
+  static LogicalPlan withScan(LogicalPlan plan, DataSourceV2ScanRelation like, Map scanDefinition,
       List conditions, List keys, IcebergPyColumnsBelow statistics) {
     if (plan instanceof Project) {
       Map definitions = new HashMap();
@@ -69,7 +69,7 @@ class IcebergPyParts {
       }
       LogicalPlan child = (LogicalPlan) (Object) ((Project) plan).child();
       return new IcebergPyFilesRead(((Project) plan).projectList(),
-          withScan(child, like, question, substitute(conditions, definitions),
+          withScan(child, like, scanDefinition, substitute(conditions, definitions),
               substitute(keys, definitions), statistics.below(definitions)));
     }
     if (plan instanceof Filter) {
@@ -77,29 +77,29 @@ class IcebergPyParts {
       below.addAll(conditions);
       LogicalPlan child = (LogicalPlan) (Object) ((Filter) plan).child();
       return new Filter((Expression) (Object) ((Filter) plan).condition(),
-          withScan(child, like, question, below, keys, statistics));
+          withScan(child, like, scanDefinition, below, keys, statistics));
     }
     if (plan instanceof Join) {
       // an anti-join that removes deleted rows: all remaining rows come from the left side
       LogicalPlan left = (LogicalPlan) (Object) ((Join) plan).left();
       return (LogicalPlan) plan.withNewChildren(IcebergPyBridge.seq(IcebergPyBridge.list(
-          new Object[] {withScan(left, like, question, conditions, keys, statistics),
+          new Object[] {withScan(left, like, scanDefinition, conditions, keys, statistics),
               (Object) ((Join) plan).right()})));
     }
     return isFiles(plan)
-        ? scan((DataSourceV2Relation) plan, like, question, conditions, keys, statistics)
+        ? scan((DataSourceV2Relation) plan, like, scanDefinition, conditions, keys, statistics)
         : plan;
   }
 
   /** Copy `like`, because the constructor gets one more argument in each release. */
   private static LogicalPlan scan(DataSourceV2Relation relation, DataSourceV2ScanRelation like,
-      Map question, List conditions, List keys, IcebergPyColumnsBelow statistics) {
+      Map scanDefinition, List conditions, List keys, IcebergPyColumnsBelow statistics) {
     IcebergPyFiles files = (IcebergPyFiles) relation.table();
     List arguments = new ArrayList(CollectionConverters.asJava(like.productIterator().toSeq()));
     arguments.set(0, relation);
     IcebergPySplits splits = splits(like);
     arguments.set(1,
-        files.scan(readerFilters(relation, files, conditions), question, splits,
+        files.scan(readerFilters(relation, files, conditions), scanDefinition, splits,
             statistics.of((LogicalPlan) (Object) relation, files.rows())));
     arguments.set(2, relation.output());
     for (int i = 3; i < arguments.size(); i++) {

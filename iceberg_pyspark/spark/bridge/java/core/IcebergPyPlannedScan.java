@@ -7,5 +7,5 @@ class IcebergPyPlannedScan {
   private final Map fields;
   IcebergPyPlannedScan(Map fields) { this.fields = fields; }
   List parts() { return (List) fields.get("parts"); }
-  List proven() { return (List) fields.get("proven"); }
+  List provenConditions() { return (List) fields.get("proven_conditions"); }
 }

@@ -16,9 +16,9 @@ public class IcebergPyPlans {
       throws com.fasterxml.jackson.core.JsonProcessingException {
     return IcebergPyBridge.JSON.writeValueAsString(IcebergPyInternals.probe(session));
   }
-  public void askBy(IcebergPyCallback python) { IcebergPyBridge.python = python; }
-  /** Stop asking Python if no session has Iceberg any more; return whether that is so. */
-  public boolean askNoMore() { return IcebergPySessions.askNoMore(); }
+  public void setCallback(IcebergPyCallback callback) { IcebergPyBridge.callback = callback; }
+  /** Clear the callback to Python if no session has Iceberg any more; return whether that is so. */
+  public boolean clearUnusedCallback() { return IcebergPySessions.clearUnusedCallback(); }
 
   /** Select many SQL expressions in one call, because each call from Python costs a millisecond. */
   public Object select(Object frame, String expressionsJson)
@@ -58,7 +58,7 @@ public class IcebergPyPlans {
   }
   /** Return the prefix of this JVM's session handles, which no other JVM uses. */
   public String jvm() { return IcebergPySessions.JVM; }
-  /** Return the session of a handle that may still ask. */
+  /** Return the session of a handle if it may still send requests. */
   public Object sessionOf(String handle) { return IcebergPySessions.sessionOf(handle); }
   /** Return, as JSON, the handles that nothing can use any more; each handle is returned once. */
   public String unusableHandles() throws com.fasterxml.jackson.core.JsonProcessingException {

@@ -55,7 +55,7 @@ class IcebergPyProcedure implements UnboundProcedure, BoundProcedure {
     for (int i = 0; i < types.length; i++)
       arguments.put(parameter(i).name(), input.isNullAt(i) ? null : plain(input, i));
     List rows =
-        IcebergPyQuestions
+        IcebergPyRequests
             .procedureCall(handle, IcebergPyBridge.session(), name(), arguments, currentNamespace())
             .rows();
     StructType schema = (StructType) DataType.fromJson(definition.schema());

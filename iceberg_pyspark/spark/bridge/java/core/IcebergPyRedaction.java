@@ -45,7 +45,7 @@ public class IcebergPyRedaction {
         if (before.indexOf(pattern) < 0) conf.set("spark.redaction.regex", before + "|" + pattern);
         scala.Option log = context.eventLogger();
         if (log.isEmpty()) return null;
-        IcebergPyInternals.askSettings(log.get(), new IcebergPyRedactedConf(conf));
+        IcebergPyInternals.setEventLogSettings(log.get(), new IcebergPyRedactedConf(conf));
       }
       return null;
     } catch (Exception e) {

@@ -67,8 +67,8 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       return scan == null ? plan : scan;
     }
     if (plan instanceof Aggregate) {
-      LogicalPlan answer = IcebergPyAggregates.answerOf((Aggregate) plan);
-      if (answer != null) return answer;
+      LogicalPlan rows = IcebergPyAggregates.planOf((Aggregate) plan);
+      if (rows != null) return rows;
     }
     // Spark's Python data source always returns all columns, so the plan above it tells which are
     // used
@@ -130,7 +130,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
   /** Describe the table of a handle, or of a relation of the data source by its state. */
   static Map scannedTable(String handle, String source) {
-    return IcebergPyQuestions.scannedTable(
+    return IcebergPyRequests.scannedTable(
         IcebergPyBridge.session(), handle, source, IcebergPyLocationSettings.ofSession());
   }
 
@@ -147,22 +147,23 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     Map table = scannedTable(relation);
     if (table == null) return null;
     List keys = keys(relation, clusteringIds);
-    Map question =
-        IcebergPyQuestions.scanQuestion(table, readSchema.json(), describe(relation, conditions),
+    Map scanDefinition =
+        IcebergPyRequests.scanDefinition(table, readSchema.json(), describe(relation, conditions),
             neededIds == null ? null : names(columns(relation, neededIds, new ArrayList())), limit,
             !keys.isEmpty());
     // the copy of a join side in a runtime filter has the same column ids and shares the plan
-    List key = IcebergPyBridge.list(new Object[] {relation.output(), question, condition, keys});
+    List key =
+        IcebergPyBridge.list(new Object[] {relation.output(), scanDefinition, condition, keys});
     if (!plans.containsKey(key))
-      plans.put(key, plan(relation, condition, neededIds, question, keys));
+      plans.put(key, plan(relation, condition, neededIds, scanDefinition, keys));
     return (LogicalPlan) plans.get(key);
   }
 
   private static LogicalPlan plan(DataSourceV2ScanRelation relation, Expression condition,
-      Set neededIds, Map question, List keys) {
+      Set neededIds, Map scanDefinition, List keys) {
     List conditions = IcebergPyParts.conjuncts(condition);
-    IcebergPyPlannedScan answer = IcebergPyQuestions.scanPlan(question);
-    List provenConditions = answer.proven(), parts = answer.parts();
+    IcebergPyPlannedScan planned = IcebergPyRequests.scanPlan(scanDefinition);
+    List provenConditions = planned.provenConditions(), parts = planned.parts();
     if (parts == null) return null;
     // the last first, so that the other indexes stay valid
     for (int i = provenConditions.size() - 1; i >= 0; i--)
@@ -177,9 +178,10 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       boolean isScanned = IcebergPyParts.isScanned(rows);
       LogicalPlan branch = branch(rows, (Expression) part.get(1), (List) part.get(2), ours,
           isScanned ? condition : IcebergPyParts.withoutPruning(condition), i > 0);
-      branches.add(isScanned ? IcebergPyParts.withScan(branch, relation, question, new ArrayList(),
-                                   keys, IcebergPyColumnsBelow.of(relation, branch))
-                             : branch);
+      branches.add(isScanned
+              ? IcebergPyParts.withScan(branch, relation, scanDefinition, new ArrayList(), keys,
+                    IcebergPyColumnsBelow.of(relation, branch))
+              : branch);
     }
     if (branches.size() == 1) return (LogicalPlan) branches.get(0);
     return new Union(IcebergPyBridge.seq(branches), false, false);
@@ -225,7 +227,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     for (int i = 0; i < conditions.size(); i++) {
       List one = IcebergPyBridge.list(new Object[] {conditions.get(i)});
       out.add(
-          IcebergPyQuestions.rowCondition(IcebergPyFilters.describe((Expression) conditions.get(i)),
+          IcebergPyRequests.rowCondition(IcebergPyFilters.describe((Expression) conditions.get(i)),
               names(columns(relation, new HashSet(), one))));
     }
     return out;

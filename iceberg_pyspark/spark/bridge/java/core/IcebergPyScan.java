@@ -44,7 +44,7 @@ public class IcebergPyScan
   }
   /** Return the columns that are read and whose values allow files to be skipped. */
   public NamedReference[] filterAttributes() {
-    List skippable = table.filtered(), read = Arrays.asList(schema.fieldNames()),
+    List skippable = table.filterColumns(), read = Arrays.asList(schema.fieldNames()),
          out = new ArrayList();
     for (int i = 0; i < skippable.size(); i++)
       if (read.contains(skippable.get(i)))

@@ -107,7 +107,7 @@ class IcebergPySessions {
   static void inherit(SparkSession session) {
     IcebergPyHandle handle = handleOf(session);
     synchronized (handle) {
-      if (IcebergPyBridge.python == null || handle.installed != null) return;
+      if (IcebergPyBridge.callback == null || handle.installed != null) return;
       begin(session);
     }
     IcebergPyRedaction.hideIn(session);
@@ -124,7 +124,7 @@ class IcebergPySessions {
 
   /** Return whether Iceberg is installed in the session. */
   static boolean isInstalled(SparkSession session) {
-    return IcebergPyBridge.python != null && has(session.experimental());
+    return IcebergPyBridge.callback != null && has(session.experimental());
   }
   private static boolean has(ExperimentalMethods methods) {
     scala.collection.Iterator strategies = methods.extraStrategies().iterator();
@@ -133,8 +133,8 @@ class IcebergPySessions {
     return false;
   }
 
-  /** Stop asking Python if no session has Iceberg any more; return whether that is so. */
-  static boolean askNoMore() {
+  /** Clear the callback to Python if no session has Iceberg any more; return whether that is so. */
+  static boolean clearUnusedCallback() {
     synchronized (HANDLES) {
       Iterator all = HANDLES.entrySet().iterator();
       while (all.hasNext()) {
@@ -143,7 +143,7 @@ class IcebergPySessions {
             && !isStopped(one.getKey()))
           return false;
       }
-      IcebergPyBridge.python = null;
+      IcebergPyBridge.callback = null;
       return true;
     }
   }

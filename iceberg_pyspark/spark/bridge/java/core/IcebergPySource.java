@@ -8,7 +8,7 @@ class IcebergPySource {
         && isOurs((DataSourceV2Relation) (Object) relation.relation());
   }
   static boolean isOurs(DataSourceV2Relation relation) {
-    if (IcebergPyBridge.python == null || !IcebergPyInternals.isPythonTable(relation.table()))
+    if (IcebergPyBridge.callback == null || !IcebergPyInternals.isPythonTable(relation.table()))
       return false;
     return relation.table().name().equalsIgnoreCase("iceberg-py")
         && !"false".equalsIgnoreCase(relation.options().get("native"));

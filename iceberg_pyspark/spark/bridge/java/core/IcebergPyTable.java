@@ -22,23 +22,23 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public class IcebergPyTable
     implements Table, SupportsRead, SupportsMetadataColumns, SupportsWrite, TruncatableTable {
   final String handle;
-  private final IcebergPyTableFacts facts;
+  private final IcebergPyTableDefinition definition;
   private final StructType schema;
   private Map columnStatistics;
-  IcebergPyTable(IcebergPyTableFacts facts) {
-    this.facts = facts;
-    this.handle = facts.handle();
-    this.schema = (StructType) DataType.fromJson(facts.schema());
+  IcebergPyTable(IcebergPyTableDefinition definition) {
+    this.definition = definition;
+    this.handle = definition.handle();
+    this.schema = (StructType) DataType.fromJson(definition.schema());
   }
-  public String name() { return facts.name(); }
-  public String id() { return facts.id(); }
+  public String name() { return definition.name(); }
+  public String id() { return definition.id(); }
   /** Spark loads the table of a reused DataFrame again, and uses a newer version. */
-  public String version() { return facts.version(); }
+  public String version() { return definition.version(); }
   public StructType schema() { return schema; }
-  public Map properties() { return facts.properties(); }
-  public Transform[] partitioning() { return transforms(facts.partitioning(), false); }
+  public Map properties() { return definition.properties(); }
+  public Transform[] partitioning() { return transforms(definition.partitioning(), false); }
   /** Return the keys that all files of the table can be grouped by. */
-  Transform[] grouping() { return transforms(facts.grouping(), true); }
+  Transform[] grouping() { return transforms(definition.grouping(), true); }
   /** Spark groups only by functions of one argument, so `keys` puts the number into the name. */
   private static Transform[] transforms(List fields, boolean keys) {
     Transform[] out = new Transform[fields.size()];
@@ -76,7 +76,7 @@ public class IcebergPyTable
     Set all = new HashSet(Arrays.asList(new TableCapability[] {TableCapability.BATCH_READ,
         TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER,
         TableCapability.OVERWRITE_DYNAMIC}));
-    if (facts.acceptAnySchema()) all.add(TableCapability.ACCEPT_ANY_SCHEMA);
+    if (definition.acceptAnySchema()) all.add(TableCapability.ACCEPT_ANY_SCHEMA);
     if (!"false".equalsIgnoreCase(
             (String) properties().get("write.spark.auto-schema-evolution.enabled")))
       IcebergPyInternals.addSchemaEvolution(all);
@@ -87,11 +87,11 @@ public class IcebergPyTable
     return new IcebergPyWrite(this);
   }
   public boolean truncateTable() {
-    IcebergPyQuestions.tableTruncate(handle, IcebergPyCommand.environment());
+    IcebergPyRequests.tableTruncate(handle, IcebergPyCommand.environment());
     return true;
   }
   public MetadataColumn[] metadataColumns() {
-    StructType columns = (StructType) DataType.fromJson(facts.metadataColumns());
+    StructType columns = (StructType) DataType.fromJson(definition.metadataColumns());
     MetadataColumn[] out = new MetadataColumn[columns.fields().length];
     for (int i = 0; i < out.length; i++) out[i] = new IcebergPyMetadataColumn(columns.fields()[i]);
     return out;
@@ -103,24 +103,24 @@ public class IcebergPyTable
     Map selecting = IcebergPyReadOptions.selecting(options);
     return new IcebergPyScanBuilder(selecting.isEmpty()
             ? this
-            : new IcebergPyTable(IcebergPyQuestions.tableSelect(handle, selecting)),
+            : new IcebergPyTable(IcebergPyRequests.tableSelect(handle, selecting)),
         options);
   }
   /** The columns whose values differ between files, by which Spark may filter at run time. */
-  List filtered() { return facts.filtered(); }
+  List filterColumns() { return definition.filterColumns(); }
   /** Return the number of rows in the table's files, or 0 if it is unknown. */
-  long rows() { return facts.rows(); }
-  /** Return the statistics of columns by reference; Python is asked only once. */
+  long rows() { return definition.rows(); }
+  /** Return the statistics of columns by reference; Python is called only once. */
   synchronized Map columnStatistics() {
     if (columnStatistics == null)
-      columnStatistics = facts.hasColumnStatistics()
+      columnStatistics = definition.hasColumnStatistics()
           ? IcebergPyColumnStatistics.of(
-                IcebergPyQuestions.scanStatistics(IcebergPyRule.scannedTable(handle, null))
+                IcebergPyRequests.scanStatistics(IcebergPyRule.scannedTable(handle, null))
                     .columns())
           : new HashMap();
     return columnStatistics;
   }
-  long sizeInBytes() { return facts.sizeInBytes(); }
+  long sizeInBytes() { return definition.sizeInBytes(); }
   public boolean equals(Object other) {
     return other instanceof IcebergPyTable && ((IcebergPyTable) other).handle.equals(handle);
   }

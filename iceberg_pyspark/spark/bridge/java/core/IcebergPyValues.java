@@ -5,7 +5,7 @@ import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Values of columns in answers. */
+/** Values of columns in responses. */
 class IcebergPyValues {
   /** Convert a value from its JSON form to Spark's internal form. */
   static Object internal(Object value, DataType type) {

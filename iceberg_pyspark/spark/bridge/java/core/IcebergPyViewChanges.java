@@ -26,7 +26,7 @@ public class IcebergPyViewChanges {
     String name = (String) properties.get(NAME);
     Map statement = IcebergPyBridge.values((String) properties.get(STATEMENT));
     Map query = sql == null ? null : analysed(sql, catalog, namespace, name);
-    IcebergPyQuestions.viewChange(handle, namespace, statement, query);
+    IcebergPyRequests.viewChange(handle, namespace, statement, query);
     namespace = new ArrayList(namespace);
     namespace.add(0, catalog);
     namespace.add(name);
@@ -53,7 +53,7 @@ public class IcebergPyViewChanges {
     TableIdentifier own = new TableIdentifier(name,
         scala.Option.apply(scala.jdk.javaapi.CollectionConverters.asScala(namespace).mkString(".")),
         scala.Option.apply(catalog));
-    return IcebergPyQuestions.analysedQuery(sql, plan.schema().json(), temporary,
+    return IcebergPyRequests.analysedQuery(sql, plan.schema().json(), temporary,
         views.contains(own), spark.sessionState().catalogManager().currentCatalog().name(),
         IcebergPyBridge.list(spark.sessionState().catalogManager().currentNamespace()),
         spark.version());

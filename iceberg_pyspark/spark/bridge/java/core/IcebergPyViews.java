@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.StructType;
 class IcebergPyViews {
   /** Return the view with this name, or null if there is none. */
   static Table load(String catalog, String handle, Identifier identifier) {
-    IcebergPyViewDefinition view = IcebergPyQuestions.viewLoad(
+    IcebergPyViewDefinition view = IcebergPyRequests.viewLoad(
         handle, IcebergPyBridge.list(identifier.namespace()), identifier.name());
     if (!view.exists()) return null;
     StructType schema = (StructType) DataType.fromJson(view.schema());

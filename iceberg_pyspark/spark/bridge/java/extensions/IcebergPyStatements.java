@@ -19,19 +19,19 @@ class IcebergPyStatements {
 
   /** Return the plan of a statement on our table or view; null if `next` must parse the text. */
   static LogicalPlan plan(String text, ParserInterface next) {
-    if (IcebergPyBridge.python == null) return null;
+    if (IcebergPyBridge.callback == null) return null;
     List words = firstWords(text);
     if (isAboutViews(words)) return IcebergPyViewStatements.plan(text, next);
     if (words.isEmpty() || !words.get(0).equals("ALTER")) return null;
     String statement = new VariableSubstitution().substitute(text);
-    IcebergPyReadStatement read = IcebergPyQuestions.statementRead(statement);
-    if (read.table() == null || !isOurs(read.table())) return null;
-    if (read.problem() != null) refuse(statement, read.problem());
+    IcebergPyParsedStatement parsed = IcebergPyRequests.statementParse(statement);
+    if (parsed.table() == null || !isOurs(parsed.table())) return null;
+    if (parsed.problem() != null) refuse(statement, parsed.problem());
     try {
       SetTableProperties alter = (SetTableProperties) next.parsePlan(
-          "ALTER TABLE " + read.quoted() + " SET TBLPROPERTIES ('' = '')");
+          "ALTER TABLE " + parsed.quotedTable() + " SET TBLPROPERTIES ('' = '')");
       return new SetTableProperties((LogicalPlan) (Object) alter.table(),
-          scalaMap(new Object[] {read.property(), read.clause()}));
+          scalaMap(new Object[] {parsed.property(), parsed.clause()}));
     } catch (ParseException e) {
       Platform.throwException(e);
       return null;

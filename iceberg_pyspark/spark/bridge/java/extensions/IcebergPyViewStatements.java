@@ -72,7 +72,7 @@ class IcebergPyViewStatements {
         : s.allowExisting()   ? "create if not exists"
                               : "create";
     Map statement =
-        IcebergPyQuestions.viewStatement(kind, last(name), columns(s.userSpecifiedColumns()),
+        IcebergPyRequests.viewStatement(kind, last(name), columns(s.userSpecifiedColumns()),
             (String) orNull(s.comment()), asJava(s.properties()), new ArrayList(), new ArrayList());
     return change(name, statement, (String) orNull(s.originalText()), next);
   }
@@ -89,7 +89,7 @@ class IcebergPyViewStatements {
   private static LogicalPlan set(SetViewProperties s, ParserInterface next) {
     List name = name((Object) s.child());
     if (name == null) return null;
-    Map statement = IcebergPyQuestions.viewStatement("set properties", last(name), "", null,
+    Map statement = IcebergPyRequests.viewStatement("set properties", last(name), "", null,
         asJava(s.properties()), new ArrayList(), new ArrayList());
     return change(name, statement, null, next);
   }
@@ -97,19 +97,19 @@ class IcebergPyViewStatements {
     List name = name((Object) s.child());
     if (name == null) return null;
     String kind = s.ifExists() ? "unset properties if exists" : "unset properties";
-    Map statement = IcebergPyQuestions.viewStatement(
+    Map statement = IcebergPyRequests.viewStatement(
         kind, last(name), "", null, new HashMap(), asJava(s.propertyKeys()), new ArrayList());
     return change(name, statement, null, next);
   }
   private static LogicalPlan rename(RenameTable s, ParserInterface next) {
     List name = name((Object) s.child());
     if (name == null) return null;
-    Map statement = IcebergPyQuestions.viewStatement(
+    Map statement = IcebergPyRequests.viewStatement(
         "rename", last(name), "", null, new HashMap(), new ArrayList(), asJava(s.newName()));
     return change(name, statement, null, next);
   }
   private static Map statement(String kind, List name) {
-    return IcebergPyQuestions.viewStatement(
+    return IcebergPyRequests.viewStatement(
         kind, last(name), "", null, new HashMap(), new ArrayList(), new ArrayList());
   }
 

@@ -68,11 +68,11 @@ public class IcebergPyFormat
     String session = IcebergPyBridge.session();
     boolean creates = mode == SaveMode.ErrorIfExists || mode == SaveMode.Ignore;
     if (creates) {
-      IcebergPyExistingTable there = IcebergPyQuestions.sourceTable(options);
+      IcebergPyExistingTable there = IcebergPyRequests.sourceTable(options);
       if (there.name() != null && mode == SaveMode.Ignore) return new IcebergPySaved(context);
       if (there.name() != null) refuse(there);
     }
-    IcebergPyQuestions.sourceWrite(session, options, mode == SaveMode.Overwrite, creates, rows);
+    IcebergPyRequests.sourceWrite(session, options, mode == SaveMode.Overwrite, creates, rows);
     return new IcebergPySaved(context);
   }
 
@@ -84,7 +84,7 @@ public class IcebergPyFormat
 
   /** Return the options; if they name a table of the session's catalogs, with how to open it. */
   private static Map named(Map options) {
-    return IcebergPyQuestions.sourceOptions(IcebergPyBridge.session(), options).options();
+    return IcebergPyRequests.sourceOptions(IcebergPyBridge.session(), options).options();
   }
   /** Return the options, with their names as the user wrote them. */
   private static Map asJava(scala.collection.immutable.Map parameters) {

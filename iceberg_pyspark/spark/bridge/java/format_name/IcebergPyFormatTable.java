@@ -36,7 +36,7 @@ public class IcebergPyFormatTable extends PythonTable implements SupportsMetadat
   public MetadataColumn[] metadataColumns() {
     if (!IcebergPyFormat.isInstalled()) return new MetadataColumn[0];
     StructType hidden = (StructType) DataType.fromJson(
-        IcebergPyQuestions.sourceHidden(IcebergPyBridge.session(), options).columns());
+        IcebergPyRequests.sourceHiddenColumns(IcebergPyBridge.session(), options).columns());
     MetadataColumn[] out = new MetadataColumn[hidden.fields().length];
     for (int i = 0; i < out.length; i++) out[i] = new IcebergPyMetadataColumn(hidden.fields()[i]);
     return out;

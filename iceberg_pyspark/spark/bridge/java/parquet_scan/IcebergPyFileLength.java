@@ -3,7 +3,7 @@ import java.util.concurrent.Callable;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 
-/** Asks a file system for the length of a file. */
+/** Gets the length of a file from a file system. */
 class IcebergPyFileLength implements Callable {
   private final Configuration conf;
   private final String path;

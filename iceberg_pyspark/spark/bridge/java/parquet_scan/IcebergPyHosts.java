@@ -4,7 +4,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.BlockLocation;
 import org.apache.hadoop.fs.Path;
 
-/** Asks a file system for the locations of a file's blocks. */
+/** Gets the locations of a file's blocks from a file system. */
 class IcebergPyHosts implements Callable {
   private static final BlockLocation[] UNKNOWN = new BlockLocation[0];
   private final Configuration conf;

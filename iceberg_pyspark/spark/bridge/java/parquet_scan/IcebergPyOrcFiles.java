@@ -8,9 +8,9 @@ public class IcebergPyOrcFiles extends IcebergPyParquetFiles {
     super(session, description, files);
   }
   public boolean readsNestedFilters() { return false; }
-  public Scan scan(org.apache.spark.sql.sources.Filter[] filters, Map question,
+  public Scan scan(org.apache.spark.sql.sources.Filter[] filters, Map scanDefinition,
       IcebergPySplits splits, Map statistics) {
     return new IcebergPyOrcScan(
-        this, IcebergPyOrcFilters.skipping(filters, columns), question, splits, statistics);
+        this, IcebergPyOrcFilters.skipping(filters, columns), scanDefinition, splits, statistics);
   }
 }

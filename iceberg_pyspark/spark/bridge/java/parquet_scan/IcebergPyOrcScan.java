@@ -12,8 +12,8 @@ import org.apache.spark.util.SerializableConfiguration;
 /** A scan of ORC files. */
 public class IcebergPyOrcScan extends IcebergPyParquetScan {
   IcebergPyOrcScan(IcebergPyOrcFiles table, org.apache.spark.sql.sources.Filter[] filters,
-      Map question, IcebergPySplits splits, Map statistics) {
-    super(table, filters, question, splits, statistics);
+      Map scanDefinition, IcebergPySplits splits, Map statistics) {
+    super(table, filters, scanDefinition, splits, statistics);
   }
 
   /** Create the readers of Spark's own ORC scan, with case-sensitive column names. */
@@ -29,19 +29,19 @@ public class IcebergPyOrcScan extends IcebergPyParquetScan {
   }
 
   /**
-   * Ask the file system for the lengths: no manifest entry has the positions of stripes, and
+   * Get the lengths from the file system: no manifest entry has the positions of stripes, and
    * stripes beyond a recorded size that is too small would be left out. Spark reads an empty file
    * as a file without rows, so an empty file is an error.
    */
   long[] lengths(IcebergPyPlannedFiles files) {
     Configuration hadoop = hadoop();
-    Callable[] questions = new Callable[files.paths.length];
-    for (int i = 0; i < questions.length; i++)
-      questions[i] = new IcebergPyFileLength(hadoop, files.paths[i], files.sizes[i]);
-    Object[] answers = IcebergPyParquetBatch.answers(questions);
-    long[] out = new long[answers.length];
+    Callable[] lengths = new Callable[files.paths.length];
+    for (int i = 0; i < lengths.length; i++)
+      lengths[i] = new IcebergPyFileLength(hadoop, files.paths[i], files.sizes[i]);
+    Object[] results = IcebergPyParquetBatch.results(lengths);
+    long[] out = new long[results.length];
     for (int i = 0; i < out.length; i++) {
-      out[i] = ((Long) answers[i]).longValue();
+      out[i] = ((Long) results[i]).longValue();
       if (out[i] == 0)
         Platform.throwException(new IOException("the data file " + files.paths[i] + " of table "
             + table.table + " is empty, and no ORC file is; restore it"));

@@ -131,20 +131,20 @@ class IcebergPyParquetBatch implements Batch {
       int file = ((Integer) local.get(i)).intValue();
       hosts[i] = new IcebergPyHosts(hadoop, files.paths[file], files.sizes[file]);
     }
-    Object[] replies = answers(hosts);
+    Object[] replies = results(hosts);
     for (int i = 0; i < replies.length; i++)
       out[((Integer) local.get(i)).intValue()] = (BlockLocation[]) replies[i];
     return out;
   }
 
-  /** Return the answers of file systems; a few questions run at the same time. */
-  static Object[] answers(Callable[] questions) {
-    Object[] out = new Object[questions.length];
+  /** Return the results of calls of file systems; a few calls run at the same time. */
+  static Object[] results(Callable[] calls) {
+    Object[] out = new Object[calls.length];
     if (out.length == 0) return out;
     ExecutorService threads = Executors.newFixedThreadPool(Math.min(out.length, MOST_THREADS));
     try {
       Future[] replies = new Future[out.length];
-      for (int i = 0; i < out.length; i++) replies[i] = threads.submit(questions[i]);
+      for (int i = 0; i < out.length; i++) replies[i] = threads.submit(calls[i]);
       for (int i = 0; i < out.length; i++) out[i] = replies[i].get();
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();

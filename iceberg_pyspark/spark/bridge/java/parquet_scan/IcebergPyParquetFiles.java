@@ -89,9 +89,9 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
     String formats = session.conf().get(NESTED_FILTERS, "parquet,orc");
     return Arrays.asList(formats.toLowerCase().split(",")).contains("parquet");
   }
-  public Scan scan(org.apache.spark.sql.sources.Filter[] filters, Map question,
+  public Scan scan(org.apache.spark.sql.sources.Filter[] filters, Map scanDefinition,
       IcebergPySplits splits, Map statistics) {
-    return new IcebergPyParquetScan(this, filters, question, splits, statistics);
+    return new IcebergPyParquetScan(this, filters, scanDefinition, splits, statistics);
   }
   public boolean equals(Object other) {
     return other instanceof IcebergPyParquetFiles

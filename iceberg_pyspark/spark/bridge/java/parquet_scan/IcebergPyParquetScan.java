@@ -31,16 +31,16 @@ public class IcebergPyParquetScan
   final IcebergPyParquetFiles table;
   final org.apache.spark.sql.sources.Filter[] filters;
   final IcebergPySplits splits;
-  private final Map question, statistics;
+  private final Map scanDefinition, statistics;
   private PartitionReaderFactory readers;
   private volatile IcebergPyParquetBatch batch;
   IcebergPyParquetScan(IcebergPyParquetFiles table, org.apache.spark.sql.sources.Filter[] filters,
-      Map question, IcebergPySplits splits, Map statistics) {
+      Map scanDefinition, IcebergPySplits splits, Map statistics) {
     this.splits = splits;
     this.statistics = statistics;
     this.table = table;
     this.filters = filters;
-    this.question = question;
+    this.scanDefinition = scanDefinition;
     this.batch = new IcebergPyParquetBatch(this, table.files);
   }
   public StructType readSchema() { return table.schema(); }
@@ -49,11 +49,11 @@ public class IcebergPyParquetScan
         + ", PushedFilters: " + Arrays.toString(filters)
         + ", ReadSchema: " + table.columns.catalogString();
   }
-  /** A batch never changes: after runtime filters, Spark asks for the batch again. */
+  /** A batch never changes: after runtime filters, Spark takes the batch again. */
   public Batch toBatch() { return batch; }
   /**
-   * Answer for all files at once; otherwise, Spark would split and pack them to ask about each
-   * task.
+   * Return one mode for all files; otherwise, Spark would split and pack the files to get the mode
+   * of each task.
    */
   public Scan.ColumnarSupportMode columnarSupportMode() {
     return readers().supportColumnarReads(null) ? Scan.ColumnarSupportMode.SUPPORTED
@@ -160,7 +160,7 @@ public class IcebergPyParquetScan
       else if (table.filterNames.containsKey(column))
         conditions.add(describe((String) table.filterNames.get(column), values));
     }
-    if (!conditions.isEmpty() && any(keeps)) keepByQuestion(files, conditions, keeps);
+    if (!conditions.isEmpty() && any(keeps)) keepByPlan(files, conditions, keeps);
     batch = new IcebergPyParquetBatch(this, files.only(keeps));
   }
   /** Return the values to which a filter restricts one column; null for any other filter. */
@@ -198,7 +198,7 @@ public class IcebergPyParquetScan
 
   /** Describe a filter as the rule describes conditions; very many values become their bounds. */
   private static Map describe(String name, List literals) {
-    Map column = IcebergPyQuestions.columnPath(IcebergPyBridge.list(new Object[] {name}));
+    Map column = IcebergPyRequests.columnPath(IcebergPyBridge.list(new Object[] {name}));
     List args = new ArrayList();
     args.add(column);
     if (literals.size() <= MOST_VALUES) {
@@ -223,9 +223,9 @@ public class IcebergPyParquetScan
     return ((Comparable) ((LiteralValue) a).value()).compareTo(((LiteralValue) b).value());
   }
 
-  /** Ask Python to plan again, with the question of the scan and these conditions. */
-  private void keepByQuestion(IcebergPyPlannedFiles files, List conditions, boolean[] keeps) {
-    List locations = IcebergPyQuestions.scanRuntimeFilter(question, conditions).locations();
+  /** Let Python plan again, with the definition of the scan and these conditions. */
+  private void keepByPlan(IcebergPyPlannedFiles files, List conditions, boolean[] keeps) {
+    List locations = IcebergPyRequests.scanRuntimeFilter(scanDefinition, conditions).locations();
     if (locations == null) return;
     Set remaining = new HashSet();
     for (int i = 0; i < locations.size(); i++) remaining.add(withoutScheme(locations.get(i)));

@@ -54,10 +54,10 @@ public class IcebergPyParquetScans {
     return DataSourceV2Relation$.MODULE$.create(table, scala.Option.empty(), scala.Option.empty());
   }
 
-  /** Return the text of an answer, and a plan of such a relation as its only part. */
-  public List answer(Object session, String description, byte[] files, String outputs, String text)
-      throws com.fasterxml.jackson.core.JsonProcessingException,
-             org.apache.spark.sql.catalyst.parser.ParseException {
+  /** Return the text of a response, and a plan of such a relation as its only part. */
+  public List response(Object session, String description, byte[] files, String outputs,
+      String text) throws com.fasterxml.jackson.core.JsonProcessingException,
+                          org.apache.spark.sql.catalyst.parser.ParseException {
     List part = IcebergPyBridge.list(
         new Object[] {plan(session, description, files, outputs), null, new ArrayList()});
     return IcebergPyBridge.list(new Object[] {text, part});

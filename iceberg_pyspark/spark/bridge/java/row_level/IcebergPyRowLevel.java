@@ -18,12 +18,12 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 /** Statements that change rows, and the rows of their tables. */
 public class IcebergPyRowLevel {
   /**
-   * Return a table's rows as a DataFrame, at the state of `facts`. Columns that
+   * Return a table's rows as a DataFrame, at the state of `definition`. Columns that
    * `statement` also has keep their ids in it; it may be null.
    */
-  public Object tableFrame(Object session, String facts, IcebergPyStatement statement) {
+  public Object tableFrame(Object session, String definition, IcebergPyStatement statement) {
     LogicalPlan plan = DataSourceV2Relation$.MODULE$.create(
-        new IcebergPyTable(new IcebergPyTableFacts(IcebergPyBridge.values(facts))),
+        new IcebergPyTable(new IcebergPyTableDefinition(IcebergPyBridge.values(definition))),
         // Spark looks up the functions of the partitioning in this catalog
         scala.Option.apply(IcebergPyFunctions.INSTANCE), scala.Option.empty());
     if (statement != null) plan = withIdsOf(plan, statement.columns);

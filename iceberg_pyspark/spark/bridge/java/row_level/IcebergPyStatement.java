@@ -48,9 +48,9 @@ public class IcebergPyStatement extends IcebergPyExpressions {
       description.put("kind", "merge");
       description.put("adds_columns", Boolean.valueOf(merge.withSchemaEvolution()));
       description.put("condition", number(merge.mergeCondition()));
-      description.put("matched", clauses(merge.matchedActions()));
-      description.put("not_matched", clauses(merge.notMatchedActions()));
-      description.put("not_matched_by_source", clauses(merge.notMatchedBySourceActions()));
+      description.put("matched_actions", actions(merge.matchedActions()));
+      description.put("not_matched_actions", actions(merge.notMatchedActions()));
+      description.put("not_matched_by_source_actions", actions(merge.notMatchedBySourceActions()));
     }
     columns = target.output();
     description.put("handle", tableOf(target).handle);
@@ -106,7 +106,7 @@ public class IcebergPyStatement extends IcebergPyExpressions {
     }
     return out;
   }
-  private List clauses(scala.collection.immutable.Seq all) {
+  private List actions(scala.collection.immutable.Seq all) {
     List out = new ArrayList();
     scala.collection.Iterator it = all.iterator();
     while (it.hasNext()) {

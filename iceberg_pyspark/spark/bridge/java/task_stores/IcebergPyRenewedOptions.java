@@ -52,18 +52,18 @@ public class IcebergPyRenewedOptions {
     if (System.currentTimeMillis() < nextMs) return;
     String problem;
     try {
-      String[] answer = answerOfDriver();
-      if (answer.length > 1) {
+      String[] response = driverResponse();
+      if (response.length > 1) {
         Map options = new HashMap();
-        for (int i = 1; i < answer.length; i += 2) options.put(answer[i], answer[i + 1]);
-        take(options, Long.parseLong(answer[0]));
-        // a pause in case the answer is the same again, but not beyond the end
+        for (int i = 1; i < response.length; i += 2) options.put(response[i], response[i + 1]);
+        take(options, Long.parseLong(response[0]));
+        // a pause in case the response is the same again, but not beyond the end
         long pauseMs = System.currentTimeMillis() + LEAST_PAUSE_MS;
         boolean valid = System.currentTimeMillis() < endMs;
         nextMs = Math.max(nextMs, valid ? Math.min(pauseMs, endMs) : pauseMs);
         return;
       }
-      problem = answer[0];
+      problem = response[0];
     } catch (Exception e) {
       if ((Object) e instanceof InterruptedException) Thread.currentThread().interrupt();
       problem = "the driver did not answer: " + e;
@@ -80,7 +80,7 @@ public class IcebergPyRenewedOptions {
   }
 
   /** Return the time of expiry, then names and values of options; or only the reason why not. */
-  private String[] answerOfDriver() {
+  private String[] driverResponse() {
     IcebergPySparkProcess spark = new IcebergPySparkProcess();
     RpcEndpointRef driver = RpcUtils.makeDriverRef(ENDPOINT, spark.conf(), spark.rpcEnv());
     return (String[]) driver.askSync(

@@ -1,4 +1,4 @@
-"""Answers about the format `iceberg-py`: table names in its options, and hidden columns.
+"""Handles requests about the format `iceberg-py`: table names in its options, and hidden columns.
 
 The data source runs in processes without a session, so the settings `spark.sql.catalog.<name>` of
 the table's catalog are passed to it as options.
@@ -12,18 +12,18 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import IcebergError, NotFoundError
-from iceberg_pyspark.spark.answers.asking import AskingSessions
 from iceberg_pyspark.spark.bridge.protocol.sources import (
     ExistingTable,
     HiddenColumns,
     SessionOptions,
-    SourceHidden,
+    SourceHiddenColumns,
     SourceOptions,
     SourceTable,
 )
 from iceberg_pyspark.spark.data_source.options import parse_table_options
 from iceberg_pyspark.spark.data_source.read_job import ReadJob, open_read_job
 from iceberg_pyspark.spark.data_source.table_access import find_table, load_table
+from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
 from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spark.spark_table import catalog_and_levels, catalog_options, is_our_catalog
@@ -71,16 +71,16 @@ def _with_partitions(options: Mapping[str, str]) -> dict[str, str]:
     return result
 
 
-def source_options(sessions: AskingSessions, q: SourceOptions) -> SessionOptions:
+def source_options(sessions: BridgeSessions, request: SourceOptions) -> SessionOptions:
     """Return the options completed with the session's catalog settings."""
     return SessionOptions(
-        options=options_in_session(sessions.of_handle(q.session).spark, q.options)
+        options=options_in_session(sessions.of_handle(request.session).spark, request.options)
     )
 
 
-def source_table(_sessions: AskingSessions, q: SourceTable) -> ExistingTable:
+def source_table(_sessions: BridgeSessions, request: SourceTable) -> ExistingTable:
     """Return the table that the options name, if the table exists."""
-    table = parse_table_options(q.options)
+    table = parse_table_options(request.options)
     catalog, identifier = find_table(table)
     try:
         load_table(catalog, identifier, table)
@@ -89,9 +89,11 @@ def source_table(_sessions: AskingSessions, q: SourceTable) -> ExistingTable:
     return ExistingTable(namespace=identifier.namespace, name=identifier.name)
 
 
-def source_hidden(sessions: AskingSessions, q: SourceHidden) -> HiddenColumns:
+def source_hidden_columns(sessions: BridgeSessions, request: SourceHiddenColumns) -> HiddenColumns:
     """Return the hidden columns of the table that the options name."""
-    job = open_read_job(options_in_session(sessions.of_handle(q.session).spark, q.options))
+    job = open_read_job(
+        options_in_session(sessions.of_handle(request.session).spark, request.options)
+    )
     hidden_schema = Schema(fields=())
     if isinstance(job, ReadJob):
         hidden_schema = hidden_columns(job.loaded_table.metadata)

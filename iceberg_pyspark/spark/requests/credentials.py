@@ -1,4 +1,4 @@
-"""Answers tasks of the JVM that ask for current credentials of a store."""
+"""Handles the requests of tasks of the JVM for current credentials of a store."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from iceberg_pyspark.storage.credential_renewal import end_of
 _IN_TASKS = JvmFileSystem(GOOGLE_CONNECTOR, has_blob_interface=True)
 
 
-def renew_credentials(_sessions: object, q: CredentialsRenew) -> RenewedCredentials:
+def renew_credentials(_sessions: object, request: CredentialsRenew) -> RenewedCredentials:
     """Return the current credentials of a store; raise an `IcebergError` if there are none."""
-    location, current = renewed_properties(q.renewal)
+    location, current = renewed_properties(request.renewal)
     options = credential_options(location, current, _IN_TASKS)
     if options is None:
         raise StorageError("the catalog's server sent no credentials for this location")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import msgspec
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
-from iceberg_pyspark.spark.bridge.protocol.tables import PartitionTransform, TableFacts
+from iceberg_pyspark.spark.bridge.protocol.tables import PartitionTransform, TableDefinition
 from iceberg_pyspark.spark.native_read.partitioning import spark_partitioning
-from iceberg_pyspark.spark.native_read.relation import UNKNOWN_TOTAL, relation_facts
+from iceberg_pyspark.spark.native_read.relation import UNKNOWN_TOTAL, relation_definition
 from iceberg_pyspark.spark.rows.hidden_columns import hidden_columns
 from iceberg_pyspark.spark.rows.types import shown_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.table_states import TableState
@@ -28,14 +28,14 @@ from iceberg_pyspark.table.reading.snapshot_selection import SelectedSnapshot, s
 from iceberg_pyspark.table.table_storage import table_io
 
 
-def table_facts(handle: str, catalog: str, state: TableState) -> TableFacts:
-    """Return the facts of a table, or of one of its metadata tables, under a bridge handle."""
+def table_definition(handle: str, catalog: str, state: TableState) -> TableDefinition:
+    """Return the definition of a table, or of one of its metadata tables, under a bridge handle."""
     loaded_table, name = state.loaded_table, state.metadata_table
     if name is None:
         selected_snapshot = select_snapshot(loaded_table.metadata, state.selector)
-        return facts_of_snapshot(handle, catalog, loaded_table, selected_snapshot)
+        return definition_of_snapshot(handle, catalog, loaded_table, selected_snapshot)
     rows = metadata_table(loaded_table, table_io(loaded_table), name, selector=state.selector)
-    return TableFacts(
+    return TableDefinition(
         handle=handle,
         name=f"{catalog}.{rows.name}",
         schema=to_spark_schema(rows.schema).json(),
@@ -46,12 +46,12 @@ def table_facts(handle: str, catalog: str, state: TableState) -> TableFacts:
     )
 
 
-def facts_of_snapshot(
+def definition_of_snapshot(
     handle: str, catalog: str, loaded_table: LoadedTable, selected_snapshot: SelectedSnapshot
-) -> TableFacts:
-    """Return the facts of a table at a snapshot."""
+) -> TableDefinition:
+    """Return the definition of a table at a snapshot."""
     metadata, snapshot = loaded_table.metadata, selected_snapshot.snapshot
-    facts = relation_facts(
+    definition = relation_definition(
         handle,
         f"{catalog}.{loaded_table.identifier}",
         metadata,
@@ -60,7 +60,7 @@ def facts_of_snapshot(
         size_in_bytes=_total(selected_snapshot, "files-size"),
     )
     return msgspec.structs.replace(
-        facts,
+        definition,
         schema=with_shown_defaults(
             shown_spark_schema(selected_snapshot.schema), selected_snapshot.schema
         ).json(),
@@ -84,7 +84,7 @@ def _total(selected_snapshot: SelectedSnapshot, of: str) -> int | None:
 
 
 def _shown_properties(metadata: TableMetadata) -> dict[str, str]:
-    """Return the table properties, and facts about the table under reserved names."""
+    """Return the table properties, and values of its metadata under reserved names."""
     current = metadata.current_snapshot_id
     properties = {
         **metadata.properties,

@@ -3,10 +3,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** A table as Spark sees it. */
-class IcebergPyTableFacts {
+/** The definition of a table for Spark. */
+class IcebergPyTableDefinition {
   private final Map fields;
-  IcebergPyTableFacts(Map fields) { this.fields = fields; }
+  IcebergPyTableDefinition(Map fields) { this.fields = fields; }
   String handle() { return (String) fields.get("handle"); }
   String name() { return (String) fields.get("name"); }
   String id() { return (String) fields.get("id"); }
@@ -31,6 +31,6 @@ class IcebergPyTableFacts {
       items.add(new IcebergPyPartitionTransform((Map) values.get(i)));
     return items;
   }
-  List filtered() { return (List) fields.get("filtered"); }
+  List filterColumns() { return (List) fields.get("filter_columns"); }
   boolean acceptAnySchema() { return ((Boolean) fields.get("accept_any_schema")).booleanValue(); }
 }

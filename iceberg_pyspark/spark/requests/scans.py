@@ -1,4 +1,4 @@
-"""Answers about scans: their plans, aggregates from metadata, and run-time filters.
+"""Handles requests about scans: their plans, aggregates from metadata, and run-time filters.
 
 A scan reads a table of a catalog, or a relation of the format `iceberg-py`, for which Spark falls
 back to the portable reader if there is no native plan.
@@ -17,27 +17,26 @@ import msgspec
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError
-from iceberg_pyspark.spark.answers.asking import AskingSession, AskingSessions
 from iceberg_pyspark.spark.bridge.filters import comparable_predicate_of, inclusive_predicate_of
 from iceberg_pyspark.spark.bridge.protocol.messages import text_of
 from iceberg_pyspark.spark.bridge.protocol.scans import (
-    KnownAggregates,
-    KnownStatistics,
+    AggregateRows,
     PlannedScan,
     RemainingFiles,
     ScanAggregate,
+    ScanDefinition,
     ScannedTable,
     ScanParts,
-    ScanQuestion,
     ScanRuntimeFilter,
     ScanStatistics,
+    TableStatistics,
 )
 from iceberg_pyspark.spark.bridge.protocol.values import Expression, Operator
 from iceberg_pyspark.spark.bridge.scans import PlanRequest
 from iceberg_pyspark.spark.data_source.metadata_tables import metadata_table_frame
 from iceberg_pyspark.spark.data_source.read_job import ReadJob
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
-from iceberg_pyspark.spark.native_read.aggregates import answer_aggregate
+from iceberg_pyspark.spark.native_read.aggregates import aggregate_rows
 from iceberg_pyspark.spark.native_read.changes import changes_parts
 from iceberg_pyspark.spark.native_read.column_statistics import spark_column_statistics
 from iceberg_pyspark.spark.native_read.filters import is_exact
@@ -45,6 +44,7 @@ from iceberg_pyspark.spark.native_read.location_settings import with_location_se
 from iceberg_pyspark.spark.native_read.runtime_filters import remaining_locations
 from iceberg_pyspark.spark.native_read.scan import NativeScan, Part
 from iceberg_pyspark.spark.native_read.scan_request import ScanCondition, ScanRequest
+from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSession, BridgeSessions
 from iceberg_pyspark.spark.rows.hidden_columns import project_with_hidden_columns
 from iceberg_pyspark.spark.rows.types import struct_from_json
 from iceberg_pyspark.spark.table_states import TableState
@@ -62,106 +62,115 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _STAYS = PlannedScan()
-_UNKNOWN = KnownAggregates(rows=None)
+_UNKNOWN = AggregateRows(rows=None)
 _ALL = RemainingFiles(locations=None)
 
 
-def scan_plan(sessions: AskingSessions, q: ScanParts) -> PlannedScan:
+def scan_plan(sessions: BridgeSessions, request: ScanParts) -> PlannedScan:
     """Return the parts of a scan, and the conditions that every row of the parts fulfils."""
-    session = sessions.of_handle(q.scan.table.session)
-    if q.scan.table.handle is not None:
-        return _plan_table(session, sessions.state(q.scan.table.handle), q.scan)
-    return _with_fallback(lambda: _plan_source(session, q.scan), _STAYS)
+    session = sessions.of_handle(request.scan.table.session)
+    if request.scan.table.handle is not None:
+        return _plan_table(session, sessions.state(request.scan.table.handle), request.scan)
+    return _with_fallback(lambda: _plan_source(session, request.scan), _STAYS)
 
 
-def scan_aggregate(sessions: AskingSessions, q: ScanAggregate) -> KnownAggregates:
+def scan_aggregate(sessions: BridgeSessions, request: ScanAggregate) -> AggregateRows:
     """Return the aggregates of a scan if the table's metadata suffice to compute them."""
-    session = sessions.of_handle(q.table.session)
-    struct = struct_from_json(q.columns)
-    if q.table.handle is not None:
-        state = sessions.state(q.table.handle)
+    session = sessions.of_handle(request.table.session)
+    struct = struct_from_json(request.columns)
+    if request.table.handle is not None:
+        state = sessions.state(request.table.handle)
         if state.metadata_table is not None or state.reads is not None:
             return _UNKNOWN
-        return answer_aggregate(_whole_scan(session, state, struct, q.table.locations), q)
+        return aggregate_rows(_whole_scan(session, state, struct, request.table.locations), request)
 
-    def of_source() -> KnownAggregates:
-        job = _read_job(q.table)
-        return _UNKNOWN if job is None else answer_aggregate(job.scan_of(struct), q)
+    def of_source() -> AggregateRows:
+        job = _read_job(request.table)
+        return _UNKNOWN if job is None else aggregate_rows(job.scan_of(struct), request)
 
     return _with_fallback(of_source, _UNKNOWN)
 
 
-def scan_runtime_filter(sessions: AskingSessions, q: ScanRuntimeFilter) -> RemainingFiles:
+def scan_runtime_filter(sessions: BridgeSessions, request: ScanRuntimeFilter) -> RemainingFiles:
     """Return the files that may have matching rows, for any columns and any limit of the scan."""
-    session = sessions.of_handle(q.scan.table.session)
+    session = sessions.of_handle(request.scan.table.session)
     all_conditions = Operator(
-        op="and", args=(*(c.condition for c in q.scan.conditions), *q.filters)
+        op="and", args=(*(c.condition for c in request.scan.conditions), *request.filters)
     )
     nothing = spark_types.StructType()
     try:
-        if q.scan.table.handle is None:
-            job = _read_job(q.scan.table)
+        if request.scan.table.handle is None:
+            job = _read_job(request.scan.table)
             if job is None:
                 return _ALL
             scan = job.scan_of(nothing)
         else:
-            state = sessions.state(q.scan.table.handle)
+            state = sessions.state(request.scan.table.handle)
             if state.metadata_table is not None:
                 return _ALL
-            scan = _whole_scan(session, state, nothing, q.scan.table.locations)
+            scan = _whole_scan(session, state, nothing, request.scan.table.locations)
         return RemainingFiles(locations=remaining_locations(_prune(scan, all_conditions)))
     except IcebergError as e:
         _log.info("run-time filters skip no files: %s", e)
         return _ALL
 
 
-def scan_statistics(sessions: AskingSessions, q: ScanStatistics) -> KnownStatistics:
+def scan_statistics(sessions: BridgeSessions, request: ScanStatistics) -> TableStatistics:
     """Return the column statistics of a table in a catalog."""
-    assert q.table.handle is not None, "a relation of the data source has no statistics of columns"
-    state = sessions.state(q.table.handle)
-    session, nothing = sessions.of_handle(q.table.session), spark_types.StructType()
+    assert request.table.handle is not None, (
+        "a relation of the data source has no statistics of columns"
+    )
+    state = sessions.state(request.table.handle)
+    session, nothing = sessions.of_handle(request.table.session), spark_types.StructType()
     try:
-        scan = _whole_scan(session, state, nothing, q.table.locations)
-        return KnownStatistics(columns=spark_column_statistics(scan))
+        scan = _whole_scan(session, state, nothing, request.table.locations)
+        return TableStatistics(columns=spark_column_statistics(scan))
     except IcebergError as e:
         _log.info(
             "table %s is planned without column statistics: %s", state.loaded_table.identifier, e
         )
-        return KnownStatistics(columns=())
+        return TableStatistics(columns=())
 
 
-def _plan_table(session: AskingSession, state: TableState, q: ScanQuestion) -> PlannedScan:
-    struct = struct_from_json(q.schema)
+def _plan_table(
+    session: BridgeSession, state: TableState, definition: ScanDefinition
+) -> PlannedScan:
+    struct = struct_from_json(definition.schema)
     if state.metadata_table == CHANGES:
-        return _plan_changes(session, state, struct, q)
+        return _plan_changes(session, state, struct, definition)
     if state.metadata_table is not None:
         rows = metadata_table(
             state.loaded_table,
-            session.io_of(state, q.table.locations),
+            session.io_of(state, definition.table.locations),
             state.metadata_table,
             selector=state.selector,
         )
         frame = metadata_table_frame(session.bridge, rows, struct)
         return _planned_scan(session, [Part(plan=session.bridge.analyse(frame))], ())
-    scan = _prune(_whole_scan(session, state, struct, q.table.locations), _all_of(q))
+    scan = _prune(
+        _whole_scan(session, state, struct, definition.table.locations), _all_of(definition)
+    )
     if state.reads is not None:
         scan = state.reads.record_scan(scan)
     native = NativeScan(
         session.spark,
         session.bridge,
         scan,
-        _key(q),
+        _key(definition),
         storage=state.loaded_table.config,
-        request=_request(q, scan),
+        request=_scan_request(definition, scan),
     )
     return _planned_scan(session, native.parts(), sorted(native.proven_numbers))
 
 
 def _plan_changes(
-    session: AskingSession, state: TableState, struct: spark_types.StructType, q: ScanQuestion
+    session: BridgeSession,
+    state: TableState,
+    struct: spark_types.StructType,
+    definition: ScanDefinition,
 ) -> PlannedScan:
-    loaded_table, io = state.loaded_table, session.io_of(state, q.table.locations)
-    metadata, condition = loaded_table.metadata, _all_of(q)
+    loaded_table, io = state.loaded_table, session.io_of(state, definition.table.locations)
+    metadata, condition = loaded_table.metadata, _all_of(definition)
     columns = changes_schema(metadata)
     scan = _prune(
         scan_table(
@@ -179,36 +188,38 @@ def _plan_changes(
         predicate=scan.context.predicate,
         of_changes=inclusive_predicate_of(condition, Schema(fields=CHANGE_COLUMNS)),
     )
-    parts = changes_parts(session.spark, session.bridge, scan, plan, _key(q), loaded_table.config)
+    parts = changes_parts(
+        session.spark, session.bridge, scan, plan, _key(definition), loaded_table.config
+    )
     return _planned_scan(session, parts, ())
 
 
-def _plan_source(session: AskingSession, q: ScanQuestion) -> PlannedScan:
-    job = _read_job(q.table)
+def _plan_source(session: BridgeSession, definition: ScanDefinition) -> PlannedScan:
+    job = _read_job(definition.table)
     if job is None:
         return _STAYS
-    scan = job.scan_of(struct_from_json(q.schema))
+    scan = job.scan_of(struct_from_json(definition.schema))
     # With location restrictions the scan stays native: the portable source does not know the
     # session.
-    if not is_exact(scan.context.predicate) and not q.table.locations:
+    if not is_exact(scan.context.predicate) and not definition.table.locations:
         return _STAYS
     native = NativeScan(
         session.spark,
         session.bridge,
-        _prune(scan, _all_of(q)),
-        _key(q),
+        _prune(scan, _all_of(definition)),
+        _key(definition),
         scan.context.predicate,
         job.loaded_table.config,
-        _request(q, scan),
+        _scan_request(definition, scan),
     )
     return _planned_scan(session, native.parts(), sorted(native.proven_numbers))
 
 
 def _planned_scan(
-    session: AskingSession, parts: Sequence[Part], condition_numbers: Sequence[int]
+    session: BridgeSession, parts: Sequence[Part], condition_numbers: Sequence[int]
 ) -> PlannedScan:
     return PlannedScan(
-        proven=tuple(condition_numbers),
+        proven_conditions=tuple(condition_numbers),
         parts=partial(_with_parts, session.bridge, parts),
     )
 
@@ -216,7 +227,7 @@ def _planned_scan(
 def _with_parts(bridge: Any, parts: Sequence[Part], text: str) -> Any:
     # Each call of the JVM costs a millisecond, and most scans have one part.
     if len(parts) == 1 and isinstance(parts[0].plan, PlanRequest):
-        return bridge.scans.answer(text, parts[0].plan)
+        return bridge.scans.response(text, parts[0].plan)
     plans = [
         bridge.scans.plan(p.plan) if isinstance(p.plan, PlanRequest) else p.plan for p in parts
     ]
@@ -224,7 +235,7 @@ def _with_parts(bridge: Any, parts: Sequence[Part], text: str) -> Any:
     return bridge.java_list([text, *part_texts])
 
 
-def _request(q: ScanQuestion, scan: TableScan) -> ScanRequest:
+def _scan_request(definition: ScanDefinition, scan: TableScan) -> ScanRequest:
     schema = scan.context.schemas[0]
     return ScanRequest(
         conditions=[
@@ -232,29 +243,31 @@ def _request(q: ScanQuestion, scan: TableScan) -> ScanRequest:
                 predicate=comparable_predicate_of(c.condition, schema),
                 columns=frozenset(c.columns),
             )
-            for c in q.conditions
+            for c in definition.conditions
         ],
-        needed_columns=None if q.needed is None else frozenset(q.needed),
-        limit=q.limit,
-        grouped=q.grouped,
+        required_columns=None
+        if definition.required_columns is None
+        else frozenset(definition.required_columns),
+        limit=definition.limit,
+        grouped=definition.grouped,
     )
 
 
-def _key(q: ScanQuestion) -> str:
+def _key(definition: ScanDefinition) -> str:
     """Return a key that is equal for equal scans, also of different sessions."""
-    source = q.table.handle or sha256(str(q.table.source).encode()).hexdigest()
+    source = definition.table.handle or sha256(str(definition.table.source).encode()).hexdigest()
     any_session = ScannedTable(session="", handle=None, source=None, locations={})
-    return source + text_of(msgspec.structs.replace(q, table=any_session))
+    return source + text_of(msgspec.structs.replace(definition, table=any_session))
 
 
-def _all_of(q: ScanQuestion) -> Expression | None:
+def _all_of(definition: ScanDefinition) -> Expression | None:
     """Return the conjunction of the conditions, or None without any condition."""
-    conditions = tuple(c.condition for c in q.conditions)
+    conditions = tuple(c.condition for c in definition.conditions)
     return Operator(op="and", args=conditions) if conditions else None
 
 
 def _whole_scan(
-    session: AskingSession,
+    session: BridgeSession,
     state: TableState,
     struct: spark_types.StructType,
     locations: Mapping[str, str],
@@ -272,14 +285,14 @@ def _whole_scan(
     )
 
 
-def _with_fallback(answer: Callable[[], T], otherwise: T) -> T:
+def _with_fallback(plan: Callable[[], T], otherwise: T) -> T:
     """Return `otherwise` on an error: the portable source will meet the same error and report it.
 
     `LocationRefusedError` is raised, because the portable source does not know the session's
     restrictions.
     """
     try:
-        return answer()
+        return plan()
     except LocationRefusedError:
         raise
     except IcebergError as e:

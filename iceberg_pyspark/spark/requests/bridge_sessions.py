@@ -1,4 +1,4 @@
-"""The sessions that ask questions, and the objects behind their handles."""
+"""The sessions that send requests, and the objects behind their handles."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from iceberg_pyspark.table.table_storage import table_io
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskingSession:
-    """A session in which Iceberg is installed; only such sessions ask questions."""
+class BridgeSession:
+    """A session in which Iceberg is installed; only such sessions send requests."""
 
     spark: SparkSession
     bridge: Bridge
@@ -43,19 +43,19 @@ class AskingSession:
         """Return the store of a table's files, as the session may read it.
 
         `locations` are the session's settings that restrict where tables may be read; they come
-        with each question.
+        with each request.
         """
         return state.io or table_io(with_location_settings(state.loaded_table, locations))
 
 
-class AskingSessions:
-    """The sessions by their handles in questions; a table's handle begins with its session's
+class BridgeSessions:
+    """The sessions by their handles in requests; a table's handle begins with its session's
     handle.
     """
 
     def __init__(
         self,
-        of_handle: Callable[[str], AskingSession],
+        of_handle: Callable[[str], BridgeSession],
         opened_by: Callable[[str], CatalogCallbacks],
     ) -> None:
         """`of_handle` returns the session of a handle, and `opened_by` what that session has
@@ -72,7 +72,7 @@ class AskingSessions:
 
     def of_table(self, handle: str) -> CatalogCallbacks:
         """Return what the session that loaded a table has opened; its clone may be the session that
-        asks.
+        sends the request.
         """
         return self.of_catalog(catalog_of_handle(handle))
 

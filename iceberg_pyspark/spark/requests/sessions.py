@@ -1,7 +1,7 @@
-"""The sessions with Iceberg in this process, by the handle in the JVM's questions.
+"""The sessions with Iceberg in this process, by the handle in the JVM's requests.
 
 A handle identifies its JVM. Objects that a session has opened are kept until its JVM can no longer
-ask for them: the session was collected, or its context stopped. Only the most recently used
+request them: the session was collected, or its context stopped. Only the most recently used
 sessions are themselves kept alive, so an application may create one session per request.
 """
 
@@ -52,7 +52,7 @@ class _SessionEntry(Generic[Session]):
 class Sessions(Generic[Session]):
     """The sessions with Iceberg; safe to use from several threads.
 
-    No lock is held while the JVM may ask Python.
+    No lock is held while the JVM may call Python.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Sessions(Generic[Session]):
         begin: Callable[[Bridge, CatalogCallbacks], Session],
         end: Callable[[Bridge], None],
     ) -> None:
-        """`install` is called for unknown sessions that ask a question.
+        """`install` is called for unknown sessions that send a request.
 
         `begin` installs Iceberg in a session, and `end` removes it.
         """
@@ -139,7 +139,7 @@ class Sessions(Generic[Session]):
                 self._recent.popitem(last=False)
 
     def _forget_abandoned_sessions(self, bridge: Bridge) -> None:
-        """Drop sessions that no JVM asks for any more: in a new context, and when sessions have
+        """Drop sessions that no JVM refers to any more: in a new context, and when sessions have
         doubled.
         """
         context = bridge.spark.sparkContext

@@ -2,13 +2,13 @@
 import java.util.Map;
 
 /** The statistics of a column's values. */
-class IcebergPyColumnFacts {
+class IcebergPyColumnValueStatistics {
   private final Map fields;
-  IcebergPyColumnFacts(Map fields) { this.fields = fields; }
+  IcebergPyColumnValueStatistics(Map fields) { this.fields = fields; }
   String column() { return (String) fields.get("column"); }
   String type() { return (String) fields.get("type"); }
   long distinctCount() { return ((Number) fields.get("distinct_count")).longValue(); }
   long nullCount() { return ((Number) fields.get("null_count")).longValue(); }
-  Object least() { return fields.get("least"); }
-  Object greatest() { return fields.get("greatest"); }
+  Object minValue() { return fields.get("min_value"); }
+  Object maxValue() { return fields.get("max_value"); }
 }

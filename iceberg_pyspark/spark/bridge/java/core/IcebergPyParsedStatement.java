@@ -2,12 +2,12 @@
 import java.util.List;
 import java.util.Map;
 
-/** An Iceberg statement that was read; without a table, Spark parses the text. */
-class IcebergPyReadStatement {
+/** A parsed Iceberg statement; without a table, Spark parses the text. */
+class IcebergPyParsedStatement {
   private final Map fields;
-  IcebergPyReadStatement(Map fields) { this.fields = fields; }
+  IcebergPyParsedStatement(Map fields) { this.fields = fields; }
   List table() { return (List) fields.get("table"); }
-  String quoted() { return (String) fields.get("quoted"); }
+  String quotedTable() { return (String) fields.get("quoted_table"); }
   String property() { return (String) fields.get("property"); }
   String clause() { return (String) fields.get("clause"); }
   IcebergPySyntaxProblem problem() {

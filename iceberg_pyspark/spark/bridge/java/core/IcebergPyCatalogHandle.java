@@ -1,9 +1,9 @@
 // Written from bridge/protocol by `make protocol`.
 import java.util.Map;
 
-/** The catalog's handle in later questions. */
-class IcebergPyOpenedCatalog {
+/** The catalog's handle in later requests. */
+class IcebergPyCatalogHandle {
   private final Map fields;
-  IcebergPyOpenedCatalog(Map fields) { this.fields = fields; }
+  IcebergPyCatalogHandle(Map fields) { this.fields = fields; }
   String handle() { return (String) fields.get("handle"); }
 }

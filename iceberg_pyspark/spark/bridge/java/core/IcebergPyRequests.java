@@ -2,197 +2,199 @@
 import java.util.List;
 import java.util.Map;
 
-/** The questions to Python, and what they hold. */
-class IcebergPyQuestions {
-  static IcebergPyOpenedCatalog catalogOpen(String session, String name, Map options) {
-    return new IcebergPyOpenedCatalog(IcebergPyBridge.ask("catalog.open",
+/** The requests to Python, and the messages inside them. */
+class IcebergPyRequests {
+  static IcebergPyCatalogHandle catalogOpen(String session, String name, Map options) {
+    return new IcebergPyCatalogHandle(IcebergPyBridge.call("catalog.open",
         IcebergPyBridge.arguments(
             new Object[] {"session", session, "name", name, "options", options})));
   }
   static IcebergPyNamespaces namespacesList(String catalog, List namespace) {
-    return new IcebergPyNamespaces(IcebergPyBridge.ask("namespaces.list",
+    return new IcebergPyNamespaces(IcebergPyBridge.call("namespaces.list",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace})));
   }
   static IcebergPyExistence namespaceExists(String catalog, List namespace) {
-    return new IcebergPyExistence(IcebergPyBridge.ask("namespace.exists",
+    return new IcebergPyExistence(IcebergPyBridge.call("namespace.exists",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace})));
   }
   static IcebergPyNamespaceProperties namespaceLoad(String catalog, List namespace) {
-    return new IcebergPyNamespaceProperties(IcebergPyBridge.ask("namespace.load",
+    return new IcebergPyNamespaceProperties(IcebergPyBridge.call("namespace.load",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace})));
   }
   static void namespaceCreate(String catalog, List namespace, Map properties) {
-    IcebergPyBridge.ask("namespace.create",
+    IcebergPyBridge.call("namespace.create",
         IcebergPyBridge.arguments(
             new Object[] {"catalog", catalog, "namespace", namespace, "properties", properties}));
   }
   static void namespaceAlter(String catalog, List namespace, Map updates, List removals) {
-    IcebergPyBridge.ask("namespace.alter",
+    IcebergPyBridge.call("namespace.alter",
         IcebergPyBridge.arguments(new Object[] {
             "catalog", catalog, "namespace", namespace, "updates", updates, "removals", removals}));
   }
   static void namespaceDrop(String catalog, List namespace, boolean cascade) {
-    IcebergPyBridge.ask("namespace.drop",
+    IcebergPyBridge.call("namespace.drop",
         IcebergPyBridge.arguments(new Object[] {
             "catalog", catalog, "namespace", namespace, "cascade", Boolean.valueOf(cascade)}));
   }
   static IcebergPyTableNames tablesList(String catalog, List namespace) {
-    return new IcebergPyTableNames(IcebergPyBridge.ask("tables.list",
+    return new IcebergPyTableNames(IcebergPyBridge.call("tables.list",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace})));
   }
   static IcebergPyExistence tableExists(String catalog, List namespace, String name) {
-    return new IcebergPyExistence(IcebergPyBridge.ask("table.exists",
+    return new IcebergPyExistence(IcebergPyBridge.call("table.exists",
         IcebergPyBridge.arguments(
             new Object[] {"catalog", catalog, "namespace", namespace, "name", name})));
   }
   static void tableInvalidate(String catalog, List namespace, String name) {
-    IcebergPyBridge.ask("table.invalidate",
+    IcebergPyBridge.call("table.invalidate",
         IcebergPyBridge.arguments(
             new Object[] {"catalog", catalog, "namespace", namespace, "name", name}));
   }
-  static IcebergPyTableFacts tableLoad(String catalog, List namespace, String name, String version,
-      Number timestampUs, String wapBranch) {
-    return new IcebergPyTableFacts(IcebergPyBridge.ask("table.load",
+  static IcebergPyTableDefinition tableLoad(String catalog, List namespace, String name,
+      String version, Number timestampUs, String wapBranch) {
+    return new IcebergPyTableDefinition(IcebergPyBridge.call("table.load",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace, "name",
             name, "version", version, "timestamp_us", timestampUs, "wap_branch", wapBranch})));
   }
-  static IcebergPyTableFacts tableSelect(String handle, Map options) {
-    return new IcebergPyTableFacts(IcebergPyBridge.ask("table.select",
+  static IcebergPyTableDefinition tableSelect(String handle, Map options) {
+    return new IcebergPyTableDefinition(IcebergPyBridge.call("table.select",
         IcebergPyBridge.arguments(new Object[] {"handle", handle, "options", options})));
   }
-  static IcebergPyTableFacts tableCreate(String catalog, List namespace, String name, String schema,
-      List defaults, List partitionedBy, Map properties) {
-    return new IcebergPyTableFacts(IcebergPyBridge.ask("table.create",
+  static IcebergPyTableDefinition tableCreate(String catalog, List namespace, String name,
+      String schema, List defaults, List partitionedBy, Map properties) {
+    return new IcebergPyTableDefinition(IcebergPyBridge.call("table.create",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace, "name",
             name, "schema", schema, "defaults", defaults, "partitioned_by", partitionedBy,
             "properties", properties})));
   }
-  static IcebergPyTableFacts tableStage(String catalog, List namespace, String name, String schema,
-      List defaults, List partitionedBy, Map properties, String mode) {
-    return new IcebergPyTableFacts(IcebergPyBridge.ask("table.stage",
+  static IcebergPyTableDefinition tableStage(String catalog, List namespace, String name,
+      String schema, List defaults, List partitionedBy, Map properties, String mode) {
+    return new IcebergPyTableDefinition(IcebergPyBridge.call("table.stage",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace, "name",
             name, "schema", schema, "defaults", defaults, "partitioned_by", partitionedBy,
             "properties", properties, "mode", mode})));
   }
   static void stagedCommit(String catalog, String handle) {
-    IcebergPyBridge.ask("staged.commit",
+    IcebergPyBridge.call("staged.commit",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "handle", handle}));
   }
   static void stagedAbort(String catalog, String handle) {
-    IcebergPyBridge.ask("staged.abort",
+    IcebergPyBridge.call("staged.abort",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "handle", handle}));
   }
-  static IcebergPyTableFacts tableAlter(String catalog, List namespace, String name, List changes) {
-    return new IcebergPyTableFacts(IcebergPyBridge.ask("table.alter",
+  static IcebergPyTableDefinition tableAlter(
+      String catalog, List namespace, String name, List changes) {
+    return new IcebergPyTableDefinition(IcebergPyBridge.call("table.alter",
         IcebergPyBridge.arguments(new Object[] {
             "catalog", catalog, "namespace", namespace, "name", name, "changes", changes})));
   }
   static IcebergPyDropResult tableDrop(String catalog, List namespace, String name, boolean purge) {
-    return new IcebergPyDropResult(IcebergPyBridge.ask("table.drop",
+    return new IcebergPyDropResult(IcebergPyBridge.call("table.drop",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace, "name",
             name, "purge", Boolean.valueOf(purge)})));
   }
   static void tableRename(
       String catalog, List namespace, String name, List toNamespace, String toName) {
-    IcebergPyBridge.ask("table.rename",
+    IcebergPyBridge.call("table.rename",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace, "name",
             name, "to_namespace", toNamespace, "to_name", toName}));
   }
   static IcebergPyViewDefinition viewLoad(String catalog, List namespace, String name) {
-    return new IcebergPyViewDefinition(IcebergPyBridge.ask("view.load",
+    return new IcebergPyViewDefinition(IcebergPyBridge.call("view.load",
         IcebergPyBridge.arguments(
             new Object[] {"catalog", catalog, "namespace", namespace, "name", name})));
   }
   static IcebergPyViewDescription viewDescribe(
       String catalog, List namespace, String name, String statement, String property) {
-    return new IcebergPyViewDescription(IcebergPyBridge.ask("view.describe",
+    return new IcebergPyViewDescription(IcebergPyBridge.call("view.describe",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace, "name",
             name, "statement", statement, "property", property})));
   }
   static IcebergPyViewNames viewsList(String catalog, List namespace) {
-    return new IcebergPyViewNames(IcebergPyBridge.ask("views.list",
+    return new IcebergPyViewNames(IcebergPyBridge.call("views.list",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace})));
   }
   static void viewChange(String catalog, List namespace, Map statement, Map query) {
-    IcebergPyBridge.ask("view.change",
+    IcebergPyBridge.call("view.change",
         IcebergPyBridge.arguments(new Object[] {
             "catalog", catalog, "namespace", namespace, "statement", statement, "query", query}));
   }
   static IcebergPyProcedureNames proceduresList(String catalog, List namespace) {
-    return new IcebergPyProcedureNames(IcebergPyBridge.ask("procedures.list",
+    return new IcebergPyProcedureNames(IcebergPyBridge.call("procedures.list",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace})));
   }
   static IcebergPyProcedureDefinition procedureLoad(String catalog, List namespace, String name) {
-    return new IcebergPyProcedureDefinition(IcebergPyBridge.ask("procedure.load",
+    return new IcebergPyProcedureDefinition(IcebergPyBridge.call("procedure.load",
         IcebergPyBridge.arguments(
             new Object[] {"catalog", catalog, "namespace", namespace, "name", name})));
   }
   static IcebergPyProcedureRows procedureCall(
       String catalog, String session, String name, Map arguments, List currentNamespace) {
-    return new IcebergPyProcedureRows(IcebergPyBridge.ask("procedure.call",
+    return new IcebergPyProcedureRows(IcebergPyBridge.call("procedure.call",
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "session", session, "name",
             name, "arguments", arguments, "current_namespace", currentNamespace})));
   }
   static IcebergPyPlannedScan scanPlan(Map scan) {
     return new IcebergPyPlannedScan(
-        IcebergPyBridge.ask("scan.plan", IcebergPyBridge.arguments(new Object[] {"scan", scan})));
+        IcebergPyBridge.call("scan.plan", IcebergPyBridge.arguments(new Object[] {"scan", scan})));
   }
   static IcebergPyRemainingFiles scanRuntimeFilter(Map scan, List filters) {
-    return new IcebergPyRemainingFiles(IcebergPyBridge.ask("scan.runtime_filter",
+    return new IcebergPyRemainingFiles(IcebergPyBridge.call("scan.runtime_filter",
         IcebergPyBridge.arguments(new Object[] {"scan", scan, "filters", filters})));
   }
-  static IcebergPyKnownAggregates scanAggregate(
+  static IcebergPyAggregateRows scanAggregate(
       Map table, String columns, List groups, List aggregates, Map condition) {
-    return new IcebergPyKnownAggregates(IcebergPyBridge.ask("scan.aggregate",
+    return new IcebergPyAggregateRows(IcebergPyBridge.call("scan.aggregate",
         IcebergPyBridge.arguments(new Object[] {"table", table, "columns", columns, "groups",
             groups, "aggregates", aggregates, "condition", condition})));
   }
-  static IcebergPyKnownStatistics scanStatistics(Map table) {
-    return new IcebergPyKnownStatistics(IcebergPyBridge.ask(
+  static IcebergPyTableStatistics scanStatistics(Map table) {
+    return new IcebergPyTableStatistics(IcebergPyBridge.call(
         "scan.statistics", IcebergPyBridge.arguments(new Object[] {"table", table})));
   }
   static void writeRun(String session, String handle, String kind, Map options, Map condition,
       Map environment, Object plan) {
-    IcebergPyBridge.ask("write.run",
+    IcebergPyBridge.call("write.run",
         IcebergPyBridge.arguments(new Object[] {"session", session, "handle", handle, "kind", kind,
             "options", options, "condition", condition, "environment", environment}),
         plan);
   }
   static void sourceWrite(
       String session, Map options, boolean overwrite, boolean creates, Object plan) {
-    IcebergPyBridge.ask("source.write",
+    IcebergPyBridge.call("source.write",
         IcebergPyBridge.arguments(new Object[] {"session", session, "options", options, "overwrite",
             Boolean.valueOf(overwrite), "creates", Boolean.valueOf(creates)}),
         plan);
   }
-  static void dmlRun(String session, List tablesRead, Object plan) {
-    IcebergPyBridge.ask("dml.run",
-        IcebergPyBridge.arguments(new Object[] {"session", session, "tables_read", tablesRead}),
+  static void dmlRun(String session, List referencedTables, Object plan) {
+    IcebergPyBridge.call("dml.run",
+        IcebergPyBridge.arguments(
+            new Object[] {"session", session, "referenced_tables", referencedTables}),
         plan);
   }
   static void tableTruncate(String handle, Map environment) {
-    IcebergPyBridge.ask("table.truncate",
+    IcebergPyBridge.call("table.truncate",
         IcebergPyBridge.arguments(new Object[] {"handle", handle, "environment", environment}));
   }
   static IcebergPySessionOptions sourceOptions(String session, Map options) {
-    return new IcebergPySessionOptions(IcebergPyBridge.ask("source.options",
+    return new IcebergPySessionOptions(IcebergPyBridge.call("source.options",
         IcebergPyBridge.arguments(new Object[] {"session", session, "options", options})));
   }
   static IcebergPyExistingTable sourceTable(Map options) {
-    return new IcebergPyExistingTable(IcebergPyBridge.ask(
+    return new IcebergPyExistingTable(IcebergPyBridge.call(
         "source.table", IcebergPyBridge.arguments(new Object[] {"options", options})));
   }
-  static IcebergPyHiddenColumns sourceHidden(String session, Map options) {
-    return new IcebergPyHiddenColumns(IcebergPyBridge.ask("source.hidden",
+  static IcebergPyHiddenColumns sourceHiddenColumns(String session, Map options) {
+    return new IcebergPyHiddenColumns(IcebergPyBridge.call("source.hidden_columns",
         IcebergPyBridge.arguments(new Object[] {"session", session, "options", options})));
   }
   static IcebergPyRenewedCredentials credentialsRenew(String renewal) {
-    return new IcebergPyRenewedCredentials(IcebergPyBridge.ask(
+    return new IcebergPyRenewedCredentials(IcebergPyBridge.call(
         "credentials.renew", IcebergPyBridge.arguments(new Object[] {"renewal", renewal})));
   }
-  static IcebergPyReadStatement statementRead(String text) {
-    return new IcebergPyReadStatement(IcebergPyBridge.ask(
-        "statement.read", IcebergPyBridge.arguments(new Object[] {"text", text})));
+  static IcebergPyParsedStatement statementParse(String text) {
+    return new IcebergPyParsedStatement(IcebergPyBridge.call(
+        "statement.parse", IcebergPyBridge.arguments(new Object[] {"text", text})));
   }
   static Map operator(String op, List args) {
     return IcebergPyBridge.arguments(new Object[] {"node", "operator", "op", op, "args", args});
@@ -252,15 +254,16 @@ class IcebergPyQuestions {
     return IcebergPyBridge.arguments(new Object[] {"op", "other", "kind", kind});
   }
   static Map viewStatement(String kind, String name, String columns, String comment, Map properties,
-      List removals, List to) {
+      List removals, List newName) {
     return IcebergPyBridge.arguments(new Object[] {"kind", kind, "name", name, "columns", columns,
-        "comment", comment, "properties", properties, "removals", removals, "to", to});
+        "comment", comment, "properties", properties, "removals", removals, "new_name", newName});
   }
-  static Map analysedQuery(String sql, String schema, List temporary, boolean readsItself,
+  static Map analysedQuery(String sql, String schema, List temporaryObjects, boolean readsItself,
       String currentCatalog, List currentNamespace, String release) {
-    return IcebergPyBridge.arguments(new Object[] {"sql", sql, "schema", schema, "temporary",
-        temporary, "reads_itself", Boolean.valueOf(readsItself), "current_catalog", currentCatalog,
-        "current_namespace", currentNamespace, "release", release});
+    return IcebergPyBridge.arguments(
+        new Object[] {"sql", sql, "schema", schema, "temporary_objects", temporaryObjects,
+            "reads_itself", Boolean.valueOf(readsItself), "current_catalog", currentCatalog,
+            "current_namespace", currentNamespace, "release", release});
   }
   static Map scannedTable(String session, String handle, String source, Map locations) {
     return IcebergPyBridge.arguments(new Object[] {
@@ -269,10 +272,11 @@ class IcebergPyQuestions {
   static Map rowCondition(Map condition, List columns) {
     return IcebergPyBridge.arguments(new Object[] {"condition", condition, "columns", columns});
   }
-  static Map scanQuestion(
-      Map table, String schema, List conditions, List needed, Number limit, boolean grouped) {
+  static Map scanDefinition(Map table, String schema, List conditions, List requiredColumns,
+      Number limit, boolean grouped) {
     return IcebergPyBridge.arguments(new Object[] {"table", table, "schema", schema, "conditions",
-        conditions, "needed", needed, "limit", limit, "grouped", Boolean.valueOf(grouped)});
+        conditions, "required_columns", requiredColumns, "limit", limit, "grouped",
+        Boolean.valueOf(grouped)});
   }
   static Map aggregateFunction(String kind, String column) {
     return IcebergPyBridge.arguments(new Object[] {"kind", kind, "column", column});

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from iceberg_pyspark.errors import ConcurrentChangeError, TableAlreadyExistsError
-from iceberg_pyspark.spark.answers.asking import AskingSessions
-from iceberg_pyspark.spark.answers.sources import options_in_session
 from iceberg_pyspark.spark.bridge.cached_rows import read_cached_anew
 from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
 from iceberg_pyspark.spark.bridge.protocol.writes import (
@@ -16,8 +14,10 @@ from iceberg_pyspark.spark.bridge.protocol.writes import (
     WriteRun,
 )
 from iceberg_pyspark.spark.data_source.write_job import commit_write, prepare_write
+from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
+from iceberg_pyspark.spark.requests.sources import options_in_session
 from iceberg_pyspark.spark.row_level.own_reads import table_to_pin
-from iceberg_pyspark.spark.row_level.run import Request, run
+from iceberg_pyspark.spark.row_level.run import RowLevelRequest, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import forget_table
 from iceberg_pyspark.spark.sql_catalog.staged_tables import write_staged_table
@@ -29,32 +29,32 @@ from iceberg_pyspark.sql_text.names import parse_levels
 _ACKNOWLEDGEMENT = Acknowledgement()
 
 
-def write_run(sessions: AskingSessions, q: WriteRun) -> Acknowledgement:
+def write_run(sessions: BridgeSessions, request: WriteRun) -> Acknowledgement:
     """Carry out INSERT, `writeTo` or the query of CREATE TABLE AS SELECT."""
-    session = sessions.of_handle(q.session)
+    session = sessions.of_handle(request.session)
     command = WriteCommand(
-        kind=q.kind,
-        frame=DataFrame(q.plan, session.spark),
-        options=q.options,
-        condition=q.condition,
-        environment=q.environment,
+        kind=request.kind,
+        frame=DataFrame(request.plan, session.spark),
+        options=request.options,
+        condition=request.condition,
+        environment=request.environment,
     )
-    staged_table = sessions.of_table(q.handle).staged_tables.get(q.handle)
+    staged_table = sessions.of_table(request.handle).staged_tables.get(request.handle)
     if staged_table is not None:
         write_staged_table(session.bridge, staged_table, command)
         return _ACKNOWLEDGEMENT
-    state = sessions.state(q.handle)
+    state = sessions.state(request.handle)
     run_write(session.bridge, sessions.catalog_of(state), state, command)
     return _ACKNOWLEDGEMENT
 
 
-def source_write(sessions: AskingSessions, q: SourceWrite) -> Acknowledgement:
+def source_write(sessions: BridgeSessions, request: SourceWrite) -> Acknowledgement:
     """Carry out `df.write.format("iceberg-py")`, distributed and sorted as the table requires."""
-    session = sessions.of_handle(q.session)
-    frame = DataFrame(q.plan, session.spark)
-    options = options_in_session(session.spark, q.options)
-    prepared_write = prepare_write(options, frame.schema, overwrite=q.overwrite)
-    if q.creates and prepared_write.new_table is None:
+    session = sessions.of_handle(request.session)
+    frame = DataFrame(request.plan, session.spark)
+    options = options_in_session(session.spark, request.options)
+    prepared_write = prepare_write(options, frame.schema, overwrite=request.overwrite)
+    if request.creates and prepared_write.new_table is None:
         raise TableAlreadyExistsError(
             f"table {prepared_write.table.table} was created by another writer in the meantime, "
             "and nothing was written; choose another mode or name"
@@ -69,36 +69,38 @@ def source_write(sessions: AskingSessions, q: SourceWrite) -> Acknowledgement:
     return _ACKNOWLEDGEMENT
 
 
-def table_truncate(sessions: AskingSessions, q: TableTruncate) -> Acknowledgement:
+def table_truncate(sessions: BridgeSessions, request: TableTruncate) -> Acknowledgement:
     """Carry out TRUNCATE TABLE."""
-    state = sessions.state(q.handle)
-    run_truncate(sessions.catalog_of(state), state, q.environment)
+    state = sessions.state(request.handle)
+    run_truncate(sessions.catalog_of(state), state, request.environment)
     return _ACKNOWLEDGEMENT
 
 
-def dml_run(sessions: AskingSessions, q: DmlRun) -> Acknowledgement:
+def dml_run(sessions: BridgeSessions, request: DmlRun) -> Acknowledgement:
     """Carry out a DELETE, UPDATE or MERGE, given as Spark's optimized plan."""
-    session = sessions.of_handle(q.session)
+    session = sessions.of_handle(request.session)
     row_level = session.row_level(sessions.state)
     row_level.check()
-    statement = read_statement(session.bridge, q.plan, reads_iceberg=bool(q.tables_read))
+    statement = read_statement(
+        session.bridge, request.plan, reads_iceberg=bool(request.referenced_tables)
+    )
     state = sessions.state(statement.handle)
-    request = Request(
+    row_level_request = RowLevelRequest(
         session=row_level,
         catalog=sessions.catalog_of(state),
         table=state.loaded_table,
         branch=state.branch_to_write(),
         statement_columns=statement.columns,
         schema_id=state.loaded_table.metadata.current_schema_id,
-        analysed_table=table_to_pin(state, map(sessions.state, q.tables_read)),
+        analysed_table=table_to_pin(state, map(sessions.state, request.referenced_tables)),
     )
     try:
-        run(request, statement.operation)
+        run(row_level_request, statement.operation)
     except ConcurrentChangeError:
         # The user is told to run the statement again, which must not read the same state again,
         # neither from the catalog's cache nor from rows that Spark has cached.
-        forget_table(request.catalog, request.identifier)
-        full_name = (request.catalog.name, *request.identifier.levels)
-        read_cached_anew(session.bridge, full_name, request.branch)
+        forget_table(row_level_request.catalog, row_level_request.identifier)
+        full_name = (row_level_request.catalog.name, *row_level_request.identifier.levels)
+        read_cached_anew(session.bridge, full_name, row_level_request.branch)
         raise
     return _ACKNOWLEDGEMENT

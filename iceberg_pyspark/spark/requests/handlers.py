@@ -1,4 +1,4 @@
-"""Maps each operation to its answering function, and encodes answers and errors for the JVM."""
+"""Maps each operation to its handler, and encodes responses and errors for the JVM."""
 
 from __future__ import annotations
 
@@ -12,72 +12,81 @@ from iceberg_pyspark.errors import (
     TableAlreadyExistsError,
     ViewAlreadyExistsError,
 )
-from iceberg_pyspark.spark.answers.asking import AskingSessions
-from iceberg_pyspark.spark.answers.credentials import renew_credentials
-from iceberg_pyspark.spark.answers.scans import (
+from iceberg_pyspark.spark.bridge.captured_errors import thrown_in
+from iceberg_pyspark.spark.bridge.protocol.catalogs import (
+    CatalogHandle,
+    CatalogOpen,
+    CatalogRequest,
+    NamespaceRequest,
+    TableRequest,
+)
+from iceberg_pyspark.spark.bridge.protocol.messages import (
+    Failure,
+    Request,
+    Response,
+    ResponseWithParts,
+)
+from iceberg_pyspark.spark.bridge.protocol.operations import (
+    BridgeOperation,
+    Operations,
+    decode_request,
+    response_text,
+)
+from iceberg_pyspark.spark.bridge.protocol.procedures import ProcedureCall, ProcedureRows
+from iceberg_pyspark.spark.bridge.protocol.sources import ParsedStatement, StatementParse
+from iceberg_pyspark.spark.bridge.protocol.tables import TableDefinition, TableRename, TableSelect
+from iceberg_pyspark.spark.bridge.protocol.views import ViewChange
+from iceberg_pyspark.spark.error_text import iceberg_error_in
+from iceberg_pyspark.spark.requests.bridge_sessions import BridgeSessions
+from iceberg_pyspark.spark.requests.credentials import renew_credentials
+from iceberg_pyspark.spark.requests.scans import (
     scan_aggregate,
     scan_plan,
     scan_runtime_filter,
     scan_statistics,
 )
-from iceberg_pyspark.spark.answers.sources import source_hidden, source_options, source_table
-from iceberg_pyspark.spark.answers.writes import dml_run, source_write, table_truncate, write_run
-from iceberg_pyspark.spark.bridge.captured_errors import thrown_in
-from iceberg_pyspark.spark.bridge.protocol.catalogs import (
-    CatalogOpen,
-    CatalogQuestion,
-    NamespaceQuestion,
-    OpenedCatalog,
-    TableQuestion,
+from iceberg_pyspark.spark.requests.sources import (
+    source_hidden_columns,
+    source_options,
+    source_table,
 )
-from iceberg_pyspark.spark.bridge.protocol.messages import Answer, Failure, PartsAnswer, Question
-from iceberg_pyspark.spark.bridge.protocol.operations import (
-    BridgeOperation,
-    Operations,
-    answer_text,
-    question_in,
-)
-from iceberg_pyspark.spark.bridge.protocol.procedures import ProcedureCall, ProcedureRows
-from iceberg_pyspark.spark.bridge.protocol.sources import ReadStatement, StatementRead
-from iceberg_pyspark.spark.bridge.protocol.tables import TableFacts, TableRename, TableSelect
-from iceberg_pyspark.spark.bridge.protocol.views import ViewChange
-from iceberg_pyspark.spark.error_text import iceberg_error_in
+from iceberg_pyspark.spark.requests.writes import dml_run, source_write, table_truncate, write_run
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
-from iceberg_pyspark.spark.sql_catalog.statements import statement_read
+from iceberg_pyspark.spark.sql_catalog.statements import statement_parse
 
-Q = TypeVar("Q", bound=Question)
-C = TypeVar("C", bound=CatalogQuestion)
-A = TypeVar("A", bound=Answer)
-Handler: TypeAlias = Callable[[AskingSessions, Any], Answer]
+AnyRequest = TypeVar("AnyRequest", bound=Request)
+AnyCatalogRequest = TypeVar("AnyCatalogRequest", bound=CatalogRequest)
+AnyResponse = TypeVar("AnyResponse", bound=Response)
+Handler: TypeAlias = Callable[[BridgeSessions, Any], Response]
 
 _log = logging.getLogger(__name__)
 
 
-def answer(sessions: AskingSessions, operation: str, argument: Any) -> Any:
-    """Answer a question from the JVM: return a text, a list of a text and plans, or a JVM
+def handle_request(sessions: BridgeSessions, operation: str, argument: Any) -> Any:
+    """Handle a request from the JVM: return a text, a list of a text and plans, or a JVM
     exception.
 
-    An error is returned as an answer too, and the bridge raises it. If the JVM itself threw the
-    error, the answer is that exception.
+    An error is returned as a response too, and the bridge raises it. If the JVM itself threw the
+    error, the response is that exception.
     """
-    question = None
+    request = None
     try:
-        question = question_in(operation, argument)
-        reply = HANDLERS[operation](sessions, question)
-        text = answer_text(reply)
-        with_parts = reply.parts if isinstance(reply, PartsAnswer) else None
+        request = decode_request(operation, argument)
+        response = HANDLERS[operation](sessions, request)
+        text = response_text(response)
+        with_parts = response.parts if isinstance(response, ResponseWithParts) else None
         return text if with_parts is None else with_parts(text)
     except BaseException as e:  # noqa: BLE001 - unanswered, the JVM would wait for ever
         exception = thrown_in(e) if _package_error_in(e) is None else None
-        return answer_text(_failure(e, question)) if exception is None else exception
+        return response_text(_failure(e, request)) if exception is None else exception
 
 
-def _failure(error: BaseException, question: Question | None) -> Failure:
+def _failure(error: BaseException, request: Request | None) -> Failure:
     name_and_message = _package_error_in(error)
     if name_and_message is None:
         _log.error("a question of Spark could not be answered", exc_info=error)
         return Failure(error="", message=f"{type(error).__name__}: {error}")
-    namespace, name = _identifier_in(question, error)
+    namespace, name = _identifier_in(request, error)
     error_name, message = name_and_message
     return Failure(error=error_name, message=message, namespace=namespace, name=name)
 
@@ -90,50 +99,53 @@ def _package_error_in(error: BaseException) -> tuple[str, str] | None:
 
 
 def _identifier_in(
-    question: Question | None, error: BaseException
+    request: Request | None, error: BaseException
 ) -> tuple[tuple[str, ...], str | None]:
     """Return the namespace and the name of the table or view that an error is about."""
-    if isinstance(question, TableRename) and isinstance(
+    if isinstance(request, TableRename) and isinstance(
         error, TableAlreadyExistsError | NoSuchNamespaceError
     ):
-        return question.to_namespace, question.to_name
-    if isinstance(question, TableQuestion):
-        return question.namespace, question.name
-    if isinstance(question, ViewChange):
-        statement = question.statement
-        new_name = statement.to if isinstance(error, ViewAlreadyExistsError) else ()
-        return question.namespace, new_name[-1] if new_name else statement.name
-    return (question.namespace if isinstance(question, NamespaceQuestion) else ()), None
+        return request.to_namespace, request.to_name
+    if isinstance(request, TableRequest):
+        return request.namespace, request.name
+    if isinstance(request, ViewChange):
+        statement = request.statement
+        new_name = statement.new_name if isinstance(error, ViewAlreadyExistsError) else ()
+        return request.namespace, new_name[-1] if new_name else statement.name
+    return (request.namespace if isinstance(request, NamespaceRequest) else ()), None
 
 
-def _catalog_open(sessions: AskingSessions, q: CatalogOpen) -> OpenedCatalog:
-    return sessions.opened_by(q.session).open(q)
+def _catalog_open(sessions: BridgeSessions, request: CatalogOpen) -> CatalogHandle:
+    return sessions.opened_by(request.session).open(request)
 
 
-def _table_select(sessions: AskingSessions, q: TableSelect) -> TableFacts:
-    return sessions.of_table(q.handle).table_select(q)
+def _table_select(sessions: BridgeSessions, request: TableSelect) -> TableDefinition:
+    return sessions.of_table(request.handle).table_select(request)
 
 
-def _procedure_call(sessions: AskingSessions, q: ProcedureCall) -> ProcedureRows:
-    session = sessions.of_handle(q.session)
-    return sessions.of_catalog(q.catalog).procedure_call(
-        session.spark, session.bridge, q, session.open_catalog
+def _procedure_call(sessions: BridgeSessions, request: ProcedureCall) -> ProcedureRows:
+    session = sessions.of_handle(request.session)
+    return sessions.of_catalog(request.catalog).procedure_call(
+        session.spark, session.bridge, request, session.open_catalog
     )
 
 
-def _statement_read(_sessions: AskingSessions, q: StatementRead) -> ReadStatement:
-    return statement_read(q)
+def _statement_parse(_sessions: BridgeSessions, request: StatementParse) -> ParsedStatement:
+    return statement_parse(request)
 
 
-def _of_catalogs(method: Callable[[CatalogCallbacks, C], A]) -> Callable[[AskingSessions, C], A]:
-    def of_catalog(sessions: AskingSessions, q: C) -> A:
-        return method(sessions.of_catalog(q.catalog), q)
+def _of_catalogs(
+    method: Callable[[CatalogCallbacks, AnyCatalogRequest], AnyResponse],
+) -> Callable[[BridgeSessions, AnyCatalogRequest], AnyResponse]:
+    def of_catalog(sessions: BridgeSessions, request: AnyCatalogRequest) -> AnyResponse:
+        return method(sessions.of_catalog(request.catalog), request)
 
     return of_catalog
 
 
 def _row(
-    operation: BridgeOperation[Q, A], handler: Callable[[AskingSessions, Q], A]
+    operation: BridgeOperation[AnyRequest, AnyResponse],
+    handler: Callable[[BridgeSessions, AnyRequest], AnyResponse],
 ) -> tuple[str, Handler]:
     return operation.name, handler
 
@@ -176,9 +188,9 @@ HANDLERS: Mapping[str, Handler] = dict(
         _row(Operations.table_truncate, table_truncate),
         _row(Operations.source_options, source_options),
         _row(Operations.source_table, source_table),
-        _row(Operations.source_hidden, source_hidden),
+        _row(Operations.source_hidden_columns, source_hidden_columns),
         _row(Operations.credentials_renew, renew_credentials),
-        _row(Operations.statement_read, _statement_read),
+        _row(Operations.statement_parse, _statement_parse),
     )
 )
-"""The function that answers each operation, by the operation's name."""
+"""The handler of each operation, by the operation's name."""

@@ -1,1 +1,0 @@
-"""Answers to the JVM's questions, which are in `spark/bridge/protocol/`."""

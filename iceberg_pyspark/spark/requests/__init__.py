@@ -1,0 +1,1 @@
+"""Handlers of the JVM's requests, which are in `spark/bridge/protocol/`."""
