@@ -261,7 +261,7 @@ class IcebergSession:
         _sessions.uninstall(self.bridge)
         # Outside of the package's locks: this takes the lock under which Spark opens catalogs and
         # sends requests.
-        self.bridge.forget_catalogs()
+        self.bridge.remove_catalogs()
 
 
 _BRIDGE_SESSIONS = BridgeSessions(

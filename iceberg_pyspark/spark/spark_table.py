@@ -17,7 +17,7 @@ from iceberg_pyspark.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from iceberg_pyspark.spark.bridge.cached_rows import read_cached_anew
+from iceberg_pyspark.spark.bridge.cached_rows import recache_table
 from iceberg_pyspark.spark.changelog.reading import (
     FORMAT,
     ReadChanges,
@@ -172,8 +172,8 @@ class SparkTable(Table):
         if not row_changes.reads_iceberg(merge.source):
             return self._change(merge, branch, snapshot_properties)
         # The source is pinned: a newer snapshot of this table would mix two states.
-        source = row_changes.pinned(merge.source)
-        states = [session.state_of(h) for h in row_changes.tables_read(source)]
+        source = row_changes.pin(merge.source)
+        states = [session.state_of(h) for h in row_changes.referenced_tables(source)]
         own = state_read(self.loaded, states)
         if own is not None:
             own = state_read(self.refresh().loaded, states)
@@ -200,7 +200,7 @@ class SparkTable(Table):
         """
         request = self._request(branch, snapshot_properties)
         self._loaded_table = write_equality_deletes(request, df, columns)
-        self._read_cached_anew(branch)
+        self._recache_table(branch)
 
     def _add_columns_of(self, source: DataFrame) -> None:
         columns = from_spark_schema(source.schema, all_optional=True)
@@ -219,12 +219,12 @@ class SparkTable(Table):
             self._loaded_table, changes = run(request, operation)
         finally:
             # Also after a conflict with rows that Spark has cached: the user runs it again.
-            self._read_cached_anew(branch)
+            self._recache_table(branch)
         return changes
 
-    def _read_cached_anew(self, branch: str | None) -> None:
+    def _recache_table(self, branch: str | None) -> None:
         if self._levels is not None and self._session is not None:
-            read_cached_anew(self._session.bridge, self._levels, branch)
+            recache_table(self._session.bridge, self._levels, branch)
 
     def _request(
         self, branch: str | None, snapshot_properties: Mapping[str, str] | None

@@ -97,7 +97,10 @@ def test_scans_and_writes_that_cannot_be_native_are_portable(tmp_path: Path) -> 
         "core": [
             ('PythonTable"), "ds"', 'PythonTable"), "dataSource"'),
             ('EventLoggingListener"), "sparkConf"', 'EventLoggingListener"), "conf"'),
-            ("takes[i + 1] == scala.Option.class", "takes[i + 1] == String.class"),
+            (
+                "parameterTypes[i + 1] == scala.Option.class",
+                "parameterTypes[i + 1] == String.class",
+            ),
         ],
     }
     steps = EVERY_STEP if RUNS_MORE else A_STEP_OF_EACH_KIND

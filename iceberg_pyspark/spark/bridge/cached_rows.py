@@ -1,7 +1,7 @@
 """Rows that Spark has cached of a table, which become stale when the table changes.
 
 The JVM reads them anew after Spark's own statements. Procedures, methods of `SparkTable` and saves
-by name are not Spark statements; they call `read_cached_anew` after a commit.
+by name are not Spark statements; they call `recache_table` after a commit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from iceberg_pyspark.sql_text.names import quoted_name
 _log = logging.getLogger(__name__)
 
 
-def read_cached_anew(bridge: Bridge, table: Sequence[str], branch: str | None = None) -> None:
+def recache_table(bridge: Bridge, table: Sequence[str], branch: str | None = None) -> None:
     """Let Spark read the cached rows of a changed table anew when they are needed next.
 
     `table` is the full name, which begins with the catalog. The commit is done, so a failure is
@@ -27,7 +27,7 @@ def read_cached_anew(bridge: Bridge, table: Sequence[str], branch: str | None = 
     """
     name = tuple(table) if branch in (None, MAIN) else (*table, f"branch_{branch}")
     try:
-        bridge.read_cached_anew(name)
+        bridge.recache_table(name)
     except (PySparkException, Py4JError):
         text = quoted_name(name)
         _log.warning(

@@ -79,7 +79,7 @@ class ParquetRelation:
     found by the field ids in the schema, columns of ORC files by name.
     """
 
-    never_null: tuple[str, ...]
+    non_null_columns: tuple[str, ...]
     """The columns that have no null in any row; Spark generates no null checks for them."""
 
     file_constants: tuple[str, ...]
@@ -97,13 +97,13 @@ class ParquetRelation:
     rows_of_largest_file: int
     """The number of rows in the file with most rows, by the manifests: a hint only."""
 
-    filtered: Mapping[str, str]
+    filter_columns: Mapping[str, str]
     """The table's column name, by the name of each column that run-time filters may refer to."""
 
-    planned: Mapping[str, int]
-    """Numbers of the plan, which Spark's UI shows."""
+    plan_metrics: Mapping[str, int]
+    """Metrics of the plan, which Spark's UI shows."""
 
-    sorted_by: Sequence[Sequence[str]]
+    sort_order: Sequence[Sequence[str]]
     """The sort order of the rows in each file: column, direction, and position of nulls."""
 
 
@@ -181,8 +181,8 @@ class PositionPlaces:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Storing:
-    """A value to be stored in a column of a type (`IcebergPyChanges.storable`)."""
+class StoredValue:
+    """A value to be stored in a column of a type (`IcebergPyChanges.storeTypes`)."""
 
     value: Value
     side: Side
@@ -190,7 +190,7 @@ class Storing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedWhen:
+class ChangeCondition:
     """The rows that a change applies to; all rows of `where` if `condition` is None."""
 
     where: Literal["any", "both", "source", "target"]
@@ -216,7 +216,7 @@ class ChangedColumn:
 class ChangedRows:
     """For each row, the first change that applies to the row (`IcebergPyChanges.changed`)."""
 
-    changes: tuple[ChangedWhen, ...]
+    changes: tuple[ChangeCondition, ...]
     columns: tuple[ChangedColumn, ...]
 
 

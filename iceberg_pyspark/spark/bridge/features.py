@@ -20,10 +20,10 @@ from iceberg_pyspark.spark.bridge.lots import (
     DELETION_VECTORS,
     DIRECT_WRITE,
     EXTENSIONS,
+    FILE_SIZES,
     FORMAT_NAME,
     GOOGLE_FILES,
     ICEBERG_NAME,
-    KNOWN_SIZES,
     LAYOUT,
     PARQUET_SCAN,
     PARQUET_WRITE,
@@ -48,7 +48,7 @@ class Feature:
 
 NATIVE_SCAN = Feature(
     name="native scans",
-    lots=(KNOWN_SIZES, PARQUET_SCAN),
+    lots=(FILE_SIZES, PARQUET_SCAN),
     internals=("parquet_scan",),
     otherwise="Python reads the files of tables",
 )

@@ -75,7 +75,7 @@ class Joins:
     def join(self, rows: DataFrame, source: DataFrame, condition: Column, kind: str) -> DataFrame:
         """Return the join of a table's rows with a source; `kind` is Spark's, such as `left`."""
         session = self._java.session
-        dataset = self._joins.joined(session, rows._jdf, source._jdf, condition._jc, kind)
+        dataset = self._joins.joinRows(session, rows._jdf, source._jdf, condition._jc, kind)
         return self._java.frame(dataset)
 
     def semi_join_on_keys(

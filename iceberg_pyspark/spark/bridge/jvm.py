@@ -146,10 +146,10 @@ class Bridge:
                 finalize(self._gateway, port.close).atexit = False
             self._plans.setCallback(_callbacks[self._gateway][1])
 
-    def forget_catalogs(self) -> None:
+    def remove_catalogs(self) -> None:
         """Make the session open this package's catalogs again when a later query names them."""
         if self.has(CLOSED_CATALOGS):
-            self._plans.forgetCatalogs(self._java.session)
+            self._plans.removeCatalogs(self._java.session)
 
     def open_catalog(self, name: str) -> None:
         """Make Spark load a catalog, as a query that names the catalog would."""
@@ -165,10 +165,10 @@ class Bridge:
         session, parser = self._java.session, None
         self._plans.install(session)
         if self.has(SQL_EXTENSIONS):
-            self._java.instance("IcebergPyParsers").putInFront(session)
-            parser = self._java.instance("IcebergPyParsers").later()
+            self._java.instance("IcebergPyParsers").inject(session)
+            parser = self._java.instance("IcebergPyParsers").builder()
         if self.has(NEW_SESSIONS):
-            self._plans.installInNew(session, parser)
+            self._plans.installExtensions(session, parser)
 
     def uninstall(self) -> None:
         """Restore what the session had before; sessions made from it in the meantime stay
@@ -176,9 +176,9 @@ class Bridge:
         """
         session = self._java.session
         if self.has(NEW_SESSIONS):
-            self._plans.uninstallInNew(session)
+            self._plans.uninstallExtensions(session)
         if self.has(SQL_EXTENSIONS):
-            self._java.instance("IcebergPyParsers").takeOut(session)
+            self._java.instance("IcebergPyParsers").remove(session)
         self._plans.uninstall(session)
 
     def file_system(self, scheme: str) -> JvmFileSystem | None:
@@ -200,13 +200,13 @@ class Bridge:
             stores.renew(self._java.session)
         return None
 
-    def read_cached_anew(self, name: Sequence[str]) -> None:
+    def recache_table(self, name: Sequence[str]) -> None:
         """Let Spark read the rows anew that it has cached of a changed table, or of its branch.
 
         `name` is the full name, which begins with the catalog. Releases that cannot read rows anew
         drop them from the cache.
         """
-        self._plans.readCachedAnew(self._java.session, json.dumps(list(name)))
+        self._plans.recacheTable(self._java.session, json.dumps(list(name)))
 
     def select(self, frame: DataFrame, expressions: Sequence[str]) -> DataFrame:
         """Run `selectExpr` in one call of the JVM."""

@@ -18,7 +18,7 @@ from iceberg_pyspark.spark.bridge import parser_source
 CORE = "core"
 """The catalog, the callback to Python, the optimizer rule and commands; all other lots need it."""
 
-KNOWN_SIZES = "known_sizes"
+FILE_SIZES = "file_sizes"
 """Opens files of object stores without asking for their sizes; executors get this jar."""
 
 PARQUET_SCAN = "parquet_scan"
@@ -65,10 +65,10 @@ ICEBERG_NAME = "iceberg_name"
 
 BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     CORE: (),
-    KNOWN_SIZES: (CORE,),
-    PARQUET_SCAN: (CORE, KNOWN_SIZES),
-    DELETION_VECTORS: (CORE, KNOWN_SIZES, PARQUET_SCAN),
-    POSITION_DELETES: (CORE, KNOWN_SIZES, PARQUET_SCAN, DELETION_VECTORS),
+    FILE_SIZES: (CORE,),
+    PARQUET_SCAN: (CORE, FILE_SIZES),
+    DELETION_VECTORS: (CORE, FILE_SIZES, PARQUET_SCAN),
+    POSITION_DELETES: (CORE, FILE_SIZES, PARQUET_SCAN, DELETION_VECTORS),
     LAYOUT: (CORE,),
     PARQUET_WRITE: (CORE,),
     DIRECT_WRITE: (CORE,),
@@ -92,7 +92,7 @@ NEEDED_CLASSES: Mapping[str, str] = {
 
 FILES_THAT_LAST = frozenset(
     (
-        *(KNOWN_SIZES, DIRECT_WRITE, FORMAT_NAME, ICEBERG_NAME),
+        *(FILE_SIZES, DIRECT_WRITE, FORMAT_NAME, ICEBERG_NAME),
         *(TASK_STORES, RENEWED_S3A, GOOGLE_FILES, AZURE_FILES),
     )
 )
@@ -107,25 +107,25 @@ format name are an error.
 """
 
 _OF_ALL_DELETES = (
-    "IcebergPyDecoded",
+    "IcebergPyCachedDeletes",
     "IcebergPyDeletedRows",
-    "IcebergPyHeldDeletes",
+    "IcebergPyDeleteCache",
     "IcebergPyReadFailure",
 )
 _ON_EXECUTORS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     DELETION_VECTORS: (
         "IcebergPyVectorProbe",
-        ("IcebergPyDeletionVector", "IcebergPyVectorProbe", "IcebergPyVectorRead"),
+        ("IcebergPyDeletionVector", "IcebergPyVectorProbe", "IcebergPyVectorReader"),
     ),
     POSITION_DELETES: (
         "IcebergPyPositionProbe",
         (
-            "IcebergPyNoConverter",
-            "IcebergPyNoConverters",
+            "IcebergPyEmptyConverter",
+            "IcebergPyEmptyConverters",
             "IcebergPyPositionColumns",
             "IcebergPyPositionFile",
             "IcebergPyPositionProbe",
-            "IcebergPyPositionRead",
+            "IcebergPyPositionReader",
             "IcebergPyPositionsOfFile",
         ),
     ),

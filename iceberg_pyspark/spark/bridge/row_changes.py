@@ -11,7 +11,7 @@ import msgspec
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 
-from iceberg_pyspark.spark.bridge.calls import ChangedRows, Storing, to_json
+from iceberg_pyspark.spark.bridge.calls import ChangedRows, StoredValue, to_json
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
 from iceberg_pyspark.spark.bridge.protocol.messages import text_of
 from iceberg_pyspark.spark.bridge.protocol.statements import AnalysedStatement
@@ -56,19 +56,19 @@ class RowChangePlans:
         """Return whether a frame reads a table of this package."""
         return bool(self._rows.readsIceberg(frame._jdf.queryExecution().analyzed()))
 
-    def tables_read(self, frame: DataFrame) -> tuple[str, ...]:
+    def referenced_tables(self, frame: DataFrame) -> tuple[str, ...]:
         """Return the handles of the tables of this package that a frame reads by Spark's catalogs.
 
         They are those of the frame's analysis; Spark may load the tables again to execute it.
         """
-        return tuple(json.loads(self._rows.tablesRead(frame._jdf)))
+        return tuple(json.loads(self._rows.referencedTables(frame._jdf)))
 
-    def pinned(self, frame: DataFrame) -> DataFrame:
+    def pin(self, frame: DataFrame) -> DataFrame:
         """Return a frame whose tables stay at the states that Spark reads now, in every job.
 
         Spark loads the tables of a frame anew for each job, even within one operation.
         """
-        return self._java.frame(self._rows.pinned(self._java.session, frame._jdf))
+        return self._java.frame(self._rows.pin(self._java.session, frame._jdf))
 
     def environment(self) -> WriteEnvironment:
         """Return the settings and the summary entries of the session that runs a statement."""
@@ -91,7 +91,11 @@ class RowChangePlans:
         return [StatementExpression(bound, i).column() for i in range(len(values))]
 
     def store_types(
-        self, frame: DataFrame, rows: DataFrame, source: DataFrame | None, values: Sequence[Storing]
+        self,
+        frame: DataFrame,
+        rows: DataFrame,
+        source: DataFrame | None,
+        values: Sequence[StoredValue],
     ) -> list[tuple[DataType, bool]]:
         """Return the type of each value, and whether Spark would store it in its target column.
 
@@ -99,7 +103,7 @@ class RowChangePlans:
         """
         if not values:
             return []
-        types = self._changes.storable(*self._sides(frame, rows, source), to_json(values))
+        types = self._changes.storeTypes(*self._sides(frame, rows, source), to_json(values))
         return [(_parse_datatype_json_string(has), fits) for has, fits in json.loads(types)]
 
     def changed_rows(

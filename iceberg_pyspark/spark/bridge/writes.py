@@ -35,7 +35,7 @@ class Writes:
         """Return the rows in partitions of about `size` bytes: by range if `by` is ordered, else by
         hash.
         """
-        dataset = self._layout.rebalanced(
+        dataset = self._layout.rebalance(
             self._java.server, self._java.session, frame._jdf, to_json(by), size
         )
         return self._java.frame(dataset)

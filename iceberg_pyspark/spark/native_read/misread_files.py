@@ -4,7 +4,7 @@ Spark finds columns of Parquet files by field id, and fails for a file without i
 writers record split offsets. Files of other writers, added by `add_files`, have no split offsets,
 so their footers are read. For ORC files see `spark/native_read/misread_orc.py`. Spark splits a file
 by the size in its manifest entry: if the size is too large, the driver runs out of memory. If the
-size is too small, the last split reads the rest of the file (`IcebergPyKnownSizes`), but a file
+size is too small, the last split reads the rest of the file (`IcebergPySizedSplits`), but a file
 whose row groups begin beyond the size is read by Python. For ORC files Spark gets the size from the
 file system.
 """

@@ -82,20 +82,20 @@ class Relations:
             key=f"{self.key}#{file_format}#{part}#{constants}#{is_grouped}",
             file_format=file_format,
             columns=columns.schema(positions=ORDINAL in file_constants).json(),
-            never_null=columns.never_null_names(self.never_null),
+            non_null_columns=columns.never_null_names(self.never_null),
             file_constants=file_constants,
             keys=None if self.group_keys is None else tuple(self.group_keys),
             options={**self.storage.options, **self._verification(), **_requests(tasks)},
             rows=row_count(tasks),
             rows_of_largest_file=min(max((t.record_count for t in tasks), default=0), _MOST_ROWS),
-            filtered=self._filterable_columns(columns),
-            planned=self.metrics if self._has_metrics else {},
-            sorted_by=self._sorted_by(columns),
+            filter_columns=self._filterable_columns(columns),
+            plan_metrics=self.metrics if self._has_metrics else {},
+            sort_order=self._sort_order(columns),
         )
         self._has_metrics = False
         return relation, files
 
-    def _sorted_by(self, columns: NativeColumns) -> list[list[str]]:
+    def _sort_order(self, columns: NativeColumns) -> list[list[str]]:
         constants = {c.field_id: name for name, c in columns.constants.items()}
         names = {**columns.names, **constants}
         return sorted_by(sort_fields(self.scan.metadata, self.sort_orders), names)

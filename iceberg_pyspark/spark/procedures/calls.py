@@ -12,7 +12,7 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.catalogs.catalog import Catalog, Namespace
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.maintenance.progress import LoggedProgress
-from iceberg_pyspark.spark.bridge.cached_rows import read_cached_anew
+from iceberg_pyspark.spark.bridge.cached_rows import recache_table
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.protocol.procedures import (
     Argument,
@@ -137,7 +137,7 @@ def call_procedure(
         raise NoSuchTableError(str(e)) from e
     if procedure.changes_rows and not run.is_dry:
         # only fast_forward has this argument
-        read_cached_anew(bridge, _full_name(run), values.get("branch"))
+        recache_table(bridge, _full_name(run), values.get("branch"))
     return ProcedureRows(rows=rows)
 
 

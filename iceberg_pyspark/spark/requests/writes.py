@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from iceberg_pyspark.errors import ConcurrentChangeError, TableAlreadyExistsError
-from iceberg_pyspark.spark.bridge.cached_rows import read_cached_anew
+from iceberg_pyspark.spark.bridge.cached_rows import recache_table
 from iceberg_pyspark.spark.bridge.protocol.messages import Acknowledgement
 from iceberg_pyspark.spark.bridge.protocol.writes import (
     DmlRun,
@@ -19,7 +19,7 @@ from iceberg_pyspark.spark.requests.sources import options_in_session
 from iceberg_pyspark.spark.row_level.own_reads import table_to_pin
 from iceberg_pyspark.spark.row_level.run import RowLevelRequest, run
 from iceberg_pyspark.spark.row_level.statement import read_statement
-from iceberg_pyspark.spark.sql_catalog.cached_catalog import forget_table
+from iceberg_pyspark.spark.sql_catalog.cached_catalog import invalidate_table
 from iceberg_pyspark.spark.sql_catalog.staged_tables import write_staged_table
 from iceberg_pyspark.spark.write.command import WriteCommand, run_truncate, run_write
 from iceberg_pyspark.spark.write.context import with_distribution
@@ -65,7 +65,7 @@ def source_write(sessions: BridgeSessions, request: SourceWrite) -> Acknowledgem
     table = prepared_write.table
     if table.catalog is not None:
         full_name = (table.catalog, *parse_levels(table.table))
-        read_cached_anew(session.bridge, full_name, prepared_write.options.branch)
+        recache_table(session.bridge, full_name, prepared_write.options.branch)
     return _ACKNOWLEDGEMENT
 
 
@@ -99,8 +99,8 @@ def dml_run(sessions: BridgeSessions, request: DmlRun) -> Acknowledgement:
     except ConcurrentChangeError:
         # The user is told to run the statement again, which must not read the same state again,
         # neither from the catalog's cache nor from rows that Spark has cached.
-        forget_table(row_level_request.catalog, row_level_request.identifier)
+        invalidate_table(row_level_request.catalog, row_level_request.identifier)
         full_name = (row_level_request.catalog.name, *row_level_request.identifier.levels)
-        read_cached_anew(session.bridge, full_name, row_level_request.branch)
+        recache_table(session.bridge, full_name, row_level_request.branch)
         raise
     return _ACKNOWLEDGEMENT

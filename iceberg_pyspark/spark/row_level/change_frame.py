@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.spark.bridge.calls import ChangedColumn, ChangedRows, ChangedWhen
+from iceberg_pyspark.spark.bridge.calls import ChangeCondition, ChangedColumn, ChangedRows
 from iceberg_pyspark.spark.bridge.values import Cast, Number, Side, Sql, TargetValue, Unused, Value
 from iceberg_pyspark.spark.row_level.assignments import (
     Assignments,
@@ -69,7 +69,7 @@ def change_frame(target: Target, rows: Rows, changes: Sequence[Change]) -> DataF
         columns += _values(target, rows, changes)
     description = ChangedRows(
         changes=tuple(
-            ChangedWhen(where=c.where, condition=c.condition, side=c.side) for c in changes
+            ChangeCondition(where=c.where, condition=c.condition, side=c.side) for c in changes
         ),
         columns=tuple(columns),
     )

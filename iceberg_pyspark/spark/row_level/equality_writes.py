@@ -21,7 +21,7 @@ from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.calls import ChangedColumn, ChangedRows, ChangedWhen
+from iceberg_pyspark.spark.bridge.calls import ChangeCondition, ChangedColumn, ChangedRows
 from iceberg_pyspark.spark.bridge.values import Sql, Value
 from iceberg_pyspark.spark.row_level.run import RowLevelRequest
 from iceberg_pyspark.spark.row_level.store_assignment import Rows, StoreAssignment, cast_for_store
@@ -99,7 +99,7 @@ def _context(write: ResolvedWrite, schema: Schema, spec: PartitionSpec) -> Write
 def _values(assignments: Sequence[StoreAssignment], values: Sequence[Value]) -> ChangedRows:
     """Return the description of rows that consist of the values, named as their columns."""
     return ChangedRows(
-        changes=(ChangedWhen(where="any", condition=None, side=None),),
+        changes=(ChangeCondition(where="any", condition=None, side=None),),
         columns=tuple(
             ChangedColumn(name=one.path[0], type=one.type.json(), cases=(value,))
             for one, value in zip(assignments, values, strict=True)

@@ -90,7 +90,7 @@ def prune_by_key_range(
 def prune_by_subqueries(target: Target, rows: DataFrame, condition: Column) -> DataFrame:
     """Return the rows that some subquery of the condition may select."""
     for source, keys in target.session.bridge.joins.subquery_keys(rows, condition):
-        source = target.pinned(source)
+        source = target.pin(source)
         rows = prune_by_key_range(target, rows, source, [Key(*key) for key in keys])
     return rows
 

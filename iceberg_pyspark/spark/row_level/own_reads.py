@@ -16,7 +16,7 @@ from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 
 
-def table_to_pin(target: TableState, tables_read: Iterable[TableState]) -> LoadedTable | None:
+def table_to_pin(target: TableState, referenced_tables: Iterable[TableState]) -> LoadedTable | None:
     """Return the state in which a statement reads its own table, the `target`; None if it does not.
 
     Without a cache, Spark may have loaded the table once to change it and later once to read it. A
@@ -24,7 +24,7 @@ def table_to_pin(target: TableState, tables_read: Iterable[TableState]) -> Loade
     state than the target's: it is of a DataFrame in a temporary view, from before the statement.
     """
     own = target.loaded_table
-    own_states = _own_states(own, (s for s in tables_read if s.catalog == target.catalog))
+    own_states = _own_states(own, (s for s in referenced_tables if s.catalog == target.catalog))
     if any(table.metadata_location == own.metadata_location for table in own_states):
         return own
     newer = [
@@ -48,13 +48,13 @@ class OtherStateError(ConcurrentChangeError):
         self.state = state
 
 
-def state_read(own: LoadedTable, tables_read: Iterable[TableState]) -> LoadedTable | None:
+def state_read(own: LoadedTable, referenced_tables: Iterable[TableState]) -> LoadedTable | None:
     """Return the state in which a source or a subquery reads its operation's `own` table, or None.
 
     Unlike in SQL, it may be older than the table: then the operation begins there too, and what
     has been committed since is a conflict. Raises `OtherStateError` for two states.
     """
-    states = {state.metadata_location: state for state in _own_states(own, tables_read)}
+    states = {state.metadata_location: state for state in _own_states(own, referenced_tables)}
     if not states:
         return None
     state, *others = states.values()
@@ -63,10 +63,10 @@ def state_read(own: LoadedTable, tables_read: Iterable[TableState]) -> LoadedTab
     return replace(own, metadata=state.metadata, metadata_location=state.metadata_location)
 
 
-def _own_states(own: LoadedTable, tables_read: Iterable[TableState]) -> list[LoadedTable]:
+def _own_states(own: LoadedTable, referenced_tables: Iterable[TableState]) -> list[LoadedTable]:
     return [
         state.loaded_table
-        for state in tables_read
+        for state in referenced_tables
         if _table_key(state.loaded_table) == _table_key(own)
         and state.metadata_table is None
         and state.selector == SnapshotSelector(branch=state.selector.branch)

@@ -144,7 +144,7 @@ class _Run:
             if mode == "copy-on-write":
                 touched_files = self.operation.touched_files(target)
                 if touched_files is not None:
-                    rewritten = _files_of(target.pinned(touched_files))
+                    rewritten = _files_of(target.pin(touched_files))
             if rewritten is not None and not rewritten and self.operation.source is None:
                 return self._commit(target, TouchedRows(), rewritten)
             mode = mode if rewritten is not None else "merge-on-read"
@@ -156,7 +156,7 @@ class _Run:
         operation = self.operation
         return run_job(
             target,
-            target.pinned(operation.changes(target, rows, mode)),
+            target.pin(operation.changes(target, rows, mode)),
             operation=operation.name,
             mode=mode,
             writes_rows=operation.writes_rows(mode),

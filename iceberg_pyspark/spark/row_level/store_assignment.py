@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.calls import Storing
+from iceberg_pyspark.spark.bridge.calls import StoredValue
 from iceberg_pyspark.spark.bridge.values import Cast, Side, Value
 from iceberg_pyspark.spark.row_level.assignments import ColumnPath
 
@@ -49,7 +49,7 @@ def cast_for_store(
     bridge: Bridge, rows: Rows, values: Sequence[StoreAssignment], table: str
 ) -> list[Value]:
     """Return the values cast to the types of the columns and fields that they are assigned to."""
-    assignments = [Storing(value=v.value, side=v.side, type=v.type.json()) for v in values]
+    assignments = [StoredValue(value=v.value, side=v.side, type=v.type.json()) for v in values]
     types = bridge.row_changes.store_types(rows.frame, rows.target, rows.source, assignments)
     return [
         _cast_for_store(value, has, fits, table)

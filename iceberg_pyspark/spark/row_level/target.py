@@ -263,7 +263,7 @@ class Target:
         rows = frame if self.statement_columns is not None else frame.alias(ALIAS)
         return TargetRead(rows=rows, scan=self.scan(), reads=reads)
 
-    def pinned(self, frame: DataFrame) -> DataFrame:
+    def pin(self, frame: DataFrame) -> DataFrame:
         """Return a frame of the operation whose jobs read each table in one state.
 
         Spark loads the tables of subqueries whenever it analyses or executes a plan. Raises
@@ -273,10 +273,10 @@ class Target:
         row_changes = self.session.bridge.row_changes
         # Spark has loaded and optimized the subqueries of a statement.
         is_statement = self.statement_columns is not None
-        if is_statement or not self.reads.others(row_changes.tables_read(frame)):
+        if is_statement or not self.reads.others(row_changes.referenced_tables(frame)):
             return frame
-        frame = row_changes.pinned(frame)
-        handles = self.reads.others(row_changes.tables_read(frame))
+        frame = row_changes.pin(frame)
+        handles = self.reads.others(row_changes.referenced_tables(frame))
         states = [self.session.state_of(handle) for handle in handles]
         own = state_read(self.loaded_table, states)
         if own is not None and own.metadata_location != self.loaded_table.metadata_location:

@@ -72,7 +72,7 @@ def load_for_query(catalog: Catalog, identifier: TableIdentifier) -> LoadedTable
     return catalog.load_table(identifier)
 
 
-def forget_table(catalog: Catalog, identifier: TableIdentifier) -> None:
+def invalidate_table(catalog: Catalog, identifier: TableIdentifier) -> None:
     """Drop a table from the cache (REFRESH TABLE), so that the next query loads it."""
     if isinstance(catalog, CachedCatalog):
         catalog.forget(identifier)

@@ -81,7 +81,7 @@ from iceberg_pyspark.spark.procedures.calls import (
 from iceberg_pyspark.spark.rows.types import from_spark_schema, struct_from_json
 from iceberg_pyspark.spark.sql_catalog.alter_table import alter_table
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
-    forget_table,
+    invalidate_table,
     load_for_query,
     with_table_cache,
 )
@@ -144,7 +144,7 @@ class CatalogCallbacks:
 
     def table_invalidate(self, request: TableInvalidate) -> Acknowledgement:
         """Carry out REFRESH TABLE."""
-        forget_table(self.catalog(request.catalog), _identifier(request))
+        invalidate_table(self.catalog(request.catalog), _identifier(request))
         return _ACKNOWLEDGEMENT
 
     def table_load(self, request: TableLoad) -> TableDefinition:

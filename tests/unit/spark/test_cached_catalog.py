@@ -21,7 +21,7 @@ from iceberg_pyspark.commits.new_table import NewTable
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.spark.sql_catalog.cached_catalog import (
     CachedCatalog,
-    forget_table,
+    invalidate_table,
     load_for_query,
     with_table_cache,
 )
@@ -103,7 +103,7 @@ def test_others_commits_show_after_the_interval_and_after_refresh_table(counting
     assert owner(catalog) is None
     set_owner(below, "other")
     assert owner(catalog) is None
-    forget_table(catalog, T)
+    invalidate_table(catalog, T)
     assert owner(catalog) == "other"
     set_owner(below, "another")
     clock.now = 31

@@ -129,12 +129,12 @@ def test_kinds_of_values() -> None:
 
 
 def test_changes_and_values_to_store() -> None:
-    described = (calls.ChangedRows, calls.ChangedWhen, calls.ChangedColumn)
+    described = (calls.ChangedRows, calls.ChangeCondition, calls.ChangedColumn)
     read = keys_read("IcebergPyChangedRows") | {"changes", "columns"}
     assert {"changes", "columns"} <= keys_read("IcebergPyChanges")
     assert read == {"is", metadata_columns.POS.name, merge._FROM_SOURCE} | names_of(*described)
     storing = keys_read("IcebergPyChanges") - {"changes", "columns"}
-    assert storing == names_of(calls.Storing)
+    assert storing == names_of(calls.StoredValue)
     sides = {side for side in get_args(get_args(values.Side)[0]) if side is not None}
     assert 'side.equals("source") ? source : target' in java("IcebergPyRowValues")
     assert sides == {"source", "target"}

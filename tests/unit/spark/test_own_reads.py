@@ -52,14 +52,14 @@ def test_what_does_not_depend_on_the_state_pins_nothing(catalog: Catalog) -> Non
     own = state(catalog.load_table(T))
     other = TableIdentifier(namespace=("db",), name="other")
     others = create_table(catalog, other, NewTable(schema=parse_schema("id INT")))
-    tables_read = [
+    referenced_tables = [
         state(others),
         replace(own, catalog="s/elsewhere"),
         replace(own, metadata_table="files"),
         replace(own, selector=SnapshotSelector(version="1")),
         replace(own, selector=SnapshotSelector(as_of_timestamp_ms=1)),
     ]
-    assert table_to_pin(own, tables_read) is None
+    assert table_to_pin(own, referenced_tables) is None
     assert table_to_pin(own, []) is None
     branch = replace(own, selector=SnapshotSelector(branch="audit"))
     assert table_to_pin(own, [branch]) is own.loaded_table

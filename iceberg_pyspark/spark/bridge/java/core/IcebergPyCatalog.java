@@ -39,8 +39,8 @@ class IcebergPyCatalog
     implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, ProcedureCatalog {
   private String name;
   private String handle;
-  /** Keeps the session's handle reachable: see `IcebergPyHandle`. */
-  private IcebergPyHandle session;
+  /** Keeps the session's handle reachable: see `IcebergPySessionHandle`. */
+  private IcebergPySessionHandle session;
 
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;

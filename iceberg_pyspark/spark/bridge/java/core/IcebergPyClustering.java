@@ -34,9 +34,9 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 class IcebergPyClustering {
   private final Set clusteringIds = new HashSet();
   /** The ids of columns by which rows may be grouped. */
-  private final Set grouped = new HashSet();
+  private final Set groupedIds = new HashSet();
   /** Pairs of a column's id and the ids of the columns that it is computed from. */
-  private final List same = new ArrayList();
+  private final List equalColumns = new ArrayList();
   /** The column ids of both sides of an equality in the condition of a join. */
   private final List equations = new ArrayList();
   /** Whether Spark can shuffle one side of a join into the groups of the other side. */
@@ -80,7 +80,7 @@ class IcebergPyClustering {
 
   /** Spark later turns subqueries into joins, but not the subqueries of dynamic pruning. */
   private void subqueries(Expression condition) {
-    List all = IcebergPyParts.conjuncts(condition);
+    List all = IcebergPyScanParts.conjuncts(condition);
     for (int i = 0; i < all.size(); i++) {
       Expression e = (Expression) all.get(i);
       if (!(e instanceof DynamicPruning) && SubqueryExpression$.MODULE$.hasSubquery(e))
@@ -95,15 +95,15 @@ class IcebergPyClustering {
       if (keys.isDefined()) {
         scala.collection.Iterator it = ((scala.collection.immutable.Seq) keys.get()).iterator();
         while (it.hasNext())
-          grouped.addAll(IcebergPyRule.ids(((Expression) it.next()).references()));
+          groupedIds.addAll(IcebergPyRule.ids(((Expression) it.next()).references()));
       }
     } else if (!(plan instanceof LocalRelation || plan instanceof LogicalRelation
                    || plan instanceof Range))
-      grouped.addAll(IcebergPyRule.ids(plan.outputSet()));
+      groupedIds.addAll(IcebergPyRule.ids(plan.outputSet()));
   }
 
   private void equations(Expression condition) {
-    List all = IcebergPyParts.conjuncts(condition);
+    List all = IcebergPyScanParts.conjuncts(condition);
     for (int i = 0; i < all.size(); i++) {
       Expression e = (Expression) all.get(i);
       if (!(e instanceof EqualTo || e instanceof EqualNullSafe)) continue;
@@ -116,22 +116,23 @@ class IcebergPyClustering {
   }
   /** A join saves both shuffles if both sides are grouped, and none if only one side is. */
   private void joins() {
-    follow(grouped, true);
+    follow(groupedIds, true);
     for (int i = 0; i < equations.size(); i++) {
       Set[] sides = (Set[]) equations.get(i);
       for (int side = 0; side < 2; side++)
-        if (!Collections.disjoint(grouped, sides[side])) clusteringIds.addAll(sides[1 - side]);
+        if (!Collections.disjoint(groupedIds, sides[side])) clusteringIds.addAll(sides[1 - side]);
     }
   }
   /**
-   * Add the columns with the same values: above the columns of the set, or below them. Repeat until
-   * nothing changes, because the columns of a union are not ordered from top to bottom.
+   * Add the columns with the same values: above the columns of the set, or below them.
+   * Repeat until nothing changes, because the columns of a union are not ordered from top to
+   * bottom.
    */
   private void follow(Set columns, boolean upwards) {
     for (boolean more = true; more;) {
       more = false;
-      for (int i = 0; i < same.size(); i++) {
-        Object[] pair = (Object[]) same.get(i);
+      for (int i = 0; i < equalColumns.size(); i++) {
+        Object[] pair = (Object[]) equalColumns.get(i);
         if (upwards && !Collections.disjoint(columns, (Set) pair[1])) more |= columns.add(pair[0]);
         if (!upwards && columns.contains(pair[0])) more |= columns.addAll((Set) pair[1]);
       }
@@ -148,7 +149,7 @@ class IcebergPyClustering {
     while (it.hasNext()) {
       Object e = it.next();
       if (e instanceof Alias)
-        same.add(new Object[] {((NamedExpression) e).exprId(),
+        equalColumns.add(new Object[] {((NamedExpression) e).exprId(),
             IcebergPyRule.ids(((Expression) (Object) ((Alias) e).child()).references())});
     }
   }
@@ -160,7 +161,7 @@ class IcebergPyClustering {
       while (named.hasNext() && columns.hasNext()) {
         Set one = new HashSet();
         one.add(((Attribute) columns.next()).exprId());
-        same.add(new Object[] {((Attribute) named.next()).exprId(), one});
+        equalColumns.add(new Object[] {((Attribute) named.next()).exprId(), one});
       }
     }
   }

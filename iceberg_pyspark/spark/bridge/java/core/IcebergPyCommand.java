@@ -34,7 +34,8 @@ public class IcebergPyCommand extends V2CommandExec {
     if (plan instanceof V2WriteCommand)
       write((V2WriteCommand) plan);
     else
-      IcebergPyRequests.dmlRun(IcebergPyBridge.session(), IcebergPyTablesRead.handles(), plan);
+      IcebergPyRequests.dmlRun(
+          IcebergPyBridge.session(), IcebergPyReferencedTables.handles(), plan);
     recache();
     return IcebergPyBridge.seq(new ArrayList());
   }
@@ -105,7 +106,7 @@ public class IcebergPyCommand extends V2CommandExec {
     name.add(((CatalogPlugin) relation.catalog().get()).name());
     name.addAll(Arrays.asList(identifier.namespace()));
     name.add(identifier.name());
-    IcebergPyCachedRows.readAnew(IcebergPySessions.active(), name);
+    IcebergPyCachedRows.recache(IcebergPySessions.active(), name);
   }
   /** Return the relation that a statement changes; the optimizer may have made it a scan. */
   static Object target(LogicalPlan plan) {

@@ -7,8 +7,8 @@ public class IcebergPyExecutorJars {
   private static final Map applications = new HashMap();
 
   /** Send the jar of a class to the executors of a session, also to those that start later. */
-  static synchronized void send(SparkSession session, Class needed) {
-    String jar = needed.getProtectionDomain().getCodeSource().getLocation().toString();
+  static synchronized void send(SparkSession session, Class executorClass) {
+    String jar = executorClass.getProtectionDomain().getCodeSource().getLocation().toString();
     String application = session.sparkContext().applicationId();
     if (application.equals(applications.get(jar))) return;
     session.sparkContext().addJar(jar);

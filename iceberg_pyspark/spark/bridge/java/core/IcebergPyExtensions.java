@@ -11,13 +11,13 @@ class IcebergPyExtensions {
   private static final Map OURS = new WeakHashMap();
 
   /** `parser` puts our parser before the parser of a new session; null leaves parsers alone. */
-  static void put(SparkSession session, scala.Function2 parser)
+  static void inject(SparkSession session, scala.Function2 parser)
       throws ReflectiveOperationException {
     synchronized (OURS) {
       SparkSessionExtensions before = session.extensions();
       if (OURS.containsKey(before)) return;
       SparkSessionExtensions ours = IcebergPyInternals.copyOf(before);
-      ours.injectCheckRule(new IcebergPyMeeting());
+      ours.injectCheckRule(new IcebergPySessionStart());
       // Spark gets these rules from the extensions at each query, also in a session from before
       ours.injectOptimizerRule(new IcebergPyPythonFunctions.Builder());
       if (parser != null) ours.injectParser(parser);
@@ -25,7 +25,7 @@ class IcebergPyExtensions {
       IcebergPyInternals.setExtensions(session, ours);
     }
   }
-  static void takeOut(SparkSession session) throws ReflectiveOperationException {
+  static void remove(SparkSession session) throws ReflectiveOperationException {
     synchronized (OURS) {
       Object before = OURS.get(session.extensions());
       if (before != null)

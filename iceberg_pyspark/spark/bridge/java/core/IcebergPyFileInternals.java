@@ -18,13 +18,13 @@ import org.apache.spark.unsafe.Platform;
 public class IcebergPyFileInternals {
   private static final String WRITER =
       "org.apache.spark.sql.execution.datasources.FileFormatWriter";
-  private static final Class[] WRITER_TAKES =
+  private static final Class[] WRITER_PARAMETERS =
       new Class[] {org.apache.spark.sql.classic.SparkSession.class, SparkPlan.class,
           FileFormat.class, FileCommitProtocol.class, null, Configuration.class,
           scala.collection.immutable.Seq.class, scala.Option.class,
           scala.collection.immutable.Seq.class, scala.collection.immutable.Map.class, Integer.TYPE};
 
-  private static final Class[] SCAN_TAKES = new Class[] {
+  private static final Class[] SCAN_PARAMETERS = new Class[] {
       org.apache.spark.sql.classic.SparkSession.class, Configuration.class, null, StructType.class,
       StructType.class, StructType.class, org.apache.spark.sql.sources.Filter[].class,
       CaseInsensitiveStringMap.class, scala.Option.class, scala.collection.immutable.Seq.class,
@@ -36,11 +36,12 @@ public class IcebergPyFileInternals {
   static Object parquetScan(Object[] firstArguments) {
     try {
       Constructor make = parquetScan();
-      Class[] takes = make.getParameterTypes();
-      Object[] all = new Object[takes.length];
+      Class[] parameterTypes = make.getParameterTypes();
+      Object[] all = new Object[parameterTypes.length];
       for (int i = 0; i < all.length; i++)
-        all[i] = i < firstArguments.length ? firstArguments[i]
-                                           : Array.newInstance(takes[i].getComponentType(), 0);
+        all[i] = i < firstArguments.length
+            ? firstArguments[i]
+            : Array.newInstance(parameterTypes[i].getComponentType(), 0);
       return make.newInstance(all);
     } catch (InvocationTargetException e) {
       Platform.throwException(e.getCause());
@@ -53,12 +54,13 @@ public class IcebergPyFileInternals {
     String name = "org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScan";
     Constructor[] all = IcebergPyInternals.classNamed(name).getConstructors();
     for (int i = 0; i < all.length; i++) {
-      Class[] takes = all[i].getParameterTypes();
-      boolean matches = takes.length >= SCAN_TAKES.length;
-      for (int p = 0; matches && p < SCAN_TAKES.length; p++)
-        matches = SCAN_TAKES[p] == null || takes[p].isAssignableFrom(SCAN_TAKES[p]);
-      for (int p = SCAN_TAKES.length; matches && p < takes.length; p++)
-        matches = takes[p].isArray();
+      Class[] parameterTypes = all[i].getParameterTypes();
+      boolean matches = parameterTypes.length >= SCAN_PARAMETERS.length;
+      for (int p = 0; matches && p < SCAN_PARAMETERS.length; p++)
+        matches =
+            SCAN_PARAMETERS[p] == null || parameterTypes[p].isAssignableFrom(SCAN_PARAMETERS[p]);
+      for (int p = SCAN_PARAMETERS.length; matches && p < parameterTypes.length; p++)
+        matches = parameterTypes[p].isArray();
       if (matches) return all[i];
     }
     throw new NoSuchMethodException(name + " has no constructor of the arguments known here");
@@ -168,11 +170,13 @@ public class IcebergPyFileInternals {
     Method[] all = IcebergPyInternals.classNamed(WRITER + "$").getMethods();
     for (int i = 0; i < all.length; i++) {
       if (!all[i].getName().equals("write") || Modifier.isStatic(all[i].getModifiers())) continue;
-      Class[] takes = all[i].getParameterTypes();
-      boolean matches = takes.length >= WRITER_TAKES.length;
-      for (int p = 0; matches && p < WRITER_TAKES.length; p++)
-        matches = WRITER_TAKES[p] == null || takes[p].isAssignableFrom(WRITER_TAKES[p]);
-      for (int p = WRITER_TAKES.length; matches && p < takes.length; p++) defaultOf(all[i], p);
+      Class[] parameterTypes = all[i].getParameterTypes();
+      boolean matches = parameterTypes.length >= WRITER_PARAMETERS.length;
+      for (int p = 0; matches && p < WRITER_PARAMETERS.length; p++)
+        matches = WRITER_PARAMETERS[p] == null
+            || parameterTypes[p].isAssignableFrom(WRITER_PARAMETERS[p]);
+      for (int p = WRITER_PARAMETERS.length; matches && p < parameterTypes.length; p++)
+        defaultOf(all[i], p);
       if (matches) return all[i];
     }
     throw new NoSuchMethodException(WRITER + ".write of the arguments known here");

@@ -13,7 +13,7 @@ public interface IcebergPyFiles extends Table {
    * Return name, direction and null order of each column by which the rows of every task are
    * sorted, if the files are grouped; empty if no order is certain.
    */
-  java.util.List sortedBy(IcebergPySplits splits);
+  java.util.List sortOrder(IcebergPySplits splits);
   /** Return whether a column is read from the files, instead of being constant in each file. */
   boolean isRead(String column);
   /** Return whether the reader accepts filters on fields of structs. */

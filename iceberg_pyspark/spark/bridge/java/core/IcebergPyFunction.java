@@ -45,12 +45,12 @@ class IcebergPyFunction implements UnboundFunction {
       throw new UnsupportedOperationException(
           name + " takes " + (isOfTwo() ? "a number and a column" : "a column"));
     DataType value = types[types.length - 1];
-    if (!takes(value))
+    if (!accepts(value))
       throw new UnsupportedOperationException(
           name + " of a column of type " + value.simpleString() + " is not known");
     return new IcebergPyTransform(name, types, width);
   }
-  private boolean takes(DataType type) {
+  private boolean accepts(DataType type) {
     if (isOfTwo()) return IcebergPyTransform.kindOf(type) != null && !isCutDecimal(type);
     if (width != null) return IcebergPyTransform.kindOf(type) != null && !isTime(type);
     boolean isTime = type instanceof TimestampType || type instanceof TimestampNTZType;

@@ -31,10 +31,10 @@ public class IcebergPyInternals {
         "open_catalogs", "column_default", "schema_evolution", "cached_tables", "parquet_scan",
         "parquet_readers", "orc_readers", "orc_zones", "parquet_writer", "session_parser",
         "session_extensions", "views"};
-    for (int i = 0; i < names.length; i++) reasons.put(names[i], lacks(names[i], session));
+    for (int i = 0; i < names.length; i++) reasons.put(names[i], problem(names[i], session));
     return reasons;
   }
-  private static String lacks(String name, Object session) {
+  private static String problem(String name, Object session) {
     try {
       if (name.equals("python_source")) pickledBy(pythonSource().getType());
       if (name.equals("event_log_settings")) eventLogSettings();
@@ -137,11 +137,13 @@ public class IcebergPyInternals {
     Constructor[] all =
         classNamed("org.apache.spark.sql.catalyst.parser.ParseException").getConstructors();
     for (int i = 0; i < all.length; i++) {
-      Class[] takes = all[i].getParameterTypes();
-      int last = takes.length - 1;
-      if (last >= 3 && takes[0] == scala.Option.class && takes[last - 1] == String.class
-          && takes[last] == scala.collection.immutable.Map.class
-          && takes[1].getName().endsWith(".Origin") && takes[last - 2] == takes[1])
+      Class[] parameterTypes = all[i].getParameterTypes();
+      int last = parameterTypes.length - 1;
+      if (last >= 3
+          && parameterTypes[0] == scala.Option.class && parameterTypes[last - 1] == String.class
+          && parameterTypes[last] == scala.collection.immutable.Map.class
+          && parameterTypes[1].getName().endsWith(".Origin")
+          && parameterTypes[last - 2] == parameterTypes[1])
         return all[i];
     }
     throw new NoSuchMethodException("ParseException takes no place, condition and parameters");
@@ -223,10 +225,10 @@ public class IcebergPyInternals {
   }
   /** The parameter for statistics follows the session. */
   private static int placeOfStatistics(Constructor make) throws ReflectiveOperationException {
-    Class[] takes = make.getParameterTypes();
-    for (int i = 0; i + 1 < takes.length; i++)
-      if (org.apache.spark.sql.SparkSession.class.isAssignableFrom(takes[i])
-          && takes[i + 1] == scala.Option.class)
+    Class[] parameterTypes = make.getParameterTypes();
+    for (int i = 0; i + 1 < parameterTypes.length; i++)
+      if (org.apache.spark.sql.SparkSession.class.isAssignableFrom(parameterTypes[i])
+          && parameterTypes[i + 1] == scala.Option.class)
         return i + 1;
     throw new NoSuchMethodException("LogicalRDD takes no statistics behind its session");
   }
@@ -339,13 +341,13 @@ public class IcebergPyInternals {
   private static final Class CACHES = org.apache.spark.sql.execution.CacheManager.class;
 
   /** Refresh or drop the data that Spark has cached of a changed table. */
-  static void readCachedAnew(
+  static void recacheTable(
       org.apache.spark.sql.classic.SparkSession session, scala.collection.immutable.Seq name) {
     Object caches = session.sharedState().cacheManager();
     try {
-      Method forget = cachedTables(caches.getClass());
-      boolean again = forget.getName().startsWith("recache");
-      forget.invoke(caches, new Object[] {session, name, Boolean.valueOf(!again)});
+      Method recache = cachedTables(caches.getClass());
+      boolean recaches = recache.getName().startsWith("recache");
+      recache.invoke(caches, new Object[] {session, name, Boolean.valueOf(!recaches)});
     } catch (InvocationTargetException e) {
       Platform.throwException(e.getCause());
     } catch (ReflectiveOperationException e) {
@@ -354,14 +356,14 @@ public class IcebergPyInternals {
     }
   }
   private static Method cachedTables(Class caches) throws ReflectiveOperationException {
-    Class[] takes = new Class[] {org.apache.spark.sql.classic.SparkSession.class,
+    Class[] parameterTypes = new Class[] {org.apache.spark.sql.classic.SparkSession.class,
         scala.collection.immutable.Seq.class, Boolean.TYPE};
     try {
       // cached reads of an explicit version stay as they are
-      return method(caches, "recacheTableOrView", takes);
+      return method(caches, "recacheTableOrView", parameterTypes);
     } catch (NoSuchMethodException e) {
       // also uncaches the plans that read the table
-      return method(caches, "uncacheTableOrView", takes);
+      return method(caches, "uncacheTableOrView", parameterTypes);
     }
   }
 
@@ -375,9 +377,10 @@ public class IcebergPyInternals {
       throw new ClassNotFoundException("there is no class " + name);
     }
   }
-  static Constructor constructor(Class owner, Class[] takes) throws ReflectiveOperationException {
+  static Constructor constructor(Class owner, Class[] parameterTypes)
+      throws ReflectiveOperationException {
     try {
-      return owner.getConstructor(takes);
+      return owner.getConstructor(parameterTypes);
     } catch (NoSuchMethodException e) {
       throw new NoSuchMethodException(
           owner.getName() + " has no constructor of the arguments known here");
@@ -390,13 +393,13 @@ public class IcebergPyInternals {
       throw new NoSuchFieldException(owner.getName() + " has no field " + name);
     }
   }
-  static Method method(Class owner, String name, Class[] takes)
+  static Method method(Class owner, String name, Class[] parameterTypes)
       throws ReflectiveOperationException {
     try {
-      return owner.getMethod(name, takes);
+      return owner.getMethod(name, parameterTypes);
     } catch (NoSuchMethodException e) {
-      throw new NoSuchMethodException(
-          owner.getName() + " has no method " + name + " of " + takes.length + " arguments");
+      throw new NoSuchMethodException(owner.getName() + " has no method " + name + " of "
+          + parameterTypes.length + " arguments");
     }
   }
 }

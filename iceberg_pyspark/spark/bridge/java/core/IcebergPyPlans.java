@@ -28,9 +28,9 @@ public class IcebergPyPlans {
             (List) IcebergPyBridge.JSON.readValue(expressionsJson, List.class)));
   }
   /** Read rows anew that Spark has cached: see `IcebergPyCachedRows`. */
-  public void readCachedAnew(Object session, String nameJson)
+  public void recacheTable(Object session, String nameJson)
       throws com.fasterxml.jackson.core.JsonProcessingException {
-    IcebergPyCachedRows.readAnew((org.apache.spark.sql.classic.SparkSession) session,
+    IcebergPyCachedRows.recache((org.apache.spark.sql.classic.SparkSession) session,
         (List) IcebergPyBridge.JSON.readValue(nameJson, List.class));
   }
   public LogicalPlan analyse(Object frame) {
@@ -49,12 +49,12 @@ public class IcebergPyPlans {
     IcebergPySessions.end((org.apache.spark.sql.classic.SparkSession) session);
   }
   /** Install it in the session's later copies too, with our parser before theirs. */
-  public void installInNew(Object session, scala.Function2 parser)
+  public void installExtensions(Object session, scala.Function2 parser)
       throws ReflectiveOperationException {
-    IcebergPyExtensions.put((org.apache.spark.sql.classic.SparkSession) session, parser);
+    IcebergPyExtensions.inject((org.apache.spark.sql.classic.SparkSession) session, parser);
   }
-  public void uninstallInNew(Object session) throws ReflectiveOperationException {
-    IcebergPyExtensions.takeOut((org.apache.spark.sql.classic.SparkSession) session);
+  public void uninstallExtensions(Object session) throws ReflectiveOperationException {
+    IcebergPyExtensions.remove((org.apache.spark.sql.classic.SparkSession) session);
   }
   /** Return the prefix of this JVM's session handles, which no other JVM uses. */
   public String jvm() { return IcebergPySessions.JVM; }
@@ -65,7 +65,7 @@ public class IcebergPyPlans {
     return IcebergPyBridge.JSON.writeValueAsString(IcebergPySessions.unusableHandles());
   }
   /** Remove our catalogs from a session, so that the next use opens them again. */
-  public void forgetCatalogs(Object session) throws ReflectiveOperationException {
+  public void removeCatalogs(Object session) throws ReflectiveOperationException {
     // Spark opens catalogs under this lock
     synchronized (
         ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager()) {

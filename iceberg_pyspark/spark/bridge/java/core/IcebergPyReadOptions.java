@@ -15,12 +15,12 @@ class IcebergPyReadOptions {
   static final String SPLIT_SIZE = "split-size";
   static final String OPEN_COST = "file-open-cost";
   static final String LOCALITY = "locality";
-  static final String GROUPED = "preserve-data-grouping";
-  static final String ORDERED = "preserve-data-ordering";
+  static final String PRESERVE_GROUPING = "preserve-data-grouping";
+  static final String PRESERVE_ORDERING = "preserve-data-ordering";
   /** A view with these options may be written to; Spark refuses a view of a version or time. */
-  private static final Set OF_READS =
-      new HashSet(Arrays.asList(new Object[] {SPLIT_SIZE, OPEN_COST, "lookback", LOCALITY, GROUPED,
-          ORDERED, "versionasof", "timestampasof", "vectorization-enabled", "batch-size"}));
+  private static final Set READ_OPTIONS = new HashSet(Arrays.asList(new Object[] {SPLIT_SIZE,
+      OPEN_COST, "lookback", LOCALITY, PRESERVE_GROUPING, PRESERVE_ORDERING, "versionasof",
+      "timestampasof", "vectorization-enabled", "batch-size"}));
   private static final String SESSION = "spark.sql.iceberg.";
   static final String SESSION_SPLIT_SIZE = SESSION + "read.split-size";
   static final String PARALLELISM = SESSION + "read.adaptive-split-size.parallelism";
@@ -29,14 +29,14 @@ class IcebergPyReadOptions {
   static final String PLANNING = SESSION + "planning.";
   static final String AGGREGATES = SESSION + "aggregate-push-down.enabled";
   static final String COLUMN_STATISTICS = SESSION + "report-column-stats";
-  private static final String[] FLAGS = {LOCALITY, GROUPED, ORDERED};
-  private static final String[] FLAGS_OF_SESSIONS = {ADAPTIVE, SESSION_LOCALITY, PLANNING + GROUPED,
-      PLANNING + ORDERED, AGGREGATES, COLUMN_STATISTICS};
+  private static final String[] FLAGS = {LOCALITY, PRESERVE_GROUPING, PRESERVE_ORDERING};
+  private static final String[] FLAGS_OF_SESSIONS = {ADAPTIVE, SESSION_LOCALITY,
+      PLANNING + PRESERVE_GROUPING, PLANNING + PRESERVE_ORDERING, AGGREGATES, COLUMN_STATISTICS};
   /** Options that choose the snapshots whose rows a table shows. */
-  private static final String[] SELECTING = {
+  private static final String[] SNAPSHOT_OPTIONS = {
       "branch", "start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp"};
   /** Options that choose rows only without a catalog, and what to use instead. */
-  private static final String[][] CHOOSING_ROWS = {{"snapshot-id", "the option versionAsOf"},
+  private static final String[][] ROW_OPTIONS = {{"snapshot-id", "the option versionAsOf"},
       {"tag", "the option versionAsOf"}, {"as-of-timestamp", "the option timestampAsOf"},
       {"columns", "select(...)"}, {"filter", "where(...)"}};
 
@@ -51,8 +51,8 @@ class IcebergPyReadOptions {
   /** Refuse wrong values, and options that would not have their usual effect on the rows. */
   static void check(String table, CaseInsensitiveStringMap options) {
     if (options.isEmpty()) return;
-    for (int i = 0; i < CHOOSING_ROWS.length; i++) {
-      String name = CHOOSING_ROWS[i][0], instead = CHOOSING_ROWS[i][1];
+    for (int i = 0; i < ROW_OPTIONS.length; i++) {
+      String name = ROW_OPTIONS[i][0], instead = ROW_OPTIONS[i][1];
       if (options.containsKey(name))
         throw new IcebergPyInvalid("the option " + name + " does not choose rows of " + table
             + ", which is read through a catalog: use " + instead);
@@ -66,12 +66,13 @@ class IcebergPyReadOptions {
 
   /** Refuse options of reads for the target of a statement, which cannot be narrowed by options. */
   static void checkTarget(String table, CaseInsensitiveStringMap options) {
-    for (int i = 0; i < SELECTING.length; i++)
-      if (options.containsKey(SELECTING[i]))
-        throw new IcebergPyInvalid("the option " + SELECTING[i] + " chooses what is read of "
+    for (int i = 0; i < SNAPSHOT_OPTIONS.length; i++)
+      if (options.containsKey(SNAPSHOT_OPTIONS[i]))
+        throw new IcebergPyInvalid("the option " + SNAPSHOT_OPTIONS[i] + " chooses what is read of "
             + table + ", and this statement changes rows of it: "
-            + (i == 0 ? "name the branch as " + table + ".branch_" + options.get(SELECTING[i])
-                      : "leave it out"));
+            + (i == 0
+                    ? "name the branch as " + table + ".branch_" + options.get(SNAPSHOT_OPTIONS[i])
+                    : "leave it out"));
     Iterator others = ofWrite(options).keySet().iterator();
     if (others.hasNext())
       throw new IcebergPyInvalid("the option " + others.next() + " of " + table
@@ -83,16 +84,17 @@ class IcebergPyReadOptions {
     Map out = new HashMap(options.asCaseSensitiveMap());
     out.keySet().removeIf(new java.util.function.Predicate() {
       public boolean test(Object name) {
-        return OF_READS.contains(((String) name).toLowerCase(java.util.Locale.ROOT));
+        return READ_OPTIONS.contains(((String) name).toLowerCase(java.util.Locale.ROOT));
       }
     });
     return out;
   }
   /** Return the options that choose snapshots, by their names in lower case. */
-  static Map selecting(CaseInsensitiveStringMap options) {
+  static Map selection(CaseInsensitiveStringMap options) {
     Map out = new HashMap();
-    for (int i = 0; i < SELECTING.length; i++)
-      if (options.containsKey(SELECTING[i])) out.put(SELECTING[i], options.get(SELECTING[i]));
+    for (int i = 0; i < SNAPSHOT_OPTIONS.length; i++)
+      if (options.containsKey(SNAPSHOT_OPTIONS[i]))
+        out.put(SNAPSHOT_OPTIONS[i], options.get(SNAPSHOT_OPTIONS[i]));
     return out;
   }
 

@@ -137,7 +137,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   /** Return Python's plan for a scan, or null if the scan must stay. */
   private LogicalPlan replace(DataSourceV2ScanRelation relation, Expression condition,
       Set neededIds, Integer limit, Set clusteringIds) {
-    List conditions = IcebergPyParts.conjuncts(condition);
+    List conditions = IcebergPyScanParts.conjuncts(condition);
     StructType readSchema = new StructType();
     List read = columns(relation, neededIds, conditions);
     for (int i = 0; i < read.size(); i++) {
@@ -161,26 +161,26 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
 
   private static LogicalPlan plan(DataSourceV2ScanRelation relation, Expression condition,
       Set neededIds, Map scanDefinition, List keys) {
-    List conditions = IcebergPyParts.conjuncts(condition);
+    List conditions = IcebergPyScanParts.conjuncts(condition);
     IcebergPyPlannedScan planned = IcebergPyRequests.scanPlan(scanDefinition);
     List provenConditions = planned.provenConditions(), parts = planned.parts();
     if (parts == null) return null;
     // the last first, so that the other indexes stay valid
     for (int i = provenConditions.size() - 1; i >= 0; i--)
       conditions.remove(((Number) provenConditions.get(i)).intValue());
-    condition = IcebergPyParts.conjunction(conditions);
+    condition = IcebergPyScanParts.conjunction(conditions);
     List ours = columns(relation, neededIds, conditions);
     List branches = new ArrayList();
     for (int i = 0; i < parts.size(); i++) {
       List part = (List) parts.get(i);
       // the first branch keeps the relation's column ids, which the union then has too
       LogicalPlan rows = (LogicalPlan) part.get(0);
-      boolean isScanned = IcebergPyParts.isScanned(rows);
+      boolean isScanned = IcebergPyScanParts.isScanned(rows);
       LogicalPlan branch = branch(rows, (Expression) part.get(1), (List) part.get(2), ours,
-          isScanned ? condition : IcebergPyParts.withoutPruning(condition), i > 0);
+          isScanned ? condition : IcebergPyScanParts.withoutPruning(condition), i > 0);
       branches.add(isScanned
-              ? IcebergPyParts.withScan(branch, relation, scanDefinition, new ArrayList(), keys,
-                    IcebergPyColumnsBelow.of(relation, branch))
+              ? IcebergPyScanParts.withScan(branch, relation, scanDefinition, new ArrayList(), keys,
+                    IcebergPyPlanStatistics.of(relation, branch))
               : branch);
     }
     if (branches.size() == 1) return (LogicalPlan) branches.get(0);
@@ -239,7 +239,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
    */
   private static LogicalPlan branch(LogicalPlan rows, Expression notDeleted, List antiJoins,
       List ours, Expression condition, boolean fresh) {
-    Map byName = IcebergPyParts.byName(rows);
+    Map byName = IcebergPyScanParts.byName(rows);
     List aliases = new ArrayList();
     List outputs = new ArrayList();
     Map attributeById = new HashMap();

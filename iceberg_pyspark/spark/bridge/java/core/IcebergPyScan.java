@@ -20,7 +20,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** A placeholder in the optimized plan, which `IcebergPyRule` replaces by Python's plan. */
 public class IcebergPyScan
     implements SupportsRuntimeV2Filtering, SupportsReportStatistics, SupportsReportPartitioning {
-  private static final String SHUFFLED = "spark.sql.sources.v2.bucketing.shuffle.enabled";
+  private static final String SHUFFLE_ENABLED = "spark.sql.sources.v2.bucketing.shuffle.enabled";
   final IcebergPyTable table;
   final CaseInsensitiveStringMap options;
   private final StructType schema;
@@ -44,17 +44,18 @@ public class IcebergPyScan
   }
   /** Return the columns that are read and whose values allow files to be skipped. */
   public NamedReference[] filterAttributes() {
-    List skippable = table.filterColumns(), read = Arrays.asList(schema.fieldNames()),
+    List skippable = table.filterColumns(), readColumns = Arrays.asList(schema.fieldNames()),
          out = new ArrayList();
     for (int i = 0; i < skippable.size(); i++)
-      if (read.contains(skippable.get(i)))
+      if (readColumns.contains(skippable.get(i)))
         out.add(Expressions.column(IcebergPyBridge.quote((String) skippable.get(i))));
     return (NamedReference[]) out.toArray(new NamedReference[0]);
   }
   /** Only joins of grouped tables gain from a task for each group, so groups need an option. */
   public Partitioning outputPartitioning() {
     Transform[] keys = table.grouping();
-    if (keys.length == 0 || !isAsked(IcebergPyReadOptions.GROUPED) || !isKnownToExecutors(keys))
+    if (keys.length == 0 || !isSet(IcebergPyReadOptions.PRESERVE_GROUPING)
+        || !isKnownToExecutors(keys))
       return new UnknownPartitioning(0);
     return new KeyGroupedPartitioning(keys, 0);
   }
@@ -69,12 +70,12 @@ public class IcebergPyScan
     return IcebergPySessions.active()
         .sessionState()
         .conf()
-        .getConfString(SHUFFLED, "false")
+        .getConfString(SHUFFLE_ENABLED, "false")
         .equalsIgnoreCase("true");
   }
   /** Return whether to tell Spark the order of rows in files, which Spark then trusts. */
-  boolean isOrderWanted() { return isAsked(IcebergPyReadOptions.ORDERED); }
-  private boolean isAsked(String name) {
+  boolean preservesOrdering() { return isSet(IcebergPyReadOptions.PRESERVE_ORDERING); }
+  private boolean isSet(String name) {
     Boolean flag = IcebergPyReadOptions.flag(options, name,
         IcebergPySessions.active().sessionState().conf(), IcebergPyReadOptions.PLANNING + name);
     return flag != null && flag.booleanValue();

@@ -28,11 +28,11 @@ class IcebergPySessions {
   /** Return the session for which the current thread works. */
   static SparkSession active() { return (SparkSession) SparkSession.active(); }
 
-  static IcebergPyHandle handleOf(Object session) {
+  static IcebergPySessionHandle handleOf(Object session) {
     synchronized (HANDLES) {
-      IcebergPyHandle handle = (IcebergPyHandle) HANDLES.get(session);
+      IcebergPySessionHandle handle = (IcebergPySessionHandle) HANDLES.get(session);
       if (handle == null) {
-        handle = new IcebergPyHandle(JVM + "-" + random(16));
+        handle = new IcebergPySessionHandle(JVM + "-" + random(16));
         HANDLES.put(session, handle);
         BY_TEXT.put(handle.text, new WeakReference(handle));
       }
@@ -46,7 +46,7 @@ class IcebergPySessions {
       Iterator all = HANDLES.entrySet().iterator();
       while (all.hasNext()) {
         Map.Entry one = (Map.Entry) all.next();
-        IcebergPyHandle handle = (IcebergPyHandle) one.getValue();
+        IcebergPySessionHandle handle = (IcebergPySessionHandle) one.getValue();
         if (!handle.text.equals(text)) continue;
         boolean serves = !Boolean.FALSE.equals(handle.installed) && !isStopped(one.getKey());
         return serves ? one.getKey() : null;
@@ -62,7 +62,7 @@ class IcebergPySessions {
       Iterator all = HANDLES.entrySet().iterator();
       while (all.hasNext()) {
         Map.Entry one = (Map.Entry) all.next();
-        String text = ((IcebergPyHandle) one.getValue()).text;
+        String text = ((IcebergPySessionHandle) one.getValue()).text;
         if (BY_TEXT.containsKey(text) && isStopped(one.getKey())) unusable.add(text);
       }
       Iterator entries = BY_TEXT.entrySet().iterator();
@@ -81,7 +81,7 @@ class IcebergPySessions {
 
   /** Install Iceberg's planning of our tables in a session. */
   static void begin(SparkSession session) {
-    IcebergPyHandle handle = handleOf(session);
+    IcebergPySessionHandle handle = handleOf(session);
     synchronized (handle) {
       handle.installed = Boolean.TRUE;
       ExperimentalMethods methods = session.experimental();
@@ -95,7 +95,7 @@ class IcebergPySessions {
     }
   }
   static void end(SparkSession session) {
-    IcebergPyHandle handle = handleOf(session);
+    IcebergPySessionHandle handle = handleOf(session);
     synchronized (handle) {
       handle.installed = Boolean.FALSE;
       ExperimentalMethods methods = session.experimental();
@@ -105,7 +105,7 @@ class IcebergPySessions {
   }
   /** Install Iceberg in a clone of a session with Iceberg, unless it was removed from the clone. */
   static void inherit(SparkSession session) {
-    IcebergPyHandle handle = handleOf(session);
+    IcebergPySessionHandle handle = handleOf(session);
     synchronized (handle) {
       if (IcebergPyBridge.callback == null || handle.installed != null) return;
       begin(session);
@@ -139,7 +139,7 @@ class IcebergPySessions {
       Iterator all = HANDLES.entrySet().iterator();
       while (all.hasNext()) {
         Map.Entry one = (Map.Entry) all.next();
-        if (Boolean.TRUE.equals(((IcebergPyHandle) one.getValue()).installed)
+        if (Boolean.TRUE.equals(((IcebergPySessionHandle) one.getValue()).installed)
             && !isStopped(one.getKey()))
           return false;
       }

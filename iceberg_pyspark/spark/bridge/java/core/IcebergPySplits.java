@@ -12,11 +12,11 @@ class IcebergPySplits {
   private static final String TABLES_ADAPTIVE = "read.split.adaptive-size.enabled";
   private static final long DEFAULT_SIZE = 128L << 20;
   /** The minimum size of splits that are made smaller for more parallelism. */
-  private static final long LEAST_ADAPTED = 16L << 20;
-  /** A user may ask for one byte, but nearly all such splits would have no row group. */
-  private static final long LEAST_PIECE = 4096;
+  private static final long MIN_ADAPTIVE_SIZE = 16L << 20;
+  /** A user may configure one byte, but nearly all such splits would have no row group. */
+  private static final long MIN_SPLIT_SIZE = 4096;
   /** The driver holds all splits in memory. */
-  private static final long MOST_PIECES = 100000;
+  private static final long MAX_SPLITS = 100000;
 
   private final CaseInsensitiveStringMap options;
   private final Map properties;
@@ -32,8 +32,8 @@ class IcebergPySplits {
   boolean isWhole() { return whole; }
 
   /** Return the maximum bytes of a split, if a task reads `most` bytes. */
-  static long pieceBytes(long most, long[] sizes) {
-    return Math.max(most, Math.max(LEAST_PIECE, (sum(sizes) + MOST_PIECES - 1) / MOST_PIECES));
+  static long splitSize(long most, long[] sizes) {
+    return Math.max(most, Math.max(MIN_SPLIT_SIZE, (sum(sizes) + MAX_SPLITS - 1) / MAX_SPLITS));
   }
   private static long sum(long[] sizes) {
     long total = 0;
@@ -42,7 +42,7 @@ class IcebergPySplits {
   }
 
   /** Return the maximum bytes that a task reads; `sizes` are the sizes of the files. */
-  long mostBytes(org.apache.spark.sql.classic.SparkSession spark, long[] sizes) {
+  long maxSplitBytes(org.apache.spark.sql.classic.SparkSession spark, long[] sizes) {
     SQLConf conf = spark.sessionState().conf();
     String value = options.get(IcebergPyReadOptions.SPLIT_SIZE);
     if (value != null)
@@ -51,7 +51,7 @@ class IcebergPySplits {
     if (value != null)
       return IcebergPyReadOptions.number(IcebergPyReadOptions.SESSION_SPLIT_SIZE, value, 1);
     boolean isFixed = !isAdaptive(conf);
-    if (!isFixed && !properties.containsKey(TARGET_SIZE)) return sparks(spark, sizes);
+    if (!isFixed && !properties.containsKey(TARGET_SIZE)) return sparkDefault(spark, sizes);
     long size = properties.containsKey(TARGET_SIZE)
         ? IcebergPyReadOptions.number(TARGET_SIZE, (String) properties.get(TARGET_SIZE), 1)
         : DEFAULT_SIZE;
@@ -62,12 +62,12 @@ class IcebergPySplits {
     long tasks = IcebergPyReadOptions.number(IcebergPyReadOptions.PARALLELISM,
         conf.getConfString(IcebergPyReadOptions.PARALLELISM, String.valueOf(cores)), 1);
     return (total + size - 1) / size < tasks
-        ? Math.max(total / tasks, Math.min(LEAST_ADAPTED, size))
+        ? Math.max(total / tasks, Math.min(MIN_ADAPTIVE_SIZE, size))
         : size;
   }
 
   /** Return Spark's own split size, which keeps all cores busy. */
-  private long sparks(org.apache.spark.sql.classic.SparkSession spark, long[] sizes) {
+  private long sparkDefault(org.apache.spark.sql.classic.SparkSession spark, long[] sizes) {
     SQLConf conf = spark.sessionState().conf();
     long cost = openCost(conf), total = 0;
     for (int i = 0; i < sizes.length; i++) total += sizes[i] + cost;

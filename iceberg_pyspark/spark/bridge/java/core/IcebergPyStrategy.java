@@ -12,8 +12,8 @@ public class IcebergPyStrategy extends org.apache.spark.sql.execution.SparkStrat
   public IcebergPyStrategy() { super(); }
   public scala.collection.immutable.Seq apply(LogicalPlan plan) {
     List commands = new ArrayList();
-    plan = IcebergPyUncached.of(plan);
-    if (changesRows(plan)) plan = IcebergPyPythonFunctions.putBack(plan);
+    plan = IcebergPyCachedTargets.withoutCache(plan);
+    if (changesRows(plan)) plan = IcebergPyPythonFunctions.unwrap(plan);
     if (isOurs(plan)) commands.add(new IcebergPyCommand(plan));
     return IcebergPyBridge.seq(commands);
   }

@@ -100,10 +100,10 @@ public class IcebergPyTable
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     IcebergPyReadOptions.checkSession(SQLConf.get());
     IcebergPyReadOptions.check(name(), options);
-    Map selecting = IcebergPyReadOptions.selecting(options);
-    return new IcebergPyScanBuilder(selecting.isEmpty()
+    Map selection = IcebergPyReadOptions.selection(options);
+    return new IcebergPyScanBuilder(selection.isEmpty()
             ? this
-            : new IcebergPyTable(IcebergPyRequests.tableSelect(handle, selecting)),
+            : new IcebergPyTable(IcebergPyRequests.tableSelect(handle, selection)),
         options);
   }
   /** The columns whose values differ between files, by which Spark may filter at run time. */

@@ -25,15 +25,15 @@ public class IcebergPyViewChanges {
     String sql = (String) properties.get(QUERY);
     String name = (String) properties.get(NAME);
     Map statement = IcebergPyBridge.values((String) properties.get(STATEMENT));
-    Map query = sql == null ? null : analysed(sql, catalog, namespace, name);
+    Map query = sql == null ? null : analyse(sql, catalog, namespace, name);
     IcebergPyRequests.viewChange(handle, namespace, statement, query);
     namespace = new ArrayList(namespace);
     namespace.add(0, catalog);
     namespace.add(name);
-    IcebergPyInternals.readCachedAnew(IcebergPySessions.active(), IcebergPyBridge.seq(namespace));
+    IcebergPyInternals.recacheTable(IcebergPySessions.active(), IcebergPyBridge.seq(namespace));
   }
 
-  private static Map analysed(String sql, String catalog, List namespace, String name) {
+  private static Map analyse(String sql, String catalog, List namespace, String name) {
     SparkSession spark = IcebergPySessions.active();
     LogicalPlan parsed;
     try {
@@ -46,49 +46,49 @@ public class IcebergPyViewChanges {
         (LogicalPlan) (Object) org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark, parsed)
             .queryExecution()
             .analyzed();
-    List temporary = new ArrayList();
+    List temporaryObjects = new ArrayList();
     List views = new ArrayList();
-    functions(parsed, spark, temporary);
-    views(plan, temporary, views);
+    functions(parsed, spark, temporaryObjects);
+    views(plan, temporaryObjects, views);
     TableIdentifier own = new TableIdentifier(name,
         scala.Option.apply(scala.jdk.javaapi.CollectionConverters.asScala(namespace).mkString(".")),
         scala.Option.apply(catalog));
-    return IcebergPyRequests.analysedQuery(sql, plan.schema().json(), temporary,
+    return IcebergPyRequests.analysedQuery(sql, plan.schema().json(), temporaryObjects,
         views.contains(own), spark.sessionState().catalogManager().currentCatalog().name(),
         IcebergPyBridge.list(spark.sessionState().catalogManager().currentNamespace()),
         spark.version());
   }
 
   /** Add the temporary functions that a parsed plan names. */
-  private static void functions(Object node, SparkSession spark, List temporary) {
+  private static void functions(Object node, SparkSession spark, List temporaryObjects) {
     if (node instanceof UnresolvedFunction) {
       scala.collection.immutable.Seq parts =
           (scala.collection.immutable.Seq) ((UnresolvedFunction) node).nameParts();
       if (parts.size() == 1
           && spark.sessionState().catalog().isTemporaryFunction(
               new FunctionIdentifier((String) parts.head(), scala.Option.empty())))
-        add(temporary, "function " + parts.head());
+        add(temporaryObjects, "function " + parts.head());
     }
     List below = below(node);
-    for (int i = 0; i < below.size(); i++) functions(below.get(i), spark, temporary);
+    for (int i = 0; i < below.size(); i++) functions(below.get(i), spark, temporaryObjects);
   }
   /**
    * Add the views that an analysed plan reads: temporary views and variables, and the names of
    * other views.
    */
-  private static void views(Object node, List temporary, List names) {
+  private static void views(Object node, List temporaryObjects, List names) {
     if (node instanceof View) {
       View view = (View) node;
       if (view.isTempView())
-        add(temporary, "view " + view.desc().identifier().table());
+        add(temporaryObjects, "view " + view.desc().identifier().table());
       else
         names.add(view.desc().identifier());
     }
     // by its name, because the class is younger than the others
     if (node.getClass().getSimpleName().equals("VariableReference"))
-      add(temporary, "variable " + ((Expression) node).sql());
+      add(temporaryObjects, "variable " + ((Expression) node).sql());
     List below = below(node);
-    for (int i = 0; i < below.size(); i++) views(below.get(i), temporary, names);
+    for (int i = 0; i < below.size(); i++) views(below.get(i), temporaryObjects, names);
   }
   private static void add(List all, Object one) {
     if (!all.contains(one)) all.add(one);

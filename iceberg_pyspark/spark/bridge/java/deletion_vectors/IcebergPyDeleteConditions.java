@@ -59,7 +59,7 @@ public class IcebergPyDeleteConditions {
     Expression file = new Cast(IcebergPyParquetScans.column(plan, "__ice_ord"), LongType$.MODULE$,
         scala.Option.empty(), EvalMode.LEGACY());
     Expression isDeleted = IcebergPyParquetScans.invoke(
-        new IcebergPyOncePerTask(probe, name + "(" + references[0] + ")"), "applyAsLong",
+        new IcebergPyTaskObject(probe, name + "(" + references[0] + ")"), "applyAsLong",
         LongType$.MODULE$,
         new Expression[] {file, IcebergPyParquetScans.column(plan, "__ice_pos")});
     return new EqualTo(isDeleted, new Literal(Long.valueOf(0), LongType$.MODULE$));

@@ -4,7 +4,7 @@ import java.util.Map;
 import org.roaringbitmap.RoaringBitmap;
 
 /** The deleted positions of a data file: one bitmap of 32-bit positions for each higher 32 bits. */
-public class IcebergPyDeletedRows extends IcebergPyDecoded {
+public class IcebergPyDeletedRows extends IcebergPyCachedDeletes {
   /** The bitmap of positions below 2^32, which are nearly always all. */
   RoaringBitmap first = null;
   final Map others = new HashMap();

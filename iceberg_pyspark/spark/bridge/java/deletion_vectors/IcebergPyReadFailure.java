@@ -7,7 +7,7 @@ public class IcebergPyReadFailure {
   public static RuntimeException invalid(String message) {
     return new IllegalStateException(PLACE + "InvalidMetadataError: " + message);
   }
-  public static RuntimeException unread(String message, Exception cause) {
+  public static RuntimeException unreadable(String message, Exception cause) {
     return new IllegalStateException(PLACE + "StorageError: " + message, cause);
   }
   /** Return whether the exception was created here. */

@@ -29,12 +29,12 @@ class IcebergPyVectorProbe implements LongBinaryOperator {
     String location = ((String[]) places.get("locations"))[place];
     long offset = ((long[]) places.get("offsets"))[i];
     long cardinality = ((long[]) places.get("cardinalities"))[i];
-    IcebergPyVectorRead read =
-        new IcebergPyVectorRead(((SerializableConfiguration) places.get("conf")).value(),
+    IcebergPyVectorReader read =
+        new IcebergPyVectorReader(((SerializableConfiguration) places.get("conf")).value(),
             (String) places.get("table"), location, offset, (int) sizes[i], cardinality);
     if (!((boolean[]) places.get("lasting"))[place]) return (IcebergPyDeletionVector) read.call();
     Object key = Arrays.asList(new Object[] {places.get("store"), location, Long.valueOf(offset),
         Long.valueOf(sizes[i]), Long.valueOf(cardinality)});
-    return (IcebergPyDeletionVector) IcebergPyHeldDeletes.get(key, read);
+    return (IcebergPyDeletionVector) IcebergPyDeleteCache.get(key, read);
   }
 }

@@ -18,8 +18,8 @@ public class IcebergPyDirectCommit extends FileCommitProtocol implements Seriali
   private final String folder;
   private final String write;
   private final IcebergPyDirectNames names;
-  private transient List ofTask;
-  private transient List ofJob;
+  private transient List taskFiles;
+  private transient List jobFiles;
   private transient int count;
   IcebergPyDirectCommit(String folder, String write, IcebergPyDirectNames names) {
     this.folder = folder;
@@ -38,7 +38,7 @@ public class IcebergPyDirectCommit extends FileCommitProtocol implements Seriali
   }
 
   public void setupTask(TaskAttemptContext task) {
-    ofTask = new ArrayList();
+    taskFiles = new ArrayList();
     count = 0;
   }
   public String newTaskTempFile(TaskAttemptContext task, scala.Option parts, String suffix) {
@@ -47,19 +47,19 @@ public class IcebergPyDirectCommit extends FileCommitProtocol implements Seriali
         new Object[] {Integer.valueOf(task.getTaskAttemptID().getTaskID().getId()),
             Integer.valueOf(task.getTaskAttemptID().getId()), write, Integer.valueOf(count)});
     String place = names.place(parts.isDefined() ? (String) parts.get() : "", name);
-    ofTask.add(place);
+    taskFiles.add(place);
     return folder + "/" + place;
   }
   public String newTaskTempFileAbsPath(TaskAttemptContext task, String where, String suffix) {
     throw new UnsupportedOperationException("no folder has a location of its own");
   }
   public FileCommitProtocol.TaskCommitMessage commitTask(TaskAttemptContext task) {
-    return new FileCommitProtocol.TaskCommitMessage(ofTask);
+    return new FileCommitProtocol.TaskCommitMessage(taskFiles);
   }
   /** A failed attempt removes its files, because nothing else knows them. */
   public void abortTask(TaskAttemptContext task) {
-    for (int i = 0; i < ofTask.size(); i++) {
-      Path path = new Path(folder + "/" + ofTask.get(i));
+    for (int i = 0; i < taskFiles.size(); i++) {
+      Path path = new Path(folder + "/" + taskFiles.get(i));
       try {
         path.getFileSystem(task.getConfiguration()).delete(path, false);
       } catch (IOException e) {
@@ -70,9 +70,9 @@ public class IcebergPyDirectCommit extends FileCommitProtocol implements Seriali
   }
 
   public synchronized void onTaskCommit(FileCommitProtocol.TaskCommitMessage message) {
-    if (ofJob == null) ofJob = new ArrayList();
-    ofJob.addAll((List) message.obj());
+    if (jobFiles == null) jobFiles = new ArrayList();
+    jobFiles.addAll((List) message.obj());
   }
   /** Return the files of successful attempts, relative to the folder, also of a failed job. */
-  synchronized List files() { return ofJob == null ? new ArrayList() : new ArrayList(ofJob); }
+  synchronized List files() { return jobFiles == null ? new ArrayList() : new ArrayList(jobFiles); }
 }

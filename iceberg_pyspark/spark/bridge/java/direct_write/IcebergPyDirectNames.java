@@ -55,11 +55,11 @@ class IcebergPyDirectNames implements Serializable {
       boolean isNull = value == null || value.equals(ExternalCatalogUtils.DEFAULT_PARTITION_NAME());
       if (i > 0) out.append('/');
       out.append(fields[i]).append('=').append(
-          isNull ? "null" : encoded(displayValue(value, kinds[i])));
+          isNull ? "null" : encode(displayValue(value, kinds[i])));
     }
     return out.toString();
   }
-  private static String encoded(String text) {
+  private static String encode(String text) {
     try {
       return java.net.URLEncoder.encode(text, "UTF-8");
     } catch (java.io.UnsupportedEncodingException e) {
@@ -68,17 +68,17 @@ class IcebergPyDirectNames implements Serializable {
   }
 
   private static String displayValue(String value, String kind) {
-    if (kind.equals("year")) return padded(1970 + Long.parseLong(value), 4);
+    if (kind.equals("year")) return pad(1970 + Long.parseLong(value), 4);
     if (kind.equals("month")) {
       long months = Long.parseLong(value);
-      return padded(1970 + Math.floorDiv(months, 12L), 4) + "-"
-          + padded(Math.floorMod(months, 12L) + 1, 2);
+      return pad(1970 + Math.floorDiv(months, 12L), 4) + "-"
+          + pad(Math.floorMod(months, 12L) + 1, 2);
     }
     if (kind.equals("day")) return LocalDate.ofEpochDay(Long.parseLong(value)).toString();
     if (kind.equals("hour")) {
       long hours = Long.parseLong(value);
       return LocalDate.ofEpochDay(Math.floorDiv(hours, 24L)) + "-"
-          + padded(Math.floorMod(hours, 24L), 2);
+          + pad(Math.floorMod(hours, 24L), 2);
     }
     if (kind.equals("time")) return value.replace(' ', 'T');
     if (kind.equals("utc")) return time(Long.parseLong(value)) + "+00:00";
@@ -97,7 +97,7 @@ class IcebergPyDirectNames implements Serializable {
             (int) Math.floorMod(micros, 1000000L) * 1000, ZoneOffset.UTC)
         .format(DateTimeFormatter.ISO_LOCAL_DATE_TIME);
   }
-  private static String padded(long number, int digits) {
+  private static String pad(long number, int digits) {
     return String.format("%0" + digits + "d", new Object[] {Long.valueOf(number)});
   }
   private static byte[] unhex(String digits) {

@@ -3,11 +3,11 @@ import java.util.Map;
 
 /** Writes whose files stay where tasks put them. */
 public class IcebergPyDirectWrites {
-  /** Return the commit protocol of one write; `described` is a `DirectFiles` of calls.py. */
-  public Object commit(Object session, String described) throws java.io.IOException {
+  /** Return the commit protocol of one write; `description` is a `DirectFiles` of calls.py. */
+  public Object commit(Object session, String description) throws java.io.IOException {
     IcebergPyExecutorJars.send(
         (org.apache.spark.sql.classic.SparkSession) session, IcebergPyDirectCommit.class);
-    Map files = (Map) IcebergPyBridge.JSON.readValue(described, Map.class);
+    Map files = (Map) IcebergPyBridge.JSON.readValue(description, Map.class);
     IcebergPyDirectNames names = new IcebergPyDirectNames(texts(files.get("fields")),
         texts(files.get("kinds")), Boolean.TRUE.equals(files.get("hashed")),
         Boolean.TRUE.equals(files.get("has_parts")), (String) files.get("context"));

@@ -10,7 +10,7 @@ public abstract class IcebergPyFrontParser {
   IcebergPyFrontParser(ParserInterface next) { this.next = next; }
 
   /** Put our parser before a parser, unless it is already there. */
-  static ParserInterface inFrontOf(ParserInterface next) {
+  static ParserInterface before(ParserInterface next) {
     return next instanceof IcebergPyFrontParser ? next
                                                 : (ParserInterface) new IcebergPyParser(next);
   }

@@ -27,7 +27,7 @@ public class IcebergPyFormat
     extends PythonDataSourceV2 implements CreatableRelationProvider, DataSourceRegister {
   static final String NAME = "iceberg-py";
 
-  private IcebergPyFormat pinned;
+  private IcebergPyFormat original;
 
   public String shortName() { return NAME; }
   /** Python knows only this name, whatever name the user asked for. */
@@ -35,9 +35,9 @@ public class IcebergPyFormat
 
   public PythonDataSourceCreationResult getOrCreateDataSourceInPython(
       String name, CaseInsensitiveStringMap options, scala.Option schema) {
-    if (pinned != null) return pinned.getOrCreateDataSourceInPython(name, options, schema);
-    CaseInsensitiveStringMap resolved = isServed(options)
-        ? new CaseInsensitiveStringMap(named(options.asCaseSensitiveMap()))
+    if (original != null) return original.getOrCreateDataSourceInPython(name, options, schema);
+    CaseInsensitiveStringMap resolved = isNative(options)
+        ? new CaseInsensitiveStringMap(tableOptions(options.asCaseSensitiveMap()))
         : options;
     return super.getOrCreateDataSourceInPython(name, resolved, schema);
   }
@@ -49,12 +49,12 @@ public class IcebergPyFormat
   IcebergPyFormat forOtherColumns() {
     IcebergPyFormat format = new IcebergPyFormat();
     format.setShortName(NAME);
-    format.pinned = this;
+    format.original = this;
     return format;
   }
 
   public Table getTable(StructType schema, Transform[] partitioning, Map properties) {
-    return isServed(new CaseInsensitiveStringMap(properties))
+    return isNative(new CaseInsensitiveStringMap(properties))
         ? new IcebergPyFormatTable(this, schema, properties)
         : super.getTable(schema, partitioning, properties);
   }
@@ -64,26 +64,27 @@ public class IcebergPyFormat
 
   public BaseRelation createRelation(
       SQLContext context, SaveMode mode, scala.collection.immutable.Map parameters, Dataset rows) {
-    Map options = named(asJava(parameters));
+    Map options = tableOptions(asJava(parameters));
     String session = IcebergPyBridge.session();
     boolean creates = mode == SaveMode.ErrorIfExists || mode == SaveMode.Ignore;
     if (creates) {
-      IcebergPyExistingTable there = IcebergPyRequests.sourceTable(options);
-      if (there.name() != null && mode == SaveMode.Ignore) return new IcebergPySaved(context);
-      if (there.name() != null) refuse(there);
+      IcebergPyExistingTable existing = IcebergPyRequests.sourceTable(options);
+      if (existing.name() != null && mode == SaveMode.Ignore)
+        return new IcebergPySavedRelation(context);
+      if (existing.name() != null) refuse(existing);
     }
     IcebergPyRequests.sourceWrite(session, options, mode == SaveMode.Overwrite, creates, rows);
-    return new IcebergPySaved(context);
+    return new IcebergPySavedRelation(context);
   }
 
-  private static void refuse(IcebergPyExistingTable there) {
-    List namespace = there.namespace();
-    Platform.throwException(new TableAlreadyExistsException(
-        Identifier.of((String[]) namespace.toArray(new String[namespace.size()]), there.name())));
+  private static void refuse(IcebergPyExistingTable existing) {
+    List namespace = existing.namespace();
+    Platform.throwException(new TableAlreadyExistsException(Identifier.of(
+        (String[]) namespace.toArray(new String[namespace.size()]), existing.name())));
   }
 
   /** Return the options; if they name a table of the session's catalogs, with how to open it. */
-  private static Map named(Map options) {
+  private static Map tableOptions(Map options) {
     return IcebergPyRequests.sourceOptions(IcebergPyBridge.session(), options).options();
   }
   /** Return the options, with their names as the user wrote them. */
@@ -94,7 +95,7 @@ public class IcebergPyFormat
   }
 
   /** Return whether Iceberg is installed, and the read or write does not decline it. */
-  private static boolean isServed(CaseInsensitiveStringMap options) {
+  private static boolean isNative(CaseInsensitiveStringMap options) {
     return isInstalled() && !"false".equalsIgnoreCase(options.get("native"));
   }
   static boolean isInstalled() { return IcebergPySessions.isInstalled(IcebergPySessions.active()); }

@@ -10,8 +10,7 @@ public class IcebergPyLayout {
    * Return the rows of a DataFrame in partitions of about `bytes`: by range if the columns have an
    * order, else by hash. `columns` is a JSON list of columns.
    */
-  public Object rebalanced(
-      Object server, Object session, Object frame, String columns, long bytes) {
+  public Object rebalance(Object server, Object session, Object frame, String columns, long bytes) {
     org.apache.spark.sql.classic.SparkSession spark =
         (org.apache.spark.sql.classic.SparkSession) session;
     List read = (List) IcebergPyObjects.read(server, columns), by = new ArrayList();

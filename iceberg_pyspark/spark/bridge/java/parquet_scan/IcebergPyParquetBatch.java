@@ -48,23 +48,25 @@ class IcebergPyParquetBatch implements Batch {
   private InputPartition[] plan() {
     org.apache.spark.sql.classic.SparkSession spark = scan.table.session;
     long[] lengths = scan.lengths(files);
-    long most = scan.splits.mostBytes(spark, lengths);
-    long piece = scan.splits.isWhole() ? Long.MAX_VALUE : IcebergPySplits.pieceBytes(most, lengths);
+    long most = scan.splits.maxSplitBytes(spark, lengths);
+    long splitSize =
+        scan.splits.isWhole() ? Long.MAX_VALUE : IcebergPySplits.splitSize(most, lengths);
     BlockLocation[][] blocks = blocks(spark);
     Map groups = new LinkedHashMap();
     for (int i = 0; i < files.paths.length; i++) {
       Object key = files.keys == null ? null : files.keys[i];
       if (!groups.containsKey(key)) groups.put(key, new ArrayList());
-      addPieces(i, lengths[i], piece, blocks[i], (List) groups.get(key));
+      addSplits(i, lengths[i], splitSize, blocks[i], (List) groups.get(key));
     }
     List out = new ArrayList();
     Iterator each = groups.entrySet().iterator();
     while (each.hasNext()) {
       Map.Entry group = (Map.Entry) each.next();
-      List pieces = (List) group.getValue();
-      Iterator ofTasks = packDensely(spark, pieces, most).iterator();
+      List splits = (List) group.getValue();
+      Iterator ofTasks = packTasks(spark, splits, most).iterator();
       while (ofTasks.hasNext()) {
-        PartitionedFile[] one = IcebergPyKnownSizes.toTheEnd((PartitionedFile[]) ofTasks.next());
+        PartitionedFile[] one =
+            IcebergPySizedSplits.toEndOfFile((PartitionedFile[]) ofTasks.next());
         out.add(group.getKey() == null
                 ? (Object) new FilePartition(out.size(), one)
                 : new IcebergPyKeyedPartition(out.size(), one, (InternalRow) group.getKey()));
@@ -78,36 +80,35 @@ class IcebergPyParquetBatch implements Batch {
    * similar rows, which makes aggregations and shuffles cheaper; but if this takes over a tenth
    * more tasks, the largest splits come first, as in Spark.
    */
-  private List packDensely(
-      org.apache.spark.sql.classic.SparkSession spark, List pieces, long most) {
-    List inOrder = pack(spark, pieces, most);
-    List bySize = new ArrayList(pieces);
-    Collections.sort(bySize, new IcebergPyLargestFirst());
+  private List packTasks(org.apache.spark.sql.classic.SparkSession spark, List splits, long most) {
+    List inOrder = pack(spark, splits, most);
+    List bySize = new ArrayList(splits);
+    Collections.sort(bySize, new IcebergPySplitOrder());
     List dense = pack(spark, bySize, most);
     return inOrder.size() <= dense.size() + dense.size() / 10 ? inOrder : dense;
   }
   /** Pack splits into tasks like Spark, unless the open cost of a file differs from Spark's. */
-  private List pack(org.apache.spark.sql.classic.SparkSession spark, List pieces, long most) {
+  private List pack(org.apache.spark.sql.classic.SparkSession spark, List splits, long most) {
     List out = new ArrayList();
     SQLConf conf = spark.sessionState().conf();
     long cost = scan.splits.openCost(conf);
     if (cost == conf.filesOpenCostInBytes()) {
       scala.collection.Iterator partitions =
-          FilePartition.getFilePartitions(spark, IcebergPyBridge.seq(pieces), most).iterator();
+          FilePartition.getFilePartitions(spark, IcebergPyBridge.seq(splits), most).iterator();
       while (partitions.hasNext()) out.add(((FilePartition) partitions.next()).files());
       return out;
     }
     List open = new ArrayList();
     long bytes = 0;
-    for (int i = 0; i < pieces.size(); i++) {
-      PartitionedFile piece = (PartitionedFile) pieces.get(i);
-      if (!open.isEmpty() && bytes + piece.length() > most) {
+    for (int i = 0; i < splits.size(); i++) {
+      PartitionedFile split = (PartitionedFile) splits.get(i);
+      if (!open.isEmpty() && bytes + split.length() > most) {
         out.add(open.toArray(new PartitionedFile[0]));
         open.clear();
         bytes = 0;
       }
-      open.add(piece);
-      bytes += piece.length() + cost;
+      open.add(split);
+      bytes += split.length() + cost;
     }
     if (!open.isEmpty()) out.add(open.toArray(new PartitionedFile[0]));
     return out;
@@ -162,7 +163,7 @@ class IcebergPyParquetBatch implements Batch {
    * offsets, as in planning/split_pack.py: a row group joins the split before it if the split stays
    * within `most` bytes.
    */
-  private void addPieces(int file, long size, long most, BlockLocation[] blocks, List pieces) {
+  private void addSplits(int file, long size, long most, BlockLocation[] blocks, List splits) {
     // Hadoop's path knows which characters of a location must be escaped
     Path path = new Path(files.paths[file]);
     long[] offsets = files.splitOffsets[file];
@@ -177,7 +178,7 @@ class IcebergPyParquetBatch implements Batch {
         else
           end = next < offsets.length ? offsets[next++] : size;
       }
-      pieces.add(IcebergPyKnownSizes.split(files.constants[file], path, start, end - start,
+      splits.add(IcebergPySizedSplits.split(files.constants[file], path, start, end - start,
           IcebergPyHosts.of(blocks, start, end - start), size));
       start = end;
     }

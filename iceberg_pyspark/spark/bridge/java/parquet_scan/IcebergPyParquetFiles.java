@@ -27,18 +27,18 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   /** The columns to read from the files, each with its field id. */
   final StructType columns;
   /** The names of the read columns that contain no null. */
-  private final List neverNull;
+  private final List nonNullColumns;
   /** Hadoop's options for these files only. */
   final Map options;
   final long rows;
   /** By the manifests, which may be wrong. */
   final long rowsOfLargestFile;
   /** The table's names of the columns by which runtime filters may skip files. */
-  final Map filterNames;
+  final Map filterColumns;
   /** Metrics of the plan, by name. */
-  final Map planNumbers;
+  final Map planMetrics;
   /** The order of the rows in each file. */
-  private final List sortedBy;
+  private final List sortOrder;
   /** `description` is a `ParquetRelation` of bridge/calls.py. */
   IcebergPyParquetFiles(org.apache.spark.sql.classic.SparkSession session, Map description,
       IcebergPyPlannedFiles files) {
@@ -47,13 +47,13 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
     table = (String) description.get("table");
     key = (String) description.get("key");
     columns = (StructType) DataType.fromJson((String) description.get("columns"));
-    neverNull = (List) description.get("never_null");
+    nonNullColumns = (List) description.get("non_null_columns");
     options = (Map) description.get("options");
     rows = ((Number) description.get("rows")).longValue();
     rowsOfLargestFile = ((Number) description.get("rows_of_largest_file")).longValue();
-    filterNames = (Map) description.get("filtered");
-    planNumbers = (Map) description.get("planned");
-    sortedBy = (List) description.get("sorted_by");
+    filterColumns = (Map) description.get("filter_columns");
+    planMetrics = (Map) description.get("plan_metrics");
+    sortOrder = (List) description.get("sort_order");
   }
   public String name() { return table; }
   /** Spark's reader returns the constants after all columns that it reads. */
@@ -69,7 +69,7 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
     Column[] out = new Column[fields.length];
     for (int i = 0; i < out.length; i++)
       out[i] = Column.create(fields[i].name(), fields[i].dataType(),
-          fields[i].nullable() && !neverNull.contains(fields[i].name()));
+          fields[i].nullable() && !nonNullColumns.contains(fields[i].name()));
     return out;
   }
   public Set capabilities() { return EnumSet.of(TableCapability.BATCH_READ); }
@@ -77,12 +77,12 @@ public class IcebergPyParquetFiles implements IcebergPyFiles {
   public long rows() { return rows; }
   public boolean isGrouped() { return files.keys != null; }
   /** Empty if a task reads several files or splits, because their rows are in no order. */
-  public List sortedBy(IcebergPySplits splits) {
-    long most = splits.mostBytes(session, files.sizes);
+  public List sortOrder(IcebergPySplits splits) {
+    long most = splits.maxSplitBytes(session, files.sizes);
     boolean one = new HashSet(Arrays.asList(files.keys)).size() == files.keys.length;
     for (int i = 0; i < files.sizes.length; i++)
       one &= files.sizes[i] <= most || files.hasOneRowGroup(i);
-    return one ? sortedBy : new ArrayList();
+    return one ? sortOrder : new ArrayList();
   }
   public boolean isRead(String column) { return columns.getFieldIndex(column).isDefined(); }
   public boolean readsNestedFilters() {

@@ -94,7 +94,7 @@ public class IcebergPyParquetScan
   /** Return the configuration by which tasks open these files. */
   Configuration settingsOfTasks() {
     Configuration conf = hadoop();
-    IcebergPyKnownSizes.prepare(table.session, conf, table.files.paths);
+    IcebergPySizedSplits.prepare(table.session, conf, table.files.paths);
     return conf;
   }
   public Statistics estimateStatistics() {
@@ -126,9 +126,9 @@ public class IcebergPyParquetScan
         {"indexedDeleteFiles", "number of indexed delete files"},
         {"totalPlanningDuration", "total planning duration (ms)"}};
     for (int i = 0; i < texts.length; i++)
-      if (table.planNumbers.containsKey(texts[i][0]))
+      if (table.planMetrics.containsKey(texts[i][0]))
         out.add(new IcebergPyMetric(
-            texts[i][0], texts[i][1], ((Number) table.planNumbers.get(texts[i][0])).longValue()));
+            texts[i][0], texts[i][1], ((Number) table.planMetrics.get(texts[i][0])).longValue()));
     return out;
   }
 
@@ -139,7 +139,7 @@ public class IcebergPyParquetScan
       out.add(Expressions.column(IcebergPyBridge.quote(constants[i])));
     String[] columns = table.columns.fieldNames();
     for (int i = 0; i < columns.length; i++)
-      if (table.filterNames.containsKey(columns[i]))
+      if (table.filterColumns.containsKey(columns[i]))
         out.add(Expressions.column(IcebergPyBridge.quote(columns[i])));
     return (NamedReference[]) out.toArray(new NamedReference[0]);
   }
@@ -157,8 +157,8 @@ public class IcebergPyParquetScan
       scala.Option constant = files.constantSchema.getFieldIndex(column);
       if (constant.isDefined())
         keepByConstant(files, ((Integer) constant.get()).intValue(), values, keeps);
-      else if (table.filterNames.containsKey(column))
-        conditions.add(describe((String) table.filterNames.get(column), values));
+      else if (table.filterColumns.containsKey(column))
+        conditions.add(describe((String) table.filterColumns.get(column), values));
     }
     if (!conditions.isEmpty() && any(keeps)) keepByPlan(files, conditions, keeps);
     batch = new IcebergPyParquetBatch(this, files.only(keeps));

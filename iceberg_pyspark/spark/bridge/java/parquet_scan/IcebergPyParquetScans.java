@@ -73,7 +73,7 @@ public class IcebergPyParquetScans {
         (org.apache.spark.sql.classic.SparkSession) session;
     DataSourceV2Relation relation = relationOf(spark, description, files);
     List selections = (List) IcebergPyBridge.JSON.readValue(outputs, List.class);
-    Map attributes = IcebergPyParts.byName((LogicalPlan) (Object) relation);
+    Map attributes = IcebergPyScanParts.byName((LogicalPlan) (Object) relation);
     List columns = new ArrayList();
     boolean isResolved = true;
     for (int i = 0; i < selections.size(); i++) {
@@ -160,7 +160,7 @@ public class IcebergPyParquetScans {
   }
   /** Return the column of a plan with this name, or null if there is none. */
   static Attribute column(Object plan, String name) {
-    return (Attribute) IcebergPyParts.byName((LogicalPlan) plan).get(name);
+    return (Attribute) IcebergPyScanParts.byName((LogicalPlan) plan).get(name);
   }
   static Expression invoke(
       Expression target, String method, DataType type, Expression[] arguments) {

@@ -18,16 +18,16 @@ class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
   private final QueryExecution execution;
   private final String job;
   private final String folder;
-  private final Set partitionedBy;
+  private final Set partitionColumns;
   private final Map options;
   private final FileCommitProtocol commit;
   IcebergPyParquetWrite(org.apache.spark.sql.classic.SparkSession session, QueryExecution execution,
-      String job, String folder, Set partitionedBy, Map options, FileCommitProtocol commit) {
+      String job, String folder, Set partitionColumns, Map options, FileCommitProtocol commit) {
     this.session = session;
     this.execution = execution;
     this.job = job;
     this.folder = folder;
-    this.partitionedBy = partitionedBy;
+    this.partitionColumns = partitionColumns;
     this.options = options;
     this.commit = commit;
   }
@@ -37,7 +37,8 @@ class IcebergPyParquetWrite extends scala.runtime.AbstractFunction0 {
     List output = new ArrayList(CollectionConverters.asJava(plan.output()));
     List partitions = new ArrayList();
     for (int i = 0; i < output.size(); i++)
-      if (partitionedBy.contains(((Attribute) output.get(i)).name())) partitions.add(output.get(i));
+      if (partitionColumns.contains(((Attribute) output.get(i)).name()))
+        partitions.add(output.get(i));
     scala.collection.immutable.Map optionMap = scala.collection.immutable.Map$.MODULE$.from(
         CollectionConverters.asScala(new HashMap(options)));
     scala.collection.immutable.Map none =

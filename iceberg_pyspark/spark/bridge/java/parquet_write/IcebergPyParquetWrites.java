@@ -13,9 +13,9 @@ import org.apache.spark.sql.types.Metadata;
 
 /** Writes Parquet files with Spark's own writer; Python commits them. */
 public class IcebergPyParquetWrites {
-  /** Return a frame's columns as they are written; `described` are `WrittenColumn`s of calls.py. */
-  public Object columns(Object frame, String described) throws java.io.IOException {
-    List all = (List) IcebergPyBridge.JSON.readValue(described, List.class), out = new ArrayList();
+  /** Return a frame's columns as they are written; `json` has `WrittenColumn`s of calls.py. */
+  public Object columns(Object frame, String json) throws java.io.IOException {
+    List all = (List) IcebergPyBridge.JSON.readValue(json, List.class), out = new ArrayList();
     for (int i = 0; i < all.size(); i++) {
       Map description = (Map) all.get(i);
       Column column = org.apache.spark.sql.functions.col((String) description.get("source"));
@@ -38,8 +38,8 @@ public class IcebergPyParquetWrites {
    * `options` are for Hadoop and the format. Without another `commit` protocol, the files are moved
    * to the folder after all are written.
    */
-  public void write(Object frame, String job, String folder, String partitionedBy, String settings,
-      String options, Object commit) throws java.io.IOException {
+  public void write(Object frame, String job, String folder, String partitionColumns,
+      String settings, String options, Object commit) throws java.io.IOException {
     org.apache.spark.sql.classic.Dataset rows = (org.apache.spark.sql.classic.Dataset) frame;
     QueryExecution execution = rows.queryExecution();
     org.apache.spark.sql.classic.SparkSession session =
@@ -53,9 +53,9 @@ public class IcebergPyParquetWrites {
     }
     Map hadoopOptions = (Map) IcebergPyBridge.JSON.readValue(options, Map.class);
     scala.Function0 body = new IcebergPyParquetWrite(session, execution, job, folder,
-        new HashSet((List) IcebergPyBridge.JSON.readValue(partitionedBy, List.class)),
+        new HashSet((List) IcebergPyBridge.JSON.readValue(partitionColumns, List.class)),
         hadoopOptions, (FileCommitProtocol) commit);
     SQLExecution$.MODULE$.withNewExecutionId(execution,
-        scala.Option.apply("iceberg-py: Parquet files"), new IcebergPyWithSettings(session, body));
+        scala.Option.apply("iceberg-py: Parquet files"), new IcebergPySettingsScope(session, body));
   }
 }

@@ -3,7 +3,7 @@ import java.util.Iterator;
 import java.util.Map;
 
 /** The deletes in a position delete file, for all data files that it names or for one of them. */
-class IcebergPyPositionFile extends IcebergPyDecoded {
+class IcebergPyPositionFile extends IcebergPyCachedDeletes {
   /** Whether the file must be read separately for each data file; then `rows` is empty. */
   boolean isTooLarge = false;
   private Map rows = new HashMap();
@@ -11,7 +11,7 @@ class IcebergPyPositionFile extends IcebergPyDecoded {
   /** Return the deleted rows of a data file, or null if the delete file does not name it. */
   IcebergPyDeletedRows rowsOf(String path) { return (IcebergPyDeletedRows) rows.get(path); }
   /** Return the deleted rows of a data file, to which rows can be added. */
-  IcebergPyDeletedRows named(String path) {
+  IcebergPyDeletedRows rowsToExtend(String path) {
     IcebergPyDeletedRows deleted = (IcebergPyDeletedRows) rows.get(path);
     if (deleted == null) rows.put(path, deleted = new IcebergPyDeletedRows());
     return deleted;

@@ -8,7 +8,7 @@ import org.apache.spark.util.SerializableConfiguration;
 /** The deleted rows of one data file, from all its position delete files. */
 class IcebergPyPositionsOfFile implements Callable {
   /** A row takes two bytes; the rest is for deletes that other data files need at the same time. */
-  private static final long MOST_RECORDS = IcebergPyHeldDeletes.MOST / 8 * 3;
+  private static final long MOST_RECORDS = IcebergPyDeleteCache.MOST / 8 * 3;
   private final Map places;
   private final String path;
   private final int begin;
@@ -35,7 +35,7 @@ class IcebergPyPositionsOfFile implements Callable {
       keys.add(key(number(i)));
     }
     if (whole || !lasting) return (IcebergPyDeletedRows) call();
-    return (IcebergPyDeletedRows) IcebergPyHeldDeletes.get(keys, this);
+    return (IcebergPyDeletedRows) IcebergPyDeleteCache.get(keys, this);
   }
   /** Identifies the file by its store too, because another store may have a file of this name. */
   private List key(int number) {
@@ -60,17 +60,17 @@ class IcebergPyPositionsOfFile implements Callable {
     return all != null ? all : one != null ? one : new IcebergPyDeletedRows();
   }
   private IcebergPyDeletedRows rowsIn(int number) {
-    IcebergPyPositionRead ofPath = read(number, path);
+    IcebergPyPositionReader ofPath = read(number, path);
     if (!whole || !((boolean[]) places.get("lasting"))[number])
       return ((IcebergPyPositionFile) ofPath.call()).rowsOf(path);
     IcebergPyPositionFile file =
-        (IcebergPyPositionFile) IcebergPyHeldDeletes.get(key(number), read(number, null));
+        (IcebergPyPositionFile) IcebergPyDeleteCache.get(key(number), read(number, null));
     if (!file.isTooLarge) return file.rowsOf(path);
     Object key = Arrays.asList(new Object[] {key(number), path});
-    return ((IcebergPyPositionFile) IcebergPyHeldDeletes.get(key, ofPath)).rowsOf(path);
+    return ((IcebergPyPositionFile) IcebergPyDeleteCache.get(key, ofPath)).rowsOf(path);
   }
-  private IcebergPyPositionRead read(int number, String only) {
-    return new IcebergPyPositionRead(((SerializableConfiguration) places.get("conf")).value(),
+  private IcebergPyPositionReader read(int number, String only) {
+    return new IcebergPyPositionReader(((SerializableConfiguration) places.get("conf")).value(),
         (String) places.get("table"), ((String[]) places.get("locations"))[number], only,
         ((Boolean) places.get("verify")).booleanValue());
   }

@@ -13,10 +13,10 @@ import org.apache.spark.sql.types.DataType;
 public class IcebergPyChanges {
   /**
    * Return the type of each value, and whether Spark can store it in a column of another type, as
-   * [type, boolean]. `description` is a list of `Storing` of bridge/calls.py.
+   * [type, boolean]. `description` is a list of `StoredValue` of bridge/calls.py.
    */
-  public String storable(Object server, Object session, Object frame, Object target, Object source,
-      String description) throws JsonProcessingException {
+  public String storeTypes(Object server, Object session, Object frame, Object target,
+      Object source, String description) throws JsonProcessingException {
     IcebergPyRowValues values = new IcebergPyRowValues(session, frame, target, source);
     List storings = (List) IcebergPyObjects.read(server, description);
     Map sides = new LinkedHashMap();

@@ -68,7 +68,7 @@ public class IcebergPyJoins {
   /** Add the key of each equality in a condition, whichever side has the column. */
   static void addKeys(
       IcebergPyExpressions out, List keys, Expression condition, AttributeSet ours) {
-    List all = IcebergPyParts.conjuncts(condition);
+    List all = IcebergPyScanParts.conjuncts(condition);
     for (int i = 0; i < all.size(); i++) {
       if (!(all.get(i) instanceof EqualTo)) continue;
       Expression left = (Expression) (Object) ((EqualTo) all.get(i)).left(),
@@ -99,17 +99,17 @@ public class IcebergPyJoins {
    * Return the rows of a table that have a key of the source, by a join with a broadcast of the
    * keys. Return all rows if Spark would not broadcast the keys, or if the join would save little.
    * An outer join can broadcast only one side, the wrong one, so the whole table would be shuffled
-   * otherwise. `records` and `bytes` are the table's; `described` is a list of pairs of a table
+   * otherwise. `records` and `bytes` are the table's; `description` is a list of pairs of a table
    * column and a source value.
    */
   public Object semiJoinOnKeys(Object server, Object session, Object rows, Object source,
-      String described, boolean outer, long records, long bytes) {
+      String description, boolean outer, long records, long bytes) {
     long most = ((org.apache.spark.sql.classic.SparkSession) session)
                     .sessionState()
                     .conf()
                     .autoBroadcastJoinThreshold();
     if (bytes <= most || !outer && fits(source, most)) return rows;
-    List equal = (List) IcebergPyObjects.read(server, described);
+    List equal = (List) IcebergPyObjects.read(server, description);
     IcebergPyRowValues values = new IcebergPyRowValues(session, rows, rows, source);
     LogicalPlan once = IcebergPyFrames.plan(source);
     // the same rows with other ids, because the result is joined with the source itself
@@ -170,7 +170,8 @@ public class IcebergPyJoins {
    * Join the rows with a source, by a condition on the names of both sides. If unmatched rows of
    * the table are kept, the column "__ice_source" is null for them.
    */
-  public Object joined(Object session, Object rows, Object source, Object condition, String kind) {
+  public Object joinRows(
+      Object session, Object rows, Object source, Object condition, String kind) {
     LogicalPlan right = IcebergPyFrames.plan(source);
     if (kind.equals("left") || kind.equals("full")) {
       List columns = new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(right.output()));

@@ -71,17 +71,17 @@ public class IcebergPyRowLevel {
   }
 
   /** Return the handles of the tables that a frame reads, as Spark has analysed it. */
-  public String tablesRead(Object frame) {
-    return IcebergPyBridge.json(IcebergPyTablesRead.handlesOf(IcebergPyFrames.plan(frame)));
+  public String referencedTables(Object frame) {
+    return IcebergPyBridge.json(IcebergPyReferencedTables.handlesOf(IcebergPyFrames.plan(frame)));
   }
 
   /**
    * Return a frame with the tables and cached rows that Spark reads if it executes the frame now.
    * Spark loads none of these tables again, whatever is made of the result.
    */
-  public Object pinned(Object session, Object frame) {
+  public Object pin(Object session, Object frame) {
     return IcebergPyFrames.frame(session,
-        IcebergPyTablesRead.pinned(
+        IcebergPyReferencedTables.pin(
             ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().withCachedData()));
   }
 

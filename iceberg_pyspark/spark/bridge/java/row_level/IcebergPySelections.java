@@ -34,7 +34,7 @@ public class IcebergPySelections {
     plan = (LogicalPlan) ((Rule) PullupCorrelatedPredicates$.MODULE$).apply(plan);
     if (!(plan instanceof Filter)) return;
     AttributeSet ours = IcebergPyFrames.plan(rows).outputSet();
-    List all = IcebergPyParts.conjuncts((Expression) (Object) ((Filter) plan).condition());
+    List all = IcebergPyScanParts.conjuncts((Expression) (Object) ((Filter) plan).condition());
     for (int i = 0; i < all.size(); i++) {
       Object one = all.get(i);
       List keys = new ArrayList();

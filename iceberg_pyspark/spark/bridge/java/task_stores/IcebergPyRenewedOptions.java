@@ -32,7 +32,7 @@ public class IcebergPyRenewedOptions {
     Map options = new HashMap();
     for (int i = 0; i < names.length; i++) options.put(names[i], settings.get(names[i]));
     long end = settings.getLong(start + "end-ms", Long.MAX_VALUE);
-    take(options, renewal == null ? Long.MAX_VALUE : end);
+    update(options, renewal == null ? Long.MAX_VALUE : end);
   }
 
   /** Return the options by their names, after a renewal if it is due. */
@@ -56,7 +56,7 @@ public class IcebergPyRenewedOptions {
       if (response.length > 1) {
         Map options = new HashMap();
         for (int i = 1; i < response.length; i += 2) options.put(response[i], response[i + 1]);
-        take(options, Long.parseLong(response[0]));
+        update(options, Long.parseLong(response[0]));
         // a pause in case the response is the same again, but not beyond the end
         long pauseMs = System.currentTimeMillis() + LEAST_PAUSE_MS;
         boolean valid = System.currentTimeMillis() < endMs;
@@ -87,7 +87,7 @@ public class IcebergPyRenewedOptions {
         renewal, scala.reflect.ClassTag$.MODULE$.apply(String[].class));
   }
 
-  private void take(Map options, long end) {
+  private void update(Map options, long end) {
     current = options;
     long now = System.currentTimeMillis();
     endMs = end;

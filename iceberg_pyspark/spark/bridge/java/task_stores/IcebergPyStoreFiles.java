@@ -49,10 +49,10 @@ public abstract class IcebergPyStoreFiles extends FileSystem {
     if (store != null) store.close();
   }
 
-  private Path there(Path file) {
+  private Path storePath(Path file) {
     return new Path(scheme, uri.getAuthority(), makeQualified(file).toUri().getPath());
   }
-  private FileStatus here(FileStatus status) {
+  private FileStatus ownStatus(FileStatus status) {
     String path = status.getPath().toUri().getPath();
     return new FileStatus(status.getLen(), status.isDirectory(), status.getReplication(),
         status.getBlockSize(), status.getModificationTime(),
@@ -60,35 +60,35 @@ public abstract class IcebergPyStoreFiles extends FileSystem {
   }
 
   public FSDataInputStream open(Path file, int bufferSize) throws IOException {
-    return store.open(there(file), bufferSize);
+    return store.open(storePath(file), bufferSize);
   }
   public FSDataOutputStream create(Path file, FsPermission permission, boolean overwrite,
       int bufferSize, short replication, long blockSize, Progressable progress) throws IOException {
     return store.create(
-        there(file), permission, overwrite, bufferSize, replication, blockSize, progress);
+        storePath(file), permission, overwrite, bufferSize, replication, blockSize, progress);
   }
   public FSDataOutputStream append(Path file, int bufferSize, Progressable progress)
       throws IOException {
-    return store.append(there(file), bufferSize, progress);
+    return store.append(storePath(file), bufferSize, progress);
   }
   public boolean rename(Path from, Path to) throws IOException {
-    return store.rename(there(from), there(to));
+    return store.rename(storePath(from), storePath(to));
   }
   public boolean delete(Path file, boolean recursive) throws IOException {
-    return store.delete(there(file), recursive);
+    return store.delete(storePath(file), recursive);
   }
   public boolean mkdirs(Path folder, FsPermission permission) throws IOException {
-    return store.mkdirs(there(folder), permission);
+    return store.mkdirs(storePath(folder), permission);
   }
   public FileStatus getFileStatus(Path file) throws IOException {
-    return here(store.getFileStatus(there(file)));
+    return ownStatus(store.getFileStatus(storePath(file)));
   }
   public FileStatus[] listStatus(Path folder) throws IOException {
-    FileStatus[] statuses = store.listStatus(there(folder));
-    for (int i = 0; i < statuses.length; i++) statuses[i] = here(statuses[i]);
+    FileStatus[] statuses = store.listStatus(storePath(folder));
+    for (int i = 0; i < statuses.length; i++) statuses[i] = ownStatus(statuses[i]);
     return statuses;
   }
-  public long getDefaultBlockSize(Path file) { return store.getDefaultBlockSize(there(file)); }
+  public long getDefaultBlockSize(Path file) { return store.getDefaultBlockSize(storePath(file)); }
 
   public Path getWorkingDirectory() { return new Path(uri.toString() + "/"); }
   public void setWorkingDirectory(Path folder) {

@@ -3,13 +3,14 @@ import org.apache.spark.sql.classic.SparkSession;
 
 /** Lets the tasks of an application open stores with the options of one catalog. */
 public class IcebergPyTaskStores {
-  private static String renewing;
+  private static String endpointApplication;
 
   /** Send the classes that tasks need to open a store by a file system of this package. */
   public void open(Object session, String fileSystem) throws ClassNotFoundException {
     IcebergPyExecutorJars.send((SparkSession) session, IcebergPyTaskStores.class);
-    Class opened = Class.forName(fileSystem, false, IcebergPyTaskStores.class.getClassLoader());
-    IcebergPyExecutorJars.send((SparkSession) session, opened);
+    Class fileSystemClass =
+        Class.forName(fileSystem, false, IcebergPyTaskStores.class.getClassLoader());
+    IcebergPyExecutorJars.send((SparkSession) session, fileSystemClass);
   }
 
   /** Let tasks request new credentials from the driver. */
@@ -17,9 +18,9 @@ public class IcebergPyTaskStores {
 
   private static synchronized void renew(SparkSession session) {
     String application = session.sparkContext().applicationId();
-    if (application.equals(renewing)) return;
+    if (application.equals(endpointApplication)) return;
     RpcEnv env = new IcebergPySparkProcess().rpcEnv();
     env.setupEndpoint(IcebergPyRenewedOptions.ENDPOINT, new IcebergPyRenewalEndpoint(env));
-    renewing = application;
+    endpointApplication = application;
   }
 }

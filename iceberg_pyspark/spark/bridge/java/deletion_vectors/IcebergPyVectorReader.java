@@ -7,7 +7,7 @@ import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.Path;
 
 /** Reads the deletion vector of a manifest entry, with the file system of the data files. */
-class IcebergPyVectorRead implements Callable {
+class IcebergPyVectorReader implements Callable {
   private static final int AT_ONCE = 8 << 20;
   private final Configuration conf;
   private final String table;
@@ -15,7 +15,7 @@ class IcebergPyVectorRead implements Callable {
   private final long offset;
   private final int size;
   private final long cardinality;
-  IcebergPyVectorRead(
+  IcebergPyVectorReader(
       Configuration conf, String table, String location, long offset, int size, long cardinality) {
     this.conf = conf;
     this.table = table;
@@ -31,10 +31,10 @@ class IcebergPyVectorRead implements Callable {
     try {
       blob = bytes();
     } catch (EOFException e) {
-      throw IcebergPyReadFailure.unread(
+      throw IcebergPyReadFailure.unreadable(
           place + ": " + size + " bytes from there are outside the file", e);
     } catch (IOException e) {
-      throw IcebergPyReadFailure.unread(place + ": cannot be read: " + e, e);
+      throw IcebergPyReadFailure.unreadable(place + ": cannot be read: " + e, e);
     }
     IcebergPyDeletionVector vector = new IcebergPyDeletionVector(blob, place);
     if (vector.cardinality != cardinality)

@@ -10,9 +10,9 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** Statements that change an Iceberg table which Spark has cached. */
-class IcebergPyUncached {
+class IcebergPyCachedTargets {
   /** Return the statement on the table itself, if Spark has put the cached rows in its place. */
-  static LogicalPlan of(LogicalPlan plan) {
+  static LogicalPlan withoutCache(LogicalPlan plan) {
     if (!(plan instanceof DeleteFromTable || plan instanceof UpdateTable
             || plan instanceof MergeIntoTable))
       return plan;

@@ -6,8 +6,8 @@ import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 
-/** Splits of files, with the sizes of manifests where a store would be asked for them. */
-class IcebergPyKnownSizes {
+/** Splits of files, with the sizes of manifests where a store would be queried for them. */
+class IcebergPySizedSplits {
   private static final long BEYOND = 1L << 42;
 
   /** Make Hadoop's settings of tasks, and the executors, know the paths that `path` returns. */
@@ -31,7 +31,7 @@ class IcebergPyKnownSizes {
    * groups whose middle is in its split: if the size in a manifest were too small, nobody would
    * read the last ones. For files whose size is in their paths, the read fails instead.
    */
-  static PartitionedFile[] toTheEnd(PartitionedFile[] splits) {
+  static PartitionedFile[] toEndOfFile(PartitionedFile[] splits) {
     PartitionedFile[] out = new PartitionedFile[splits.length];
     for (int i = 0; i < out.length; i++) {
       PartitionedFile split = splits[i];

@@ -16,7 +16,7 @@ import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.Type;
 
 /** Reads all of a position delete file, or the rows of one data file, with Parquet's reader. */
-class IcebergPyPositionRead implements Callable {
+class IcebergPyPositionReader implements Callable {
   private static final int AT_ONCE = 1 << 12;
   /** The number of positions between two measurements of the memory. */
   private static final int UNMEASURED = 1 << 18;
@@ -32,7 +32,7 @@ class IcebergPyPositionRead implements Callable {
   private IcebergPyDeletedRows rows = null;
   private long unmeasured = 0;
   /** If `only` is null, the deletes of all data files are read. */
-  IcebergPyPositionRead(
+  IcebergPyPositionReader(
       Configuration conf, String table, String location, String only, boolean verify) {
     this.conf = conf;
     this.location = location;
@@ -46,10 +46,10 @@ class IcebergPyPositionRead implements Callable {
       read();
       return file;
     } catch (IOException e) {
-      throw IcebergPyReadFailure.unread(place + ": cannot be read: " + e, e);
+      throw IcebergPyReadFailure.unreadable(place + ": cannot be read: " + e, e);
     } catch (RuntimeException e) {
       if (IcebergPyReadFailure.isNamed(e)) throw e;
-      throw IcebergPyReadFailure.unread(place + ": is damaged or cannot be read: " + e, e);
+      throw IcebergPyReadFailure.unreadable(place + ": is damaged or cannot be read: " + e, e);
     }
   }
 
@@ -73,7 +73,7 @@ class IcebergPyPositionRead implements Callable {
         PageReadStore pages = filters ? in.readNextFilteredRowGroup() : in.readNextRowGroup();
         if (pages == null) break;
         ColumnReadStoreImpl store =
-            new ColumnReadStoreImpl(pages, new IcebergPyNoConverters(), projection, writer);
+            new ColumnReadStoreImpl(pages, new IcebergPyEmptyConverters(), projection, writer);
         add(pages.getRowCount(), columns,
             store.getColumnReader(
                 projection.getColumnDescription(new String[] {columns.path.getName()})),
@@ -84,7 +84,7 @@ class IcebergPyPositionRead implements Callable {
     } finally {
       in.close();
     }
-    if (!file.isTooLarge) file.measure(IcebergPyHeldDeletes.MOST / 2);
+    if (!file.isTooLarge) file.measure(IcebergPyDeleteCache.MOST / 2);
   }
   private ParquetReadOptions options(String pathColumn) {
     ParquetReadOptions.Builder options = HadoopReadOptions.builder(conf, new Path(location));
@@ -126,7 +126,7 @@ class IcebergPyPositionRead implements Callable {
     String text = path.toStringUsingUTF8();
     if (!Binary.fromString(text).equals(path))
       throw IcebergPyReadFailure.invalid(place + ": the file_path " + text + " is not UTF-8");
-    return only == null || only.equals(text) ? file.named(text) : null;
+    return only == null || only.equals(text) ? file.rowsToExtend(text) : null;
   }
   private void add(long position) {
     if (position < 0)
@@ -145,6 +145,6 @@ class IcebergPyPositionRead implements Callable {
     count = 0;
     if (unmeasured < UNMEASURED) return;
     unmeasured = 0;
-    file.measure(IcebergPyHeldDeletes.MOST / 2);
+    file.measure(IcebergPyDeleteCache.MOST / 2);
   }
 }

@@ -1,4 +1,4 @@
 import org.apache.parquet.io.api.PrimitiveConverter;
 
 /** For columns whose values are read one by one. */
-class IcebergPyNoConverter extends PrimitiveConverter {}
+class IcebergPyEmptyConverter extends PrimitiveConverter {}

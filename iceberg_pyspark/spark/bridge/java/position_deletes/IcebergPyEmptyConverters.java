@@ -2,8 +2,8 @@ import org.apache.parquet.io.api.Converter;
 import org.apache.parquet.io.api.GroupConverter;
 
 /** For rows whose columns are read separately. */
-class IcebergPyNoConverters extends GroupConverter {
-  public Converter getConverter(int field) { return new IcebergPyNoConverter(); }
+class IcebergPyEmptyConverters extends GroupConverter {
+  public Converter getConverter(int field) { return new IcebergPyEmptyConverter(); }
   public void start() {}
   public void end() {}
 }

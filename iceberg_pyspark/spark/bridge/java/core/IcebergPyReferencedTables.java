@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 
 /** The Iceberg tables that a DELETE, UPDATE or MERGE reads besides its target. */
-class IcebergPyTablesRead extends scala.runtime.AbstractPartialFunction {
+class IcebergPyReferencedTables extends scala.runtime.AbstractPartialFunction {
   /**
    * Return the handles of the tables that the statement which Spark executes in this thread reads.
    *
@@ -41,8 +41,8 @@ class IcebergPyTablesRead extends scala.runtime.AbstractPartialFunction {
    * Return the plan with the tables as they are: without their names, Spark does not load them
    * again when it executes a plan that is made of this one.
    */
-  static LogicalPlan pinned(LogicalPlan plan) {
-    return (LogicalPlan) (Object) plan.transformWithSubqueries(new IcebergPyTablesRead());
+  static LogicalPlan pin(LogicalPlan plan) {
+    return (LogicalPlan) (Object) plan.transformWithSubqueries(new IcebergPyReferencedTables());
   }
   public boolean isDefinedAt(Object plan) {
     return plan instanceof DataSourceV2Relation

@@ -7,8 +7,8 @@ import org.apache.spark.sql.execution.FileRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
 /** A projection that tells `DataFrame.inputFiles` which files are read below it, without a scan. */
-public class IcebergPyFilesRead extends Project implements FileRelation {
-  public IcebergPyFilesRead(scala.collection.immutable.Seq columns, LogicalPlan child) {
+public class IcebergPyInputFiles extends Project implements FileRelation {
+  public IcebergPyInputFiles(scala.collection.immutable.Seq columns, LogicalPlan child) {
     super(columns, child);
   }
   public String[] inputFiles() {

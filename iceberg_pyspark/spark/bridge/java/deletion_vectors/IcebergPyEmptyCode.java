@@ -1,4 +1,4 @@
 /** Returns empty initialization code for a variable of generated code. */
-class IcebergPyNoCode extends scala.runtime.AbstractFunction1 {
+class IcebergPyEmptyCode extends scala.runtime.AbstractFunction1 {
   public Object apply(Object state) { return ""; }
 }

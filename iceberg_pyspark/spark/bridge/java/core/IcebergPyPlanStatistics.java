@@ -10,27 +10,27 @@ import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 
 /**
- * The statistics of a table's columns, by what the columns are in a plan of the table's files. The
+ * The statistics of a table's columns, by the columns of a plan of the table's files. The
  * statistics describe all rows of the table: for files that a filter has selected, the filter would
  * count twice.
  */
-class IcebergPyColumnsBelow {
+class IcebergPyPlanStatistics {
   private final List columns, statistics;
   private final long rows;
-  private IcebergPyColumnsBelow(List columns, List statistics, long rows) {
+  private IcebergPyPlanStatistics(List columns, List statistics, long rows) {
     this.columns = columns;
     this.statistics = statistics;
     this.rows = rows;
   }
 
   /** Return the statistics of a relation's table; `plan` has the table's columns by name. */
-  static IcebergPyColumnsBelow of(DataSourceV2ScanRelation relation, LogicalPlan plan) {
+  static IcebergPyPlanStatistics of(DataSourceV2ScanRelation relation, LogicalPlan plan) {
     List columns = new ArrayList(), statistics = new ArrayList();
     if (!(relation.scan() instanceof IcebergPyScan))
-      return new IcebergPyColumnsBelow(columns, statistics, 0);
+      return new IcebergPyPlanStatistics(columns, statistics, 0);
     IcebergPyScan scan = (IcebergPyScan) relation.scan();
     Map statisticsByColumn = scan.columnStatistics();
-    Map byName = statisticsByColumn.isEmpty() ? new HashMap() : IcebergPyParts.byName(plan);
+    Map byName = statisticsByColumn.isEmpty() ? new HashMap() : IcebergPyScanParts.byName(plan);
     java.util.Iterator it = statisticsByColumn.entrySet().iterator();
     while (it.hasNext()) {
       Map.Entry one = (Map.Entry) it.next();
@@ -39,12 +39,12 @@ class IcebergPyColumnsBelow {
       columns.add(byName.get(names[0]));
       statistics.add(one.getValue());
     }
-    return new IcebergPyColumnsBelow(columns, statistics, scan.table.rows());
+    return new IcebergPyPlanStatistics(columns, statistics, scan.table.rows());
   }
   /** Return the statistics for the plan below a projection with these definitions. */
-  IcebergPyColumnsBelow below(Map definitions) {
-    return new IcebergPyColumnsBelow(
-        IcebergPyParts.substitute(columns, definitions), statistics, rows);
+  IcebergPyPlanStatistics inChild(Map definitions) {
+    return new IcebergPyPlanStatistics(
+        IcebergPyScanParts.substitute(columns, definitions), statistics, rows);
   }
   /** Return the statistics of the relation's own columns, if it has all `rows` of the table. */
   Map of(LogicalPlan relation, long count) {

@@ -12,49 +12,49 @@ import java.util.concurrent.FutureTask;
  * number of bytes, and fewer if memory is short. One task reads the deletes of a key, and other
  * tasks wait.
  */
-public class IcebergPyHeldDeletes {
+public class IcebergPyDeleteCache {
   /** In bytes; 128 MiB hold some 64 million deleted rows that are not adjacent. */
   public static final long MOST = Math.min(128L << 20, Runtime.getRuntime().maxMemory() / 8);
   private static final Map cache = new LinkedHashMap(16, 0.75f, true);
   private static final Map sizes = new HashMap();
-  private static final Map reading = new HashMap();
+  private static final Map readTasks = new HashMap();
   private static long bytes = 0;
 
-  public static IcebergPyDecoded get(Object key, Callable read) {
+  public static IcebergPyCachedDeletes get(Object key, Callable read) {
     while (true) {
-      FutureTask running = null, mine = null;
+      FutureTask readTask = null, ownTask = null;
       synchronized (cache) {
         SoftReference reference = (SoftReference) cache.get(key);
         Object decoded = reference == null ? null : reference.get();
-        if (decoded != null) return (IcebergPyDecoded) decoded;
-        running = (FutureTask) reading.get(key);
-        if (running == null) {
-          running = mine = new FutureTask(read);
-          reading.put(key, mine);
+        if (decoded != null) return (IcebergPyCachedDeletes) decoded;
+        readTask = (FutureTask) readTasks.get(key);
+        if (readTask == null) {
+          readTask = ownTask = new FutureTask(read);
+          readTasks.put(key, ownTask);
         }
       }
-      if (mine != null) mine.run();
-      IcebergPyDecoded decoded = null;
+      if (ownTask != null) ownTask.run();
+      IcebergPyCachedDeletes decoded = null;
       Throwable failure = null;
       try {
-        decoded = (IcebergPyDecoded) running.get();
+        decoded = (IcebergPyCachedDeletes) readTask.get();
       } catch (ExecutionException e) {
         failure = e.getCause();
       } catch (InterruptedException e) {
         failure = e;
       } finally {
-        if (mine != null) done(key, decoded);
+        if (ownTask != null) finish(key, decoded);
       }
       if (decoded != null) return decoded;
       // the task that read may have been killed, so another task reads for itself
-      if (mine != null || failure instanceof InterruptedException)
+      if (ownTask != null || failure instanceof InterruptedException)
         org.apache.spark.unsafe.Platform.throwException(failure);
     }
   }
 
-  private static void done(Object key, IcebergPyDecoded deletes) {
+  private static void finish(Object key, IcebergPyCachedDeletes deletes) {
     synchronized (cache) {
-      reading.remove(key);
+      readTasks.remove(key);
       if (deletes == null || deletes.bytes > MOST) return;
       Long before = (Long) sizes.put(key, Long.valueOf(deletes.bytes));
       bytes += deletes.bytes - (before == null ? 0 : before.longValue());

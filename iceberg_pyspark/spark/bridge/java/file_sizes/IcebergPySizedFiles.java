@@ -14,10 +14,10 @@ import org.apache.hadoop.util.Progressable;
 import org.apache.hadoop.util.functional.FutureIO;
 
 /**
- * Files of an object store whose sizes are in their paths, so that a reader need not ask the store
- * for the size of each file that it opens. `s3a-sized://bucket/size=9/folder/file` is the file
- * `s3a://bucket/folder/file` of 9 bytes. Files can only be read. Executors have the
- * classes of this folder, and no other class of ours.
+ * Files of an object store whose sizes are in their paths, so that a reader need not query the
+ * store for the size of each file that it opens. `s3a-sized://bucket/size=9/folder/file` is the
+ * file `s3a://bucket/folder/file` of 9 bytes. Files can only be read. Executors have the classes of
+ * this folder, and no other class of ours.
  */
 public class IcebergPySizedFiles extends FileSystem {
   private static final String SCHEME_END = "-sized";
@@ -39,7 +39,7 @@ public class IcebergPySizedFiles extends FileSystem {
   /** Return the name of Hadoop's option that has this class as its value. */
   static String option(String scheme) { return "fs." + scheme + SCHEME_END + ".impl"; }
   /** Return the path of a file with its size. */
-  static Path sized(Path file, long size) {
+  static Path withSize(Path file, long size) {
     URI plain = file.toUri();
     return new Path(
         plain.getScheme() + SCHEME_END, plain.getAuthority(), SIZE + size + plain.getPath());
@@ -63,24 +63,25 @@ public class IcebergPySizedFiles extends FileSystem {
     return uri.getScheme().substring(0, uri.getScheme().length() - SCHEME_END.length());
   }
 
-  private static int endOfSize(Path sized) throws IOException {
-    String path = sized.toUri().getPath();
+  private static int endOfSize(Path sizedPath) throws IOException {
+    String path = sizedPath.toUri().getPath();
     int end = path.startsWith(SIZE) ? path.indexOf('/', SIZE.length()) : -1;
-    if (end < 0) throw new FileNotFoundException(sized + " has no size");
+    if (end < 0) throw new FileNotFoundException(sizedPath + " has no size");
     return end;
   }
-  private Path plain(Path sized) throws IOException {
-    return new Path(
-        plainScheme(), uri.getAuthority(), sized.toUri().getPath().substring(endOfSize(sized)));
+  private Path plain(Path sizedPath) throws IOException {
+    return new Path(plainScheme(), uri.getAuthority(),
+        sizedPath.toUri().getPath().substring(endOfSize(sizedPath)));
   }
 
   /** Return the file without its size, and its size, without a request. */
-  public FileStatus getFileStatus(Path sized) throws IOException {
-    Path file = plain(sized);
+  public FileStatus getFileStatus(Path sizedPath) throws IOException {
+    Path file = plain(sizedPath);
     String settings = store().getConf().get("fs.s3a.encryption.algorithm", "");
     // Objects that clients encrypt are larger than their files.
     if (settings.startsWith("CSE")) return store().getFileStatus(file);
-    long size = Long.parseLong(sized.toUri().getPath().substring(SIZE.length(), endOfSize(sized)));
+    long size =
+        Long.parseLong(sizedPath.toUri().getPath().substring(SIZE.length(), endOfSize(sizedPath)));
     return new FileStatus(size, false, 1, store().getDefaultBlockSize(file), 0L, file);
   }
   /** Open a file by its path here, or by the path that its status has. */
@@ -93,8 +94,8 @@ public class IcebergPySizedFiles extends FileSystem {
     Object stream = openFile(file).withFileStatus(getFileStatus(file)).build();
     return (FSDataInputStream) FutureIO.awaitFuture((CompletableFuture) stream);
   }
-  public FileStatus[] listStatus(Path sized) throws IOException {
-    return new FileStatus[] {getFileStatus(sized)};
+  public FileStatus[] listStatus(Path sizedPath) throws IOException {
+    return new FileStatus[] {getFileStatus(sizedPath)};
   }
 
   public Path getWorkingDirectory() { return new Path(uri.toString() + "/"); }

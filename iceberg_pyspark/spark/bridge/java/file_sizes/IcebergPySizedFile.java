@@ -9,17 +9,17 @@ import org.apache.spark.sql.execution.datasources.PartitionedFile;
  * the scheme that stands for a catalog's credentials.
  */
 public class IcebergPySizedFile extends PartitionedFile {
-  private final String shown;
+  private final String displayPath;
 
   IcebergPySizedFile(InternalRow constants, Path file, long size, long start, long length,
       String[] hosts, scala.collection.immutable.Map metadata) {
-    super(constants, SparkPath.fromPath(IcebergPySizedFiles.sized(file, size)), start, length,
+    super(constants, SparkPath.fromPath(IcebergPySizedFiles.withSize(file, size)), start, length,
         hosts, 0L, size, metadata);
     String scheme = IcebergPySizedFiles.schemeOfStore(file.toUri().getScheme());
-    shown =
+    displayPath =
         SparkPath.fromPath(new Path(scheme, file.toUri().getAuthority(), file.toUri().getPath()))
             .urlEncoded();
   }
 
-  public String urlEncodedPath() { return shown; }
+  public String urlEncodedPath() { return displayPath; }
 }

@@ -28,7 +28,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** Puts one part of a scan, as Python planned it, into the query's plan. */
-class IcebergPyParts {
+class IcebergPyScanParts {
   /** Return whether Spark's own reader reads the part, with a scan that accepts runtime filters. */
   static boolean isScanned(LogicalPlan plan) {
     scala.collection.Iterator leaves = plan.collectLeaves().iterator();
@@ -58,7 +58,7 @@ class IcebergPyParts {
    * `statistics` are the statistics of columns that Spark was told.
    */
   static LogicalPlan withScan(LogicalPlan plan, DataSourceV2ScanRelation like, Map scanDefinition,
-      List conditions, List keys, IcebergPyColumnsBelow statistics) {
+      List conditions, List keys, IcebergPyPlanStatistics statistics) {
     if (plan instanceof Project) {
       Map definitions = new HashMap();
       scala.collection.Iterator it = ((Project) plan).projectList().iterator();
@@ -68,9 +68,9 @@ class IcebergPyParts {
           definitions.put(((Alias) e).exprId(), (Expression) (Object) ((Alias) e).child());
       }
       LogicalPlan child = (LogicalPlan) (Object) ((Project) plan).child();
-      return new IcebergPyFilesRead(((Project) plan).projectList(),
+      return new IcebergPyInputFiles(((Project) plan).projectList(),
           withScan(child, like, scanDefinition, substitute(conditions, definitions),
-              substitute(keys, definitions), statistics.below(definitions)));
+              substitute(keys, definitions), statistics.inChild(definitions)));
     }
     if (plan instanceof Filter) {
       List below = conjuncts((Expression) (Object) ((Filter) plan).condition());
@@ -93,7 +93,7 @@ class IcebergPyParts {
 
   /** Copy `like`, because the constructor gets one more argument in each release. */
   private static LogicalPlan scan(DataSourceV2Relation relation, DataSourceV2ScanRelation like,
-      Map scanDefinition, List conditions, List keys, IcebergPyColumnsBelow statistics) {
+      Map scanDefinition, List conditions, List keys, IcebergPyPlanStatistics statistics) {
     IcebergPyFiles files = (IcebergPyFiles) relation.table();
     List arguments = new ArrayList(CollectionConverters.asJava(like.productIterator().toSeq()));
     arguments.set(0, relation);
@@ -110,8 +110,8 @@ class IcebergPyParts {
     if (files.isGrouped() && areOf(relation, keys)) {
       arguments.set(3, scala.Option.apply(IcebergPyBridge.seq(keys)));
       // by some of several keys, Spark merges groups, and their order is lost
-      List order = keys.size() == 1 && isOrderWanted(like) ? orders(relation, files, splits)
-                                                           : new ArrayList();
+      List order = keys.size() == 1 && preservesOrdering(like) ? orders(relation, files, splits)
+                                                               : new ArrayList();
       if (!order.isEmpty()) {
         splits.keepWhole();
         arguments.set(4, scala.Option.apply(IcebergPyBridge.seq(order)));
@@ -120,13 +120,14 @@ class IcebergPyParts {
     return (LogicalPlan) like.makeCopy(arguments.toArray());
   }
 
-  private static boolean isOrderWanted(DataSourceV2ScanRelation like) {
-    return like.scan() instanceof IcebergPyScan && ((IcebergPyScan) like.scan()).isOrderWanted();
+  private static boolean preservesOrdering(DataSourceV2ScanRelation like) {
+    return like.scan() instanceof IcebergPyScan
+        && ((IcebergPyScan) like.scan()).preservesOrdering();
   }
   private static List orders(
       DataSourceV2Relation relation, IcebergPyFiles files, IcebergPySplits splits) {
     Map byName = byName((LogicalPlan) (Object) relation);
-    List out = new ArrayList(), fields = files.sortedBy(splits);
+    List out = new ArrayList(), fields = files.sortOrder(splits);
     for (int i = 0; i < fields.size(); i++) {
       List f = (List) fields.get(i);
       if (!byName.containsKey(f.get(0))) break;

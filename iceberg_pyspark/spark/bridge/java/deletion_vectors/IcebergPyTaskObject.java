@@ -16,11 +16,11 @@ import org.apache.spark.sql.types.DataType;
  * plan is not compiled as a whole, and its expressions are sent to executors, the object is created
  * for each row.
  */
-public class IcebergPyOncePerTask extends UnaryExpression implements java.io.Serializable {
+public class IcebergPyTaskObject extends UnaryExpression implements java.io.Serializable {
   private final Expression value;
   private final String text;
   /** `text` is how plans show this expression. */
-  public IcebergPyOncePerTask(Expression value, String text) {
+  public IcebergPyTaskObject(Expression value, String text) {
     super();
     this.value = value;
     this.text = text;
@@ -28,7 +28,7 @@ public class IcebergPyOncePerTask extends UnaryExpression implements java.io.Ser
 
   public TreeNode child() { return value; }
   public TreeNode withNewChildInternal(TreeNode child) {
-    return new IcebergPyOncePerTask((Expression) (Object) child, text);
+    return new IcebergPyTaskObject((Expression) (Object) child, text);
   }
   public DataType dataType() { return value.dataType(); }
   public boolean nullable() { return false; }
@@ -37,22 +37,22 @@ public class IcebergPyOncePerTask extends UnaryExpression implements java.io.Ser
 
   public int productArity() { return 2; }
   public Object productElement(int i) { return i == 0 ? (Object) value : text; }
-  public boolean canEqual(Object other) { return other instanceof IcebergPyOncePerTask; }
+  public boolean canEqual(Object other) { return other instanceof IcebergPyTaskObject; }
   public boolean equals(Object other) {
-    return other instanceof IcebergPyOncePerTask
-        && value.equals(((IcebergPyOncePerTask) other).value);
+    return other instanceof IcebergPyTaskObject
+        && value.equals(((IcebergPyTaskObject) other).value);
   }
   public int hashCode() { return value.hashCode(); }
 
   public ExprCode doGenCode(CodegenContext ctx, ExprCode ev) {
     String type = CodeGenerator.javaType(dataType());
-    String variable = ctx.addMutableState(type, "oncePerTask", new IcebergPyNoCode(), true, true);
-    ExprCode making = value.genCode(ctx);
+    String variable = ctx.addMutableState(type, "taskObject", new IcebergPyEmptyCode(), true, true);
+    ExprCode initialCode = value.genCode(ctx);
     // in a separate method, so that the method for rows stays small
-    String make = ctx.freshName("makeOncePerTask");
+    String make = ctx.freshName("makeTaskObject");
     make = ctx.addNewFunction(make,
-        "private " + type + " " + make + "() {\n" + making.code() + "\nreturn " + making.value()
-            + ";\n}\n",
+        "private " + type + " " + make + "() {\n" + initialCode.code() + "\nreturn "
+            + initialCode.value() + ";\n}\n",
         false);
     String code = "if (" + variable + " == null) " + variable + " = " + make + "();\n";
     return new ExprCode(

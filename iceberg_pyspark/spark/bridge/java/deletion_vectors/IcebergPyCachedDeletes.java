@@ -1,5 +1,5 @@
 /** The decoded deletes of a file or blob, as executors cache them. */
-public class IcebergPyDecoded {
+public class IcebergPyCachedDeletes {
   /** The approximate size in memory. */
   public long bytes = 256;
 }

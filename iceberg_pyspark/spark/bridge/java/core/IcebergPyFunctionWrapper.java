@@ -7,10 +7,10 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.types.DataType;
 
 /** A call of a Python function that Spark's optimizer must not move: it sees the arguments only. */
-public class IcebergPyKeptFunction extends Expression {
+public class IcebergPyFunctionWrapper extends Expression {
   final Expression function;
   private final scala.collection.immutable.Seq arguments;
-  IcebergPyKeptFunction(Expression function, scala.collection.immutable.Seq arguments) {
+  IcebergPyFunctionWrapper(Expression function, scala.collection.immutable.Seq arguments) {
     super();
     this.function = function;
     this.arguments = arguments;
@@ -18,7 +18,7 @@ public class IcebergPyKeptFunction extends Expression {
 
   public scala.collection.immutable.Seq children() { return arguments; }
   public TreeNode withNewChildrenInternal(scala.collection.immutable.IndexedSeq children) {
-    return new IcebergPyKeptFunction(function, children);
+    return new IcebergPyFunctionWrapper(function, children);
   }
   public DataType dataType() { return function.dataType(); }
   public boolean nullable() { return function.nullable(); }
@@ -27,11 +27,11 @@ public class IcebergPyKeptFunction extends Expression {
 
   public int productArity() { return 2; }
   public Object productElement(int i) { return i == 0 ? (Object) function : arguments; }
-  public boolean canEqual(Object other) { return other instanceof IcebergPyKeptFunction; }
+  public boolean canEqual(Object other) { return other instanceof IcebergPyFunctionWrapper; }
   public boolean equals(Object other) {
-    return other instanceof IcebergPyKeptFunction
-        && function.equals(((IcebergPyKeptFunction) other).function)
-        && arguments.equals(((IcebergPyKeptFunction) other).arguments);
+    return other instanceof IcebergPyFunctionWrapper
+        && function.equals(((IcebergPyFunctionWrapper) other).function)
+        && arguments.equals(((IcebergPyFunctionWrapper) other).arguments);
   }
   public int hashCode() { return Arrays.hashCode(new Object[] {function, arguments}); }
 
