@@ -178,11 +178,11 @@ class TableStates:
             if handle in self._states:
                 self._states.move_to_end(handle)
                 return self._states[handle]
-        state = self._read(handle)
+        state = self._load(handle)
         self.cache(state)
         return state
 
-    def _read(self, handle: str) -> TableState:
+    def _load(self, handle: str) -> TableState:
         content = read_state_handle(handle)
         location = content.metadata_location
         identifier = TableIdentifier(namespace=content.namespace, name=content.name)

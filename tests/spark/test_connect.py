@@ -15,7 +15,7 @@ from tests.services.s3 import s3_server
 from tests.spark.test_scan_reports import options_of, scan_of
 from tests.support.expiring_keys import REFUSAL
 from tests.support.http_server import http_server
-from tests.support.reporting_server import Reported, reports
+from tests.support.reporting_server import ReportingServer, reports
 from tests.support.rest_answers import configured
 from tests.support.spark_sessions import connect_server, run_python
 from tests.support.vending_catalog import LOGIN_TOKEN, TABLE_TOKEN, vending_catalog
@@ -146,7 +146,7 @@ def lake_settings(folder: Path) -> dict[str, str]:
 def test_a_connect_client_reads_and_writes(server: str, tmp_path: Path) -> None:
     """Tables of a folder, of a catalog in a bucket by keys, and of one that collects reports."""
     pytest.importorskip("obstore")
-    source, script = Reported(tmp_path / "reported"), tmp_path / "client.py"
+    source, script = ReportingServer(tmp_path / "reported"), tmp_path / "client.py"
     script.write_text(PORTABLE, encoding="utf-8")
     with s3_server(tmp_path / "s3") as s3, http_server(configured(source)) as rest:
         warehouse = f"s3://{s3.new_bucket()}/{uuid.uuid4()}"

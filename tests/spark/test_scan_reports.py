@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 import iceberg_pyspark as ice
 from tests.support.http_server import BreakConnection, Reply, TestServer, http_server
 from tests.support.native_lake import plan_of
-from tests.support.reporting_server import Reported, reports
+from tests.support.reporting_server import ReportingServer, reports
 from tests.support.rest_answers import configured
 
 
 @pytest.fixture
-def reported(tmp_path: Path) -> Iterator[tuple[Reported, TestServer]]:
-    answer = Reported(tmp_path)
+def reported(tmp_path: Path) -> Iterator[tuple[ReportingServer, TestServer]]:
+    answer = ReportingServer(tmp_path)
     with http_server(configured(answer)) as server:
         yield answer, server
 
@@ -41,7 +41,7 @@ def scan_of(report: dict[str, Any]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("path", ["portable", "native"])
 def test_a_scan_of_a_pinned_table_is_reported(
-    spark: SparkSession, reported: tuple[Reported, TestServer], path: str
+    spark: SparkSession, reported: tuple[ReportingServer, TestServer], path: str
 ) -> None:
     source, server = reported
     first, second = (s.snapshot_id for s in source.loaded.metadata.snapshots)
@@ -64,7 +64,7 @@ def test_a_scan_of_a_pinned_table_is_reported(
 
 
 def test_a_scan_neither_waits_for_its_report_nor_fails_by_it(
-    spark: SparkSession, reported: tuple[Reported, TestServer]
+    spark: SparkSession, reported: tuple[ReportingServer, TestServer]
 ) -> None:
     source, server = reported
     answered = threading.Event()
@@ -86,7 +86,7 @@ def test_a_scan_neither_waits_for_its_report_nor_fails_by_it(
 
 
 def test_a_server_that_wants_no_reports_gets_none(
-    spark: SparkSession, reported: tuple[Reported, TestServer]
+    spark: SparkSession, reported: tuple[ReportingServer, TestServer]
 ) -> None:
     _, server = reported
     off = {"catalog.rest-metrics-reporting-enabled": "false"}

@@ -18,10 +18,10 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.memory import process_memory
 from iceberg_pyspark.storage.open_storage import open_storage
 from tests.support.http_server import (
-    Answering,
     BreakConnection,
     Reply,
     Request,
+    RequestHandler,
     TestServer,
     http_server,
 )
@@ -51,7 +51,7 @@ def io() -> FileIO:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Answering], TestServer]]:
+def serve() -> Iterator[Callable[[RequestHandler], TestServer]]:
     with ExitStack() as servers:
         yield lambda answer: servers.enter_context(http_server(answer))
 
@@ -110,7 +110,7 @@ def test_a_table_on_a_web_server_is_not_changed(
 
 
 def test_a_missing_file_and_a_failure_differ(
-    web: tuple[TestServer, ServedFiles], serve: Callable[[Answering], TestServer], io: FileIO
+    web: tuple[TestServer, ServedFiles], serve: Callable[[RequestHandler], TestServer], io: FileIO
 ) -> None:
     missing = f"{web[0].uri}/none"
     assert io.exists(missing) is False
@@ -134,7 +134,9 @@ def test_a_server_without_ranges_is_refused(io: FileIO) -> None:
         io.read_range(f"{server.uri}/file", 10, 5)
 
 
-def test_no_other_server_is_asked(serve: Callable[[Answering], TestServer], io: FileIO) -> None:
+def test_no_other_server_is_asked(
+    serve: Callable[[RequestHandler], TestServer], io: FileIO
+) -> None:
     other = serve(lambda _: Reply(200, b"other bytes"))
     for target in (other.uri, LINK_LOCAL):
         headers = {"Location": f"{target}/latest"}
@@ -152,7 +154,7 @@ def test_no_other_server_is_asked(serve: Callable[[Answering], TestServer], io: 
 
 
 def test_a_redirect_on_the_same_server_is_followed(
-    serve: Callable[[Answering], TestServer], io: FileIO
+    serve: Callable[[RequestHandler], TestServer], io: FileIO
 ) -> None:
     def moved(request: Request) -> Reply:
         if request.path == "/old":

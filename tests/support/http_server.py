@@ -48,7 +48,7 @@ class BreakConnection(Exception):  # noqa: N818 - an order, not an error
     """An exception with which a test's answer function closes the connection without an answer."""
 
 
-Answering = Callable[[Request], Reply]
+RequestHandler = Callable[[Request], Reply]
 
 
 @dataclass
@@ -65,7 +65,7 @@ class TestServer:
 
 @contextlib.contextmanager
 def http_server(
-    answer: Answering, *, tls: ssl.SSLContext | None = None, tunnel: int | None = None
+    answer: RequestHandler, *, tls: ssl.SSLContext | None = None, tunnel: int | None = None
 ) -> Iterator[TestServer]:
     """Serve `answer` on a free port of loopback, by HTTPS if there is `tls`.
 

@@ -25,7 +25,7 @@ _SEPARATOR = "\x1e"
 
 
 @dataclass(frozen=True)
-class Pruned:
+class PruningCounts:
     """Numbers of files for one filter: planned, with matching rows, and wrongly pruned."""
 
     planned: int
@@ -55,13 +55,13 @@ class JavaTables:
         """Return the locations of the data files that Java would read for a filter, sorted."""
         return sorted(_split(self.helper.plannedFiles(self._table(name), filter_json)))
 
-    def prune(self, name: str, filters: Sequence[str]) -> list[Pruned]:
+    def prune(self, name: str, filters: Sequence[str]) -> list[PruningCounts]:
         """Plan with each filter and count the planned, the matching and the lost files.
 
         A file matches if at least one of its rows matches, found by reading all rows.
         """
-        counted = _split(self.helper.prune(self._table(name), list(filters)))
-        return [Pruned(*map(int, text.split("/"))) for text in counted]
+        count_texts = _split(self.helper.prune(self._table(name), list(filters)))
+        return [PruningCounts(*map(int, text.split("/"))) for text in count_texts]
 
     def file_problems(self, name: str) -> list[str]:
         """Return the problems that Java finds in the live data files; an empty list means none.

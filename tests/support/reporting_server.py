@@ -17,7 +17,7 @@ from tests.support.rest_answers import EVENTS, TABLE
 METRICS = f"{TABLE}/metrics"
 
 
-class Reported:
+class ReportingServer:
     """A server of one table with two data files; `answer` returns the reply to a report."""
 
     def __init__(self, folder: Path) -> None:

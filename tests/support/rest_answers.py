@@ -8,7 +8,7 @@ from typing import Any
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_to_json
 from tests.support.catalog_contract import first_metadata
-from tests.support.http_server import Answering, Reply, Request
+from tests.support.http_server import Reply, Request, RequestHandler
 
 EVENTS = TableIdentifier(namespace=("db",), name="events")
 TABLE = "/v1/namespaces/db/tables/events"
@@ -37,7 +37,7 @@ def error(status: int, type_: str = "", message: str = "no", **headers: str) -> 
     return Reply(status, content, headers)
 
 
-def configured(answer: Answering, config: Mapping[str, Any] | None = None) -> Answering:
+def configured(answer: RequestHandler, config: Mapping[str, Any] | None = None) -> RequestHandler:
     """Return an answer function that serves `config` at /v1/config and otherwise calls `answer`."""
 
     def both(request: Request) -> Reply:

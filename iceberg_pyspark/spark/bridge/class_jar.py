@@ -79,16 +79,16 @@ def _content(path: Path) -> str | None:
 def _cache_jar(parent: Path, key: str, jar: bytes) -> Path:
     """Write the jar to the folder; the jar is complete and on the disk before it gets its name."""
     path = parent / f"{key}-{sha256(jar).hexdigest()}.jar"
-    file, making = tempfile.mkstemp(dir=parent, suffix=_UNFINISHED_SUFFIX)
+    file, temporary_path = tempfile.mkstemp(dir=parent, suffix=_UNFINISHED_SUFFIX)
     try:
         with os.fdopen(file, "wb") as out:
             out.write(jar)
             out.flush()
             os.fsync(out.fileno())
-        os.replace(making, path)
+        os.replace(temporary_path, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(making)
+            os.unlink(temporary_path)
         raise
     folder = os.open(parent, os.O_RDONLY)
     try:

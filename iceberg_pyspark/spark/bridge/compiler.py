@@ -29,7 +29,7 @@ from iceberg_pyspark.spark.bridge.lots import (
     CORE,
     FILES_THAT_LAST,
     FORMATS,
-    NEEDED_CLASSES,
+    REQUIRED_CLASSES,
     classes_of,
     source_of,
     writer_of,
@@ -100,8 +100,8 @@ class _Compiler:
 
     def is_possible(self, lot: str) -> bool:
         """Return whether the loader has the class of another library that the lot needs."""
-        needed_class = NEEDED_CLASSES.get(lot)
-        return needed_class is None or self._has(needed_class.replace(".", "/"))
+        required_class = REQUIRED_CLASSES.get(lot)
+        return required_class is None or self._has(required_class.replace(".", "/"))
 
     def is_taken(self, lot: str) -> bool:
         """Return whether another library already provides the format name that the lot would
@@ -164,9 +164,9 @@ class _Compiler:
 
 def new_instance(gateway: Any, loader: Any, name: str) -> Any:
     """Return a new object of a class that the loader knows."""
-    none = gateway.new_array(gateway.jvm.java.lang.Class, 0)
-    nothing = gateway.new_array(gateway.jvm.java.lang.Object, 0)
-    return loader.loadClass(name).getDeclaredConstructor(none).newInstance(nothing)
+    no_types = gateway.new_array(gateway.jvm.java.lang.Class, 0)
+    no_arguments = gateway.new_array(gateway.jvm.java.lang.Object, 0)
+    return loader.loadClass(name).getDeclaredConstructor(no_types).newInstance(no_arguments)
 
 
 def _lasting_copy(jar: Path) -> Path:

@@ -58,8 +58,8 @@ class Bridge:
             self._java = JavaClasses(spark, lots.loader)
             self._plans = self._java.instance("IcebergPyPlans")
             if gateway not in _missing_features:
-                lacking = json.loads(self._plans.missingInternals(spark._jsparkSession))
-                _missing_features[gateway] = missing_features(lots.failures, lacking)
+                internals = json.loads(self._plans.missingInternals(spark._jsparkSession))
+                _missing_features[gateway] = missing_features(lots.failures, internals)
                 for feature in self.missing_features:
                     _log.warning("%s", self._why_missing(feature))
                 if self.has(NATIVE_SCAN):

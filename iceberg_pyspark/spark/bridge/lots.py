@@ -83,7 +83,7 @@ BUILDS_ON: Mapping[str, tuple[str, ...]] = {
 }
 """Each lot with the lots whose classes its sources use; those stand before the lot."""
 
-NEEDED_CLASSES: Mapping[str, str] = {
+REQUIRED_CLASSES: Mapping[str, str] = {
     RENEWED_S3A: "org.apache.hadoop.fs.s3a.S3AFileSystem",
     GOOGLE_FILES: "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
     AZURE_FILES: "org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem",

@@ -82,7 +82,7 @@ class Struct:
 
 
 @dataclass(frozen=True, slots=True)
-class Unused:
+class UnusedValue:
     """A placeholder whose value is never read."""
 
 
@@ -96,5 +96,5 @@ Value: TypeAlias = (
     | Cast
     | Field
     | Struct
-    | Unused
+    | UnusedValue
 )

@@ -42,7 +42,7 @@ class Changelog:
     identifier_columns: Sequence[str] | None = None
     net_changes: bool = False
 
-    def of(self, table: str, metadata: TableMetadata, read: ReadChanges) -> DataFrame:
+    def of(self, table: str, metadata: TableMetadata, read_changes: ReadChanges) -> DataFrame:
         """Return the changelog rows of a table as of now; later snapshots do not show.
 
         Raise `InvalidRequestError` for arguments that contradict each other, and for ranges that a
@@ -54,7 +54,7 @@ class Changelog:
         by_lineage = with_images and not identifiers
         if by_lineage:
             _check_lineage(table, metadata, snapshots)
-        changes = read(_bounds(snapshots), by_lineage)
+        changes = read_changes(_bounds(snapshots), by_lineage)
         if not snapshots:
             changes = changes.limit(0)
         one_sided_operations = {"append", "delete", "replace"}

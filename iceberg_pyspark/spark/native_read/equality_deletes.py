@@ -187,11 +187,11 @@ def anti_join(spark: SparkSession, rows: DataFrame, keys: DeletedKeys) -> DataFr
     ]
     schema = spark_types.StructType(key_fields)
     frame = spark.createDataFrame(table.select([f.name for f in key_fields]), schema)
-    condition = reduce(Column.__and__, _matching(keys, ids))
+    condition = reduce(Column.__and__, _match_conditions(keys, ids))
     return rows.join(frame, condition, "left_anti")
 
 
-def _matching(keys: DeletedKeys, ids: Sequence[int]) -> Iterator[Column]:
+def _match_conditions(keys: DeletedKeys, ids: Sequence[int]) -> Iterator[Column]:
     nulls: Mapping[str, int] = {name: keys.keys[name].null_count for name in keys.keys.column_names}
     for i in ids:
         row_value, deleted_value = sql.col(kept_name(i)), sql.col(deleted_name(i))

@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Option(Generic[T]):
-    """An option of a read or a write; `read` returns None for a text that is not as `expected`
-    says.
+    """An option of a read or a write; `parse` returns None for a text that is not as the
+    `expectation` says.
     """
 
     name: str
     default: T
-    read: Callable[[str], T | None]
-    expected: str
+    parse: Callable[[str], T | None]
+    expectation: str
 
     def of(self, options: Mapping[str, str]) -> T:
         """Return the option's value or its default; raise `InvalidRequestError` for an invalid
@@ -35,9 +35,9 @@ class Option(Generic[T]):
         text = options.get(self.name)
         if text is None:
             return self.default
-        value = self.read(text)
+        value = self.parse(text)
         if value is None:
-            raise InvalidRequestError(f"option {self.name} is {self.expected}, got '{text}'")
+            raise InvalidRequestError(f"option {self.name} is {self.expectation}, got '{text}'")
         return value
 
 
@@ -46,12 +46,12 @@ def number_option(
 ) -> Option[int | None]:
     """Return an option whose value is a whole number, or None if the option is left out."""
 
-    def read(text: str) -> int | None:
+    def parse(text: str) -> int | None:
         value = whole_number(text.strip(), largest)
         return None if value is None or (minimum is not None and value < minimum) else value
 
     bounds = "" if minimum is None else f" of at least {minimum} and at most {largest}"
-    return Option(name, None, read, f"a whole number{bounds}")
+    return Option(name, None, parse, f"a whole number{bounds}")
 
 
 def flag_option(name: str, default: bool) -> Option[bool]:

@@ -26,8 +26,8 @@ class Op(IntEnum):
     """A source row matched the row without changing it; a second match is still an error."""
 
 
-WRITTEN = (Op.UPDATE, Op.INSERT, Op.COPY)
-REMOVED = (Op.DELETE, Op.UPDATE)
+WRITE_OPS = (Op.UPDATE, Op.INSERT, Op.COPY)
+REMOVE_OPS = (Op.DELETE, Op.UPDATE)
 
 ClauseOp: TypeAlias = Literal[Op.UPDATE, Op.DELETE, Op.INSERT]
 """The operations that a clause of a MERGE may have."""

@@ -16,14 +16,22 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.spark.bridge.calls import ChangeCondition, ChangedColumn, ChangedRows
-from iceberg_pyspark.spark.bridge.values import Cast, Number, Side, Sql, TargetValue, Unused, Value
+from iceberg_pyspark.spark.bridge.values import (
+    Cast,
+    Number,
+    Side,
+    Sql,
+    TargetValue,
+    UnusedValue,
+    Value,
+)
 from iceberg_pyspark.spark.row_level.assignments import (
     Assignments,
     resolve_paths,
     type_at,
     whole_columns,
 )
-from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, WRITTEN, Op
+from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, WRITE_OPS, Op
 from iceberg_pyspark.spark.row_level.store_assignment import Rows, StoreAssignment, cast_for_store
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.rows.types import to_spark_schema
@@ -45,7 +53,8 @@ class Change:
     """A change of the rows that fulfil a condition, or of all rows if the condition is None.
 
     `values` are the new values by column. `side` is the side of the join whose columns the
-    condition and values name. `placed` means that a changed row has the position of a target row.
+    condition and values name. `has_position` means that a changed row has the position of a
+    target row.
     """
 
     op: Op
@@ -53,7 +62,7 @@ class Change:
     condition: Value | None = None
     values: Assignments = field(default_factory=dict)
     side: Side = None
-    placed: bool = True
+    has_position: bool = True
 
 
 def change_frame(target: Target, rows: Rows, changes: Sequence[Change]) -> DataFrame:
@@ -63,9 +72,9 @@ def change_frame(target: Target, rows: Rows, changes: Sequence[Change]) -> DataF
         (FILE, "string", metadata_columns.FILE),
         (POS, "long", metadata_columns.POS),
     ):
-        cases = [_unchanged(place) if c.placed else _no_place(c) for c in changes]
+        cases = [_target_value(place) if c.has_position else _no_place(c) for c in changes]
         columns.append(_column(name, type_, cases))
-    if any(c.op in WRITTEN for c in changes):
+    if any(c.op in WRITE_OPS for c in changes):
         columns += _values(target, rows, changes)
     description = ChangedRows(
         changes=tuple(
@@ -85,13 +94,13 @@ def _column(name: str, type_: str, cases: Sequence[_Case]) -> ChangedColumn:
     return ChangedColumn(name=name, type=text, cases=tuple(cases))
 
 
-def _unchanged(f: NestedField) -> _Case:
+def _target_value(f: NestedField) -> _Case:
     return TargetValue(f.name)
 
 
 def _no_place(change: Change) -> _Case:
     """Return null, or a placeholder for rows of the source alone, whose position is null anyway."""
-    return Unused() if change.where == "source" else None
+    return UnusedValue() if change.where == "source" else None
 
 
 def _fields(target: Target) -> list[NestedField]:
@@ -151,17 +160,17 @@ def _value(
         stays = change.op is Op.COPY or (
             change.op is Op.UPDATE and f.name == metadata_columns.ROW_ID.name
         )
-        return _unchanged(f) if stays else None
+        return _target_value(f) if stays else None
     match change.op:
         case Op.UPDATE:
-            return new_values.get(f.name, _unchanged(f))
+            return new_values.get(f.name, _target_value(f))
         case Op.COPY:
-            return _unchanged(f)
+            return _target_value(f)
         case Op.INSERT:
             return new_values.get(f.name, defaults[f.name])
         case Op.KEEP_UNCHANGED:
             # The row is not written, so its value does not matter.
-            return Unused()
+            return UnusedValue()
         case _:
             return None
 

@@ -16,7 +16,7 @@ from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
-from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, REMOVED, WRITTEN, Op
+from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, REMOVE_OPS, WRITE_OPS, Op
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.file_io import FileIO
 
@@ -25,13 +25,13 @@ from iceberg_pyspark.storage.file_io import FileIO
 class TaskChanges:
     """The result of one task; bitmaps are in their portable form, by data file path.
 
-    `removed` are the positions of removed target rows, `staying` of matched rows that stay.
-    `duplicate_match` is a data file in which a row was matched twice.
+    `removed_positions` are those of removed target rows, `unchanged_positions` those of matched
+    rows that stay. `duplicate_match` is a data file in which a row was matched twice.
     """
 
     data_files: tuple[DataFile, ...]
-    removed: Mapping[str, bytes]
-    staying: Mapping[str, bytes]
+    removed_positions: Mapping[str, bytes]
+    unchanged_positions: Mapping[str, bytes]
     duplicate_match: str | None
     counts: Mapping[Op, int]
 
@@ -74,15 +74,15 @@ def carry_out(
     return positions.changes(files)
 
 
-_WRITTEN_OPS = pa.array([int(op) for op in WRITTEN], pa.int32())
+_WRITE_OP_NUMBERS = pa.array([int(op) for op in WRITE_OPS], pa.int32())
 
 
 @dataclass(slots=True)
 class _Positions:
     """Positions and counts that are collected batch by batch."""
 
-    removed: dict[str, BitMap64] = field(default_factory=dict)
-    staying: dict[str, BitMap64] = field(default_factory=dict)
+    removed_positions: dict[str, BitMap64] = field(default_factory=dict)
+    unchanged_positions: dict[str, BitMap64] = field(default_factory=dict)
     counts: dict[Op, int] = field(default_factory=dict)
     duplicate_match: str | None = None
 
@@ -90,7 +90,7 @@ class _Positions:
         """Collect the positions of each batch, then yield its rows to write."""
         for batch in batches:
             self.add_batch(batch)
-            is_written = pc.is_in(batch.column(OP), value_set=_WRITTEN_OPS)
+            is_written = pc.is_in(batch.column(OP), value_set=_WRITE_OP_NUMBERS)
             rows = batch.drop_columns([OP, FILE, POS]).filter(is_written)
             if rows.num_rows:
                 yield rows
@@ -102,9 +102,9 @@ class _Positions:
             if count_by_op[op]:
                 self.counts[op] = self.counts.get(op, 0) + int(count_by_op[op])
         has_position = ~np.asarray(batch.column(POS).is_null())
-        removed = np.isin(ops, REMOVED) & has_position
-        self._add(batch, removed, self.removed)
-        self._add(batch, has_position & ~removed, self.staying)
+        is_removed = np.isin(ops, REMOVE_OPS) & has_position
+        self._add(batch, is_removed, self.removed_positions)
+        self._add(batch, has_position & ~is_removed, self.unchanged_positions)
 
     def _add(self, batch: pa.RecordBatch, rows: np.ndarray, into: dict[str, BitMap64]) -> None:
         if not rows.any():
@@ -134,8 +134,8 @@ class _Positions:
         """Return the result of the task."""
         return TaskChanges(
             data_files=tuple(files),
-            removed=_serialize(self.removed),
-            staying=_serialize(self.staying),
+            removed_positions=_serialize(self.removed_positions),
+            unchanged_positions=_serialize(self.unchanged_positions),
             duplicate_match=self.duplicate_match,
             counts=dict(self.counts),
         )

@@ -57,4 +57,4 @@ class ChangeWhere(ABC):
         return prune_by_subqueries(target, rows, self.condition).where(self.condition)
 
 
-_COPY = Change(op=Op.COPY, placed=False)
+_COPY = Change(op=Op.COPY, has_position=False)

@@ -39,20 +39,21 @@ def conflict_checks(
     operation: OperationName,
     *,
     snapshot_id: int | None,
-    read: Predicate,
+    read_predicate: Predicate,
     touched_tasks: Iterable[ScanTask],
     rows_are_kept: bool,
 ) -> ConflictChecks:
-    """Return the conflict checks of an operation that read rows of `read` and touched these files.
+    """Return the conflict checks of an operation that touched these files.
 
-    `rows_are_kept` means that rows of the files are written again, which would undo deletes that
-    other commits add to the files in the meantime.
+    The operation has read the rows that match `read_predicate`. `rows_are_kept` means that rows of
+    the files are written again, which would undo deletes that other commits add to the files in the
+    meantime.
     """
     files = tuple(touched_tasks)
     serializable = isolation_of(metadata, operation) == "serializable"
     return ConflictChecks(
         base_snapshot_id=snapshot_id,
-        no_new_data=compile_may_match(read, metadata) if serializable else None,
+        no_new_data=compile_may_match(read_predicate, metadata) if serializable else None,
         still_live=frozenset(f.file_path for f in files),
         no_new_deletes_for=tuple(
             TouchedFile(file_path=f.file_path, spec_id=f.spec_id, partition=f.partition)

@@ -31,7 +31,7 @@ LEAST_TABLE_BYTES = 128 * 1024 * 1024
 OPEN_FILE_BYTES = 4 * 1024 * 1024
 """The number of bytes that are read in the time of opening a file, as Spark also assumes."""
 
-_RANGED = (
+_RANGE_TYPES = (
     spark_types.ByteType,
     spark_types.ShortType,
     spark_types.IntegerType,
@@ -121,7 +121,7 @@ def _has_range(type_: spark_types.DataType) -> bool:
     # Collated strings can be equal although their bytes differ.
     if isinstance(type_, spark_types.StringType):
         return type_ == spark_types.StringType()
-    return isinstance(type_, _RANGED)
+    return isinstance(type_, _RANGE_TYPES)
 
 
 def _few_values(source: DataFrame, key: Key) -> list[Column]:

@@ -58,16 +58,16 @@ class Merge:
 
     source: DataFrame
     condition: Column
-    matched: tuple[Clause, ...] = ()
-    not_matched: tuple[Clause, ...] = ()
-    not_matched_by_source: tuple[Clause, ...] = ()
+    matched_clauses: tuple[Clause, ...] = ()
+    not_matched_clauses: tuple[Clause, ...] = ()
+    not_matched_by_source_clauses: tuple[Clause, ...] = ()
     may_run_again: bool = True
     name: ClassVar[OperationName] = "merge"
 
     @property
     def requires_single_match(self) -> bool:
         """See `Operation`: a second match does no harm if the only clause deletes the row."""
-        match self.matched:
+        match self.matched_clauses:
             case ():
                 return False
             case (Clause(op=Op.DELETE, condition=None),):
@@ -81,19 +81,23 @@ class Merge:
 
     def writes_rows(self, mode: Mode) -> bool:
         """See `Operation`."""
-        clauses = (*self.matched, *self.not_matched, *self.not_matched_by_source)
+        clauses = (
+            *self.matched_clauses,
+            *self.not_matched_clauses,
+            *self.not_matched_by_source_clauses,
+        )
         return mode == "copy-on-write" or any(c.op is not Op.DELETE for c in clauses)
 
     def needs_no_rebalance(self, target: Target) -> bool:
         """See `Operation`: this is known beforehand if every row of the source is written."""
-        clauses = (self.matched, self.not_matched)
+        clauses = (self.matched_clauses, self.not_matched_clauses)
         every_row = all(
             of and of[-1].condition is None and all(c.op is not Op.DELETE for c in of)
             for of in clauses
         )
         return (
             every_row
-            and not self.not_matched_by_source
+            and not self.not_matched_by_source_clauses
             and target.session.bridge.joins.needs_no_rebalance(
                 self.source,
                 records=target.record_count,
@@ -119,8 +123,8 @@ class Merge:
             (Op.UPDATE, "updated", row_changes.updated),
             (Op.DELETE, "deleted", row_changes.deleted),
         ):
-            matched = any(c.op is op for c in self.matched)
-            by_source = any(c.op is op for c in self.not_matched_by_source)
+            matched = any(c.op is op for c in self.matched_clauses)
+            by_source = any(c.op is op for c in self.not_matched_by_source_clauses)
             if not (matched and by_source):
                 counts[f"matched-{name}"] = count if matched else 0
                 counts[f"not-matched-by-source-{name}"] = count if by_source else 0
@@ -129,15 +133,16 @@ class Merge:
     def touched_files(self, target: Target) -> DataFrame | None:
         """See `Operation`."""
         rows = target.rows()
-        if not self.not_matched_by_source:
-            if not self.matched:
+        if not self.not_matched_by_source_clauses:
+            if not self.matched_clauses:
                 return None
             keys = keys_of(target, rows, self.source, self.condition)
             rows = prune_by_key_range(target, rows, self.source, keys)
             return rows.join(self.source, self.condition, "left_semi")
         bridge = target.session.bridge
         by_source = [
-            Sql("true") if c.condition is None else c.condition for c in self.not_matched_by_source
+            Sql("true") if c.condition is None else c.condition
+            for c in self.not_matched_by_source_clauses
         ]
         conditions = bridge.row_changes.bind_columns(rows, by_source)
         join: DataFrame = bridge.joins.join(rows, self.source, self.condition, "left")
@@ -148,36 +153,36 @@ class Merge:
         """See `Operation`."""
         bridge, source = target.session.bridge, self.source
         rewriting = mode == "copy-on-write"
-        if not (rewriting or self.not_matched_by_source):
+        if not (rewriting or self.not_matched_by_source_clauses):
             keys = keys_of(target, rows, source, self.condition)
             rows = prune_by_key_range(target, rows, source, keys)
-            outer = bool(self.not_matched)
+            outer = bool(self.not_matched_clauses)
             rows = rows_with_source_keys(target, rows, source, keys, outer=outer)
-        if not (self.matched or self.not_matched_by_source):
+        if not (self.matched_clauses or self.not_matched_by_source_clauses):
             frame = source.join(rows, self.condition, "left_anti")
-            inserts = [_change(c, "any", "source") for c in self.not_matched]
+            inserts = [_change(c, "any", "source") for c in self.not_matched_clauses]
             return change_frame(target, Rows(frame=frame, target=rows, source=source), inserts)
-        keep_rows = rewriting or bool(self.not_matched_by_source)
+        keep_rows = rewriting or bool(self.not_matched_by_source_clauses)
         kind = {
             (False, False): "inner",
             (False, True): "right",
             (True, False): "left",
             (True, True): "full",
-        }[keep_rows, bool(self.not_matched)]
+        }[keep_rows, bool(self.not_matched_clauses)]
         frame = bridge.joins.join(rows, source, self.condition, kind)
-        if rewriting and not self.matched:
+        if rewriting and not self.matched_clauses:
             frame = _without_duplicates(rows, frame)
-        changes = [_change(c, "both") for c in self.matched]
-        if all(c.condition is not None for c in self.matched):
+        changes = [_change(c, "both") for c in self.matched_clauses]
+        if all(c.condition is not None for c in self.matched_clauses):
             if rewriting:
                 changes.append(Change(where="both", op=Op.COPY))
             elif self.requires_single_match:
                 changes.append(Change(where="both", op=Op.KEEP_UNCHANGED))
         # These clauses see only one side of the join, so their column names need no prefix.
-        changes += [_change(c, "source", "source") for c in self.not_matched]
-        changes += [_change(c, "target", "target") for c in self.not_matched_by_source]
+        changes += [_change(c, "source", "source") for c in self.not_matched_clauses]
+        changes += [_change(c, "target", "target") for c in self.not_matched_by_source_clauses]
         if rewriting:
-            changes.append(Change(where="target", op=Op.COPY, placed=False))
+            changes.append(Change(where="target", op=Op.COPY, has_position=False))
         return change_frame(target, Rows(frame=frame, target=rows, source=source), changes)
 
 
@@ -196,5 +201,5 @@ def _change(clause: Clause, where: Where, side: Side = None) -> Change:
         condition=clause.condition,
         op=clause.op,
         values=clause.values or {},
-        placed=clause.op is not Op.INSERT,
+        has_position=clause.op is not Op.INSERT,
     )

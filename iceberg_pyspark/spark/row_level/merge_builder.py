@@ -87,9 +87,9 @@ class MergeBuilder:
             Merge(
                 source=source,
                 condition=self._condition,
-                matched=self._clauses(self._matched, source),
-                not_matched=self._clauses(self._not_matched, source),
-                not_matched_by_source=self._clauses(self._not_matched_by_source, source),
+                matched_clauses=self._clauses(self._matched, source),
+                not_matched_clauses=self._clauses(self._not_matched, source),
+                not_matched_by_source_clauses=self._clauses(self._not_matched_by_source, source),
             )
         )
 

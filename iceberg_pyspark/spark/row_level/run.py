@@ -140,17 +140,21 @@ class _Run:
             # Such a source is not cached: it is read twice, and each join needs no shuffle.
             source = None
         with _cache(source):
-            rewritten: frozenset[str] | None = None
+            rewritten_paths: frozenset[str] | None = None
             if mode == "copy-on-write":
                 touched_files = self.operation.touched_files(target)
                 if touched_files is not None:
-                    rewritten = _files_of(target.pin(touched_files))
-            if rewritten is not None and not rewritten and self.operation.source is None:
-                return self._commit(target, TouchedRows(), rewritten)
-            mode = mode if rewritten is not None else "merge-on-read"
-            read = target.read(rewritten)
-            rows = self._run_job(target, read.rows, mode)
-        return self._commit(target, rows, rewritten, read)
+                    rewritten_paths = _files_of(target.pin(touched_files))
+            if (
+                rewritten_paths is not None
+                and not rewritten_paths
+                and self.operation.source is None
+            ):
+                return self._commit(target, TouchedRows(), rewritten_paths)
+            mode = mode if rewritten_paths is not None else "merge-on-read"
+            target_read = target.read(rewritten_paths)
+            rows = self._run_job(target, target_read.rows, mode)
+        return self._commit(target, rows, rewritten_paths, target_read)
 
     def _run_job(self, target: Target, rows: DataFrame, mode: Mode) -> TouchedRows:
         operation = self.operation
@@ -167,12 +171,12 @@ class _Run:
         self,
         target: Target,
         rows: TouchedRows,
-        rewritten: frozenset[str] | None = None,
-        read: TargetRead | None = None,
+        rewritten_paths: frozenset[str] | None = None,
+        target_read: TargetRead | None = None,
     ) -> tuple[LoadedTable, RowChanges]:
-        """Commit the rows; remove the `rewritten` files and the whole files of the selection.
+        """Commit the rows; remove the `rewritten_paths` files and the whole files of the selection.
 
-        `read` is the read whose rows the job changed, or None if there was no job.
+        `target_read` is the read whose rows the job changed, or None if there was no job.
         """
         io = target.io
         whole = {} if target.selection is None else target.selection.whole
@@ -182,8 +186,11 @@ class _Run:
         with WrittenFiles(io, rows.data_files) as written_files:
             if self.operation.requires_single_match:
                 rows.check_single_matches(target.name)
-            changed_paths = rows.removed if rewritten is None else rewritten
-            touched_files = {**({} if read is None else read.files(changed_paths)), **whole}
+            changed_paths = rows.removed_positions if rewritten_paths is None else rewritten_paths
+            touched_files = {
+                **({} if target_read is None else target_read.files(changed_paths)),
+                **whole,
+            }
             row_changes = _row_changes(
                 rows,
                 sum(
@@ -197,12 +204,12 @@ class _Run:
                 target.metadata,
                 self.operation.name,
                 snapshot_id=target.snapshot_id,
-                read=target.read_predicate(),
+                read_predicate=target.read_predicate(),
                 touched_tasks=touched_files.values(),
-                rows_are_kept=rewritten is not None or self.operation.name != "delete",
+                rows_are_kept=rewritten_paths is not None or self.operation.name != "delete",
             )
             action: SnapshotAction
-            if rewritten is not None or not rows.removed:
+            if rewritten_paths is not None or not rows.removed_positions:
                 replaced_paths = frozenset(touched_files)
                 action = OverwriteFiles(
                     removal=RemoveFiles(data_paths=replaced_paths)
@@ -213,7 +220,12 @@ class _Run:
                 )
             else:
                 deletes = write_row_deletes(
-                    target.name, target.metadata, io, rows.removed, touched_files, write_id=write_id
+                    target.name,
+                    target.metadata,
+                    io,
+                    rows.removed_positions,
+                    touched_files,
+                    write_id=write_id,
                 )
                 written_files.add(deletes.delete_files)
                 action = RowDelta(
@@ -260,6 +272,6 @@ def _row_changes(rows: TouchedRows, deleted_whole: int) -> RowChanges:
         inserted=rows.counts.get(Op.INSERT, 0),
         updated=updated,
         # Counted by position: several source rows may have deleted the same row.
-        deleted=sum(map(len, rows.removed.values())) - updated + deleted_whole,
+        deleted=sum(map(len, rows.removed_positions.values())) - updated + deleted_whole,
         copied=rows.counts.get(Op.COPY, 0),
     )

@@ -69,9 +69,11 @@ def read_statement(bridge: Bridge, plan: Any, *, reads_iceberg: bool) -> Stateme
             operation = Merge(
                 source=bridge.row_changes.source_of(columns),
                 condition=condition,
-                matched=_clauses(description.matched_actions, columns),
-                not_matched=_clauses(description.not_matched_actions, columns),
-                not_matched_by_source=_clauses(description.not_matched_by_source_actions, columns),
+                matched_clauses=_clauses(description.matched_actions, columns),
+                not_matched_clauses=_clauses(description.not_matched_actions, columns),
+                not_matched_by_source_clauses=_clauses(
+                    description.not_matched_by_source_actions, columns
+                ),
                 may_run_again=may_run_again,
             )
     return Statement(handle=description.handle, columns=columns, operation=operation)

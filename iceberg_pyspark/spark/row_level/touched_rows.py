@@ -22,7 +22,7 @@ class TouchedRows:
     """The new files and the removed rows, by data file path, of a whole operation."""
 
     data_files: tuple[DataFile, ...] = ()
-    removed: Mapping[str, BitMap64] = field(default_factory=dict)
+    removed_positions: Mapping[str, BitMap64] = field(default_factory=dict)
     duplicate_match: str | None = None
     counts: Mapping[Op, int] = field(default_factory=dict)
 
@@ -40,7 +40,7 @@ def unite(tasks: Iterable[TaskChanges]) -> TouchedRows:
     """Return the merged changes of all tasks; bitmaps are merged one task at a time."""
     files: list[DataFile] = []
     removed: dict[str, BitMap64] = {}
-    staying: dict[str, BitMap64] = {}
+    unchanged: dict[str, BitMap64] = {}
     counts: dict[Op, int] = {}
     duplicate_match: str | None = None
     for task in tasks:
@@ -48,14 +48,20 @@ def unite(tasks: Iterable[TaskChanges]) -> TouchedRows:
         for op, count in task.counts.items():
             counts[op] = counts.get(op, 0) + count
         duplicate_match = duplicate_match or task.duplicate_match
-        for serialized, bitmaps in ((task.removed, removed), (task.staying, staying)):
+        for serialized, bitmaps in (
+            (task.removed_positions, removed),
+            (task.unchanged_positions, unchanged),
+        ):
             for path, data in serialized.items():
                 duplicate_match = _add(bitmaps, path, data) or duplicate_match
-    for path, bitmap in staying.items():
+    for path, bitmap in unchanged.items():
         if path in removed and removed[path].intersect(bitmap):
             duplicate_match = path
     return TouchedRows(
-        data_files=tuple(files), removed=removed, duplicate_match=duplicate_match, counts=counts
+        data_files=tuple(files),
+        removed_positions=removed,
+        duplicate_match=duplicate_match,
+        counts=counts,
     )
 
 

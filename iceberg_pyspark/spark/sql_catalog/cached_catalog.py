@@ -75,7 +75,7 @@ def load_for_query(catalog: Catalog, identifier: TableIdentifier) -> LoadedTable
 def invalidate_table(catalog: Catalog, identifier: TableIdentifier) -> None:
     """Drop a table from the cache (REFRESH TABLE), so that the next query loads it."""
     if isinstance(catalog, CachedCatalog):
-        catalog.forget(identifier)
+        catalog.invalidate(identifier)
 
 
 def _is_remote(properties: Mapping[str, str]) -> bool:
@@ -105,9 +105,9 @@ class CachedCatalog:
         table = self._tables.get(identifier)
         return self.load_table(identifier) if table is None else table
 
-    def forget(self, identifier: TableIdentifier) -> None:
+    def invalidate(self, identifier: TableIdentifier) -> None:
         """Drop a table's cached entry."""
-        self._tables.forget(identifier)
+        self._tables.invalidate(identifier)
 
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
         """Load the table's current state and cache it."""
@@ -115,14 +115,14 @@ class CachedCatalog:
         try:
             loaded_table = self._catalog.load_table(identifier)
         except BaseException:
-            self._tables.forget(identifier)
+            self._tables.invalidate(identifier)
             raise
         self._tables.put(identifier, loaded_table, generation)
         return loaded_table
 
     def create_table(self, identifier: TableIdentifier, metadata: TableMetadata) -> LoadedTable:
         """Create the table in the wrapped catalog and drop its cached entry."""
-        with self._changing(identifier):
+        with self._invalidate_after(identifier):
             return self._catalog.create_table(identifier, metadata)
 
     def commit_table(
@@ -134,33 +134,33 @@ class CachedCatalog:
         base: LoadedTable | None = None,
     ) -> Outcome[LoadedTable]:
         """Commit to the wrapped catalog and drop the cached entry of the table, even on failure."""
-        with self._changing(identifier):
+        with self._invalidate_after(identifier):
             return self._catalog.commit_table(identifier, requirements, updates, base=base)
 
     def drop_table(self, identifier: TableIdentifier) -> bool:
         """Drop the table in the wrapped catalog and its cached entry."""
-        with self._changing(identifier):
+        with self._invalidate_after(identifier):
             return self._catalog.drop_table(identifier)
 
     def rename_table(self, source: TableIdentifier, target: TableIdentifier) -> None:
         """Rename the table in the wrapped catalog and drop the cached entries of both names."""
-        with self._changing(source), self._changing(target):
+        with self._invalidate_after(source), self._invalidate_after(target):
             self._catalog.rename_table(source, target)
 
     def register_table(
         self, identifier: TableIdentifier, metadata_location: str, *, dry_run: bool = False
     ) -> LoadedTable:
         """Register the table in the wrapped catalog and drop its cached entry."""
-        with self._changing(identifier):
+        with self._invalidate_after(identifier):
             return self._catalog.register_table(identifier, metadata_location, dry_run=dry_run)
 
     @contextmanager
-    def _changing(self, identifier: TableIdentifier) -> Iterator[None]:
+    def _invalidate_after(self, identifier: TableIdentifier) -> Iterator[None]:
         """Drop the cached entry after a change, even a failed one, which may have taken place."""
         try:
             yield
         finally:
-            self._tables.forget(identifier)
+            self._tables.invalidate(identifier)
 
 
 @cache
@@ -184,7 +184,7 @@ def _of_below(name: str) -> property:
             try:
                 return attribute(*args, **keywords)
             finally:
-                self._tables.forget_all()
+                self._tables.invalidate_all()
 
         return run
 
@@ -231,13 +231,13 @@ class _LoadedTables:
             while len(self._entry_by_key) > _MAX_TABLES:
                 self._entry_by_key.popitem(last=False)
 
-    def forget(self, identifier: TableIdentifier) -> None:
+    def invalidate(self, identifier: TableIdentifier) -> None:
         """Drop a table from the cache."""
         with self._lock:
             self._generation += 1
             self._entry_by_key.pop(self._key(identifier), None)
 
-    def forget_all(self) -> None:
+    def invalidate_all(self) -> None:
         """Drop all tables from the cache."""
         with self._lock:
             self._generation += 1

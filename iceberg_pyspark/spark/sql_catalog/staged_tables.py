@@ -56,7 +56,7 @@ class StagedTable:
 
     catalog: Catalog
     planned_table: LoadedTable
-    existing: LoadedTable | None
+    existing_table: LoadedTable | None
     changes: Callable[[TableMetadata], Changes] | None
     rows: StagedRows | None = None
 
@@ -89,10 +89,12 @@ class StagedTables:
 
 def stage_new(catalog: Catalog, planned_table: LoadedTable) -> StagedTable:
     """Return a staged table that does not exist yet."""
-    return StagedTable(catalog=catalog, planned_table=planned_table, existing=None, changes=None)
+    return StagedTable(
+        catalog=catalog, planned_table=planned_table, existing_table=None, changes=None
+    )
 
 
-def stage_replacement(catalog: Catalog, existing: LoadedTable, new: NewTable) -> StagedTable:
+def stage_replacement(catalog: Catalog, existing_table: LoadedTable, new: NewTable) -> StagedTable:
     """Return a staged table that replaces an existing table and keeps its history."""
 
     def changes(metadata: TableMetadata) -> Changes:
@@ -101,10 +103,11 @@ def stage_replacement(catalog: Catalog, existing: LoadedTable, new: NewTable) ->
         )
 
     planned_table = replace(
-        existing, metadata=with_changes(existing.metadata, changes(existing.metadata))
+        existing_table,
+        metadata=with_changes(existing_table.metadata, changes(existing_table.metadata)),
     )
     return StagedTable(
-        catalog=catalog, planned_table=planned_table, existing=existing, changes=changes
+        catalog=catalog, planned_table=planned_table, existing_table=existing_table, changes=changes
     )
 
 
@@ -144,7 +147,7 @@ def commit_staged_table(staged_table: StagedTable) -> None:
     rows = staged_table.rows
     steps: list[CommitStep] = [] if rows is None else [rows.step]
     written_files = None if rows is None else rows.written_files
-    if staged_table.existing is None:
+    if staged_table.existing_table is None:
         identifier, metadata = (
             staged_table.planned_table.identifier,
             staged_table.planned_table.metadata,
@@ -155,7 +158,7 @@ def commit_staged_table(staged_table: StagedTable) -> None:
     else:
         steps = [MetadataStep(lambda m: _same_ids(staged_table, m)), *steps]
         commit_steps(
-            staged_table.catalog, staged_table.existing, steps, written_files=written_files
+            staged_table.catalog, staged_table.existing_table, steps, written_files=written_files
         )
 
 

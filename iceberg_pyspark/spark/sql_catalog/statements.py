@@ -39,7 +39,7 @@ def statement_parse(request: StatementParse) -> ParsedStatement:
         parse_clause(request.text, statement.offset)
     except ExtensionSyntaxError as e:
         problem = SyntaxProblem(
-            near=e.near, expected=e.expectation, line=e.line, position=e.position
+            near=e.near, expectation=e.expectation, line=e.line, position=e.position
         )
         return ParsedStatement(table=table, problem=problem)
     return ParsedStatement(

@@ -60,7 +60,7 @@ def _create_statement(catalog: str, identifier: TableIdentifier, view: ViewMetad
     """Return the CREATE VIEW statement that creates the view again."""
     fields = to_spark_schema(view.schema).fields
     clauses = [
-        f"CREATE VIEW {_dotted((catalog, *identifier.levels))} {_in_lines(map(_column, fields))}"
+        f"CREATE VIEW {_full_name((catalog, *identifier.levels))} {_in_lines(map(_column, fields))}"
     ]
     comment = view.properties.get(COMMENT)
     if comment is not None:
@@ -98,7 +98,7 @@ def _details(catalog: str, identifier: TableIdentifier, view: ViewMetadata) -> R
         ("", "", ""),
         ("# Detailed View Information", "", ""),
         ("Comment", view.properties.get(COMMENT, ""), ""),
-        ("View Catalog and Namespace", _dotted((catalog, *identifier.namespace)), ""),
+        ("View Catalog and Namespace", _full_name((catalog, *identifier.namespace)), ""),
         ("View Query Output Columns", f"[{own_names}]", ""),
         ("View Properties", f"[{pairs}]", ""),
         ("Created By", view.properties.get(CREATED_BY, ""), ""),
@@ -128,7 +128,7 @@ def _in_lines(items: Iterable[str]) -> str:
     return "(\n  " + ",\n  ".join(items) + ")"
 
 
-def _dotted(levels: Iterable[str]) -> str:
+def _full_name(levels: Iterable[str]) -> str:
     return ".".join(map(_name, levels))
 
 

@@ -182,21 +182,21 @@ class _Tasks:
     def write_parts(self, parts: Iterable[tuple[ScanTask, ...]]) -> Iterator[bytes]:
         """Write the rows of some files in the order of the files."""
         with worker_step():
-            yield self._written(self._rows(task for part in parts for task in part))
+            yield self._write(self._rows(task for part in parts for task in part))
 
     def split(self, files: FileRanges, tasks: Iterable[ScanTask]) -> Iterator[Piece]:
         """Yield the rows of some files by new file, in pieces as large as memory allows."""
-        waiting: dict[int, list[pa.RecordBatch]] = {}
+        pending_batches: dict[int, list[pa.RecordBatch]] = {}
         size = 0
         with worker_step():
             for batch in self._rows(tasks):
                 for number, rows in pieces_by_range(files, batch):
-                    waiting.setdefault(number, []).append(rows)
+                    pending_batches.setdefault(number, []).append(rows)
                 size += batch.nbytes
                 if size > self.writer.memory.buffered:
-                    yield from map(_serialized, waiting.items())
-                    waiting, size = {}, 0
-            yield from map(_serialized, waiting.items())
+                    yield from map(_serialize, pending_batches.items())
+                    pending_batches, size = {}, 0
+            yield from map(_serialize, pending_batches.items())
 
     def write_sorted(
         self, order: RowOrder, ranges: Ranges, pieces: Iterable[Piece]
@@ -214,14 +214,14 @@ class _Tasks:
             rows = chain.from_iterable(
                 spill.sorted(n, order, self.writer.memory) for n in sorted(spill.sizes())
             )
-            yield self._written(rows)
+            yield self._write(rows)
 
     def _rows(self, tasks: Iterable[ScanTask]) -> Iterator[pa.RecordBatch]:
         for task in tasks:
             yield from read_task(self.writer.scan, task, self.io)
             self.read_count.add(1)
 
-    def _written(self, rows: Iterable[pa.RecordBatch]) -> bytes:
+    def _write(self, rows: Iterable[pa.RecordBatch]) -> bytes:
         """Write the files of a task under names that are unique to the attempt; pickle them."""
         task = TaskContext.get()
         assert task is not None, "Spark runs this in a task"
@@ -237,7 +237,7 @@ class _Tasks:
         return pickle.dumps(files)
 
 
-def _serialized(piece: tuple[int, list[pa.RecordBatch]]) -> Piece:
+def _serialize(piece: tuple[int, list[pa.RecordBatch]]) -> Piece:
     number, batches = piece
     rows = pa.Table.from_batches(batches).combine_chunks()
     sink = pa.BufferOutputStream()

@@ -127,17 +127,17 @@ def _write_in_place(
     context: WriteContext,
     io: FileIO,
     job: Callable[[], None],
-    written: Callable[[], list[str]],
+    written_locations: Callable[[], list[str]],
 ) -> list[DataFile]:
-    """Write to the final locations; if the job fails, remove the files that `written` returns."""
+    """Write to the final locations; if the job fails, remove the files at `written_locations`."""
     try:
         job()
-        locations = written()
+        locations = written_locations()
         for location in locations:
             check_write(io, location)
         files = _describe(spark, context, locations, io)
     except BaseException:
-        remove_files(io, written(), NeverSent())
+        remove_files(io, written_locations(), NeverSent())
         raise
     # A job without rows writes an empty file, too.
     remove_files(io, [f.file_path for f in files if not f.record_count], NeverSent())

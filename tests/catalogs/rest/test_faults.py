@@ -26,10 +26,10 @@ from iceberg_pyspark.errors import (
 )
 from tests.support.catalog_contract import first_metadata
 from tests.support.http_server import (
-    Answering,
     BreakConnection,
     Reply,
     Request,
+    RequestHandler,
     TestServer,
     http_server,
 )
@@ -48,7 +48,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @contextmanager
 def catalog_of(
-    answer: Answering,
+    answer: RequestHandler,
     config: Mapping[str, object] | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[RestCatalog, TestServer]]:
@@ -56,12 +56,14 @@ def catalog_of(
         yield RestCatalog("rest", {"uri": server.uri, **(properties or {})}), server
 
 
-def commit(answer: Answering, config: Mapping[str, object] | None = None) -> Outcome[LoadedTable]:
+def commit(
+    answer: RequestHandler, config: Mapping[str, object] | None = None
+) -> Outcome[LoadedTable]:
     with catalog_of(answer, config) as (catalog, _):
         return catalog.commit_table(EVENTS, (), CHANGE)
 
 
-def one_after_another(replies: Iterator[Reply | BreakConnection]) -> Answering:
+def one_after_another(replies: Iterator[Reply | BreakConnection]) -> RequestHandler:
     def answer(_: Request) -> Reply:
         reply = next(replies)
         if isinstance(reply, BreakConnection):

@@ -19,18 +19,18 @@ from iceberg_pyspark.commits.updates import AddSnapshot, SetProperties
 from iceberg_pyspark.table.table_catalog import TableCatalog
 from tests.services.server import Server
 from tests.support.http_server import BreakConnection, Reply, TestServer, http_server
-from tests.support.reporting_server import Reported, reports
+from tests.support.reporting_server import ReportingServer, reports
 from tests.support.rest_answers import EVENTS, configured, error
 
 
 @pytest.fixture
-def reported(tmp_path: Path) -> Iterator[tuple[Reported, TestServer]]:
-    answer = Reported(tmp_path)
+def reported(tmp_path: Path) -> Iterator[tuple[ReportingServer, TestServer]]:
+    answer = ReportingServer(tmp_path)
     with http_server(configured(answer)) as server:
         yield answer, server
 
 
-def test_a_scan_and_a_commit_are_reported(reported: tuple[Reported, TestServer]) -> None:
+def test_a_scan_and_a_commit_are_reported(reported: tuple[ReportingServer, TestServer]) -> None:
     source, server = reported
     catalog = RestCatalog("lake", {"uri": server.uri})
     table = TableCatalog(catalog).load_table("db.events")
@@ -75,7 +75,9 @@ def test_a_scan_and_a_commit_are_reported(reported: tuple[Reported, TestServer])
     assert metrics["added-files-size-bytes"]["unit"] == "bytes"
 
 
-def test_nothing_waits_for_a_report_or_fails_by_it(reported: tuple[Reported, TestServer]) -> None:
+def test_nothing_waits_for_a_report_or_fails_by_it(
+    reported: tuple[ReportingServer, TestServer],
+) -> None:
     source, server = reported
     gate = threading.Event()
 
@@ -101,7 +103,7 @@ def test_nothing_waits_for_a_report_or_fails_by_it(reported: tuple[Reported, Tes
 
 
 def test_an_idle_thread_ends_and_another_begins(
-    reported: tuple[Reported, TestServer], monkeypatch: pytest.MonkeyPatch
+    reported: tuple[ReportingServer, TestServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("iceberg_pyspark.catalogs.background_calls._IDLE_S", 0.05)
     catalog = RestCatalog("lake", {"uri": reported[1].uri})
@@ -118,7 +120,7 @@ def test_an_idle_thread_ends_and_another_begins(
 
 @pytest.mark.parametrize("reason", ["off", "not offered"])
 def test_a_server_that_wants_none_gets_none(
-    reported: tuple[Reported, TestServer], reason: str
+    reported: tuple[ReportingServer, TestServer], reason: str
 ) -> None:
     source, _ = reported
     offered = ["POST /v1/{prefix}/tables/rename"] if reason == "not offered" else None

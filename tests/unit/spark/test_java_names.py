@@ -121,7 +121,7 @@ def test_kinds_of_values() -> None:
     source = java("IcebergPyRowValues")
     kinds = {v.__name__: v for v in get_args(values.Value) if v is not Column}
     java_kinds = re.findall(r'is\.equals\("(\w+)"\)', source)
-    unread = values.Unused.__name__
+    unread = values.UnusedValue.__name__
     assert sorted([*java_kinds, unread]) == sorted(kinds)
     assert f'"{unread}".equals' in java("IcebergPyChangedRows")
     assert keys_read("IcebergPyRowValues") == {"is"} | names_of(*kinds.values())

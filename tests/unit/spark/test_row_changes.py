@@ -59,7 +59,10 @@ def test_rows_are_written_and_places_noted() -> None:
     ]
     done = unite([carry_out(context, [batch(rows, values=True)], io, partition_id=1, task_id=2)])
     assert [f.record_count for f in done.data_files] == [3]
-    assert {path: list(bitmap) for path, bitmap in done.removed.items()} == {"f": [3], "g": [0]}
+    assert {path: list(bitmap) for path, bitmap in done.removed_positions.items()} == {
+        "f": [3],
+        "g": [0],
+    }
     assert done.counts == dict.fromkeys(Op, 1)
     done.check_single_matches("t")
 
@@ -94,5 +97,7 @@ def test_however_rows_are_cut_into_tasks(places: list[tuple[str, int]], cuts: li
     tasks = [task(rows[a:b]) for a, b in itertools.pairwise(bounds)]
     changes = unite(tasks)
     assert changes.duplicate_match is None
-    assert {(f, p) for f, bitmap in changes.removed.items() for p in bitmap} == set(places)
+    assert {(f, p) for f, bitmap in changes.removed_positions.items() for p in bitmap} == set(
+        places
+    )
     assert changes.counts.get(Op.DELETE, 0) == len(rows)

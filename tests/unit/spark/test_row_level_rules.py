@@ -48,7 +48,11 @@ def test_isolation_levels() -> None:
     assert isolation_of(metadata(), "update") == "serializable"
     snapshot = metadata(write_update_isolation__level="snapshot")
     assert isolation_of(snapshot, "update") == "snapshot"
-    requests: dict[str, Any] = {"snapshot_id": 1, "read": AlwaysTrue(), "touched_tasks": ()}
+    requests: dict[str, Any] = {
+        "snapshot_id": 1,
+        "read_predicate": AlwaysTrue(),
+        "touched_tasks": (),
+    }
     strict = conflict_checks(metadata(), "update", rows_are_kept=True, **requests)
     assert strict.no_new_data is not None
     assert conflict_checks(snapshot, "update", rows_are_kept=True, **requests).no_new_data is None

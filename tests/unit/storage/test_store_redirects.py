@@ -14,7 +14,7 @@ from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.storage import store_properties
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.redirects import without_redirects
-from tests.support.http_server import Answering, Reply, TestServer, http_server
+from tests.support.http_server import Reply, RequestHandler, TestServer, http_server
 from tests.support.object_stores import SECRET, STORES, StoreAt, s3_store
 from tests.support.s3_double import access_key
 
@@ -32,7 +32,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Answering], TestServer]]:
+def serve() -> Iterator[Callable[[RequestHandler], TestServer]]:
     with ExitStack() as servers:
         yield lambda answer: servers.enter_context(http_server(answer))
 
@@ -45,7 +45,7 @@ def at_localhost(server: TestServer) -> str:
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_another_host_gets_no_request(
-    serve: Callable[[Answering], TestServer],
+    serve: Callable[[RequestHandler], TestServer],
     store: StoreAt,
     scheme: str,
 ) -> None:
@@ -72,7 +72,7 @@ def test_another_host_gets_no_request(
 
 @pytest.mark.parametrize("store", STORES)
 def test_a_redirect_is_refused_without_retries(
-    serve: Callable[[Answering], TestServer], monkeypatch: pytest.MonkeyPatch, store: StoreAt
+    serve: Callable[[RequestHandler], TestServer], monkeypatch: pytest.MonkeyPatch, store: StoreAt
 ) -> None:
     monkeypatch.setattr(store_properties, "_RETRIES", 2)
     server = serve(lambda _: Reply(307, b"", {"Location": "https://other.example/"}))
@@ -94,7 +94,7 @@ def test_a_redirect_is_refused_without_retries(
 
 @pytest.mark.parametrize("store", STORES)
 def test_the_endpoint_itself_is_reached(
-    serve: Callable[[Answering], TestServer],
+    serve: Callable[[RequestHandler], TestServer],
     store: StoreAt,
 ) -> None:
     server = serve(lambda _: Reply(200, b"bytes", {"ETag": '"x"', "Last-Modified": DATE}))
@@ -104,7 +104,7 @@ def test_the_endpoint_itself_is_reached(
 
 
 def test_a_bucket_of_another_region_names_the_setting(
-    serve: Callable[[Answering], TestServer],
+    serve: Callable[[RequestHandler], TestServer],
 ) -> None:
     """AWS answers 301 without an address to move to."""
     body = b"<Error><Code>PermanentRedirect</Code></Error>"
@@ -155,7 +155,7 @@ def test_hosts_of_the_environments_credentials_are_reachable(
 
 
 def test_credentials_come_from_another_host_than_the_bytes(
-    serve: Callable[[Answering], TestServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serve: Callable[[RequestHandler], TestServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As of a pod, whose credentials an agent on the machine has."""
     for name in [n for n in os.environ if n.startswith("AWS_")]:

@@ -56,7 +56,7 @@ class SyntaxProblem(Message, frozen=True, kw_only=True):
     """The place of a syntax error in a statement."""
 
     near: str
-    expected: str
+    expectation: str
     line: int
     position: int
 

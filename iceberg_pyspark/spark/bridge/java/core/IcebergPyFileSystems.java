@@ -17,7 +17,7 @@ public class IcebergPyFileSystems {
   public String find(Object session, String scheme) throws JsonProcessingException {
     Configuration settings = ((SparkSession) session).sessionState().newHadoopConf();
     Map options = new HashMap();
-    String name = configured(scheme, settings);
+    String name = className(scheme, settings);
     // since 3.5 Hadoop's defaults name a class of `hadoop-gcp`, also where only the connector is
     if (name == null && "gs".equals(scheme) && settings.getClassByNameOrNull(GOOGLE) != null) {
       name = GOOGLE;
@@ -25,14 +25,15 @@ public class IcebergPyFileSystems {
     }
     if (name == null) return null;
     if (GOOGLE.equals(name)) addPlainSizes(options, settings);
-    Map found = new HashMap();
-    found.put("name", name);
-    found.put("options", options);
-    found.put("has_blob_interface", Boolean.valueOf(settings.getClassByNameOrNull(BLOBS) != null));
-    return IcebergPyBridge.JSON.writeValueAsString(found);
+    Map description = new HashMap();
+    description.put("name", name);
+    description.put("options", options);
+    description.put(
+        "has_blob_interface", Boolean.valueOf(settings.getClassByNameOrNull(BLOBS) != null));
+    return IcebergPyBridge.JSON.writeValueAsString(description);
   }
 
-  private static String configured(String scheme, Configuration settings) {
+  private static String className(String scheme, Configuration settings) {
     try {
       return FileSystem.getFileSystemClass(scheme, settings).getName();
     } catch (Exception e) {

@@ -45,11 +45,11 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /**
-   * Rewrite a plan. `neededIds`: the ids of the columns that the plan's parent refers to, or null
+   * Rewrite a plan. `requiredIds`: the ids of the columns that the plan's parent refers to, or null
    * for all. `limit`: how many rows are enough, or null for all rows. `clusteringIds`: see
    * `IcebergPyClustering`.
    */
-  private LogicalPlan rewrite(LogicalPlan plan, Set neededIds, Integer limit, Set clusteringIds) {
+  private LogicalPlan rewrite(LogicalPlan plan, Set requiredIds, Integer limit, Set clusteringIds) {
     if (plan instanceof DeleteFromTable || plan instanceof UpdateTable
         || plan instanceof MergeIntoTable)
       return plan;
@@ -62,7 +62,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       below = withSubqueries((LogicalPlan) (Object) ((Filter) below).child());
     }
     if (isOurs(below)) {
-      LogicalPlan scan = replace((DataSourceV2ScanRelation) below, condition, neededIds,
+      LogicalPlan scan = replace((DataSourceV2ScanRelation) below, condition, requiredIds,
           condition == null ? limit : null, clusteringIds);
       return scan == null ? plan : scan;
     }
@@ -136,10 +136,10 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
 
   /** Return Python's plan for a scan, or null if the scan must stay. */
   private LogicalPlan replace(DataSourceV2ScanRelation relation, Expression condition,
-      Set neededIds, Integer limit, Set clusteringIds) {
+      Set requiredIds, Integer limit, Set clusteringIds) {
     List conditions = IcebergPyScanParts.conjuncts(condition);
     StructType readSchema = new StructType();
-    List read = columns(relation, neededIds, conditions);
+    List read = columns(relation, requiredIds, conditions);
     for (int i = 0; i < read.size(); i++) {
       Attribute a = (Attribute) read.get(i);
       readSchema = readSchema.add(a.name(), a.dataType(), a.nullable());
@@ -149,18 +149,18 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     List keys = keys(relation, clusteringIds);
     Map scanDefinition =
         IcebergPyRequests.scanDefinition(table, readSchema.json(), describe(relation, conditions),
-            neededIds == null ? null : names(columns(relation, neededIds, new ArrayList())), limit,
-            !keys.isEmpty());
+            requiredIds == null ? null : names(columns(relation, requiredIds, new ArrayList())),
+            limit, !keys.isEmpty());
     // the copy of a join side in a runtime filter has the same column ids and shares the plan
     List key =
         IcebergPyBridge.list(new Object[] {relation.output(), scanDefinition, condition, keys});
     if (!plans.containsKey(key))
-      plans.put(key, plan(relation, condition, neededIds, scanDefinition, keys));
+      plans.put(key, plan(relation, condition, requiredIds, scanDefinition, keys));
     return (LogicalPlan) plans.get(key);
   }
 
   private static LogicalPlan plan(DataSourceV2ScanRelation relation, Expression condition,
-      Set neededIds, Map scanDefinition, List keys) {
+      Set requiredIds, Map scanDefinition, List keys) {
     List conditions = IcebergPyScanParts.conjuncts(condition);
     IcebergPyPlannedScan planned = IcebergPyRequests.scanPlan(scanDefinition);
     List provenConditions = planned.provenConditions(), parts = planned.parts();
@@ -169,7 +169,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     for (int i = provenConditions.size() - 1; i >= 0; i--)
       conditions.remove(((Number) provenConditions.get(i)).intValue());
     condition = IcebergPyScanParts.conjunction(conditions);
-    List ours = columns(relation, neededIds, conditions);
+    List ours = columns(relation, requiredIds, conditions);
     List branches = new ArrayList();
     for (int i = 0; i < parts.size(); i++) {
       List part = (List) parts.get(i);
@@ -204,7 +204,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /** Return the columns of a relation that are needed or that conditions refer to. */
-  private static List columns(DataSourceV2ScanRelation relation, Set neededIds, List conditions) {
+  private static List columns(DataSourceV2ScanRelation relation, Set requiredIds, List conditions) {
     Set filterIds = new HashSet();
     for (int i = 0; i < conditions.size(); i++)
       filterIds.addAll(ids(((Expression) conditions.get(i)).references()));
@@ -212,7 +212,7 @@ public class IcebergPyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     scala.collection.Iterator it = relation.output().iterator();
     while (it.hasNext()) {
       Attribute a = (Attribute) it.next();
-      if (neededIds == null || neededIds.contains(a.exprId()) || filterIds.contains(a.exprId()))
+      if (requiredIds == null || requiredIds.contains(a.exprId()) || filterIds.contains(a.exprId()))
         out.add(a);
     }
     return out;

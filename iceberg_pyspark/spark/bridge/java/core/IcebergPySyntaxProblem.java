@@ -6,7 +6,7 @@ class IcebergPySyntaxProblem {
   private final Map fields;
   IcebergPySyntaxProblem(Map fields) { this.fields = fields; }
   String near() { return (String) fields.get("near"); }
-  String expected() { return (String) fields.get("expected"); }
+  String expectation() { return (String) fields.get("expectation"); }
   long line() { return ((Number) fields.get("line")).longValue(); }
   long position() { return ((Number) fields.get("position")).longValue(); }
 }

@@ -47,14 +47,14 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
     try {
       decode(in);
     } catch (java.nio.BufferUnderflowException e) {
-      throw damaged(place, "it ends too early");
+      throw damage(place, "it ends too early");
     } catch (java.io.IOException e) {
-      throw damaged(place, e.getMessage());
+      throw damage(place, e.getMessage());
     } catch (IllegalArgumentException e) {
-      throw damaged(place, e.getMessage());
+      throw damage(place, e.getMessage());
     }
   }
-  private static RuntimeException damaged(String place, String why) {
+  private static RuntimeException damage(String place, String why) {
     return IcebergPyReadFailure.invalid(place + ": damaged deletion vector (" + why + ")");
   }
 
@@ -68,7 +68,7 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
       require(key > before, "keys do not ascend");
       before = key;
       int start = in.position();
-      long rows = checked(in);
+      long rows = readCardinality(in);
       if (rows == 0) continue;
       ByteBuffer one = (ByteBuffer) in.duplicate();
       one.order(ByteOrder.LITTLE_ENDIAN);
@@ -85,7 +85,7 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
   }
 
   /** Read past a 32-bit bitmap, check its containers, and return its cardinality. */
-  private long checked(ByteBuffer in) {
+  private long readCardinality(ByteBuffer in) {
     int cookie = in.getInt();
     boolean mayRun = (cookie & 0xffff) == WITH_RUNS;
     require(mayRun || cookie == WITHOUT_RUNS, "no bitmap");
@@ -97,10 +97,10 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
     int[] sizes = new int[size];
     int before = -1;
     for (int i = 0; i < size; i++) {
-      int key = unsigned(in);
+      int key = readUnsigned(in);
       require(key > before, "keys of containers do not ascend");
       before = key;
-      sizes[i] = unsigned(in) + 1;
+      sizes[i] = readUnsigned(in) + 1;
     }
     if (!mayRun || size > FEW_CONTAINERS)
       for (int i = 0; i < size; i++) in.getInt();
@@ -108,7 +108,7 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
     long all = 0;
     for (int i = 0; i < size; i++) {
       if (mayRun && (runs[i / 8] >>> (i % 8) & 1) == 1)
-        all += ofRuns(in);
+        all += readRuns(in);
       else {
         if (sizes[i] <= LARGEST_ARRAY)
           checkArray(in, sizes[i]);
@@ -119,14 +119,14 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
     }
     return all;
   }
-  private static long ofRuns(ByteBuffer in) {
-    int count = unsigned(in), end = 0;
+  private static long readRuns(ByteBuffer in) {
+    int count = readUnsigned(in), end = 0;
     long all = 0;
     require(count > 0, "a container is empty");
     for (int i = 0; i < count; i++) {
-      int start = unsigned(in);
+      int start = readUnsigned(in);
       require(i == 0 || start > end, "runs do not ascend");
-      end = start + unsigned(in) + 1;
+      end = start + readUnsigned(in) + 1;
       require(end <= MOST_CONTAINERS, "a run is too long");
       all += end - start;
     }
@@ -135,7 +135,7 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
   private static void checkArray(ByteBuffer in, int size) {
     int before = -1;
     for (int i = 0; i < size; i++) {
-      int value = unsigned(in);
+      int value = readUnsigned(in);
       require(value > before, "values do not ascend");
       before = value;
     }
@@ -145,7 +145,7 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
     for (int i = 0; i < MOST_CONTAINERS / 64; i++) set += Long.bitCount(in.getLong());
     require(set == size, "a cardinality is wrong");
   }
-  private static int unsigned(ByteBuffer in) { return in.getShort() & 0xffff; }
+  private static int readUnsigned(ByteBuffer in) { return in.getShort() & 0xffff; }
   private static void require(boolean holds, String otherwise) {
     if (!holds) throw new IllegalArgumentException(otherwise);
   }

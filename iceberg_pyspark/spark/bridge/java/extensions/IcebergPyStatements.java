@@ -90,10 +90,10 @@ class IcebergPyStatements {
 
   /** Throw the error that Spark's own parser would throw. */
   private static void refuse(String statement, IcebergPySyntaxProblem problem) {
-    Platform.throwException(IcebergPyInternals.syntaxError(statement, (int) problem.line(),
-        (int) problem.position(),
-        scalaMap(
-            new Object[] {"error", problem.near(), "hint", ": expected " + problem.expected()})));
+    Platform.throwException(
+        IcebergPyInternals.syntaxError(statement, (int) problem.line(), (int) problem.position(),
+            scalaMap(new Object[] {
+                "error", problem.near(), "hint", ": expected " + problem.expectation()})));
   }
 
   private static scala.collection.immutable.Map scalaMap(Object[] pairs) {

@@ -84,7 +84,7 @@ class IcebergPyChangedRows {
   }
   /** Return whether the value is never read, so that any value will do. */
   private static boolean isUnread(Object value) {
-    return value instanceof Map && "Unused".equals(((Map) value).get("is"));
+    return value instanceof Map && "UnusedValue".equals(((Map) value).get("is"));
   }
 
   /** Return the condition of a change, or null if the change is for every row. */

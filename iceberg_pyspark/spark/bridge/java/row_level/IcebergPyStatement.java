@@ -112,17 +112,17 @@ public class IcebergPyStatement extends IcebergPyExpressions {
     while (it.hasNext()) {
       MergeAction action = (MergeAction) it.next();
       String op = "delete";
-      List assigned = new ArrayList();
+      List assignments = new ArrayList();
       if (action instanceof UpdateAction) {
         op = "update";
-        assigned = assignments(((UpdateAction) action).assignments());
+        assignments = assignments(((UpdateAction) action).assignments());
       } else if (action instanceof InsertAction) {
         op = "insert";
-        assigned = assignments(((InsertAction) action).assignments());
+        assignments = assignments(((InsertAction) action).assignments());
       } else if (!(action instanceof DeleteAction))
         throw new IllegalStateException("Spark has not resolved " + action);
       out.add(IcebergPyBridge.arguments(new Object[] {
-          "op", op, "condition", optional(action.condition()), "assignments", assigned}));
+          "op", op, "condition", optional(action.condition()), "assignments", assignments}));
     }
     return out;
   }
