@@ -46,13 +46,13 @@ _START = """
 import sys, time
 from pyspark.sql import SparkSession
 from iceberg_pyspark import install
-from iceberg_pyspark.spark.bridge.compiler import load_lots
+from iceberg_pyspark.spark.bridge.compiler import load_modules
 
 spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 if sys.argv[1] == "warm":
     spark.range(100).selectExpr("sum(id * 2)").collect()
 started = time.perf_counter()
-load_lots(spark.sparkContext._gateway)
+load_modules(spark.sparkContext._gateway)
 loaded = time.perf_counter()
 install(spark)
 print(loaded - started, time.perf_counter() - started)

@@ -15,9 +15,9 @@ import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from iceberg_pyspark.spark.bridge import compiler
-from iceberg_pyspark.spark.bridge.compiler import load_lots
+from iceberg_pyspark.spark.bridge.compiler import load_modules
 from iceberg_pyspark.spark.bridge.features import FEATURES
-from iceberg_pyspark.spark.bridge.lots import (
+from iceberg_pyspark.spark.bridge.java_modules import (
     AZURE_FILES,
     BUILDS_ON,
     GOOGLE_FILES,
@@ -90,7 +90,7 @@ def lacking_in(gateway: Any, loader: Any) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_lot_compiles_and_every_internal_is_there(
+def test_every_module_compiles_and_every_internal_is_there(
     release: str, pytestconfig: pytest.Config
 ) -> None:
     jars = release_jars(release, pytestconfig)
@@ -100,36 +100,36 @@ def test_every_lot_compiles_and_every_internal_is_there(
         AZURE_FILES: hadoop_azure.made_jars(),
     }
     with jvm_of([*jars, *(jar for of_store in stores.values() for jar in of_store)]) as gateway:
-        lots = load_lots(gateway)
-        lacking = lacking_in(gateway, lots.loader)
-        has_lot = {
-            lot: lots.loader.getResource(f"{compiler._marker(lot)}.class") is not None
-            for lot in stores
+        modules = load_modules(gateway)
+        lacking = lacking_in(gateway, modules.loader)
+        has_module = {
+            module: modules.loader.getResource(f"{compiler._marker(module)}.class") is not None
+            for module in stores
         }
-    assert lots.failures == {}
-    assert has_lot == {lot: bool(of_store) for lot, of_store in stores.items()}
+    assert modules.failures == {}
+    assert has_module == {module: bool(of_store) for module, of_store in stores.items()}
     assert {name for name, why in lacking.items() if why is not None} == LACKING.get(release, set())
     assert set(lacking) == {name for f in FEATURES for name in f.internals}
 
 
-def test_a_lot_that_does_not_compile_leaves_the_others(
+def test_a_module_that_does_not_compile_leaves_the_others(
     pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = "row_level"
     monkeypatch.setattr(
         compiler,
         "source_of",
-        lambda lot: "class A { B b; }" if lot == broken else source_of(lot),
+        lambda module: "class A { B b; }" if module == broken else source_of(module),
     )
-    # these jars lack the file systems of object stores, so the lots that need them are left out
+    # these jars lack the file systems of object stores, so the modules that need them are left out
     with jvm_of(release_jars(RELEASES[-1], pytestconfig)) as gateway:
-        lots = load_lots(gateway)
-        again = load_lots(gateway)
+        modules = load_modules(gateway)
+        again = load_modules(gateway)
         class_presence = {
-            lot: lots.loader.getResource(f"{compiler._marker(lot)}.class") is not None
-            for lot in BUILDS_ON
+            module: modules.loader.getResource(f"{compiler._marker(module)}.class") is not None
+            for module in BUILDS_ON
         }
-    assert list(lots.failures) == list(again.failures) == [broken]
-    assert '"B"' in lots.failures[broken]
+    assert list(modules.failures) == list(again.failures) == [broken]
+    assert '"B"' in modules.failures[broken]
     left_out = (broken, RENEWED_S3A, GOOGLE_FILES, AZURE_FILES)
-    assert class_presence == {lot: lot not in left_out for lot in BUILDS_ON}
+    assert class_presence == {module: module not in left_out for module in BUILDS_ON}

@@ -25,9 +25,9 @@ from iceberg_pyspark.spark.bridge import compiler
 changes, logged = {}, []
 source_of = compiler.source_of
 
-def changed(lot):
-    source = source_of(lot)
-    for old, new in changes.get(lot, []):
+def changed(module):
+    source = source_of(module)
+    for old, new in changes.get(module, []):
         assert old in source, old
         source = source.replace(old, new)
     return source
@@ -69,14 +69,14 @@ A_STEP_OF_EACH_KIND = [
 
 Change = tuple[str, str]
 Release = tuple[dict[str, list[Change]], list[str]]
-"""Changes of the Java sources of some lots, and the first steps or their parts to run."""
+"""Changes of the Java sources of some modules, and the first steps or their parts to run."""
 
 
 def first_steps(folder: Path, *releases: Release) -> list[dict[str, Any]]:
     """Run first steps with changed Java sources; return the results and the log of each release.
 
-    All run in one JVM, which keeps the classes of the lots that compiled: a lot that a release
-    lacks must be missing in those before it too.
+    All run in one JVM, which keeps the classes of the modules that compiled: a module that a
+    release lacks must be missing in those before it too.
     """
     script = folder / "driver.py"
     script.write_text(DRIVER, encoding="utf-8")

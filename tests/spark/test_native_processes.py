@@ -243,7 +243,7 @@ def test_without_janino_the_portable_path_serves(
     def no_compiler(_gateway: object) -> None:
         raise BridgeUnavailableError("there is no Janino")
 
-    monkeypatch.setattr(jvm, "load_lots", no_compiler)
+    monkeypatch.setattr(jvm, "load_modules", no_compiler)
     table = open_catalog(tmp_path).create_table("db.t", "id BIGINT")
     with caplog.at_level(logging.WARNING):
         session = install(spark.newSession())

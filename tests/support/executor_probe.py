@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.spark.bridge.lots import (
+from iceberg_pyspark.spark.bridge.java_modules import (
     DELETION_VECTORS,
     POSITION_DELETES,
     source_on_executors,
@@ -18,8 +18,10 @@ from iceberg_pyspark.spark.bridge.lots import (
 class ExecutorProbe:
     """The compiled code for one kind of delete; `broadcast_values` is what it reads."""
 
-    def __init__(self, spark: SparkSession, lot: str, broadcast_values: Mapping[str, Any]) -> None:
-        self._lot = lot
+    def __init__(
+        self, spark: SparkSession, module: str, broadcast_values: Mapping[str, Any]
+    ) -> None:
+        self._module = module
         jvm: Any = spark._jvm
         gateway: Any = spark.sparkContext._gateway
         session: Any = spark._jsparkSession
@@ -42,7 +44,7 @@ class ExecutorProbe:
         """Return one task's object: `applyAsLong(file, position)` is 1 if the row is deleted."""
         codegen = self._jvm.org.apache.spark.sql.catalyst.expressions.codegen
         nothing = getattr(getattr(self._jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
-        code = codegen.CodeAndComment(source_on_executors(self._lot), nothing)
+        code = codegen.CodeAndComment(source_on_executors(self._module), nothing)
         return codegen.CodeGenerator.compile(code)._1().generate(self._references)
 
     def _array(self, values: list[Any]) -> Any:

@@ -1,10 +1,10 @@
 """Compiles the Java sources with Spark's Janino, once per machine.
 
 Janino compiles an old dialect of Java: raw types, casts, no lambdas. The sources pass requests on
-and contain no rule of Iceberg. The classes of each lot are stored in a jar, which is added to the
-class loader of Spark's driver, so Spark finds the catalog class by name whenever a catalog is
-configured. All lots are compiled when Iceberg is installed, so missing features are known from then
-on.
+and contain no rule of Iceberg. The classes of each module are stored in a jar, which is added to
+the class loader of Spark's driver, so Spark finds the catalog class by name whenever a catalog is
+configured. All modules are compiled when Iceberg is installed, so missing features are known from
+then on.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from weakref import WeakKeyDictionary
 from py4j.protocol import Py4JJavaError
 
 from iceberg_pyspark.spark.bridge.class_jar import class_jar
-from iceberg_pyspark.spark.bridge.lots import (
+from iceberg_pyspark.spark.bridge.java_modules import (
     BUILDS_ON,
     CORE,
     FILES_THAT_LAST,
     FORMATS,
     REQUIRED_CLASSES,
     classes_of,
+    generated_source,
+    generator_text,
     source_of,
-    writer_of,
-    written_for,
 )
 from iceberg_pyspark.storage.user_folder import user_folder
 
@@ -46,7 +46,7 @@ _OF_EACH_JAR = (
 
 _REGISTER = "org.apache.spark.sql.sources.DataSourceRegister"
 _failures: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
-"""Why lots do not compile, by gateway; finding out again would take as long as compiling."""
+"""Why modules do not compile, by gateway; finding out again would take as long as compiling."""
 
 
 class BridgeUnavailableError(Exception):
@@ -54,34 +54,34 @@ class BridgeUnavailableError(Exception):
 
 
 @dataclass(frozen=True)
-class Lots:
-    """The state of the sources in a JVM: the class loader, and why some lots are missing."""
+class JavaModules:
+    """The state of the sources in a JVM: the class loader, and why some modules are missing."""
 
     loader: Any
     failures: Mapping[str, str]
 
 
-def load_lots(gateway: Any) -> Lots:
-    """Make the JVM load every lot that compiles; raise `BridgeUnavailableError` without `core`."""
+def load_modules(gateway: Any) -> JavaModules:
+    """Load all modules that compile into the JVM; raise `BridgeUnavailableError` without `core`."""
     loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
     failures = _failures.setdefault(gateway, {})
     compiler = _Compiler(gateway, loader)
-    for lot in BUILDS_ON:
-        if lot in failures or compiler.knows(lot):
+    for module in BUILDS_ON:
+        if module in failures or compiler.knows(module):
             continue
-        if compiler.is_possible(lot) and not compiler.is_taken(lot):
-            failure = compiler.add(lot)
+        if compiler.is_possible(module) and not compiler.is_taken(module):
+            failure = compiler.add(module)
             if failure is None:
                 continue
-            if lot == CORE:
+            if module == CORE:
                 raise BridgeUnavailableError(f"Spark {_release(gateway.jvm)}: {failure}")
-            failures[lot] = failure
+            failures[module] = failure
     # A session's own class loader may delegate to the loader that the classes were added to.
-    return Lots(loader.loadClass(_marker(CORE)).getClassLoader(), failures)
+    return JavaModules(loader.loadClass(_marker(CORE)).getClassLoader(), failures)
 
 
 class _Compiler:
-    """A class loader, and the lots that are compiled for it."""
+    """A class loader, and the modules that are compiled for it."""
 
     def __init__(self, gateway: Any, loader: Any) -> None:
         self._gateway = gateway
@@ -89,47 +89,48 @@ class _Compiler:
         self._loader = loader
         self._compiled_with = ""
 
-    def knows(self, lot: str) -> bool:
-        """Return whether the loader has the lot's classes."""
-        return self._has(_marker(lot))
+    def knows(self, module: str) -> bool:
+        """Return whether the loader has the module's classes."""
+        return self._has(_marker(module))
 
     def _has(self, name: str) -> bool:
         # Looked up as a resource: a missing class would raise an exception, which is slow through
         # py4j.
         return self._loader.getResource(f"{name}.class") is not None
 
-    def is_possible(self, lot: str) -> bool:
-        """Return whether the loader has the class of another library that the lot needs."""
-        required_class = REQUIRED_CLASSES.get(lot)
+    def is_possible(self, module: str) -> bool:
+        """Return whether the loader has the class of another library that the module needs."""
+        required_class = REQUIRED_CLASSES.get(module)
         return required_class is None or self._has(required_class.replace(".", "/"))
 
-    def is_taken(self, lot: str) -> bool:
-        """Return whether another library already provides the format name that the lot would
+    def is_taken(self, module: str) -> bool:
+        """Return whether another library already provides the format name that the module would
         register.
         """
-        if lot not in FORMATS:
+        if module not in FORMATS:
             return False
         formats = new_instance(self._gateway, self._loader, "IcebergPyFormats")
-        return bool(formats.isTaken(FORMATS[lot][1]))
+        return bool(formats.isTaken(FORMATS[module][1]))
 
-    def add(self, lot: str) -> str | None:
-        """Compile a lot or take it from the cache, and add it to the loader; return the reason on
-        failure.
+    def add(self, module: str) -> str | None:
+        """Compile a module or take it from the cache, and add it to the loader.
+
+        Return the reason on failure.
         """
         if self._refusal is not None:
             return self._refusal
         jvm = self._jvm
-        source = source_of(lot)
+        source = source_of(module)
         self._compiled_with = self._compiled_with or _toolchain(jvm, self._loader)
-        built_on = [source_of(other) for other in BUILDS_ON[lot]]
-        source_text = "\n".join((self._compiled_with, *built_on, source, writer_of(lot)))
+        built_on = [source_of(other) for other in BUILDS_ON[module]]
+        source_text = "\n".join((self._compiled_with, *built_on, source, generator_text(module)))
         # Another session may remove a cached jar before the JVM has opened it.
         for parent in (user_folder("iceberg-pyspark-bridge"), None):
             try:
-                with class_jar(parent, source_text, lambda: self._classes(lot)) as jar:
-                    path = _lasting_copy(jar) if lot in FILES_THAT_LAST else jar
+                with class_jar(parent, source_text, lambda: self._classes(module)) as jar:
+                    path = _lasting_copy(jar) if module in FILES_THAT_LAST else jar
                     self._loader.addURL(jvm.java.io.File(str(path)).toURI().toURL())
-                    if self.knows(lot):
+                    if self.knows(module):
                         return None
             except Py4JJavaError as e:
                 return _first_line(e)
@@ -145,20 +146,20 @@ class _Compiler:
             return None
         return f"the driver's class loader is a {kind.getName()}, which takes no classes"
 
-    def _classes(self, lot: str) -> dict[str, bytes]:
+    def _classes(self, module: str) -> dict[str, bytes]:
         jvm = self._jvm
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setParentClassLoader(self._loader)
         compiler.setSourceVersion(8)
         compiler.setTargetVersion(8)
-        compiler.cook(source_of(lot) + written_for(lot, self._loader))
+        compiler.cook(source_of(module) + generated_source(module, self._loader))
         # One call for all classes: a call for each class would take as long as compiling.
         text = jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(
             compiler.getBytecodes()
         )
         entries = {f"{n}.class": base64.b64decode(code) for n, code in json.loads(text).items()}
-        if lot in FORMATS:
-            entries[f"META-INF/services/{_REGISTER}"] = f"{FORMATS[lot][0]}\n".encode()
+        if module in FORMATS:
+            entries[f"META-INF/services/{_REGISTER}"] = f"{FORMATS[module][0]}\n".encode()
         return entries
 
 
@@ -180,8 +181,8 @@ def _lasting_copy(jar: Path) -> Path:
     return Path(shutil.copy(jar, folder))
 
 
-def _marker(lot: str) -> str:
-    return classes_of(lot)[0]
+def _marker(module: str) -> str:
+    return classes_of(module)[0]
 
 
 def _first_line(error: Py4JJavaError) -> str:

@@ -1,8 +1,8 @@
 """The features of `install()`, and their replacements on releases of Spark that lack them.
 
-A feature needs lots of Java sources that compile (`lots.py`) and internals of Spark, by the names
-in `IcebergPyInternals`. Missing features are determined and logged once per JVM, when Iceberg is
-first installed; users of a feature ask `Bridge.has`.
+A feature needs modules of Java sources that compile (`java_modules.py`) and internals of Spark, by
+the names in `IcebergPyInternals`. Missing features are determined and logged once per JVM, when
+Iceberg is first installed; users of a feature call `Bridge.has`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from iceberg_pyspark.spark.bridge.file_systems import (
     GOOGLE_IN_TASKS,
     S3A_IN_TASKS,
 )
-from iceberg_pyspark.spark.bridge.lots import (
+from iceberg_pyspark.spark.bridge.java_modules import (
     AZURE_FILES,
     DELETION_VECTORS,
     DIRECT_WRITE,
@@ -41,42 +41,42 @@ class Feature:
     """
 
     name: str
-    lots: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
     internals: tuple[str, ...] = ()
     otherwise: str
 
 
 NATIVE_SCAN = Feature(
     name="native scans",
-    lots=(FILE_SIZES, PARQUET_SCAN),
+    modules=(FILE_SIZES, PARQUET_SCAN),
     internals=("parquet_scan",),
     otherwise="Python reads the files of tables",
 )
 SMALL_BATCHES = Feature(
     name="batches as small as the Parquet files of a scan",
-    lots=(PARQUET_SCAN,),
+    modules=(PARQUET_SCAN,),
     internals=("parquet_scan", "parquet_readers"),
     otherwise="tasks allocate the memory of a whole batch for each file",
 )
 EXECUTOR_VECTORS = Feature(
     name="deletion vectors read by executors",
-    lots=(DELETION_VECTORS,),
+    modules=(DELETION_VECTORS,),
     otherwise="the driver reads all of them, and beyond some size Python reads their files",
 )
 EXECUTOR_POSITIONS = Feature(
     name="position deletes read by executors",
-    lots=(DELETION_VECTORS, POSITION_DELETES),
+    modules=(DELETION_VECTORS, POSITION_DELETES),
     otherwise="the driver reads all of them, and beyond some size Python reads their files",
 )
 ORC_SCAN = Feature(
     name="native scans of ORC files",
-    lots=(PARQUET_SCAN,),
+    modules=(PARQUET_SCAN,),
     internals=("parquet_scan", "orc_readers"),
     otherwise="Python reads ORC files",
 )
 ORC_ZONES = Feature(
     name="native scans of ORC files that have times with a zone",
-    lots=(PARQUET_SCAN,),
+    modules=(PARQUET_SCAN,),
     internals=("parquet_scan", "orc_readers", "orc_zones"),
     otherwise="Python reads ORC files of tables that ever had such a column",
 )
@@ -92,39 +92,39 @@ SIZED_ROWS = Feature(
 )
 WRITE_LAYOUT = Feature(
     name="distribution of writes",
-    lots=(LAYOUT,),
+    modules=(LAYOUT,),
     otherwise="rows are written by the tasks they are in, unsorted",
 )
 NATIVE_WRITE = Feature(
     name="native Parquet writer",
-    lots=(PARQUET_WRITE, LAYOUT),
+    modules=(PARQUET_WRITE, LAYOUT),
     internals=("parquet_writer",),
     otherwise="pyarrow writes the files",
 )
 STORE_WRITE = Feature(
     name="native Parquet writer in object stores",
-    lots=(PARQUET_WRITE, LAYOUT, DIRECT_WRITE),
+    modules=(PARQUET_WRITE, LAYOUT, DIRECT_WRITE),
     internals=("parquet_writer",),
     otherwise="pyarrow writes the files there",
 )
 RENEWED_KEYS = Feature(
     name="vended credentials for S3 renewed in tasks of the JVM",
-    lots=(TASK_STORES, RENEWED_S3A),
+    modules=(TASK_STORES, RENEWED_S3A),
     otherwise="they must stay valid until the tasks end",
 )
 GOOGLE_STORES = Feature(
     name="Google's connector with the properties of a catalog",
-    lots=(TASK_STORES, GOOGLE_FILES),
+    modules=(TASK_STORES, GOOGLE_FILES),
     otherwise="Python reads and writes there",
 )
 AZURE_STORES = Feature(
     name="one client for Azure for each set of keys, which tasks of the JVM renew",
-    lots=(TASK_STORES, AZURE_FILES),
+    modules=(TASK_STORES, AZURE_FILES),
     otherwise="each file opens a client, and keys must stay valid until the tasks end",
 )
 ROW_CHANGES = Feature(
     name="DELETE, UPDATE and MERGE",
-    lots=(ROW_LEVEL, LAYOUT),
+    modules=(ROW_LEVEL, LAYOUT),
     otherwise="they are refused; replace rows by df.write.format('iceberg-py').mode('overwrite') "
     "with the option overwrite-filter",
 )
@@ -145,13 +145,13 @@ CACHED_TABLES = Feature(
 )
 SQL_EXTENSIONS = Feature(
     name="Iceberg's statements of ALTER TABLE",
-    lots=(EXTENSIONS,),
+    modules=(EXTENSIONS,),
     internals=("session_parser",),
     otherwise="give them to IcebergSession.sql(...)",
 )
 SAVE_MODES = Feature(
     name='every mode of save() of format("iceberg-py")',
-    lots=(FORMAT_NAME, ICEBERG_NAME),
+    modules=(FORMAT_NAME, ICEBERG_NAME),
     otherwise="it takes append and overwrite, and knows no catalog of the session",
 )
 HIDDEN_IN_EVENTS = Feature(
@@ -213,13 +213,15 @@ STORES_IN_TASKS: Mapping[str, Feature] = {
 
 
 def missing_features(
-    lots: Mapping[str, str], internals: Mapping[str, str | None]
+    module_failures: Mapping[str, str], internals: Mapping[str, str | None]
 ) -> dict[Feature, str]:
-    """Return the missing features and why: a lot does not compile, or an internal is missing."""
+    """Return the missing features and why: a module does not compile, or an internal is missing."""
     reasons: dict[Feature, str] = {}
     for feature in FEATURES:
         problems = [
-            f"java/{lot} does not compile: {lots[lot]}" for lot in feature.lots if lot in lots
+            f"java/{module} does not compile: {module_failures[module]}"
+            for module in feature.modules
+            if module in module_failures
         ]
         for name in feature.internals:
             # An internal that the probe does not know counts as missing: its name here is wrong.

@@ -16,7 +16,7 @@ from pyspark.sql.types import BinaryType, StructType
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
 from iceberg_pyspark.spark.bridge.calls import to_json
-from iceberg_pyspark.spark.bridge.compiler import load_lots
+from iceberg_pyspark.spark.bridge.compiler import load_modules
 from iceberg_pyspark.spark.bridge.features import (
     CLOSED_CATALOGS,
     NATIVE_SCAN,
@@ -54,12 +54,12 @@ class Bridge:
         self._spark = spark
         self._gateway: Any = gateway
         with _of_gateways:
-            lots = load_lots(gateway)
-            self._java = JavaClasses(spark, lots.loader)
+            modules = load_modules(gateway)
+            self._java = JavaClasses(spark, modules.loader)
             self._plans = self._java.instance("IcebergPyPlans")
             if gateway not in _missing_features:
                 internals = json.loads(self._plans.missingInternals(spark._jsparkSession))
-                _missing_features[gateway] = missing_features(lots.failures, internals)
+                _missing_features[gateway] = missing_features(modules.failures, internals)
                 for feature in self.missing_features:
                     _log.warning("%s", self._why_missing(feature))
                 if self.has(NATIVE_SCAN):

@@ -19,7 +19,7 @@ from iceberg_pyspark.spark.bridge.calls import (
     to_json,
 )
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
-from iceberg_pyspark.spark.bridge.lots import (
+from iceberg_pyspark.spark.bridge.java_modules import (
     DELETION_VECTORS,
     POSITION_DELETES,
     source_of_threads,
@@ -99,15 +99,15 @@ class Scans:
         """Return the condition that a row of the plan is in no position delete file of its file."""
         return self._not_deleted(plan, POSITION_DELETES, places)
 
-    def _not_deleted(self, plan: Any, lot: str, places: VectorPlaces | PositionPlaces) -> Any:
+    def _not_deleted(self, plan: Any, module: str, places: VectorPlaces | PositionPlaces) -> Any:
         text = to_json(places)
         return self._java.instance("IcebergPyDeleteConditions").liveRows(
             self._java.session,
             plan,
-            lot,
+            module,
             hashlib.sha256(text.encode()).hexdigest(),
             text,
-            source_on_executors(lot),
+            source_on_executors(module),
             source_of_threads(),
         )
 

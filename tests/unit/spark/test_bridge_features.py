@@ -20,7 +20,7 @@ from iceberg_pyspark.spark.bridge.features import (
     WRITE_LAYOUT,
     missing_features,
 )
-from iceberg_pyspark.spark.bridge.lots import BUILDS_ON, CORE, classes_of, source_of
+from iceberg_pyspark.spark.bridge.java_modules import BUILDS_ON, CORE, classes_of, source_of
 
 PACKAGE = Path(iceberg_pyspark.__file__).parent
 BRIDGE = PACKAGE / "spark/bridge"
@@ -34,7 +34,7 @@ def test_nothing_is_missing_where_all_compiles_and_is_there() -> None:
     assert missing_features({}, EVERY_INTERNAL) == {}
 
 
-def test_a_lot_takes_only_its_own_features_along() -> None:
+def test_a_module_takes_only_its_own_features_along() -> None:
     assert missing_features({"parquet_scan": "no class X"}, EVERY_INTERNAL) == {
         NATIVE_SCAN: "java/parquet_scan does not compile: no class X",
         SMALL_BATCHES: "java/parquet_scan does not compile: no class X",
@@ -60,15 +60,15 @@ def test_an_internal_that_nobody_looks_for_is_missing() -> None:
     assert missing_features({}, internals) == {SIZED_ROWS: "sized_rows: nothing looks for it"}
 
 
-def test_every_folder_is_a_lot_behind_those_it_builds_on() -> None:
+def test_every_folder_is_a_module_behind_those_it_builds_on() -> None:
     assert {p.name for p in (BRIDGE / "java").iterdir()} == set(BUILDS_ON)
     before: list[str] = []
-    for lot, others in BUILDS_ON.items():
+    for module, others in BUILDS_ON.items():
         assert set(others) <= set(before)
-        before.append(lot)
-    classes = [name for lot in BUILDS_ON for name in classes_of(lot)]
+        before.append(module)
+    classes = [name for module in BUILDS_ON for name in classes_of(module)]
     assert len(classes) == len(set(classes))
-    assert {lot for f in FEATURES for lot in f.lots} == set(BUILDS_ON) - {CORE}
+    assert {module for f in FEATURES for module in f.modules} == set(BUILDS_ON) - {CORE}
 
 
 def test_reflection_is_in_the_two_classes_of_internals() -> None:

@@ -14,10 +14,10 @@ from pyspark.sql import Column
 
 from iceberg_pyspark.spark.bridge import (
     calls,
+    java_modules,
     joins,
     jvm,
     jvm_sessions,
-    lots,
     row_changes,
     scans,
     values,
@@ -39,7 +39,12 @@ JAVA_ONLY = {"__ice_change"}
 @cache
 def java(name: str) -> str:
     """Return the source of a class without comments."""
-    (path,) = (p for lot in lots.BUILDS_ON for p in lots._files(lot) if p.stem == name)
+    (path,) = (
+        p
+        for module in java_modules.BUILDS_ON
+        for p in java_modules._files(module)
+        if p.stem == name
+    )
     text = path.read_text("utf-8")
     return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
 
@@ -65,8 +70,8 @@ def test_columns_that_only_plans_have() -> None:
     python_columns = constants(native_columns, equality_deletes, files, scan, change_columns, merge)
     java_columns = {
         text
-        for lot in lots.BUILDS_ON
-        for name in lots.classes_of(lot)
+        for module in java_modules.BUILDS_ON
+        for name in java_modules.classes_of(module)
         for text in texts(name)
         if text.startswith("__ice_")
     }
@@ -189,7 +194,9 @@ def calls_of_classes() -> dict[str, set[str]]:
 
 
 def test_classes_that_python_calls() -> None:
-    assert calls_of_classes().keys() <= {n for lot in lots.BUILDS_ON for n in lots.classes_of(lot)}
+    assert calls_of_classes().keys() <= {
+        n for module in java_modules.BUILDS_ON for n in java_modules.classes_of(module)
+    }
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from iceberg_pyspark import errors
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError, TableAlreadyExistsError
 from iceberg_pyspark.spark.bridge import filters
-from iceberg_pyspark.spark.bridge.lots import BUILDS_ON
+from iceberg_pyspark.spark.bridge.java_modules import BUILDS_ON
 from iceberg_pyspark.spark.bridge.protocol.catalogs import CatalogOpen
 from iceberg_pyspark.spark.bridge.protocol.messages import Failure
 from iceberg_pyspark.spark.bridge.protocol.operations import (
@@ -143,7 +143,9 @@ def test_every_operation_has_a_handler() -> None:
 
 @cache
 def sources() -> dict[str, str]:
-    return {p.name: p.read_text("utf-8") for lot in BUILDS_ON for p in (JAVA / lot).glob("*.java")}
+    return {
+        p.name: p.read_text("utf-8") for module in BUILDS_ON for p in (JAVA / module).glob("*.java")
+    }
 
 
 @cache

@@ -1,6 +1,6 @@
-"""The lots of Java sources: folders of `java/`, each compiled separately.
+"""The modules of Java sources: folders of `java/`, each compiled separately.
 
-If a release of Spark lacks classes for one lot, the others still compile; `features.py` has the
+If a release of Spark lacks classes for one module, the others still compile; `features.py` has the
 replacements.
 """
 
@@ -16,10 +16,10 @@ from typing import Any
 from iceberg_pyspark.spark.bridge import parser_source
 
 CORE = "core"
-"""The catalog, the callback to Python, the optimizer rule and commands; all other lots need it."""
+"""The catalog, the callback to Python, the optimizer rule and commands, for all other modules."""
 
 FILE_SIZES = "file_sizes"
-"""Opens files of object stores without asking for their sizes; executors get this jar."""
+"""Opens files of object stores without a request for their sizes; executors get this jar."""
 
 PARQUET_SCAN = "parquet_scan"
 """Reads data files by Spark's own Parquet and ORC readers."""
@@ -81,14 +81,14 @@ BUILDS_ON: Mapping[str, tuple[str, ...]] = {
     FORMAT_NAME: (CORE,),
     ICEBERG_NAME: (CORE, FORMAT_NAME),
 }
-"""Each lot with the lots whose classes its sources use; those stand before the lot."""
+"""Each module with the modules whose classes its sources use; those stand before the module."""
 
 REQUIRED_CLASSES: Mapping[str, str] = {
     RENEWED_S3A: "org.apache.hadoop.fs.s3a.S3AFileSystem",
     GOOGLE_FILES: "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem",
     AZURE_FILES: "org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem",
 }
-"""By lot: a class that Spark's own jars lack; the lot is left out where the class is missing."""
+"""By module: a class that Spark's own jars lack; without the class, the module is left out."""
 
 FILES_THAT_LAST = frozenset(
     (
@@ -96,13 +96,13 @@ FILES_THAT_LAST = frozenset(
         *(TASK_STORES, RENEWED_S3A, GOOGLE_FILES, AZURE_FILES),
     )
 )
-"""Lots whose jar is opened again while Spark runs, by the driver or for executors."""
+"""Modules whose jar is opened again while Spark runs, by the driver or for executors."""
 
 FORMATS: Mapping[str, tuple[str, str]] = {
     FORMAT_NAME: ("IcebergPyFormat", "iceberg-py"),
     ICEBERG_NAME: ("IcebergPyIcebergFormat", "iceberg"),
 }
-"""By lot: the class that Spark finds as a format, and the format's name. Two classes with one
+"""By module: the class that Spark finds as a format, and the format's name. Two classes with one
 format name are an error.
 """
 
@@ -130,7 +130,7 @@ _ON_EXECUTORS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
 }
-"""By lot: the class that probes rows, and the classes besides `_OF_ALL_DELETES` that executors
+"""By module: the class that probes rows, and the classes besides `_OF_ALL_DELETES` that executors
 compile. These classes name no other classes of this package.
 """
 
@@ -140,20 +140,20 @@ _OF_THREADS = ("IcebergPyThreadProbe",)
 _SOURCES = Path(__file__).parent / "java"
 
 
-def classes_of(lot: str) -> list[str]:
-    """Return the names of the classes that a lot has a file for."""
-    return [path.stem for path in _files(lot)]
+def classes_of(module: str) -> list[str]:
+    """Return the names of the classes that a module has a file for."""
+    return [path.stem for path in _files(module)]
 
 
-def source_of(lot: str) -> str:
-    """Return the sources of a lot as one file: Janino needs one file with the imports first."""
-    return _one_file(_files(lot))
+def source_of(module: str) -> str:
+    """Return the sources of a module as one file: Janino needs one file with the imports first."""
+    return _one_file(_files(module))
 
 
 @cache
-def source_on_executors(lot: str) -> str:
-    """Return the source that reads a lot's deletes, as the body of a class that Spark generates."""
-    probe, classes = _ON_EXECUTORS[lot]
+def source_on_executors(module: str) -> str:
+    """Return the source that reads a module's deletes: the body of a class that Spark generates."""
+    probe, classes = _ON_EXECUTORS[module]
     return _generate((*_OF_ALL_DELETES, *classes), f"new {probe}(references[0])")
 
 
@@ -166,7 +166,7 @@ def source_of_threads() -> str:
 
 def _generate(classes: Sequence[str], name: str) -> str:
     """Return classes as the body of a class that Spark generates, which creates an object."""
-    files = [f for lot in _ON_EXECUTORS for f in _files(lot) if f.stem in classes]
+    files = [f for module in _ON_EXECUTORS for f in _files(module) if f.stem in classes]
     entry = f"\npublic Object generate(Object[] references) {{ return {name}; }}\n"
     inner = re.sub(r"^(public )?class ", "static class ", _one_file(files), flags=re.MULTILINE)
     # On a driver that also executes, Janino would resolve these names to the driver's classes.
@@ -179,17 +179,17 @@ def _one_file(files: Sequence[Path]) -> str:
     return "\n".join([*imports, *(line for line in lines if not line.startswith("import "))])
 
 
-def written_for(lot: str, loader: Any) -> str:
-    """Return a lot's additional source, generated for the release of the class loader."""
-    return parser_source.parser_source(loader) if lot == EXTENSIONS else ""
+def generated_source(module: str, loader: Any) -> str:
+    """Return a module's additional source, generated for the release of the class loader."""
+    return parser_source.parser_source(loader) if module == EXTENSIONS else ""
 
 
-def writer_of(lot: str) -> str:
-    """Return, as text, what besides its sources determines the content of a lot's jar."""
-    if lot == EXTENSIONS:
+def generator_text(module: str) -> str:
+    """Return, as text, what besides its sources determines the content of a module's jar."""
+    if module == EXTENSIONS:
         return inspect.getsource(parser_source)
-    return " ".join(FORMATS.get(lot, ()))
+    return " ".join(FORMATS.get(module, ()))
 
 
-def _files(lot: str) -> list[Path]:
-    return sorted((_SOURCES / lot).glob("*.java"))
+def _files(module: str) -> list[Path]:
+    return sorted((_SOURCES / module).glob("*.java"))
