@@ -106,7 +106,7 @@ test:
 	@$(MAKE) --no-print-directory --jobs=3 archives style
 	@rm -rf $(RESULTS)
 	@$(MAKE) --no-print-directory --jobs=3 \
-		programs spark-sessions interop unit-and-spec spark-programs catalogs older-releases types spark-oldest docs
+		programs spark-sessions interop unit-and-spec spark-programs catalogs older-releases spark-oldest types docs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 
 # Run by hand or on a schedule (takes some hours): every point of the fault matrix, twenty times as many mutated inputs, all

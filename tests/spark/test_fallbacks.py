@@ -190,6 +190,7 @@ def test_statements_that_change_rows_are_refused_in_our_words(
 
 @pytest.mark.program
 @pytest.mark.release("what a release lacks")
+@pytest.mark.once("tests/releases compares what 4.0.5 lacks")
 def test_the_doctor_says_what_serves() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "iceberg_pyspark.doctor"],

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -56,33 +54,20 @@ found = {"master": spark.sparkContext.master, "driver": os.getpid()}
 numbers = spark.range(40, numPartitions=4)
 save(numbers.mapInArrow(fail_once, "id long"), f"{folder}/retried")
 found["retried"] = ids(f"{folder}/retried")
-if "stalls" in sys.argv:
-    started = time.monotonic()
-    save(numbers.mapInArrow(stall_once, "id long"), "db.speculated", **lake)
-    found["nobody waited for the stalled task"] = time.monotonic() - started < 60
-    found["speculated"] = ids("db.speculated", **lake)
+started = time.monotonic()
+save(numbers.mapInArrow(stall_once, "id long"), "db.speculated", **lake)
+found["nobody waited for the stalled task"] = time.monotonic() - started < 60
+found["speculated"] = ids("db.speculated", **lake)
 print(json.dumps(found))
 '''
 
 
 @pytest.mark.program
-@pytest.mark.parametrize(
-    "kind",
-    [
-        # Two attempts of each task, one after the other.
-        "local[2,2]",
-        pytest.param(
-            "standalone",
-            marks=pytest.mark.more(
-                "one of two attempts at the same time is committed, as of two in a row; "
-                "test_renewed_credentials.py has the data source in executors"
-            ),
-        ),
-    ],
+@pytest.mark.more(
+    "one of two attempts at the same time is committed, as of two in a row, which "
+    "test_native_processes.py has in executors"
 )
-def test_tables_are_written_and_read_by_executors_that_fail_and_stall(
-    tmp_path: Path, kind: str
-) -> None:
+def test_tables_are_written_and_read_by_executors_that_fail_and_stall(tmp_path: Path) -> None:
     script = tmp_path / "driver.py"
     script.write_text(ON_A_CLUSTER, encoding="utf-8")
     impatient = {
@@ -91,21 +76,16 @@ def test_tables_are_written_and_read_by_executors_that_fail_and_stall(
         "spark.speculation.quantile": "0.5",
         "spark.speculation.minTaskRuntime": "3s",
     }
-    with contextlib.ExitStack() as stack:
-        arguments, master = [str(tmp_path)], kind
-        expected: dict[str, Any] = {"retried": list(range(40))}
-        if kind == "standalone":
-            cluster = standalone_cluster(tmp_path / "cluster", workers=2, cores=1)
-            master = stack.enter_context(cluster)
-            arguments.append("stalls")
-            expected |= {
-                "nobody waited for the stalled task": True,
-                "speculated": list(range(40)),
-            }
-        printed = run_driver(tmp_path, script, *arguments, master=master, conf=impatient)
+    with standalone_cluster(tmp_path / "cluster", workers=2, cores=1) as master:
+        printed = run_driver(tmp_path, script, str(tmp_path), master=master, conf=impatient)
     actual = json.loads(printed.splitlines()[-1])
     driver = actual.pop("driver")
-    assert actual == {"master": master, **expected}
+    assert actual == {
+        "master": master,
+        "retried": list(range(40)),
+        "nobody waited for the stalled task": True,
+        "speculated": list(range(40)),
+    }
     failed_task, executor_process = (tmp_path / "failed").read_text().split()
     assert int(executor_process) != driver
     # A failed attempt removes its file; an attempt that Spark abandons may leave its file.

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType, _make_type_verifier
 
 from tests.support.rows import PlainRow, spark_rows
-from tests.support.spark_sessions import SPARK_HOME, spark_environment, start_session
+from tests.support.spark_sessions import SHORT_PLANS, SPARK_HOME, spark_environment, start_session
 
 PYSPARK_OF_THE_ORACLE = "4.1."
 ARTIFACTS = (
@@ -177,10 +177,12 @@ class Oracle:
             self.spark.conf.unset(java_time)
 
 
-def start_oracle(scratch: Path, conf: Mapping[str, str] | None = None) -> Oracle:
+def start_oracle(
+    scratch: Path, conf: Mapping[str, str] | None = None, *, more_jars: Sequence[Path] = ()
+) -> Oracle:
     """Start a session with the runtime and with both catalogs in `scratch`; the caller stops it.
 
-    `conf` overrides the settings, which suit short tests.
+    `conf` overrides the settings, which suit short tests; `more_jars` are behind the runtime.
     """
     if not pyspark.__version__.startswith(PYSPARK_OF_THE_ORACLE):
         raise OracleUnavailableError(
@@ -207,9 +209,10 @@ def start_oracle(scratch: Path, conf: Mapping[str, str] | None = None) -> Oracle
             "spark.sql.catalog.java_sql.jdbc.schema-version": "V1",
             "spark.sql.catalog.java_sql.warehouse": str(sql_warehouse),
             "spark.sql.catalog.java_sql.cache-enabled": "false",
+            **SHORT_PLANS,
             **(conf or {}),
         },
-        jars=jars,
+        jars=[*jars, *more_jars],
     )
     return Oracle(
         spark=spark,

@@ -9,7 +9,6 @@ every reader sees after two of the changes, or with `every_turn` after each chan
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import pyarrow.parquet as pq
 from iceberg_pyspark import install, load_catalog
 from tests.services.hadoop_aws import s3a_jars
 from tests.services.iceberg_aws import aws_sdk_jar
-from tests.support.oracle import Oracle, oracle_jars, start_oracle
+from tests.support.oracle import Oracle, start_oracle
 
 ICEBERG = "1.12.0"
 """The Iceberg release of the oracle, and of the S3FileIO used here."""
@@ -113,9 +112,8 @@ def main(arguments: dict[str, Any]) -> None:
     scratch.mkdir()
     # The AWS SDK must be the connector's, and Netty must be Spark's own.
     s3a = [jar for jar in s3a_jars() if not jar.name.startswith("netty-")]
-    jars = (*oracle_jars(), aws_sdk_jar(ICEBERG), *s3a)
-    path = os.pathsep.join(str(jar) for jar in jars)
-    oracle = start_oracle(scratch, {"spark.driver.extraClassPath": path})
+    jars = [aws_sdk_jar(ICEBERG), *s3a]
+    oracle = start_oracle(scratch, more_jars=jars)
     try:
         turns = Turns(oracle, arguments)
         for version in arguments["versions"]:

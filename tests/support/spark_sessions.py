@@ -34,6 +34,12 @@ QUICK_JVM = (
 # The collections that grow the heap of a driver to this size take a tenth of the time of a test.
 _FULL_HEAP = "-Xms1g -Xmn640m"
 
+SHORT_PLANS = {"spark.sql.ui.explainMode": "simple"}
+"""Spark describes each plan for its UI, which takes a tenth of the time of a small query.
+
+Tests that search what Spark logs and shows have its own form.
+"""
+
 WORKER_START = Path(__file__).parent / "worker_start"
 """The folder with the imports that Spark's Python daemons do before they fork."""
 
@@ -116,8 +122,6 @@ def session_conf(scratch: Path) -> dict[str, str]:
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
-        # Spark describes each plan for its UI: with "formatted", a tenth of the time of a query.
-        "spark.sql.ui.explainMode": "simple",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
