@@ -45,9 +45,13 @@ def _pack(code: str) -> Callable[[Any], bytes]:
     return packer.pack
 
 
-def _decimal_to_bytes(value: Decimal) -> bytes:
-    unscaled = unscaled_value(value)
-    # minimal two's complement: the magnitude and one sign bit (127 -> 1 byte, 128 -> 2)
+def twos_complement(unscaled: int) -> bytes:
+    """Return the unscaled value of a decimal as big-endian two's complement in the fewest bytes.
+
+    >>> twos_complement(127).hex(), twos_complement(128).hex()
+    ('7f', '0080')
+    """
+    # the magnitude and one sign bit
     length = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
     return unscaled.to_bytes(length, "big", signed=True)
 
@@ -78,7 +82,7 @@ _TO_BYTES: Mapping[type[types.PrimitiveType], Callable[[Any], bytes]] = {
     types.LongType: _pack("<q"),
     types.FloatType: _pack("<f"),
     types.DoubleType: _pack("<d"),
-    types.DecimalType: _decimal_to_bytes,
+    types.DecimalType: lambda value: twos_complement(unscaled_value(value)),
     types.DateType: _pack("<i"),
     types.TimeType: _pack("<q"),
     types.TimestampType: _pack("<q"),
