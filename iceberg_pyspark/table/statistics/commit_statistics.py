@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.outcomes import NeverSent, NotCommitted, Refused
 from iceberg_pyspark.commits.requirements import same_table
@@ -15,17 +15,13 @@ from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.commit import Clock, MetadataStep, commit_steps
+from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
+from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 from iceberg_pyspark.table.changes.written_files import remove_files
 
 
 def commit_statistics(
-    catalog: Catalog,
-    table: LoadedTable,
-    io: FileIO,
-    file: StatisticsFile | PartitionStatisticsFile,
-    *,
-    clock: Clock,
+    table: MaintainedTable, newest: LoadedTable, file: StatisticsFile | PartitionStatisticsFile
 ) -> LoadedTable:
     """Commit this file as the statistics of its snapshot, and return the table as committed.
 
@@ -33,8 +29,8 @@ def commit_statistics(
     `CommitStateUnknownError`. Raises `ConcurrentChangeError` if the snapshot has expired meanwhile,
     and `CommitConflictError`.
     """
-    step = _StatisticsStep(table, io, file)
-    return commit_steps(catalog, table, [step], start="newest", clock=clock)
+    step = _StatisticsStep(newest, table.io, file)
+    return commit_steps(table.catalog, newest, [step], start="newest", clock=table.clock)
 
 
 class _StatisticsStep:
