@@ -229,12 +229,7 @@ class FilesystemCatalog(CommittingCatalog):
         return version
 
     def _table(self, identifier: TableIdentifier, version: TableVersion) -> LoadedTable:
-        return LoadedTable(
-            identifier=identifier,
-            metadata=version.metadata,
-            metadata_location=version.metadata_location,
-            config=self._config,
-        )
+        return self._loaded_table(identifier, version.metadata_location, version.metadata)
 
     def _folder(self, levels: Sequence[str]) -> str:
         for level in levels:

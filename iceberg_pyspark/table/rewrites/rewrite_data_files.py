@@ -32,7 +32,6 @@ from iceberg_pyspark.errors import (
     CommitConflictError,
     ConcurrentChangeError,
     IcebergError,
-    InvalidRequestError,
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.expressions.predicates import Predicate
@@ -133,15 +132,7 @@ class DataFileRewrite:
                 "send the sequence numbers of files, which a rewrite needs; rewrite it with an "
                 "engine of the server"
             )
-        spec_id = self._options.output_spec_id
-        if spec_id is None:
-            spec_id = self._metadata.default_spec_id
-        elif spec_id not in self._metadata.spec_by_id:
-            raise InvalidRequestError(
-                f"table {table.name} has no partition spec {spec_id}; its specs are "
-                f"{', '.join(map(str, sorted(self._metadata.spec_by_id)))}"
-            )
-        self._spec = self._metadata.spec_by_id[spec_id]
+        self._spec = table.spec(self._metadata, self._options.output_spec_id)
         self._scan = self._scan_of(where)
         self._writer = GroupWriter(
             scan=self._scan.context, writes=self._write_context(), order=self._strategy.order

@@ -103,7 +103,7 @@ class ManifestRewrite:
         self, metadata: TableMetadata, batches_on_disk: ExitStack
     ) -> Iterator[tuple[list[ManifestFile], list[NewManifest]]]:
         """Yield manifests to replace and their replacements; delete manifests come last."""
-        spec = self._spec(metadata)
+        spec = self._table.spec(metadata, self._spec_id)
         sort_field_ids = self._sort_fields(spec)
         snapshot = metadata.current_snapshot
         present = [] if snapshot is None else manifests_to_build_on(self._table.io, snapshot)
@@ -157,17 +157,6 @@ class ManifestRewrite:
         is_of_positions = pc.equal(entries["content"], int(FileContent.POSITION_DELETES))
         is_file = pc.not_equal(entries["file_format"], "puffin")
         return bool(pc.any(pc.and_(is_of_positions, is_file)).as_py())
-
-    def _spec(self, metadata: TableMetadata) -> PartitionSpec:
-        if self._spec_id is None:
-            return metadata.default_spec
-        spec = metadata.spec_by_id.get(self._spec_id)
-        if spec is None:
-            raise InvalidRequestError(
-                f"table {self._table.name} has no partition spec {self._spec_id}; its specs "
-                f"are {', '.join(map(str, sorted(metadata.spec_by_id)))}"
-            )
-        return spec
 
     def _sort_fields(self, spec: PartitionSpec) -> list[int]:
         ids = {f.name: f.field_id for f in spec.fields}
