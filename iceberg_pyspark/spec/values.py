@@ -379,20 +379,26 @@ def _timestamp_text(micros: int, nanos: int = 0) -> str:
     return text
 
 
-def _pad_fraction(text: str) -> tuple[str, int]:
-    """Return the text with exactly six fraction digits, and the nanoseconds beyond them.
+def with_six_digits(text: str) -> tuple[str, str]:
+    """Return a time's text with exactly six fraction digits, and the further digits.
 
     Python 3.10 parses only fractions of three or six digits.
+
+    >>> with_six_digits("12:00:00.5+00:00"), with_six_digits("12:00:00.123456789")
+    (('12:00:00.500000+00:00', ''), ('12:00:00.123456', '789'))
     """
     head, dot, tail = text.partition(".")
-    if not dot:
-        return text, 0
-    digits = len(tail) - len(tail.lstrip("0123456789"))
-    fraction, rest = tail[:digits], tail[digits:]
-    if digits > 9:
+    rest = tail.lstrip("0123456789")
+    fraction = tail[: len(tail) - len(rest)]
+    return (f"{head}.{fraction[:6].ljust(6, '0')}{rest}" if dot else text), fraction[6:]
+
+
+def _pad_fraction(text: str) -> tuple[str, int]:
+    """Return the text with exactly six fraction digits, and the nanoseconds beyond them."""
+    padded_text, further = with_six_digits(text)
+    if len(further) > 3:
         raise ValueError(f"{text!r} has a higher precision than nanoseconds")
-    padded_digits = fraction.ljust(9, "0")
-    return f"{head}.{padded_digits[:6]}{rest}", int(padded_digits[6:])
+    return padded_text, int(further.ljust(3, "0"))
 
 
 def _micros_of(text: str, *, zoned: bool) -> tuple[int, int]:

@@ -46,7 +46,7 @@ from iceberg_pyspark.maintenance.rewrite_reasons import PlannedGroup
 from iceberg_pyspark.maintenance.rewrite_strategy import RewriteStrategy
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.spec.metadata_columns import LINEAGE
+from iceberg_pyspark.spec.metadata_columns import lineage_columns
 from iceberg_pyspark.spec.partitioning import partition_path
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN
@@ -248,7 +248,7 @@ class DataFileRewrite:
         """Return a scan of all rows of the files that may have matching rows."""
         snapshot_to_build_on(self._metadata, self._branch)
         selector = branch_selector(self._metadata, self._branch)
-        lineage = LINEAGE if self._metadata.format_version >= 3 else ()
+        lineage = lineage_columns(self._metadata.format_version)
         name, io = self._table.name, self._table.io
         scan = scan_table(
             name,
@@ -270,11 +270,12 @@ class DataFileRewrite:
             write_id=str(uuid.uuid4()),
             spec=self._spec,
         )
-        context = replace(context, sort_order_id=self._strategy.sort_order.order_id)
-        if self._metadata.format_version < 3:
-            return context
-        fields = (*context.schema.fields, *LINEAGE)
-        return replace(context, schema=replace(context.schema, fields=fields))
+        fields = (*context.schema.fields, *lineage_columns(self._metadata.format_version))
+        return replace(
+            context,
+            schema=replace(context.schema, fields=fields),
+            sort_order_id=self._strategy.sort_order.order_id,
+        )
 
     def _write_groups(
         self,
