@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from functools import partial
 from typing import get_args
 
@@ -26,6 +26,7 @@ from iceberg_pyspark.table.changes.remove_orphan_files import (
     OrphanRemoval,
     PrefixMismatchMode,
 )
+from iceberg_pyspark.table.reading.snapshot_selection import milliseconds_of
 from iceberg_pyspark.table.rewrites.group_writer import GroupRunner
 from iceberg_pyspark.table.rewrites.rewrite_data_files import DataFileRewrite, RewrittenDataFiles
 from iceberg_pyspark.table.rewrites.rewrite_deletes import (
@@ -44,8 +45,6 @@ from iceberg_pyspark.table.statistics.table_statistics import (
     TableStatisticsComputation,
     sketches_of_scan,
 )
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class TableMaintenance:
@@ -367,7 +366,4 @@ def _texts(options: Mapping[str, object] | None) -> dict[str, str]:
 
 
 def _milliseconds(moment: datetime | int | None) -> int | None:
-    if not isinstance(moment, datetime):
-        return moment
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
-    return (aware - _EPOCH) // timedelta(milliseconds=1)
+    return milliseconds_of(moment) if isinstance(moment, datetime) else moment

@@ -329,6 +329,10 @@ def timestamp_ms_of(text: str) -> int:
             f"'{text[:200]}' is not a point in time; write 2026-01-31, 2026-01-31 12:00:00, "
             "2026-01-31T12:00:00+01:00 or epoch seconds"
         ) from e
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return milliseconds_of(moment)
+
+
+def milliseconds_of(moment: datetime) -> int:
+    """Return a time, which is UTC if it has no time zone, as milliseconds since 1970."""
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)
