@@ -127,7 +127,7 @@ def field_id_of(field: pa.Field) -> int | None:
     return field_id if field_id >= 0 else None
 
 
-def from_arrow_schema(arrow_schema: pa.Schema, *, schema_id: int = 0) -> Schema:
+def from_arrow_schema(arrow_schema: pa.Schema) -> Schema:
     """Return the Iceberg schema of an Arrow schema.
 
     If every field has an id in its metadata, these ids are used; if no field has one, new ids start
@@ -143,7 +143,7 @@ def from_arrow_schema(arrow_schema: pa.Schema, *, schema_id: int = 0) -> Schema:
             f"{FIELD_ID_KEY.decode()} to all fields, nested ones too, or to none"
         )
     fields = _Ids(with_ids=with_ids).struct_fields(list(arrow_schema), "")
-    schema = Schema(schema_id=schema_id, fields=fields)
+    schema = Schema(fields=fields)
     try:
         _ = schema.field_by_id
     except InvalidMetadataError as e:

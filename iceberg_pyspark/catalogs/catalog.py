@@ -143,6 +143,11 @@ def check_same_table(loaded_table: LoadedTable, current: LoadedTable) -> LoadedT
     return current
 
 
+def newest_version(catalog: Catalog, loaded_table: LoadedTable) -> LoadedTable:
+    """Load the table again; raise `TableRecreatedError` if another table has its name now."""
+    return check_same_table(loaded_table, catalog.load_table(loaded_table.identifier))
+
+
 class Catalog(Protocol):
     """The operations that every catalog supports; they raise the errors of `errors.py`."""
 

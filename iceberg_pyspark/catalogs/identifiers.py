@@ -7,7 +7,11 @@ catalogs that use folders).
 from __future__ import annotations
 
 from iceberg_pyspark.catalogs.catalog import Namespace, TableIdentifier
-from iceberg_pyspark.errors import InvalidRequestError, NoSuchNamespaceError
+from iceberg_pyspark.errors import (
+    InvalidRequestError,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+)
 from iceberg_pyspark.sql_text.names import MAX_LEVEL_LENGTH, check_level
 
 
@@ -53,6 +57,13 @@ def check_identifier(identifier: TableIdentifier) -> None:
     """Raise `InvalidRequestError` if a level of a table's identifier is invalid."""
     for level in identifier.levels:
         check_level(level)
+
+
+def namespace_already_exists(namespace: Namespace, catalog: str) -> NamespaceAlreadyExistsError:
+    """Return the error for a new namespace that the catalog has already."""
+    return NamespaceAlreadyExistsError(
+        f"namespace {'.'.join(namespace)} is already in catalog '{catalog}'"
+    )
 
 
 def no_such_namespace(namespace: Namespace, catalog: str) -> NoSuchNamespaceError:

@@ -10,13 +10,12 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable, Namespace, TableIdentifier
-from iceberg_pyspark.catalogs.identifiers import check_namespace
+from iceberg_pyspark.catalogs.identifiers import check_namespace, namespace_already_exists
 from iceberg_pyspark.catalogs.metastore_views import MetastoreViewCatalog
 from iceberg_pyspark.catalogs.view_catalog import LoadedView
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused
 from iceberg_pyspark.errors import (
     InvalidRequestError,
-    NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
 )
 from iceberg_pyspark.storage.file_io import FileIO
@@ -66,9 +65,7 @@ class MemoryCatalog(MetastoreViewCatalog):
         check_namespace(namespace)
         with self._lock:
             if namespace in self._namespaces:
-                raise NamespaceAlreadyExistsError(
-                    f"namespace {'.'.join(namespace)} is already in catalog '{self._name}'"
-                )
+                raise namespace_already_exists(namespace, self._name)
             self._namespaces[namespace] = dict(properties or {})
 
     def drop_namespace(self, namespace: Namespace) -> None:

@@ -94,12 +94,7 @@ class MetastoreViewCatalog(MetastoreCatalog):
         location = self._view_pointer(identifier)
         if location is None:
             raise self._no_such_view(identifier)
-        return LoadedView(
-            identifier=identifier,
-            metadata=self._read_view(location),
-            metadata_location=location,
-            config=self._config,
-        )
+        return self._loaded_view(identifier, location, self._read_view(location))
 
     def default_view_location(self, identifier: TableIdentifier) -> str:
         """Return the location of a new view of this name if the user specifies no location."""
@@ -111,23 +106,13 @@ class MetastoreViewCatalog(MetastoreCatalog):
         io = self._storage(metadata.location)
         location = first_metadata_location(metadata, self._config)
         create_own_metadata(io, metadata, location)
-        view = LoadedView(
-            identifier=identifier,
-            metadata=metadata,
-            metadata_location=location,
-            config=self._config,
-        )
+        view = self._loaded_view(identifier, location, metadata)
         return swap_pointer(io, view, lambda: self._publish_view(view)).result()
 
     def register_view(self, identifier: TableIdentifier, metadata_location: str) -> LoadedView:
         """Register an existing metadata file as a view; raise `ViewAlreadyExistsError`."""
         self._require_free_for_view(identifier)
-        view = LoadedView(
-            identifier=identifier,
-            metadata=self._read_view(metadata_location),
-            metadata_location=metadata_location,
-            config=self._config,
-        )
+        view = self._loaded_view(identifier, metadata_location, self._read_view(metadata_location))
         self._publish_view(view).result()
         return view
 
@@ -151,12 +136,7 @@ class MetastoreViewCatalog(MetastoreCatalog):
             create_own_metadata(io, metadata, location)
         except IcebergError as e:
             return Refused(e)
-        new_view = LoadedView(
-            identifier=identifier,
-            metadata=metadata,
-            metadata_location=location,
-            config=current.config,
-        )
+        new_view = self._loaded_view(identifier, location, metadata)
         return swap_pointer(io, new_view, lambda: self._swap_view(current, new_view))
 
     def drop_view(self, identifier: TableIdentifier) -> None:
@@ -183,6 +163,16 @@ class MetastoreViewCatalog(MetastoreCatalog):
     @property
     def _view_pointers(self) -> Pointers:
         return Pointers("view", self._view_pointer, lambda file: self._read_view(file).view_uuid)
+
+    def _loaded_view(
+        self, identifier: TableIdentifier, location: str, metadata: ViewMetadata
+    ) -> LoadedView:
+        return LoadedView(
+            identifier=identifier,
+            metadata=metadata,
+            metadata_location=location,
+            config=self._config,
+        )
 
     def _read_view(self, location: str) -> ViewMetadata:
         return read_view_metadata(self._storage(location), location)

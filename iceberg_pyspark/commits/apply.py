@@ -18,11 +18,10 @@ from iceberg_pyspark.commits.compatibility import check_may_change
 from iceberg_pyspark.commits.finished_metadata import finished_metadata
 from iceberg_pyspark.commits.metadata_builder import MetadataBuilder, empty_metadata
 from iceberg_pyspark.errors import CommitConflictError, InvalidRequestError
+from iceberg_pyspark.spec.metadata_columns import ROW_LINEAGE_VERSION
 from iceberg_pyspark.spec.properties import RESERVED_PROPERTIES, ROOT_MANIFESTS
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION
 from iceberg_pyspark.spec.table_metadata import WRITABLE_FORMAT_VERSIONS, TableMetadata
-
-ROW_LINEAGE_VERSION = 3
 
 
 def apply_updates(

@@ -1,7 +1,7 @@
 """Updates and requirements as the JSON of the REST catalog's commits.
 
-Open API specification of the REST catalog, `TableUpdate` and `TableRequirement`. The parts
-(schemas, snapshots, ...) are written as in table metadata.
+Open API specification of the REST catalog, `TableUpdate`, `TableRequirement`, `ViewUpdate` and
+`ViewRequirement`. The parts (schemas, snapshots, ...) are written as in metadata.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from typing import Any
 
 from iceberg_pyspark.commits import requirements as r
 from iceberg_pyspark.commits import updates as u
+from iceberg_pyspark.commits import view_changes as v
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.partitioning import spec_to_json
 from iceberg_pyspark.spec.schema import schema_to_json
 from iceberg_pyspark.spec.snapshots import ref_to_json, snapshot_to_json
 from iceberg_pyspark.spec.sorting import sort_order_to_json
 from iceberg_pyspark.spec.statistics import partition_statistics_to_json, statistics_to_json
+from iceberg_pyspark.spec.views import view_version_to_json
 
 
 def requirement_to_json(requirement: r.TableRequirement) -> dict[str, Any]:
@@ -106,3 +108,19 @@ def _snapshot_update_to_json(update: u.TableUpdate) -> dict[str, Any]:
             return {"action": "remove-partition-statistics", "snapshot-id": id_}
         case _:
             raise InvalidRequestError(f"unknown table update {type(update).__name__}")
+
+
+def view_requirement_to_json(requirement: v.AssertViewUUID) -> dict[str, Any]:
+    """Return the requirement of a view's UUID as JSON."""
+    return {"type": "assert-view-uuid", "uuid": requirement.uuid}
+
+
+def view_update_to_json(update: v.ViewUpdate) -> dict[str, Any]:
+    """Return an update of a view as JSON; its key `action` names the kind."""
+    match update:
+        case v.AddViewVersion(version=version):
+            return {"action": "add-view-version", "view-version": view_version_to_json(version)}
+        case v.SetCurrentViewVersion(version_id=id_):
+            return {"action": "set-current-view-version", "view-version-id": id_}
+        case _:
+            return update_to_json(update)

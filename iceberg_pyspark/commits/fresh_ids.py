@@ -6,7 +6,7 @@ reference implementation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -47,15 +47,18 @@ def with_ids(schema: Schema, new_ids: Mapping[int, int]) -> Schema:
     return Schema(
         schema_id=0,
         fields=struct.fields,
-        identifier_field_ids=tuple(mapped_id(new_ids, i) for i in schema.identifier_field_ids),
+        identifier_field_ids=mapped_ids(new_ids, schema.identifier_field_ids),
     )
 
 
-def mapped_id(new_ids: Mapping[int, int], field_id: int) -> int:
-    """Return the new id of a field; raise `InvalidRequestError` for an unknown id."""
-    if field_id not in new_ids:
-        raise InvalidRequestError(f"field id {field_id} is not in the schema")
-    return new_ids[field_id]
+def mapped_ids(new_ids: Mapping[int, int], field_ids: Iterable[int]) -> tuple[int, ...]:
+    """Return the new ids of fields; raise `InvalidRequestError` for an unknown id."""
+    ids = []
+    for field_id in field_ids:
+        if field_id not in new_ids:
+            raise InvalidRequestError(f"field id {field_id} is not in the schema")
+        ids.append(new_ids[field_id])
+    return tuple(ids)
 
 
 def type_with_ids(type_: Type, new_ids: Mapping[int, int]) -> Type:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from iceberg_pyspark.commits.apply import apply_updates
-from iceberg_pyspark.commits.fresh_ids import fresh_ids, mapped_id, with_ids
+from iceberg_pyspark.commits.fresh_ids import fresh_ids, mapped_ids, with_ids
 from iceberg_pyspark.commits.updates import (
     AddPartitionSpec,
     AddSchema,
@@ -141,7 +141,7 @@ def _fresh_spec(spec: PartitionSpec, new_ids: Mapping[int, int]) -> PartitionSpe
             replace(
                 f,
                 field_id=FIRST_PARTITION_FIELD_ID + i,
-                source_ids=tuple(mapped_id(new_ids, s) for s in f.source_ids),
+                source_ids=mapped_ids(new_ids, f.source_ids),
             )
             for i, f in enumerate(spec.fields)
         ),
@@ -154,7 +154,6 @@ def _fresh_sort_order(order: SortOrder, new_ids: Mapping[int, int]) -> SortOrder
     return SortOrder(
         order_id=1,
         fields=tuple(
-            replace(f, source_ids=tuple(mapped_id(new_ids, s) for s in f.source_ids))
-            for f in order.fields
+            replace(f, source_ids=mapped_ids(new_ids, f.source_ids)) for f in order.fields
         ),
     )

@@ -115,10 +115,9 @@ def set_current_snapshot(
 ) -> Changes:
     """Point a branch at any snapshot of the table; create the branch if it does not exist."""
     snapshot = metadata.snapshot(snapshot_id)
-    ref = metadata.refs.get(branch)
-    if ref is None:
+    if branch not in metadata.refs:
         return _set(metadata, branch, SnapshotRef(snapshot_id=snapshot.snapshot_id))
-    _existing(metadata, branch, "branch")
+    ref = _existing(metadata, branch, "branch")
     return _set(metadata, branch, replace(ref, snapshot_id=snapshot.snapshot_id))
 
 
@@ -148,16 +147,14 @@ def rollback_to_timestamp(metadata: TableMetadata, timestamp_ms: int) -> Changes
 def fast_forward(metadata: TableMetadata, branch: str, to: str) -> Changes:
     """Move a branch forward to another reference, which must descend from the branch's head."""
     target = metadata.ref_snapshot(to)
-    ref = metadata.refs.get(branch)
-    if ref is None:
-        return _set(metadata, branch, SnapshotRef(snapshot_id=target.snapshot_id))
-    _existing(metadata, branch, "branch")
-    if ref.snapshot_id not in {s.snapshot_id for s in ancestors_of(metadata, target)}:
-        raise InvalidRequestError(
-            f"branch '{branch}' is not an ancestor of '{to}', so it cannot be fast-forwarded; "
-            "replace the branch instead"
-        )
-    return _set(metadata, branch, replace(ref, snapshot_id=target.snapshot_id))
+    if branch in metadata.refs:
+        ref = _existing(metadata, branch, "branch")
+        if ref.snapshot_id not in {s.snapshot_id for s in ancestors_of(metadata, target)}:
+            raise InvalidRequestError(
+                f"branch '{branch}' is not an ancestor of '{to}', so it cannot be fast-forwarded; "
+                "replace the branch instead"
+            )
+    return set_current_snapshot(metadata, target.snapshot_id, branch=branch)
 
 
 def ancestors_of(metadata: TableMetadata, snapshot: Snapshot | None) -> Iterator[Snapshot]:

@@ -17,7 +17,7 @@ from itertools import count
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.column_properties import name_mapping_property
 from iceberg_pyspark.commits.compatibility import check_spec
-from iceberg_pyspark.commits.fresh_ids import fresh_ids, mapped_id, with_ids
+from iceberg_pyspark.commits.fresh_ids import fresh_ids, mapped_ids, with_ids
 from iceberg_pyspark.commits.requirements import AssertRefSnapshotId, same_table
 from iceberg_pyspark.commits.updates import (
     LAST_ADDED,
@@ -99,9 +99,7 @@ def _spec(
     spec: PartitionSpec, ids: Mapping[int, int], metadata: TableMetadata, version: int
 ) -> PartitionSpec:
     check_writable(spec)
-    new_fields = [
-        replace(f, source_ids=tuple(mapped_id(ids, s) for s in f.source_ids)) for f in spec.fields
-    ]
+    new_fields = [replace(f, source_ids=mapped_ids(ids, f.source_ids)) for f in spec.fields]
     id_by_source: dict[tuple[tuple[int, ...], str], int] = {}
     new = count(metadata.last_partition_id + 1)
     if version > 1:

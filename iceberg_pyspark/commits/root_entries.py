@@ -21,14 +21,12 @@ from iceberg_pyspark.commits.manifest_changes import (
     delete_file_id,
     plan_merge,
 )
-from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.spec.content_entries import (
     ContentStatus,
     LeafEntry,
     ManifestVectorEntry,
     RootEntry,
 )
-from iceberg_pyspark.spec.json_fields import MAX_INT64
 from iceberg_pyspark.spec.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
     EntryStatus,
@@ -36,6 +34,7 @@ from iceberg_pyspark.spec.manifests import (
     ManifestContent,
     ManifestEntry,
     ManifestFile,
+    next_row_id_after,
 )
 
 MAX_INLINE_VECTOR_BYTES = 16 * 1024
@@ -441,12 +440,7 @@ class _Numbering:
         )
 
     def _advance(self, count: int, where: str) -> None:
-        self.next_row_id += count
-        if not 0 <= self.next_row_id <= MAX_INT64:
-            raise InvalidMetadataError(
-                f"{where}: the ids of its rows would reach {self.next_row_id}, beyond the largest "
-                "id; the table's metadata or the manifest is damaged"
-            )
+        self.next_row_id = next_row_id_after(self.next_row_id, count, where)
 
 
 def _all_numbered(new: NewLeaf) -> bool:

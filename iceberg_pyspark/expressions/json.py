@@ -78,18 +78,12 @@ def _junction(name: str, left_operand: Predicate, right: Predicate) -> dict[str,
     }
 
 
-def predicate_from_json(data: Any, schema: Schema, *, case_sensitive: bool = True) -> Predicate:
+def predicate_from_json(data: Any, schema: Schema) -> Predicate:
     """Return the predicate, bound to the schema."""
-    return bind(
-        _from_json(data, schema, case_sensitive, "expression"),
-        schema,
-        case_sensitive=case_sensitive,
-    )
+    return bind(_from_json(data, schema, "expression"), schema)
 
 
-def _from_json(
-    data: Any, schema: Schema, case_sensitive: bool, path: str, depth: int = 1
-) -> Predicate:
+def _from_json(data: Any, schema: Schema, path: str, depth: int = 1) -> Predicate:
     if isinstance(data, bool):
         return AlwaysTrue() if data else AlwaysFalse()
     if not isinstance(data, dict):
@@ -99,10 +93,10 @@ def _from_json(
 
     def child(key: str) -> Predicate:
         member = _get(data, key, path)
-        return _from_json(member, schema, case_sensitive, f"{path}.{key}", depth + 1)
+        return _from_json(member, schema, f"{path}.{key}", depth + 1)
 
     def literal(value: Any) -> Any:
-        type_ = bind_column(_term(data, path), schema, case_sensitive=case_sensitive).type
+        type_ = bind_column(_term(data, path), schema).type
         if not isinstance(type_, BinaryType | FixedType) or not isinstance(value, str):
             return value
         try:

@@ -16,6 +16,7 @@ from typing import Any
 from iceberg_pyspark.commits.absolute_paths import with_scheme
 from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
 from iceberg_pyspark.spec.metadata_columns import DELETE_FILE_PATH
+from iceberg_pyspark.spec.properties import WRITE_DATA_PATH, WRITE_METADATA_PATH
 from iceberg_pyspark.spec.relative_paths import (
     RELATIVE_PATHS_VERSION,
     older_path,
@@ -23,13 +24,9 @@ from iceberg_pyspark.spec.relative_paths import (
     scheme_of,
 )
 from iceberg_pyspark.spec.unknown_keys import unknown_keys
+from iceberg_pyspark.storage.locations import DEPRECATED_PATHS
 
-_PATH_PROPERTIES = (
-    "write.data.path",
-    "write.metadata.path",
-    "write.folder-storage.path",
-    "write.object-storage.path",
-)
+_PATH_PROPERTIES = (WRITE_DATA_PATH, WRITE_METADATA_PATH, *DEPRECATED_PATHS)
 _STEPS = (".", "..")
 
 

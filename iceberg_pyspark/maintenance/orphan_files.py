@@ -8,6 +8,7 @@ Links are not followed, and the files behind them are not candidates.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +22,6 @@ from iceberg_pyspark.maintenance.expired_files import (
     manifests_of,
     statistics_paths,
 )
-from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import is_local, local_path
 from iceberg_pyspark.storage.metadata_files import is_metadata_file, read_table_metadata
@@ -30,6 +30,8 @@ from iceberg_pyspark.storage.temporary_names import without_temporary
 
 Inventory: TypeAlias = Callable[[], Iterable[tuple[str, int | None]]]
 """A function that yields locations and modification times (ms since 1970; None if unknown)."""
+
+_log = logging.getLogger(__name__)
 
 _HIDDEN_PREFIXES = ("_", ".")
 _METADATA = "metadata"
@@ -107,7 +109,7 @@ def referenced_files(
     `IcebergError` if a file of the table cannot be read.
     """
     metadata = table.metadata
-    files = [table.metadata_location, *_older_metadata(io, metadata)]
+    files = [table.metadata_location, *older_metadata_files(io, table)]
     yield files
     yield [f"{folder}/{_HINT}" for folder in {_parent(file) for file in files}]
     yield list(statistics_paths(metadata))
@@ -120,19 +122,23 @@ def referenced_files(
     seen_manifests.update(manifests)
 
 
-def _older_metadata(io: FileIO, metadata: TableMetadata) -> Iterator[str]:
+def older_metadata_files(
+    io: FileIO, table: LoadedTable, may_read: Callable[[str], bool] = lambda _: True
+) -> Iterator[str]:
     """Yield the files of the metadata log, also those that only older metadata files name."""
-    paths: set[str] = set()
+    metadata = table.metadata
+    paths = {table.metadata_location}
     while True:
         older = [e.metadata_file for e in metadata.metadata_log if e.metadata_file not in paths]
         yield from older
         paths.update(older)
-        if not older:
+        if not older or not may_read(older[0]):
             return
         try:
             metadata = read_table_metadata(io, older[0])
-        except IcebergError:
-            # removed long ago, together with the files that it named
+        except IcebergError as e:
+            # the file was removed long ago, and the files that it named are unknown
+            _log.info("an older metadata file cannot be read: %s", e)
             return
 
 

@@ -40,6 +40,16 @@ def iceberg_error_in(text: str) -> tuple[str, str] | None:
     return name, message.strip()
 
 
+def error_of_job(failure: Exception, job: str) -> errors.IcebergError:
+    """Return the error of this package that ended a Spark job, or else a `StorageError`."""
+    name, message = iceberg_error_in(str(failure)) or (
+        errors.StorageError.__name__,
+        f"{job}: Spark's job failed: {failure}",
+    )
+    error: errors.IcebergError = getattr(errors, name)(message)
+    return error
+
+
 def with_class_name(name: str, message: str) -> str:
     """Return the text of an exception that stands for an error of this package."""
     return f"{message}\n(iceberg_pyspark.errors.{name})"

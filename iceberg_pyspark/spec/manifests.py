@@ -14,8 +14,25 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Literal, TypeAlias
 
+from iceberg_pyspark.errors import InvalidMetadataError
+from iceberg_pyspark.spec.json_fields import MAX_INT64
+
 DataFileFormat = Literal["parquet", "avro", "orc"]
 FileFormat = Literal["parquet", "avro", "orc", "puffin"]
+
+
+def next_row_id_after(first_row_id: int, row_count: int, where: str) -> int:
+    """Return the first row id after those of a file or manifest; raise `InvalidMetadataError`.
+
+    `where` is the location that the error names.
+    """
+    next_row_id = first_row_id + row_count
+    if not 0 <= next_row_id <= MAX_INT64:
+        raise InvalidMetadataError(
+            f"{where}: the ids of its rows would reach {next_row_id}, beyond the largest id; the "
+            "table's metadata or the manifest is damaged"
+        )
+    return next_row_id
 
 
 class FileContent(IntEnum):

@@ -22,7 +22,16 @@ LAST_UPDATED_SEQUENCE_NUMBER = NestedField(
     field_id=2147483539, name="_last_updated_sequence_number", type=LongType()
 )
 LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
-"""The columns of row lineage, which exist since version 3."""
+"""The columns of row lineage."""
+
+ROW_LINEAGE_VERSION = 3
+"""The first format version with row lineage."""
+
+
+def lineage_columns(format_version: int) -> tuple[NestedField, ...]:
+    """Return the columns of row lineage; empty before format version 3."""
+    return LINEAGE if format_version >= ROW_LINEAGE_VERSION else ()
+
 
 CHANGE_TYPE = NestedField(
     field_id=2147483543,

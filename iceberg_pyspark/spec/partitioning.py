@@ -25,6 +25,7 @@ from iceberg_pyspark.spec.transforms import (
     human_value,
     result_type,
     source_ids_from_json,
+    source_ids_to_json,
     transform_from_json,
 )
 
@@ -236,11 +237,13 @@ def identity_source_ids(spec: PartitionSpec) -> dict[int, int]:
 
 
 def partition_field_to_json(f: PartitionField) -> dict[str, Any]:
-    """Return a partition field as metadata JSON; several sources are written as `source-ids`."""
-    source: dict[str, Any] = (
-        {"source-id": f.source_id} if len(f.source_ids) == 1 else {"source-ids": list(f.source_ids)}
-    )
-    return {**source, "field-id": f.field_id, "name": f.name, "transform": str(f.transform)}
+    """Return a partition field as metadata JSON."""
+    return {
+        **source_ids_to_json(f.source_ids),
+        "field-id": f.field_id,
+        "name": f.name,
+        "transform": str(f.transform),
+    }
 
 
 def spec_to_json(spec: PartitionSpec) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from iceberg_pyspark.spec.transforms import (
     Transform,
     VoidTransform,
     source_ids_from_json,
+    source_ids_to_json,
     transform_from_json,
 )
 
@@ -60,21 +61,15 @@ def partition_sort_fields(spec: PartitionSpec) -> list[SortField]:
 
 def sort_order_to_json(order: SortOrder) -> dict[str, Any]:
     """Return a sort order as metadata JSON."""
-    fields: list[dict[str, Any]] = []
-    for f in order.fields:
-        source: dict[str, Any] = (
-            {"source-id": f.source_id}
-            if len(f.source_ids) == 1
-            else {"source-ids": list(f.source_ids)}
-        )
-        fields.append(
-            {
-                "transform": str(f.transform),
-                **source,
-                "direction": f.direction,
-                "null-order": f.null_order,
-            }
-        )
+    fields = [
+        {
+            "transform": str(f.transform),
+            **source_ids_to_json(f.source_ids),
+            "direction": f.direction,
+            "null-order": f.null_order,
+        }
+        for f in order.fields
+    ]
     return {"order-id": order.order_id, "fields": fields}
 
 

@@ -20,7 +20,7 @@ from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.json_fields import MAX_INT32, JsonObject
 from iceberg_pyspark.spec.murmur3 import murmur3_32
-from iceberg_pyspark.spec.values import decimal_of, unscaled_value
+from iceberg_pyspark.spec.values import decimal_of, twos_complement, unscaled_value
 
 _MICROS_PER_DAY = 86_400_000_000
 
@@ -170,6 +170,11 @@ def transform_from_json(data: JsonObject) -> Transform:
         raise InvalidMetadataError(f"{data.path}: {e}") from e
 
 
+def source_ids_to_json(source_ids: tuple[int, ...]) -> dict[str, Any]:
+    """Return the source column ids as keys of a field's JSON; only several are `source-ids`."""
+    return {"source-id": source_ids[0]} if len(source_ids) == 1 else {"source-ids": [*source_ids]}
+
+
 def source_ids_from_json(data: JsonObject) -> tuple[int, ...]:
     """Return the source column ids of a partition or sort field: `source-ids`, else `source-id`."""
     return data.int32s("source-ids") or (data.int32("source-id"),)
@@ -280,9 +285,7 @@ def bucket_hash(source: types.Type, value: Any) -> int:
         case types.FloatType() | types.DoubleType():
             data = struct.pack("<d", 0.0 if value == 0 else value)
         case types.DecimalType():
-            unscaled = unscaled_value(value)
-            length = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
-            data = unscaled.to_bytes(length, "big", signed=True)
+            data = twos_complement(unscaled_value(value))
         case types.StringType():
             data = value.encode("utf-8")
         case types.UUIDType() | types.FixedType() | types.BinaryType():

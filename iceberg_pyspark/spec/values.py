@@ -45,9 +45,13 @@ def _pack(code: str) -> Callable[[Any], bytes]:
     return packer.pack
 
 
-def _decimal_to_bytes(value: Decimal) -> bytes:
-    unscaled = unscaled_value(value)
-    # minimal two's complement: the magnitude and one sign bit (127 -> 1 byte, 128 -> 2)
+def twos_complement(unscaled: int) -> bytes:
+    """Return the unscaled value of a decimal as big-endian two's complement in the fewest bytes.
+
+    >>> twos_complement(127).hex(), twos_complement(128).hex()
+    ('7f', '0080')
+    """
+    # the magnitude and one sign bit
     length = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
     return unscaled.to_bytes(length, "big", signed=True)
 
@@ -78,7 +82,7 @@ _TO_BYTES: Mapping[type[types.PrimitiveType], Callable[[Any], bytes]] = {
     types.LongType: _pack("<q"),
     types.FloatType: _pack("<f"),
     types.DoubleType: _pack("<d"),
-    types.DecimalType: _decimal_to_bytes,
+    types.DecimalType: lambda value: twos_complement(unscaled_value(value)),
     types.DateType: _pack("<i"),
     types.TimeType: _pack("<q"),
     types.TimestampType: _pack("<q"),
@@ -375,20 +379,26 @@ def _timestamp_text(micros: int, nanos: int = 0) -> str:
     return text
 
 
-def _pad_fraction(text: str) -> tuple[str, int]:
-    """Return the text with exactly six fraction digits, and the nanoseconds beyond them.
+def with_six_digits(text: str) -> tuple[str, str]:
+    """Return a time's text with exactly six fraction digits, and the further digits.
 
     Python 3.10 parses only fractions of three or six digits.
+
+    >>> with_six_digits("12:00:00.5+00:00"), with_six_digits("12:00:00.123456789")
+    (('12:00:00.500000+00:00', ''), ('12:00:00.123456', '789'))
     """
     head, dot, tail = text.partition(".")
-    if not dot:
-        return text, 0
-    digits = len(tail) - len(tail.lstrip("0123456789"))
-    fraction, rest = tail[:digits], tail[digits:]
-    if digits > 9:
+    rest = tail.lstrip("0123456789")
+    fraction = tail[: len(tail) - len(rest)]
+    return (f"{head}.{fraction[:6].ljust(6, '0')}{rest}" if dot else text), fraction[6:]
+
+
+def _pad_fraction(text: str) -> tuple[str, int]:
+    """Return the text with exactly six fraction digits, and the nanoseconds beyond them."""
+    padded_text, further = with_six_digits(text)
+    if len(further) > 3:
         raise ValueError(f"{text!r} has a higher precision than nanoseconds")
-    padded_digits = fraction.ljust(9, "0")
-    return f"{head}.{padded_digits[:6]}{rest}", int(padded_digits[6:])
+    return padded_text, int(further.ljust(3, "0"))
 
 
 def _micros_of(text: str, *, zoned: bool) -> tuple[int, int]:

@@ -32,6 +32,7 @@ from iceberg_pyspark.storage.avro_blocks import (
 )
 from iceberg_pyspark.storage.decoded_size import memory_limit, too_large
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.varints import read_signed
 
 _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
@@ -176,20 +177,6 @@ def _parse(data: bytes, location: str) -> AvroFile:
     )
 
 
-def _read_long(data: bytes, offset: int) -> tuple[int, int]:
-    shift = 0
-    number = 0
-    while True:
-        byte = data[offset]
-        offset += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), offset
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number of more than 64 bits")
-
-
 def _write_long(value: int) -> bytes:
     number = (value << 1) ^ (value >> 63)
     out = bytearray()
@@ -201,7 +188,7 @@ def _write_long(value: int) -> bytes:
 
 
 def _read_bytes(data: bytes, offset: int) -> tuple[bytes, int]:
-    size, offset = _read_long(data, offset)
+    size, offset = read_signed(data, offset)
     if size < 0 or offset + size > len(data):
         raise ValueError(f"a length of {size} reaches past the end")
     return data[offset : offset + size], offset + size
@@ -210,12 +197,12 @@ def _read_bytes(data: bytes, offset: int) -> tuple[bytes, int]:
 def _read_header_map(data: bytes, offset: int) -> tuple[dict[str, bytes], int]:
     entries: dict[str, bytes] = {}
     while True:
-        count, offset = _read_long(data, offset)
+        count, offset = read_signed(data, offset)
         if count == 0:
             return entries, offset
         if count < 0:
             count = -count
-            _, offset = _read_long(data, offset)
+            _, offset = read_signed(data, offset)
         for _ in range(count):
             key, offset = _read_bytes(data, offset)
             entries[key.decode("utf-8")], offset = _read_bytes(data, offset)
@@ -235,8 +222,8 @@ def _blocks_of(data: bytes, offset: int, sync: bytes) -> list[tuple[int, memoryv
     view = memoryview(data)
     blocks: list[tuple[int, memoryview]] = []
     while offset < len(data):
-        count, offset = _read_long(data, offset)
-        size, offset = _read_long(data, offset)
+        count, offset = read_signed(data, offset)
+        size, offset = read_signed(data, offset)
         end = offset + size
         if count < 0 or size < 0 or end + _SYNC_SIZE > len(data):
             raise ValueError(f"a block of {count} records and {size} bytes reaches past the end")
@@ -433,7 +420,7 @@ def _stream_long(stream: BinaryIO, first: bytes) -> int:
         if not byte:
             break
         number += byte
-    return _read_long(bytes(number), 0)[0]
+    return read_signed(bytes(number), 0)[0]
 
 
 def _batches(

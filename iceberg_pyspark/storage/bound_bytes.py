@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.expressions.value_ranges import decode_bound
 from iceberg_pyspark.spec import types
+from iceberg_pyspark.spec.values import twos_complement
 from iceberg_pyspark.storage.physical_types import logical_array, logical_type
 
 _NUMBERS: Mapping[type[types.Type], tuple[np.dtype[Any], pa.DataType]] = {
@@ -62,10 +63,8 @@ def _decimal_bytes(bounds: pa.Array) -> pa.Array:
     values = list[bytes | None]()
     for i, is_present in enumerate(bounds.is_valid().to_pylist()):
         raw = data[i * _DECIMAL_BYTES : (i + 1) * _DECIMAL_BYTES]
-        unscaled = int.from_bytes(raw, "little", signed=True) if is_present else 0
-        # the magnitude and one sign bit
-        width = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
-        values.append(unscaled.to_bytes(width, "big", signed=True) if is_present else None)
+        unscaled = int.from_bytes(raw, "little", signed=True)
+        values.append(twos_complement(unscaled) if is_present else None)
     return pa.array(values, pa.binary())
 
 

@@ -91,12 +91,7 @@ class HdfsFileIO:
 
     def exists(self, location: str) -> bool:
         """Return whether the file exists; a folder does not count."""
-        with self._errors("look for", location):
-            client, path = self._place(location)
-            try:
-                return not client.get_file_info(path).isdir
-            except FileNotFoundError:
-                return False
+        return self._is_folder(location) is False
 
     def open_output(self, location: str) -> BinaryIO:
         """Return a stream to a new file; a failed write leaves no file."""
@@ -182,12 +177,7 @@ class HdfsFileIO:
 
     def folder_exists(self, location: str) -> bool:
         """Return whether a folder with the name exists."""
-        with self._errors("look for", location):
-            client, path = self._place(location)
-            try:
-                return bool(client.get_file_info(path).isdir)
-            except FileNotFoundError:
-                return False
+        return self._is_folder(location) is True
 
     def create_folder(self, location: str) -> None:
         """Create a folder and its parents; raise `FileAlreadyExistsError` if the folder exists."""
@@ -211,6 +201,15 @@ class HdfsFileIO:
                         return False
                     raise
         return True
+
+    def _is_folder(self, location: str) -> bool | None:
+        """Return whether a folder has the name, and not a file; None if neither has it."""
+        with self._errors("look for", location):
+            client, path = self._place(location)
+            try:
+                return bool(client.get_file_info(path).isdir)
+            except FileNotFoundError:
+                return None
 
     def _place(self, location: str) -> tuple[Any, str]:
         """Return the client for the location's name nodes, and the path in HDFS."""

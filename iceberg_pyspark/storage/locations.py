@@ -19,7 +19,7 @@ from iceberg_pyspark.spec.properties import (
 )
 
 _PROVIDER_IMPL = "write.location-provider.impl"
-_DEPRECATED_PROPERTIES = ("write.object-storage.path", "write.folder-storage.path")
+DEPRECATED_PATHS = ("write.object-storage.path", "write.folder-storage.path")
 
 _HASH_DIGITS = 20
 _HASH_FOLDER_ENDS = ((0, 4), (4, 8), (8, 12), (12, 20))
@@ -67,7 +67,7 @@ def location_provider(table_location: str, properties: Mapping[str, str]) -> Loc
             f"cannot be loaded here; remove the property, or use {OBJECT_STORAGE.name} or "
             f"{WRITE_DATA_PATH}"
         )
-    for name in _DEPRECATED_PROPERTIES:
+    for name in DEPRECATED_PATHS:
         if name in properties:
             raise InvalidRequestError(
                 f"table {table_location}: property {name} has no effect any more; remove it, and "

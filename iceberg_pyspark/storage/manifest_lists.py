@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError
 from iceberg_pyspark.spec.avro_schemas import manifest_file_schema
-from iceberg_pyspark.spec.json_fields import MAX_INT64
 from iceberg_pyspark.spec.manifests import (
     UNASSIGNED_SEQUENCE_NUMBER,
     EntryStatus,
@@ -24,6 +23,7 @@ from iceberg_pyspark.spec.manifests import (
     ManifestFile,
     ManifestPart,
     PartitionFieldSummary,
+    next_row_id_after,
     with_counts,
 )
 from iceberg_pyspark.spec.relative_paths import (
@@ -176,12 +176,8 @@ def _with_first_row_ids(
         else:
             assigned_manifests.append(replace(m, first_row_id=next_row_id))
             # with_known_counts has already filled in the counts
-            next_row_id += (m.added_rows_count or 0) + (m.existing_rows_count or 0)
-            if not 0 <= next_row_id <= MAX_INT64:
-                raise InvalidMetadataError(
-                    f"{m.manifest_path}: the ids of its rows would reach {next_row_id}, beyond "
-                    "the largest id; the table's metadata or the manifest is damaged"
-                )
+            rows = (m.added_rows_count or 0) + (m.existing_rows_count or 0)
+            next_row_id = next_row_id_after(next_row_id, rows, m.manifest_path)
     return assigned_manifests, next_row_id
 
 

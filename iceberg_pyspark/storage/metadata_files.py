@@ -71,13 +71,15 @@ def read_table_metadata(
     return metadata_from_bytes(data, location)
 
 
-def read_view_metadata(
-    io: FileIO, location: str, max_bytes: int = MAX_METADATA_BYTES
-) -> ViewMetadata:
+def read_view_metadata(io: FileIO, location: str) -> ViewMetadata:
     """Read a view's metadata file, with the same rules as `read_table_metadata`."""
-    data, size = _json_bytes(io, location, max_bytes)
+    return view_metadata_from_bytes(_checked_json_bytes(io, location), location)
+
+
+def _checked_json_bytes(io: FileIO, location: str) -> bytes:
+    data, size = _json_bytes(io, location, MAX_METADATA_BYTES)
     check_json_memory(data, location, size)
-    return view_metadata_from_bytes(data, location)
+    return data
 
 
 def _json_bytes(io: FileIO, location: str, max_bytes: int) -> tuple[bytes, int]:
@@ -91,12 +93,9 @@ def _json_bytes(io: FileIO, location: str, max_bytes: int) -> tuple[bytes, int]:
     return data, size
 
 
-def read_metadata_json(
-    io: FileIO, location: str, max_bytes: int = MAX_METADATA_BYTES
-) -> dict[str, Any]:
+def read_metadata_json(io: FileIO, location: str) -> dict[str, Any]:
     """Return the JSON object of a metadata file after a check that it is valid table metadata."""
-    data, size = _json_bytes(io, location, max_bytes)
-    check_json_memory(data, location, size)
+    data = _checked_json_bytes(io, location)
     metadata_from_bytes(data, location)
     content: dict[str, Any] = parse_json(data, location)
     return content

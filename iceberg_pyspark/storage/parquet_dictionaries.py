@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from iceberg_pyspark.storage.varints import read_signed, read_unsigned
+
 _CODECS = {"GZIP": "gzip", "ZSTD": "zstd", "SNAPPY": "snappy", "BROTLI": "brotli", "LZ4": "lz4"}
 _INT_TYPES = (4, 5, 6)
 _UNCOMPRESSED_SIZE, _COMPRESSED_SIZE = 2, 3
@@ -55,9 +57,9 @@ def _skip_struct(data: memoryview, offset: int, numbers: dict[int, int] | None =
         if head >> 4:
             field_id += head >> 4
         else:
-            field_id, offset = _number(data, offset)
+            field_id, offset = read_signed(data, offset)
         if kind in _INT_TYPES:
-            value, offset = _number(data, offset)
+            value, offset = read_signed(data, offset)
             if numbers is not None:
                 numbers[field_id] = value
         else:
@@ -74,27 +76,9 @@ def _skip(data: memoryview, offset: int, kind: int) -> int:
         case 7:  # a double
             return offset + 8
         case 8:  # a string or bytes
-            length, offset = _read_unsigned(data, offset)
+            length, offset = read_unsigned(data, offset)
             return offset + length
         case 12:  # a struct
             return _skip_struct(data, offset)
         case _:
             raise ValueError(f"a page header with a field of type {kind}")
-
-
-def _read_unsigned(data: memoryview, offset: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = data[offset]
-        offset += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number, offset
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number of more than 64 bits")
-
-
-def _number(data: memoryview, offset: int) -> tuple[int, int]:
-    number, offset = _read_unsigned(data, offset)
-    return (number >> 1) ^ -(number & 1), offset

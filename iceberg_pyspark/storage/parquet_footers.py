@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from iceberg_pyspark.storage.varints import read_signed, read_unsigned
+
 _MAGIC = b"PAR1"
 _TAIL = 8
 _ROW_GROUPS, _COLUMNS, _META_DATA = 4, 1, 3
@@ -128,8 +130,8 @@ class _Footer:
         self.at = _end_of_value(self.data, self.at, kind, 0)
 
     def _number(self) -> int:
-        number, self.at = _read_unsigned(self.data, self.at)
-        return (number >> 1) ^ -(number & 1)
+        number, self.at = read_signed(self.data, self.at)
+        return number
 
 
 # Functions with a position as an argument, since most of a footer is skipped, and attributes cost
@@ -141,7 +143,7 @@ def _end_of_value(data: bytes, at: int, kind: int, depth: int) -> int:
     if kind in _INTEGERS:
         return _end_of_number(data, at)
     if kind == _TEXT:
-        length, at = _read_unsigned(data, at)
+        length, at = read_unsigned(data, at)
         return at + length
     if kind in (_TRUE, _FALSE):
         return at
@@ -174,7 +176,7 @@ def _list_head(data: bytes, at: int) -> tuple[int, int, int]:
     at += 1
     count = head >> 4
     if count == 15:
-        count, at = _read_unsigned(data, at)
+        count, at = read_unsigned(data, at)
     if count > len(data):
         raise ValueError("a footer with a list that is longer than itself")
     return count, head & 0x0F, at
@@ -187,15 +189,3 @@ def _end_of_number(data: bytes, at: int) -> int:
     if end >= at + _MOST_BYTES:
         raise ValueError("a number of more than 64 bits")
     return end + 1
-
-
-def _read_unsigned(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number and the position after it."""
-    number = shift = 0
-    while (byte := data[at]) >= 0x80:
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        at += 1
-        if shift > 63:
-            raise ValueError("a number of more than 64 bits")
-    return number | byte << shift, at + 1

@@ -74,7 +74,7 @@ def s3_settings(bucket: str, properties: Mapping[str, str]) -> StoreSettings:
     """Return the settings of an S3 bucket, or of a store with the same protocol."""
     _refuse("s3.", "client.", properties=properties)
     endpoint = properties.get("s3.endpoint")
-    virtual = _is_true(properties, "s3.force-virtual-addressing") or (
+    virtual = is_true(properties, "s3.force-virtual-addressing") or (
         properties.get("s3.path-style-access", "").lower() == "false"
     )
     if virtual and endpoint is not None:
@@ -82,9 +82,9 @@ def s3_settings(bucket: str, properties: Mapping[str, str]) -> StoreSettings:
         endpoint = f"{scheme}://{bucket}.{host}"
     config = _present(
         endpoint=endpoint,
-        region=_first(properties, "s3.region", "client.region"),
+        region=first_of(properties, "s3.region", "client.region"),
         virtual_hosted_style_request=virtual or None,
-        skip_signature=_is_true(properties, "s3.anonymous") or None,
+        skip_signature=is_true(properties, "s3.anonymous") or None,
         **_s3_encryption(properties),
     )
     client = _client_options(
@@ -103,14 +103,14 @@ def s3_settings(bucket: str, properties: Mapping[str, str]) -> StoreSettings:
         client_options=client,
         retry_config=retry,
         credentials=_s3_credentials(properties),
-        profile=_first(properties, "s3.profile-name", "client.profile-name"),
+        profile=first_of(properties, "s3.profile-name", "client.profile-name"),
         endpoint=endpoint,
     )
 
 
 def _s3_credentials(properties: Mapping[str, str]) -> dict[str, Any] | None:
-    key = _first(properties, "s3.access-key-id", "client.access-key-id")
-    secret = _first(properties, "s3.secret-access-key", "client.secret-access-key")
+    key = first_of(properties, "s3.access-key-id", "client.access-key-id")
+    secret = first_of(properties, "s3.secret-access-key", "client.secret-access-key")
     if key is None and secret is None:
         return None
     if key is None or secret is None:
@@ -120,7 +120,7 @@ def _s3_credentials(properties: Mapping[str, str]) -> dict[str, Any] | None:
     return {
         "access_key_id": key,
         "secret_access_key": secret,
-        "token": _first(properties, "s3.session-token", "client.session-token"),
+        "token": first_of(properties, "s3.session-token", "client.session-token"),
         "expires_at": _expiry(properties, "s3.session-token-expires-at-ms"),
     }
 
@@ -135,7 +135,7 @@ def _s3_encryption(properties: Mapping[str, str]) -> dict[str, str]:
         server_side_encryption=_S3_ENCRYPTION.get(
             kind, properties.get("s3.server-side-encryption")
         ),
-        sse_kms_key_id=_first(properties, "s3.sse-kms-key-id", "s3.sse.key"),
+        sse_kms_key_id=first_of(properties, "s3.sse-kms-key-id", "s3.sse.key"),
     )
 
 
@@ -143,7 +143,7 @@ def gcs_settings(properties: Mapping[str, str]) -> StoreSettings:
     """Return the settings of a bucket of Google Cloud Storage."""
     _refuse("gcs.", properties=properties)
     host = properties.get("gcs.service.host")
-    anonymous = _is_true(properties, "gcs.no-auth")
+    anonymous = is_true(properties, "gcs.no-auth")
     config = _present(base_url=host)
     if anonymous:
         # with the library's own option for anonymous access, uploads would still request a token
@@ -170,7 +170,7 @@ def gcs_settings(properties: Mapping[str, str]) -> StoreSettings:
 def azure_settings(host: str | None, properties: Mapping[str, str]) -> StoreSettings:
     """Return the settings of an Azure container; `host` is `<account>.dfs.<suffix>` or None."""
     connection = _connection_string(_of_account(properties, "connection-string", host))
-    account = _first(properties, "adls.account-name", "adls.auth.shared-key.account.name")
+    account = first_of(properties, "adls.account-name", "adls.auth.shared-key.account.name")
     account = account or connection.get("accountname") or (host.partition(".")[0] if host else None)
     if account is None:
         raise InvalidRequestError(
@@ -183,7 +183,7 @@ def azure_settings(host: str | None, properties: Mapping[str, str]) -> StoreSett
     sas = sas or connection.get("sharedaccesssignature")
     config = _present(
         account_name=account,
-        account_key=_first(properties, "adls.account-key", "adls.auth.shared-key.account.key")
+        account_key=first_of(properties, "adls.account-key", "adls.auth.shared-key.account.key")
         or connection.get("accountkey"),
         sas_key=sas,
         tenant_id=properties.get("adls.tenant-id"),
@@ -235,7 +235,7 @@ def _azure_endpoint(
 def _of_account(properties: Mapping[str, str], name: str, host: str | None) -> str | None:
     """Return a property that catalogs vend by account; some append the host's domain."""
     account = "" if host is None else host.partition(".")[0]
-    return _first(properties, f"adls.{name}.{host}", f"adls.{name}.{account}", f"adls.{name}")
+    return first_of(properties, f"adls.{name}.{host}", f"adls.{name}.{account}", f"adls.{name}")
 
 
 def _connection_string(text: str | None) -> dict[str, str]:
@@ -285,7 +285,7 @@ def _refuse(*prefixes: str, properties: Mapping[str, str]) -> None:
     for name, remedy in {**_REFUSED_PROPERTIES, **_REFUSED_IF_TRUE}.items():
         if not name.startswith(prefixes) or name not in properties:
             continue
-        if name in _REFUSED_PROPERTIES or _is_true(properties, name):
+        if name in _REFUSED_PROPERTIES or is_true(properties, name):
             raise UnsupportedFeatureError(f"storage property {name} is not supported: {remedy}")
 
 
@@ -293,11 +293,13 @@ def _present(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _first(properties: Mapping[str, str], *names: str) -> str | None:
+def first_of(properties: Mapping[str, str], *names: str) -> str | None:
+    """Return the value of the first of these properties that is set and not empty, or None."""
     return next((properties[name] for name in names if properties.get(name)), None)
 
 
-def _is_true(properties: Mapping[str, str], name: str) -> bool:
+def is_true(properties: Mapping[str, str], name: str) -> bool:
+    """Return whether a property is set to true, in any case; other texts are false."""
     return properties.get(name, "false").lower() == "true"
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from functools import partial
 from typing import get_args
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.snapshot_retention import Retention
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
@@ -16,18 +16,17 @@ from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.maintenance.delete_file_choice import DeleteFileOptions
 from iceberg_pyspark.maintenance.moved_paths import MovedPaths
 from iceberg_pyspark.maintenance.orphan_files import Inventory, StoreNames
-from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.sql_text.on_demand import as_predicate
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.deleted_files import deleting_threads
 from iceberg_pyspark.table.changes.expire_snapshots import ExpiredSnapshots, SnapshotExpiry
+from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 from iceberg_pyspark.table.changes.remove_orphan_files import (
     OrphanFiles,
     OrphanRemoval,
     PrefixMismatchMode,
 )
+from iceberg_pyspark.table.reading.snapshot_selection import milliseconds_of
 from iceberg_pyspark.table.rewrites.group_writer import GroupRunner
 from iceberg_pyspark.table.rewrites.rewrite_data_files import DataFileRewrite, RewrittenDataFiles
 from iceberg_pyspark.table.rewrites.rewrite_deletes import (
@@ -47,8 +46,6 @@ from iceberg_pyspark.table.statistics.table_statistics import (
     sketches_of_scan,
 )
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
 
 class TableMaintenance:
     """The maintenance of one table, with names and arguments as in the JVM connector's procedures.
@@ -57,22 +54,11 @@ class TableMaintenance:
     """
 
     def __init__(
-        self,
-        catalog: Catalog,
-        table: LoadedTable,
-        io: FileIO,
-        *,
-        clock: Clock,
-        after_commit: Callable[[LoadedTable], None],
-        progress: Progress = no_progress,
+        self, table: MaintainedTable, *, after_commit: Callable[[LoadedTable], None]
     ) -> None:
-        """Call `after_commit` with the table after each commit, `progress` during procedures."""
-        self._catalog = catalog
+        """Call `after_commit` with the table after each commit."""
         self._table = table
-        self._io = io
-        self._clock = clock
         self._after_commit = after_commit
-        self._progress = progress
 
     def expire_snapshots(
         self,
@@ -100,9 +86,7 @@ class TableMaintenance:
         was deleted.
         """
         expiry = SnapshotExpiry(
-            self._catalog,
             self._table,
-            self._io,
             Retention(
                 older_than_ms=_milliseconds(older_than),
                 retain_last=retain_last,
@@ -110,8 +94,6 @@ class TableMaintenance:
             ),
             clean_expired_metadata=clean_expired_metadata,
             threads=deleting_threads(max_concurrent_deletes),
-            clock=self._clock,
-            progress=self._progress,
         )
         if dry_run:
             return expiry.plan()
@@ -152,17 +134,13 @@ class TableMaintenance:
         the reasons. Raises `InvalidRequestError` for an invalid option or order.
         """
         table, result = DataFileRewrite(
-            self._catalog,
             self._table,
-            self._io,
             options=_texts(options),
             strategy=strategy,
             sort_order=sort_order,
             where=where,
             branch=branch,
             runner=runner,
-            clock=self._clock,
-            progress=self._progress,
         ).run(dry_run=dry_run)
         self._after_commit(table)
         return result
@@ -208,10 +186,7 @@ class TableMaintenance:
                 f"not '{prefix_mismatch_mode}'"
             )
         return OrphanRemoval(
-            catalog=self._catalog,
             table=self._table,
-            io=self._io,
-            now_ms=self._clock.now_ms(),
             older_than_ms=_milliseconds(older_than),
             location=location,
             inventory=inventory,
@@ -219,7 +194,6 @@ class TableMaintenance:
             prefix_mismatch_mode=prefix_mismatch_mode,
             threads=deleting_threads(max_concurrent_deletes),
             is_forced=force,
-            progress=self._progress,
         ).run(dry_run=dry_run)
 
     def rewrite_manifests(
@@ -241,15 +215,7 @@ class TableMaintenance:
         `ConcurrentChangeError` if another commit replaced manifests meanwhile (appends do not),
         `CommitConflictError` and `CommitStateUnknownError`.
         """
-        rewrite = ManifestRewrite(
-            self._catalog,
-            self._table,
-            self._io,
-            spec_id=spec_id,
-            sort_by=sort_by,
-            clock=self._clock,
-            progress=self._progress,
-        )
+        rewrite = ManifestRewrite(self._table, spec_id=spec_id, sort_by=sort_by)
         table, result = rewrite.run(dry_run=dry_run)
         if not dry_run:
             self._after_commit(table)
@@ -283,17 +249,14 @@ class TableMaintenance:
         that are already staged then remain unused. Raises `UnsupportedFeatureError` for metadata
         that may have paths of unknown meaning. `dry_run` counts and writes nothing.
         """
-        newest = check_same_table(self._table, self._catalog.load_table(self._table.identifier))
         return TablePathRewrite(
-            newest,
-            self._io,
+            self._table,
             MovedPaths(source_prefix, target_prefix),
             start_version=start_version,
             end_version=end_version,
             staging_location=staging_location,
             staging_id=str(uuid.uuid4()),
             dry_run=dry_run,
-            progress=self._progress,
         ).run(create_file_list=create_file_list)
 
     def rewrite_position_delete_files(
@@ -319,7 +282,7 @@ class TableMaintenance:
         """
         delete_options = DeleteFileOptions.of(_texts(options))
         predicate = None if where is None else as_predicate(where)
-        rewrite = self._delete_file_rewrite(dry_run=dry_run)
+        rewrite = DeleteFileRewrite(self._table, dry_run=dry_run)
         table, result = rewrite.position_deletes(
             None if predicate is None else lambda m: bind(predicate, m.current_schema),
             delete_options,
@@ -338,7 +301,7 @@ class TableMaintenance:
 
         `dry_run` and the errors are as in `rewrite_position_delete_files`.
         """
-        table, result = self._delete_file_rewrite(dry_run=dry_run).equality_deletes()
+        table, result = DeleteFileRewrite(self._table, dry_run=dry_run).equality_deletes()
         if not dry_run:
             self._after_commit(table)
         return result
@@ -367,13 +330,10 @@ class TableMaintenance:
         meanwhile, `CommitConflictError`, `CommitStateUnknownError`.
         """
         table, result = TableStatisticsComputation(
-            self._catalog,
             self._table,
-            self._io,
             snapshot_id=snapshot_id,
             columns=columns,
-            clock=self._clock,
-            sketch_scan=sketch_scan or partial(sketches_of_scan, progress=self._progress),
+            sketch_scan=sketch_scan or partial(sketches_of_scan, progress=self._table.progress),
         ).run(dry_run=dry_run)
         self._after_commit(table)
         return result
@@ -391,26 +351,10 @@ class TableMaintenance:
         `dry_run` counts and writes nothing. Raises `NoSuchSnapshotError`, `InvalidRequestError` for
         a table that is not partitioned, and the errors of `compute_table_stats`.
         """
-        table, result = PartitionStatisticsComputation(
-            self._catalog,
-            self._table,
-            self._io,
-            snapshot_id=snapshot_id,
-            clock=self._clock,
-            progress=self._progress,
-        ).run(dry_run=dry_run)
+        computation = PartitionStatisticsComputation(self._table, snapshot_id=snapshot_id)
+        table, result = computation.run(dry_run=dry_run)
         self._after_commit(table)
         return result
-
-    def _delete_file_rewrite(self, *, dry_run: bool) -> DeleteFileRewrite:
-        return DeleteFileRewrite(
-            self._catalog,
-            self._table,
-            self._io,
-            clock=self._clock,
-            dry_run=dry_run,
-            progress=self._progress,
-        )
 
 
 def _texts(options: Mapping[str, object] | None) -> dict[str, str]:
@@ -422,7 +366,4 @@ def _texts(options: Mapping[str, object] | None) -> dict[str, str]:
 
 
 def _milliseconds(moment: datetime | int | None) -> int | None:
-    if not isinstance(moment, datetime):
-        return moment
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
-    return (aware - _EPOCH) // timedelta(milliseconds=1)
+    return milliseconds_of(moment) if isinstance(moment, datetime) else moment

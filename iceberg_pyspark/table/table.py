@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, check_same_table
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, newest_version
 from iceberg_pyspark.commits.file_filter import compile_file_match
 from iceberg_pyspark.commits.manifest_changes import RemoveWhere
 from iceberg_pyspark.commits.snapshot_changes import DeleteFiles, SnapshotAction
@@ -41,6 +41,7 @@ from iceberg_pyspark.table.changes.commit import (
 from iceberg_pyspark.table.changes.commit_files import OverwriteMode, commit_action, write_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.editable_table import EditableTable
+from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 from iceberg_pyspark.table.changes.new_data import Rows, write_rows
 from iceberg_pyspark.table.changes.transaction import Transaction
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
@@ -186,8 +187,7 @@ class Table(EditableTable):
 
         Raises `TableRecreatedError` if another table has the name now, and `NoSuchTableError`.
         """
-        loaded_table = self._catalog.load_table(self.identifier)
-        self._loaded_table = check_same_table(self._loaded_table, loaded_table)
+        self._loaded_table = newest_version(self._catalog, self._loaded_table)
         return self
 
     def scan(
@@ -368,14 +368,14 @@ class Table(EditableTable):
         `progress(phase, done, total)` is called while a procedure runs: `done` of `total` steps are
         done; `total` is None if it is unknown. It must not raise.
         """
-        return TableMaintenance(
-            self._catalog,
-            self._loaded_table,
-            self.io,
+        table = MaintainedTable(
+            catalog=self._catalog,
+            loaded=self._loaded_table,
+            io=self.io,
             clock=self._clock,
-            after_commit=self._is_now,
             progress=progress,
         )
+        return TableMaintenance(table, after_commit=self._is_now)
 
     def health(self, *, top: int = DEFAULT_TOP, lists_storage: bool = False) -> TableHealth:
         """Return a health report from metadata and manifests, with the gains of maintenance.
@@ -405,10 +405,8 @@ class Table(EditableTable):
         and deletion vectors are read, but no rows. Damage is no error: an unreadable file is a
         finding. Raises `StorageError` if the store does not answer.
         """
-        loaded_table = check_same_table(
-            self._loaded_table, self._catalog.load_table(self.identifier)
-        )
-        return verify_table(self.io, loaded_table, checks_files=checks_files)
+        newest = newest_version(self._catalog, self._loaded_table)
+        return verify_table(self.io, newest, checks_files=checks_files)
 
     def _is_now(self, loaded_table: LoadedTable) -> None:
         self._loaded_table = loaded_table

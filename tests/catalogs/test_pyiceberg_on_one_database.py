@@ -15,7 +15,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
-from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.commits.outcomes import Outcome
 from iceberg_pyspark.errors import CommitConflictError, NoSuchTableError
@@ -131,14 +131,14 @@ def test_a_commit_of_theirs_inside_ours_refuses_ours(
 ) -> None:
     ours.create_namespace(EVENTS.namespace)
     create(ours, EVENTS)
-    swap = ours._swap
+    swap = ours._swap_table
 
-    def late(identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
+    def late(base: LoadedTable, new_table: LoadedTable) -> Outcome[None]:
         with theirs.load_table(NAME).transaction() as transaction:
             transaction.set_properties(winner="theirs")
-        return swap(identifier, expected, new)
+        return swap(base, new_table)
 
-    monkeypatch.setattr(ours, "_swap", late)
+    monkeypatch.setattr(ours, "_swap_table", late)
     with pytest.raises(CommitConflictError):
         set_property(ours, EVENTS, "loser", "ours")
     properties = theirs.load_table(NAME).properties

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from iceberg_pyspark.catalogs.catalog import TableIdentifier
+from iceberg_pyspark.catalogs.catalog import LoadedTable, TableIdentifier
 from iceberg_pyspark.catalogs.sql.catalog import SqlCatalog
 from iceberg_pyspark.commits.outcomes import Outcome
 from iceberg_pyspark.errors import (
@@ -342,15 +342,15 @@ class AtSwap:
         self._monkeypatch = monkeypatch
 
     def run(self, action: object) -> None:
-        swap = self._catalog._swap
+        swap = self._catalog._swap_table
 
-        def swapping(identifier: TableIdentifier, expected: str, new: str) -> Outcome[None]:
+        def swapping(base: LoadedTable, new_table: LoadedTable) -> Outcome[None]:
             self._monkeypatch.undo()
             assert callable(action)
             action()
-            return swap(identifier, expected, new)
+            return swap(base, new_table)
 
-        self._monkeypatch.setattr(self._catalog, "_swap", swapping)
+        self._monkeypatch.setattr(self._catalog, "_swap_table", swapping)
 
 
 def test_a_commit_that_lost_the_race_is_refused_and_cleans_up(

@@ -58,9 +58,8 @@ class AvroFileReader(DataFileReader):
         avro = stream_records(self._stream, self._location)
         columns = _ArrowTypes(self._location).fields(avro.schema)
         self._records = avro.batches(_BATCH_RECORDS)
-        self._converters = [convert for _, convert, _ in columns]
-        self._leaf_counts = [leaves for _, _, leaves in columns]
-        self.schema = pa.schema([field for field, _, _ in columns])
+        self._converters = [convert for _, convert in columns]
+        self.schema = pa.schema([field for field, _ in columns])
 
     def batches(
         self, leaves: Collection[int], choice: RowGroupChoice = ALL_ROW_GROUPS
@@ -90,18 +89,12 @@ class AvroFileReader(DataFileReader):
                 self._location, f"column {field.name}: {type(e).__name__}: {e}"
             ) from e
 
-    def _columns_of(self, leaves: Collection[int]) -> list[int]:
-        columns = []
-        first = 0
-        for i, count in enumerate(self._leaf_counts):
-            if any(first <= leaf < first + count for leaf in leaves):
-                columns.append(i)
-            first += count
-        return columns
 
+_Column: TypeAlias = tuple[pa.Field, ToArrow | None]
+"""A field, and the function that converts its values (None: none is needed)."""
 
-_Column: TypeAlias = tuple[pa.Field, ToArrow | None, int]
-"""A field, the function that converts its values (None: none is needed), and its leaf count."""
+_Type: TypeAlias = tuple[pa.DataType, ToArrow | None]
+"""The same of a type."""
 
 
 class _ArrowTypes:
@@ -134,20 +127,20 @@ class _ArrowTypes:
         column_type = self._type(schema)
         if column_type is None:
             return None
-        type_, convert, leaves = column_type
+        type_, convert = column_type
         metadata = {NAME_KEY: own_name.encode()}
         if field_id is not None:
             metadata[FIELD_ID_KEY] = str(field_id).encode()
-        return pa.field(name, type_, metadata=metadata), convert, leaves
+        return pa.field(name, type_, metadata=metadata), convert
 
-    def _type(self, schema: Any) -> tuple[pa.DataType, ToArrow | None, int] | None:
+    def _type(self, schema: Any) -> _Type | None:
         match schema:
             case "null":
                 return None
             case list():
                 return self._union([branch for branch in schema if branch != "null"])
             case str() if schema in _PRIMITIVES:
-                return _PRIMITIVES[schema], None, 1
+                return _PRIMITIVES[schema], None
             case str() if schema in self._named_types:
                 return self._type(self._named_types[schema])
             case {"type": "record" | "fixed" as kind, "name": str(name)}:
@@ -160,9 +153,9 @@ class _ArrowTypes:
             case {"type": "map", "values": values}:
                 return self._text_map(schema, values)
             case {"type": "bytes", "logicalType": "decimal"}:
-                return _decimal(schema), None, 1
+                return _decimal(schema), None
             case {"type": str(name), "logicalType": str(logical)} if (name, logical) in _LOGICAL:
-                return _LOGICAL[name, logical], None, 1
+                return _LOGICAL[name, logical], None
             case {"type": inner} if inner != schema:
                 return self._type(inner)
         raise InvalidMetadataError(
@@ -170,7 +163,7 @@ class _ArrowTypes:
             "Avro; the file is damaged"
         )
 
-    def _union(self, branches: list[Any]) -> tuple[pa.DataType, ToArrow | None, int] | None:
+    def _union(self, branches: list[Any]) -> _Type | None:
         if len(branches) > 1:
             raise UnsupportedFeatureError(
                 f"{self._location}: a union of {len(branches)} types besides null cannot be read; "
@@ -178,51 +171,45 @@ class _ArrowTypes:
             )
         return self._type(branches[0]) if branches else None
 
-    def _fixed_type(self, schema: Mapping[str, Any]) -> tuple[pa.DataType, ToArrow | None, int]:
+    def _fixed_type(self, schema: Mapping[str, Any]) -> _Type:
         if schema.get("logicalType") == "decimal":
-            return _decimal(schema), None, 1
-        return pa.binary(schema["size"]), None, 1
+            return _decimal(schema), None
+        return pa.binary(schema["size"]), None
 
-    def _struct(self, schema: Mapping[str, Any]) -> tuple[pa.DataType, ToArrow | None, int]:
+    def _struct(self, schema: Mapping[str, Any]) -> _Type:
         columns = self._record(schema)
-        type_ = pa.struct([field for field, _, _ in columns])
-        leaves = sum(count for _, _, count in columns)
-        converts = {field.name: c for field, c, _ in columns if c is not None}
+        type_ = pa.struct([field for field, _ in columns])
+        converts = {field.name: c for field, c in columns if c is not None}
         if not converts:
-            return type_, None, leaves
+            return type_, None
 
         def convert(record: dict[str, Any]) -> dict[str, Any]:
             changed_values = {n: c(record[n]) for n, c in converts.items() if record[n] is not None}
             return {**record, **changed_values}
 
-        return type_, convert, leaves
+        return type_, convert
 
-    def _list(self, element_id: Any, items: Any) -> tuple[pa.DataType, ToArrow | None, int]:
-        field, convert, leaves = self._part("element", element_id, items)
-        if convert is None:
-            return pa.list_(field), None, leaves
-        return pa.list_(field), _each(convert), leaves
+    def _list(self, element_id: Any, items: Any) -> _Type:
+        field, convert = self._part("element", element_id, items)
+        return pa.list_(field), None if convert is None else _each(convert)
 
-    def _entries(self, items: Any) -> tuple[pa.DataType, ToArrow | None, int]:
+    def _entries(self, items: Any) -> _Type:
         """Return the type of a map that is stored as an array of key-value records."""
-        (key, to_key, key_leaves), (value, to_value, value_leaves) = self._record(items)
+        (key, to_key), (value, to_value) = self._record(items)
 
         def convert(entries: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
             return [(_to(to_key, e[key.name]), _to(to_value, e[value.name])) for e in entries]
 
-        type_ = pa.map_(key.with_nullable(False), value)
-        return type_, convert, key_leaves + value_leaves
+        return pa.map_(key.with_nullable(False), value), convert
 
-    def _text_map(
-        self, schema: Mapping[str, Any], values: Any
-    ) -> tuple[pa.DataType, ToArrow | None, int]:
-        key, _, _ = self._part("key", schema.get("key-id"), "string")
-        value, to_value, leaves = self._part("value", schema.get("value-id"), values)
+    def _text_map(self, schema: Mapping[str, Any], values: Any) -> _Type:
+        key, _ = self._part("key", schema.get("key-id"), "string")
+        value, to_value = self._part("value", schema.get("value-id"), values)
 
         def convert(entries: dict[str, Any]) -> list[tuple[Any, Any]]:
             return [(k, _to(to_value, v)) for k, v in entries.items()]
 
-        return pa.map_(key.with_nullable(False), value), convert, 1 + leaves
+        return pa.map_(key.with_nullable(False), value), convert
 
     def _part(self, name: str, field_id: Any, schema: Any) -> _Column:
         column = self._field(name, field_id, schema, name)

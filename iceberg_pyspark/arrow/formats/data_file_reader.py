@@ -9,6 +9,7 @@ from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.schemas import child_fields
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.storage.file_io import FileIO
 
@@ -61,6 +62,17 @@ class DataFileReader(ABC):
         Without leaves, the batches have no columns but the right number of rows.
         """
 
+    def _columns_of(self, leaves: Collection[int]) -> list[int]:
+        """Return the positions of the top-level columns that have one of the leaves."""
+        columns = []
+        first = 0
+        for i, column in enumerate(self.schema):
+            count = _leaf_count(column.type)
+            if any(first <= leaf < first + count for leaf in leaves):
+                columns.append(i)
+            first += count
+        return columns
+
     def close(self) -> None:
         """Close the file."""
         self._stream.close()
@@ -70,3 +82,8 @@ class DataFileReader(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _leaf_count(type_: pa.DataType) -> int:
+    nested = pa.types.is_struct(type_) or bool(child_fields(type_))
+    return sum(_leaf_count(f.type) for f in child_fields(type_)) if nested else 1

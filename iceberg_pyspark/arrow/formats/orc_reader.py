@@ -48,6 +48,8 @@ class OrcFileReader(DataFileReader):
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield batches as `DataFileReader.batches` describes."""
         columns = self._columns_of(leaves)
+        for i in columns:
+            self._check_timestamps(self.schema.field(i))
         position = 0
         if not columns:
             for position in range(0, self._file.nrows, BATCH_ROWS):
@@ -71,17 +73,6 @@ class OrcFileReader(DataFileReader):
                 yield position + offset, batch.slice(offset, BATCH_ROWS)
             position += batch.num_rows
 
-    def _columns_of(self, leaves: Collection[int]) -> list[int]:
-        columns = []
-        first = 0
-        for i, field in enumerate(self.schema):
-            count = _leaf_count(field.type)
-            if any(first <= leaf < first + count for leaf in leaves):
-                columns.append(i)
-                self._check_timestamps(field)
-            first += count
-        return columns
-
     def _check_timestamps(self, field: pa.Field) -> None:
         if (
             "timestamp" in str(field.type)
@@ -92,11 +83,6 @@ class OrcFileReader(DataFileReader):
                 f"{pa.__version__} may read as other times; use pyarrow {_CHECKS_TIMESTAMPS} or "
                 "newer"
             )
-
-
-def _leaf_count(type_: pa.DataType) -> int:
-    nested = pa.types.is_struct(type_) or bool(child_fields(type_))
-    return sum(_leaf_count(f.type) for f in child_fields(type_)) if nested else 1
 
 
 def _with_field_ids(field: pa.Field) -> pa.Field:

@@ -9,7 +9,7 @@ metrics of each column.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -114,8 +114,7 @@ class MetricsCollector:
         sizes: dict[int, int] = {}
         values: dict[int, int] = {}
         nulls: dict[int, int] = {}
-        lower: dict[int, bytes] = {}
-        upper: dict[int, bytes] = {}
+        known_bounds: list[tuple[Leaf, tuple[Any, Any]]] = []
         for leaf in self._leaves:
             chunks = [g.column(leaf.index) for g in row_groups]
             if leaf.mode != NONE:
@@ -131,11 +130,8 @@ class MetricsCollector:
                 del self._nan_counts[leaf.field_id]
                 continue
             if leaf.bounds and (bounds := self._bounds(leaf, chunks)) is not None:
-                low, high = bounds_to_bytes(leaf, *bounds)
-                if low is not None:
-                    lower[leaf.field_id] = low
-                if high is not None:
-                    upper[leaf.field_id] = high
+                known_bounds.append((leaf, bounds))
+        lower, upper = serialized_bounds(known_bounds)
         metrics = FileMetrics(
             record_count=footer.num_rows,
             column_sizes=sizes,
@@ -238,12 +234,20 @@ def _value(type_: types.Type, raw: Any, *, least: bool) -> Any:
             return raw
 
 
-def bounds_to_bytes(leaf: Leaf, low: Any, high: Any) -> tuple[bytes | None, bytes | None]:
-    """Return a column's serialized bounds; None for a bound that does not exist."""
-    if isinstance(leaf.type, types.UUIDType) and not may_bound_uuids(low, high):
-        return None, None
-    low, high = _cut(leaf, low, high)
-    return value_to_bytes(leaf.type, low), None if high is None else value_to_bytes(leaf.type, high)
+def serialized_bounds(
+    bounds: Iterable[tuple[Leaf, tuple[Any, Any]]],
+) -> tuple[dict[int, bytes], dict[int, bytes]]:
+    """Return the lower and the upper bounds of columns by field id, those that exist."""
+    lower: dict[int, bytes] = {}
+    upper: dict[int, bytes] = {}
+    for leaf, (low, high) in bounds:
+        if isinstance(leaf.type, types.UUIDType) and not may_bound_uuids(low, high):
+            continue
+        low, high = _cut(leaf, low, high)
+        lower[leaf.field_id] = value_to_bytes(leaf.type, low)
+        if high is not None:
+            upper[leaf.field_id] = value_to_bytes(leaf.type, high)
+    return lower, upper
 
 
 def _cut(leaf: Leaf, low: Any, high: Any) -> tuple[Any, Any]:

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from iceberg_pyspark.arrow.metrics.column_metrics import (
     FileMetrics,
     Leaf,
-    bounds_to_bytes,
     leaf_column,
     metric_leaves,
+    serialized_bounds,
 )
 from iceberg_pyspark.arrow.scalars import value_of
 from iceberg_pyspark.spec.schema import Schema
@@ -52,16 +52,11 @@ class RowMetrics:
 
     def finish(self) -> FileMetrics:
         """Return the metrics of the file; call this method after all rows were observed."""
-        lower: dict[int, bytes] = {}
-        upper: dict[int, bytes] = {}
-        for leaf in self._leaves:
-            if leaf.field_id not in self._bounds:
-                continue
-            low, high = bounds_to_bytes(leaf, *self._bounds[leaf.field_id])
-            if low is not None:
-                lower[leaf.field_id] = low
-            if high is not None:
-                upper[leaf.field_id] = high
+        lower, upper = serialized_bounds(
+            (leaf, self._bounds[leaf.field_id])
+            for leaf in self._leaves
+            if leaf.field_id in self._bounds
+        )
         return FileMetrics(
             record_count=self._record_count,
             column_sizes={},

@@ -15,6 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from iceberg_pyspark.arrow.integers import as_integers, as_longs
+
 Codes = npt.NDArray[np.int64]
 
 _FEW_KEYS = 10_000
@@ -65,7 +67,7 @@ def _find(sorted_codes: Codes, values: Codes) -> Codes:
 
 
 def _lookup_of(column: pa.Array) -> _Lookup:
-    integers = _as_integers(column)
+    integers = as_integers(column)
     if integers is not None:
         return _IntegerLookup(integers)
     keys = column.unique()
@@ -98,7 +100,7 @@ class _IntegerLookup:
     """The codes of a column whose values are integers inside; probes build no hash table."""
 
     def __init__(self, keys: pa.Array) -> None:
-        self._keys = np.unique(_to_numpy(keys.drop_null()))
+        self._keys = np.unique(as_longs(keys.drop_null()))
         self._null_code = len(self._keys) if keys.null_count else -1
         self.size = len(self._keys) + 1
 
@@ -107,7 +109,7 @@ class _IntegerLookup:
         return self._keys.nbytes
 
     def codes(self, column: pa.Array) -> Codes:
-        codes = _find(self._keys, _to_numpy(_as_integers(column)))
+        codes = _find(self._keys, as_longs(column))
         if column.null_count:
             nulls = column.is_null().to_numpy(zero_copy_only=False)
             codes = np.where(nulls, self._null_code, codes)
@@ -186,24 +188,4 @@ class _ValueLookup:
         return int(self._keys.nbytes)
 
     def codes(self, column: pa.Array) -> Codes:
-        return _to_numpy(pc.index_in(column, value_set=self._keys).fill_null(-1))
-
-
-def _to_numpy(integers: pa.Array) -> Codes:
-    if integers.null_count:
-        integers = integers.fill_null(0)
-    codes: Codes = integers.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    return codes
-
-
-def _as_integers(column: pa.Array) -> pa.Array | None:
-    """Return the column as 32-bit or 64-bit integers with its nulls, or None for other types."""
-    type_ = column.type
-    if pa.types.is_integer(type_):
-        return column
-    if pa.types.is_floating(type_):
-        one_nan = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), type_), column)
-        return one_nan.view(pa.int32() if type_.bit_width == 32 else pa.int64())
-    if pa.types.is_temporal(type_):
-        return column.view(pa.int32() if type_.bit_width == 32 else pa.int64())
-    return None
+        return as_longs(pc.index_in(column, value_set=self._keys).fill_null(-1))

@@ -198,7 +198,8 @@ def _read_positions(
             positions = positions.filter(pc.equal(paths, only))
             parts.setdefault(only, []).append(_as_numpy(positions))
         else:
-            _group_by_path(paths, positions, parts)
+            for path, numbers in positions_by_path(paths, positions):
+                parts.setdefault(path, []).append(numbers)
     return {path: np.unique(np.concatenate(arrays)) for path, arrays in parts.items()}
 
 
@@ -243,15 +244,17 @@ def _check(paths: pa.Array, positions: pa.Array, location: str) -> None:
         raise InvalidMetadataError(f"{location}: position {least} is negative")
 
 
-def _group_by_path(paths: pa.Array, positions: pa.Array, parts: dict[str, list[Positions]]) -> None:
+def positions_by_path(paths: pa.Array, positions: pa.Array) -> Iterator[tuple[str, Positions]]:
+    """Yield each path, in the order of their first rows, with its positions in their order."""
     dictionary = paths.dictionary_encode()
-    codes = dictionary.indices.to_numpy(zero_copy_only=False)
-    order = np.argsort(codes, kind="stable")
-    sorted_positions = _as_numpy(positions)[order]
+    codes, numbers = dictionary.indices.to_numpy(zero_copy_only=False), _as_numpy(positions)
+    if len(dictionary.dictionary) > 1:
+        order = np.argsort(codes, kind="stable")
+        codes, numbers = codes[order], numbers[order]
     ends = np.cumsum(np.bincount(codes, minlength=len(dictionary.dictionary)))
     start = 0
     for path, end in zip(dictionary.dictionary.to_pylist(), ends.tolist(), strict=True):
-        parts.setdefault(path, []).append(sorted_positions[start:end])
+        yield path, numbers[start:end]
         start = end
 
 

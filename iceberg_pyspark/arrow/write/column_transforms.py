@@ -8,7 +8,7 @@ truncating decimals runs once per distinct value.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import mmh3
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from iceberg_pyspark.arrow.integers import Longs, as_longs
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec import types
@@ -36,8 +37,6 @@ from iceberg_pyspark.spec.transforms import (
     result_type,
 )
 from iceberg_pyspark.spec.values import value_to_bytes
-
-Longs: TypeAlias = NDArray[np.int64]
 
 _MICROS_PER_HOUR = 3_600_000_000
 
@@ -62,16 +61,6 @@ def transform_array(transform: Transform, source: types.Type, column: pa.Array) 
             return _time(transform, source, column)
 
 
-def _longs(column: pa.Array) -> Longs:
-    """Return the values of a number, date or time column as 64-bit integers; 0 for null."""
-    # pyarrow cannot cast every 64-bit temporal type to integers, but its bits are the integers
-    plain = column.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
-    if plain.null_count:
-        plain = plain.fill_null(0)
-    numbers: Longs = plain.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-    return numbers
-
-
 def _with_nulls_of(column: pa.Array, values: NDArray[Any], type_: pa.DataType) -> pa.Array:
     mask = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
     return pa.array(values, mask=mask).cast(type_)
@@ -88,7 +77,7 @@ def _bucket(source: types.Type, n: int, column: pa.Array) -> pa.Array:
                 pa.int32(),
             )
         case _:
-            numbers = _longs(column)
+            numbers = as_longs(column)
             if isinstance(source, types.TimestampNsType | types.TimestamptzNsType):
                 numbers = numbers // 1000
             buckets = (murmur3_of_longs(numbers) & np.uint32(0x7FFFFFFF)) % np.uint32(n)
@@ -140,7 +129,7 @@ def _truncate(
         case types.BinaryType():
             return pc.binary_slice(column, 0, width)
         case types.IntegerType() | types.LongType():
-            numbers = _longs(column)
+            numbers = as_longs(column)
             remainders = numbers % width
             least = np.iinfo(np.int32 if isinstance(source, types.IntegerType) else np.int64).min
             if (numbers < least + remainders).any():
@@ -156,7 +145,7 @@ def _truncate(
 
 
 def _time(transform: TimeTransform, source: types.Type, column: pa.Array) -> pa.Array:
-    numbers = _longs(column)
+    numbers = as_longs(column)
     if isinstance(source, types.DateType):
         days = numbers
     else:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from iceberg_pyspark.arrow.integers import as_longs
 from iceberg_pyspark.errors import InvalidRequestError
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -73,9 +74,7 @@ def _value_bytes(column: pa.Array, text_bytes: int) -> Bytes:
     if pa.types.is_fixed_size_binary(type_):
         return _first_bytes(column.cast(pa.large_binary()), min(text_bytes, type_.byte_width))
     if pa.types.is_integer(type_) or pa.types.is_temporal(type_):
-        whole = column.view(pa.int32() if type_.bit_width == 32 else pa.int64())
-        numbers = whole.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
-        return _big_endian(numbers.view(np.uint64) ^ _SIGN)
+        return _big_endian(as_longs(column).view(np.uint64) ^ _SIGN)
     raise InvalidRequestError(f"rows cannot be sorted by a column of type {type_}")
 
 

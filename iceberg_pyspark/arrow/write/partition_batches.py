@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from iceberg_pyspark.arrow.integers import as_integers
 from iceberg_pyspark.arrow.scalars import value_of
 from iceberg_pyspark.arrow.write.column_transforms import transform_array
 from iceberg_pyspark.errors import InvalidRequestError
@@ -105,7 +106,9 @@ def _codes(columns: Sequence[pa.Array]) -> NDArray[np.int64] | None:
     for column in columns:
         if column.null_count == len(column):
             continue
-        dictionary = _by_bits(column).dictionary_encode()
+        # floats by their bits, so that -0.0 and 0.0 differ
+        by_bits = as_integers(column) if pa.types.is_floating(column.type) else None
+        dictionary = (column if by_bits is None else by_bits).dictionary_encode()
         distinct = len(dictionary.dictionary)
         if distinct + bool(dictionary.indices.null_count) <= 1:
             continue
@@ -123,14 +126,6 @@ def _codes(columns: Sequence[pa.Array]) -> NDArray[np.int64] | None:
         combined_codes = combined_codes * (distinct + 1) + codes
         size *= distinct + 1
     return combined_codes
-
-
-def _by_bits(column: pa.Array) -> pa.Array:
-    """Return floats as bits with one NaN, so that -0.0 and 0.0 differ; other columns unchanged."""
-    if not pa.types.is_floating(column.type):
-        return column
-    one_nan = pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), column)
-    return one_nan.view(pa.int32() if column.type.bit_width == 32 else pa.int64())
 
 
 def _groups(codes: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64] | None]:

@@ -26,7 +26,11 @@ from iceberg_pyspark.catalogs.glue.tables import (
     next_table_input,
     renamed_table_input,
 )
-from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
+from iceberg_pyspark.catalogs.identifiers import (
+    check_namespace,
+    namespace_already_exists,
+    no_such_namespace,
+)
 from iceberg_pyspark.catalogs.metastore_catalog import MetastoreCatalog
 from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
 from iceberg_pyspark.commits.outcomes import Done, Outcome, Refused, caused_by
@@ -35,7 +39,6 @@ from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     CommitStateUnknownError,
     IcebergError,
-    NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NotAuthorizedError,
     UnsupportedFeatureError,
@@ -89,9 +92,7 @@ class GlueCatalog(MetastoreCatalog):
                 f"namespace {'.'.join(namespace)}: Glue has no nested namespaces"
             )
         check_database_name(namespace[0])
-        exists = NamespaceAlreadyExistsError(
-            f"namespace {namespace[0]} is already in catalog '{self._name}'"
-        )
+        exists = namespace_already_exists(namespace, self._name)
         if self.namespace_exists(namespace):
             raise exists
         database = database_input(namespace[0], properties or {})
@@ -225,27 +226,12 @@ class GlueCatalog(MetastoreCatalog):
             raise self._already_exists(identifier)
 
     def _publish_table(self, table: LoadedTable) -> Outcome[None]:
-        identifier, location = table.identifier, table.metadata_location
-        refusal = self._already_exists(identifier)
-        try:
-            self._glue.call(
-                "create_table",
-                DatabaseName=identifier.namespace[0],
-                TableInput=new_table_input(table),
-            )
-        except GlueAnswerError as e:
-            if not e.is_certain:
-                return self._outcome_of(identifier, location, e, refusal=refusal)
-            return Refused(caused_by(self._refusal(e, identifier, {_EXISTS: refusal}), e))
-        except NotAuthorizedError as e:
-            return Refused(e)
-        except CatalogUnavailableError as e:
-            return self._outcome_of(identifier, location, e, refusal=refusal)
-        return Done(None)
+        refusal = self._already_exists(table.identifier)
+        arguments = {"TableInput": new_table_input(table)}
+        return self._change_pointer("create_table", arguments, table, None, refusal, (_EXISTS,))
 
     def _swap_table(self, base: LoadedTable, new_table: LoadedTable) -> Outcome[None]:
-        identifier, new = new_table.identifier, new_table.metadata_location
-        base_location = base.metadata_location
+        identifier, base_location = new_table.identifier, base.metadata_location
         conflict = self._conflict(identifier)
         try:
             table = self._table(identifier)
@@ -259,39 +245,46 @@ class GlueCatalog(MetastoreCatalog):
                 )
         except IcebergError as e:
             return Refused(e)
+        arguments = {
+            "TableInput": next_table_input(table, base_location, new_table),
+            "SkipArchive": self._skip_archive,
+            "VersionId": version,
+        }
+        codes = (_CONCURRENT_CHANGE, _MISSING)
+        return self._change_pointer(
+            "update_table", arguments, new_table, base_location, conflict, codes
+        )
+
+    def _change_pointer(
+        self,
+        operation: str,
+        arguments: Mapping[str, Any],
+        table: LoadedTable,
+        base_location: str | None,
+        refusal: IcebergError,
+        refusal_codes: Sequence[str],
+    ) -> Outcome[None]:
+        """Send a change of a table's entry; look at the table if Glue gave no certain answer.
+
+        The outcome is `refusal` if Glue answers with one of `refusal_codes`.
+        """
+        identifier = table.identifier
         try:
-            self._glue.call(
-                "update_table",
-                DatabaseName=identifier.namespace[0],
-                TableInput=next_table_input(table, base_location, new_table),
-                SkipArchive=self._skip_archive,
-                VersionId=version,
-            )
-        except GlueAnswerError as e:
-            if not e.is_certain:
-                return self._outcome_of(
-                    identifier, new, e, base_location=base_location, refusal=conflict
-                )
-            errors_by_code: dict[str, IcebergError] = {
-                _CONCURRENT_CHANGE: conflict,
-                _MISSING: conflict,
-            }
-            return Refused(caused_by(self._refusal(e, identifier, errors_by_code), e))
+            self._glue.call(operation, DatabaseName=identifier.namespace[0], **arguments)
         except NotAuthorizedError as e:
             return Refused(e)
-        except CatalogUnavailableError as e:
+        except (GlueAnswerError, CatalogUnavailableError) as e:
+            if isinstance(e, GlueAnswerError) and e.is_certain:
+                other = CatalogError(f"table {identifier}: {e}")
+                return Refused(caused_by(refusal if e.code in refusal_codes else other, e))
             return self._outcome_of(
-                identifier, new, e, base_location=base_location, refusal=conflict
+                identifier,
+                table.metadata_location,
+                e,
+                base_location=base_location,
+                refusal=refusal,
             )
         return Done(None)
-
-    def _refusal(
-        self,
-        e: GlueAnswerError,
-        identifier: TableIdentifier,
-        errors_by_code: Mapping[str, IcebergError],
-    ) -> IcebergError:
-        return errors_by_code.get(e.code) or CatalogError(f"table {identifier}: {e}")
 
     def _delete_pointer(self, identifier: TableIdentifier) -> bool:
         if not self.table_exists(identifier):

@@ -21,7 +21,11 @@ from iceberg_pyspark.catalogs.hadoop.tables import (
     drop_versions,
 )
 from iceberg_pyspark.catalogs.hadoop.versions import TableVersion, is_version_file, load_version
-from iceberg_pyspark.catalogs.identifiers import check_folder_name, check_namespace
+from iceberg_pyspark.catalogs.identifiers import (
+    check_folder_name,
+    check_namespace,
+    namespace_already_exists,
+)
 from iceberg_pyspark.catalogs.properties import required_property
 from iceberg_pyspark.catalogs.warehouse import LOCATION, WAREHOUSE, absolute_location
 from iceberg_pyspark.commits.requirements import TableRequirement
@@ -106,9 +110,7 @@ class FilesystemCatalog(CommittingCatalog):
             self._folders.create(self._folder(namespace))
         except FileAlreadyExistsError as e:
             self._refuse_table_folder(namespace)
-            raise NamespaceAlreadyExistsError(
-                f"namespace {'.'.join(namespace)} is already in catalog '{self._name}'"
-            ) from e
+            raise namespace_already_exists(namespace, self._name) from e
 
     def drop_namespace(self, namespace: Namespace) -> None:
         """Drop a namespace.
@@ -227,12 +229,7 @@ class FilesystemCatalog(CommittingCatalog):
         return version
 
     def _table(self, identifier: TableIdentifier, version: TableVersion) -> LoadedTable:
-        return LoadedTable(
-            identifier=identifier,
-            metadata=version.metadata,
-            metadata_location=version.metadata_location,
-            config=self._config,
-        )
+        return self._loaded_table(identifier, version.metadata_location, version.metadata)
 
     def _folder(self, levels: Sequence[str]) -> str:
         for level in levels:

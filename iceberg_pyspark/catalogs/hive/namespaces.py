@@ -13,12 +13,15 @@ from iceberg_pyspark.catalogs.hive.tables import (
     namespace_properties,
 )
 from iceberg_pyspark.catalogs.hive.thrift import Struct
-from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
+from iceberg_pyspark.catalogs.identifiers import (
+    check_namespace,
+    namespace_already_exists,
+    no_such_namespace,
+)
 from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
 from iceberg_pyspark.catalogs.warehouse import LOCATION
 from iceberg_pyspark.errors import (
     CommitStateUnknownError,
-    NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     UnsupportedFeatureError,
 )
@@ -54,9 +57,7 @@ class HiveNamespaces:
         all_properties = dict(properties)
         if self._warehouse:
             all_properties.setdefault(LOCATION, f"{self._warehouse}/{namespace[0]}.db")
-        exists = NamespaceAlreadyExistsError(
-            f"namespace {namespace[0]} is already in catalog '{self._catalog}'"
-        )
+        exists = namespace_already_exists(namespace, self._catalog)
         if self.database(namespace) is not None:
             raise exists
         try:

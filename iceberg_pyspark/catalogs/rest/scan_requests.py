@@ -25,10 +25,9 @@ from iceberg_pyspark.expressions.predicates import (
 )
 from iceberg_pyspark.expressions.rewriting import and_, columns_of, or_, push_not
 from iceberg_pyspark.spec import types
-from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER
+from iceberg_pyspark.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_LINEAGE_VERSION
 from iceberg_pyspark.spec.schema import Schema
 
-_LINEAGE_VERSION = 3
 _UNSENT_TYPES = (types.BinaryType, types.FixedType, types.UUIDType)
 """Types whose JSON values are strings, which a server may compare as text.
 
@@ -43,7 +42,7 @@ def scan_to_json(scan: ScanToPlan) -> dict[str, Any]:
     """
     ids = {f.field_id for f in scan.projection.fields}
     is_asked = LAST_UPDATED_SEQUENCE_NUMBER.field_id in ids
-    if is_asked and scan.metadata.format_version >= _LINEAGE_VERSION:
+    if is_asked and scan.metadata.format_version >= ROW_LINEAGE_VERSION:
         raise UnsupportedFeatureError(
             f"{LAST_UPDATED_SEQUENCE_NUMBER.name} is not known where a server plans the scan: its "
             "answer has no sequence numbers; leave the column out"

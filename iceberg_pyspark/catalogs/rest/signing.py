@@ -28,6 +28,7 @@ from iceberg_pyspark.storage.remote_signing import (
     is_signed_remotely,
     register_signer,
 )
+from iceberg_pyspark.storage.store_properties import first_of
 from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS, vended_entries
 
 _URIS = ("signer.uri", "s3.signer.uri")
@@ -130,9 +131,9 @@ class RemoteSignings:
 
     def _endpoint(self, identifier: TableIdentifier, properties: Mapping[str, str]) -> str:
         uri = self._connection.session.uri
-        signer_uri = _first(self._own_properties, _URIS)
-        base = (signer_uri or _first(properties, _URIS) or uri).rstrip("/")
-        path = _first(self._own_properties, _ENDPOINTS) or _first(properties, _ENDPOINTS)
+        signer_uri = first_of(self._own_properties, *_URIS)
+        base = (signer_uri or first_of(properties, *_URIS) or uri).rstrip("/")
+        path = first_of(self._own_properties, *_ENDPOINTS) or first_of(properties, *_ENDPOINTS)
         if path is None:
             offers = e.SIGN_REQUEST in self._connection.endpoints
             path = self._connection.paths.sign(identifier) if offers else _OLD_ENDPOINT
@@ -145,10 +146,6 @@ class RemoteSignings:
                 "credentials; set s3.signer.uri yourself if you trust that server"
             )
         return address
-
-
-def _first(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    return next((properties[name] for name in names if properties.get(name)), None)
 
 
 def _origin(address: str) -> tuple[str, str | None, int | None]:

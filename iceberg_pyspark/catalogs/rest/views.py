@@ -24,6 +24,10 @@ from iceberg_pyspark.catalogs.rest.commits import (
 from iceberg_pyspark.catalogs.rest.connection import Connection
 from iceberg_pyspark.catalogs.rest.table_sessions import TableSessions, table_tokens
 from iceberg_pyspark.catalogs.view_catalog import LoadedView
+from iceberg_pyspark.commits.changes_json import (
+    view_requirement_to_json,
+    view_update_to_json,
+)
 from iceberg_pyspark.commits.known_parts import view_updates_with_known_ids
 from iceberg_pyspark.commits.outcomes import Outcome, Refused
 from iceberg_pyspark.commits.view_changes import (
@@ -31,10 +35,6 @@ from iceberg_pyspark.commits.view_changes import (
     ViewUpdate,
     apply_view_updates,
     check_view_requirement,
-)
-from iceberg_pyspark.commits.view_changes_json import (
-    view_requirement_to_json,
-    view_update_to_json,
 )
 from iceberg_pyspark.errors import (
     CommitConflictError,

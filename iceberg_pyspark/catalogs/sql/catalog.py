@@ -7,7 +7,8 @@ namespaces, `database.py` connections and transactions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from sqlalchemy.exc import IntegrityError
 
@@ -100,36 +101,18 @@ class SqlCatalog(MetastoreViewCatalog):
         return self._tables.location(identifier)
 
     def _publish_table(self, table: LoadedTable) -> Outcome[None]:
-        return self._publish(table.identifier, table.metadata_location)
-
-    def _publish(self, identifier: TableIdentifier, location: str) -> Outcome[None]:
+        identifier, location = table.identifier, table.metadata_location
         refusal = self._already_exists(identifier)
-        try:
-            self._tables.insert(identifier, location)
-        except IntegrityError as e:
-            return Refused(caused_by(refusal, e.orig or e))
-        except CommitStateUnknownError as e:
-            return self._outcome_of(identifier, location, e, refusal=refusal)
-        except CatalogError as e:
-            # `Database.write` has rolled the transaction back
-            return Refused(e)
-        return Done(None)
+        look = partial(self._outcome_of, identifier, location, refusal=refusal)
+        return _outcome(lambda: self._tables.insert(identifier, location), look, refusal)
 
     def _swap_table(self, base: LoadedTable, new_table: LoadedTable) -> Outcome[None]:
-        base_location, new = base.metadata_location, new_table.metadata_location
-        return self._swap(new_table.identifier, base_location, new)
-
-    def _swap(self, identifier: TableIdentifier, base_location: str, new: str) -> Outcome[None]:
-        conflict = self._conflict(identifier)
-        try:
-            swapped = self._tables.swap(identifier, base_location, new)
-        except CommitStateUnknownError as e:
-            return self._outcome_of(
-                identifier, new, e, base_location=base_location, refusal=conflict
-            )
-        except CatalogError as e:
-            return Refused(e)
-        return Done(None) if swapped else Refused(conflict)
+        identifier, new = new_table.identifier, new_table.metadata_location
+        base_location, conflict = base.metadata_location, self._conflict(identifier)
+        look = partial(
+            self._outcome_of, identifier, new, base_location=base_location, refusal=conflict
+        )
+        return _outcome(lambda: self._tables.swap(identifier, base_location, new), look, conflict)
 
     def _delete_pointer(self, identifier: TableIdentifier) -> bool:
         return self._tables.delete(identifier)
@@ -175,26 +158,15 @@ class SqlCatalog(MetastoreViewCatalog):
 
     def _publish_view(self, view: LoadedView) -> Outcome[None]:
         identifier, location = view.identifier, view.metadata_location
-        refusal: IcebergError = self._view_already_exists(identifier)
-        try:
-            self._views.insert(identifier, location)
-        except IntegrityError as e:
-            return Refused(caused_by(refusal, e.orig or e))
-        except CommitStateUnknownError as e:
-            return self._view_outcome(identifier, location, e)
-        except CatalogError as e:
-            return Refused(e)
-        return Done(None)
+        look = partial(self._view_outcome, identifier, location)
+        refusal = self._view_already_exists(identifier)
+        return _outcome(lambda: self._views.insert(identifier, location), look, refusal)
 
     def _swap_view(self, base: LoadedView, new_view: LoadedView) -> Outcome[None]:
         identifier, new = new_view.identifier, new_view.metadata_location
-        try:
-            swapped = self._views.swap(identifier, base.metadata_location, new)
-        except CommitStateUnknownError as e:
-            return self._view_outcome(identifier, new, e)
-        except CatalogError as e:
-            return Refused(e)
-        return Done(None) if swapped else Refused(self._view_conflict(identifier))
+        base_location, conflict = base.metadata_location, self._view_conflict(identifier)
+        look = partial(self._view_outcome, identifier, new)
+        return _outcome(lambda: self._views.swap(identifier, base_location, new), look, conflict)
 
     def _delete_view_pointer(self, identifier: TableIdentifier) -> bool:
         return self._views.delete(identifier)
@@ -204,3 +176,24 @@ class SqlCatalog(MetastoreViewCatalog):
             return self._views.rename(source, target)
         except IntegrityError as e:
             raise self._view_already_exists(target) from e.orig
+
+
+def _outcome(
+    write: Callable[[], bool | None],
+    look: Callable[[BaseException], Outcome[None]],
+    refusal: IcebergError,
+) -> Outcome[None]:
+    """Write a row and return the outcome, `refusal` if a key exists or `write` returns False.
+
+    `look` finds out the outcome if the database gave no answer.
+    """
+    try:
+        is_written = write()
+    except IntegrityError as e:
+        return Refused(caused_by(refusal, e.orig or e))
+    except CommitStateUnknownError as e:
+        return look(e)
+    except CatalogError as e:
+        # `Database.write` has rolled the transaction back
+        return Refused(e)
+    return Refused(refusal) if is_written is False else Done(None)

@@ -12,7 +12,11 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from iceberg_pyspark.catalogs.catalog import Namespace
-from iceberg_pyspark.catalogs.identifiers import check_namespace, no_such_namespace
+from iceberg_pyspark.catalogs.identifiers import (
+    check_namespace,
+    namespace_already_exists,
+    no_such_namespace,
+)
 from iceberg_pyspark.catalogs.sql.database import Database
 from iceberg_pyspark.catalogs.sql.schema import MAX_VALUE_LENGTH, NAMESPACE_PROPERTIES, TABLES
 from iceberg_pyspark.catalogs.unanswered_changes import look_after_change
@@ -20,7 +24,6 @@ from iceberg_pyspark.errors import (
     CatalogUnavailableError,
     CommitStateUnknownError,
     InvalidRequestError,
-    NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
 )
 
@@ -73,9 +76,7 @@ class SqlNamespaces:
             )
             return
         if not inserted:
-            raise NamespaceAlreadyExistsError(
-                f"namespace {text} is already in catalog '{self._catalog}'"
-            )
+            raise namespace_already_exists(namespace, self._catalog)
 
     def drop(self, namespace: Namespace) -> None:
         """Drop an empty namespace; raise `NoSuchNamespaceError` or `NamespaceNotEmptyError`."""

@@ -75,12 +75,12 @@ class SqlPointers:
             .where(*self._is_row_of(identifier), TABLES.c.metadata_location == base_location)
             .values(metadata_location=new, previous_metadata_location=base_location)
         )
-        return self._database.write(lambda c: c.execute(statement).rowcount) > 0
+        return self._changes_a_row(statement)
 
     def delete(self, identifier: TableIdentifier) -> bool:
         """Delete the row; return whether the row existed."""
         statement = sa.delete(TABLES).where(*self._is_row_of(identifier))
-        return self._database.write(lambda c: c.execute(statement).rowcount) > 0
+        return self._changes_a_row(statement)
 
     def rename(self, source: TableIdentifier, target: TableIdentifier) -> bool:
         """Rename the row; return whether the row existed."""
@@ -89,6 +89,9 @@ class SqlPointers:
             .where(*self._is_row_of(source))
             .values(table_namespace=joined_levels(target.namespace), table_name=target.name)
         )
+        return self._changes_a_row(statement)
+
+    def _changes_a_row(self, statement: sa.Update | sa.Delete) -> bool:
         return self._database.write(lambda c: c.execute(statement).rowcount) > 0
 
     def _is_row_of(self, identifier: TableIdentifier) -> tuple[sa.ColumnElement[bool], ...]:

@@ -19,6 +19,7 @@ from iceberg_pyspark.spark.bridge.file_systems import (
     S3A_IN_TASKS,
     JvmFileSystem,
 )
+from iceberg_pyspark.storage.store_properties import first_of, is_true
 
 _S3A = "org.apache.hadoop.fs.s3a"
 S3A_FILE_SYSTEM = f"{_S3A}.S3AFileSystem"
@@ -152,7 +153,7 @@ def _s3(properties: Mapping[str, str]) -> dict[str, str]:
     options = _present(
         {
             "endpoint": endpoint,
-            "endpoint.region": _first(properties, "s3.region", "client.region"),
+            "endpoint.region": first_of(properties, "s3.region", "client.region"),
             "path.style.access": _path_style(properties),
             "access.key": key,
             "secret.key": secret,
@@ -162,7 +163,7 @@ def _s3(properties: Mapping[str, str]) -> dict[str, str]:
     if endpoint is not None and endpoint.lower().startswith("http:"):
         options["connection.ssl.enabled"] = "false"
     # The provider is set so that S3A does not try the session's own keys first.
-    if _is_true(properties, "s3.anonymous"):
+    if is_true(properties, "s3.anonymous"):
         options["aws.credentials.provider"] = f"{_S3A}.AnonymousAWSCredentialsProvider"
     elif "access.key" in options:
         kind = "Simple" if token is None else "Temporary"
@@ -223,9 +224,9 @@ def store_digest(options: Mapping[str, str]) -> str:
 def _s3_keys(properties: Mapping[str, str]) -> tuple[str | None, str | None, str | None]:
     """Return the access key, the secret key and the session token for S3."""
     return (
-        _first(properties, "s3.access-key-id", "client.access-key-id"),
-        _first(properties, "s3.secret-access-key", "client.secret-access-key"),
-        _first(properties, "s3.session-token", "client.session-token"),
+        first_of(properties, "s3.access-key-id", "client.access-key-id"),
+        first_of(properties, "s3.secret-access-key", "client.secret-access-key"),
+        first_of(properties, "s3.session-token", "client.session-token"),
     )
 
 
@@ -239,7 +240,7 @@ def _s3_encryption(properties: Mapping[str, str]) -> dict[str, str] | None:
     options = _present(
         {
             "encryption.algorithm": algorithm,
-            "encryption.key": _first(properties, "s3.sse-kms-key-id", "s3.sse.key"),
+            "encryption.key": first_of(properties, "s3.sse-kms-key-id", "s3.sse.key"),
         }
     )
     return {f"fs.s3a.{name}": value for name, value in options.items()}
@@ -247,7 +248,7 @@ def _s3_encryption(properties: Mapping[str, str]) -> dict[str, str] | None:
 
 def _path_style(properties: Mapping[str, str]) -> str | None:
     """Return the setting as in Python: with a custom endpoint, the bucket is in the path."""
-    if _is_true(properties, "s3.force-virtual-addressing"):
+    if is_true(properties, "s3.force-virtual-addressing"):
         return "false"
     default = "true" if properties.get("s3.endpoint") else None
     return properties.get("s3.path-style-access", default)
@@ -256,7 +257,7 @@ def _path_style(properties: Mapping[str, str]) -> str | None:
 def _gcs(properties: Mapping[str, str], file_system: JvmFileSystem) -> dict[str, str] | None:
     """Return the options, or None if the class has none for an address or a token."""
     host, token = properties.get("gcs.service.host"), properties.get("gcs.oauth2.token")
-    anonymous = _is_true(properties, "gcs.no-auth")
+    anonymous = is_true(properties, "gcs.no-auth")
     if not (host or token or anonymous):
         # Only requests for buckets need the project.
         return {}
@@ -298,10 +299,10 @@ def _adls(
     if address is None:
         return None
     account = host.partition(".")[0]
-    sas = _first(
+    sas = first_of(
         properties, f"adls.sas-token.{host}", f"adls.sas-token.{account}", "adls.sas-token"
     )
-    key = _first(properties, "adls.account-key", "adls.auth.shared-key.account.key")
+    key = first_of(properties, "adls.account-key", "adls.auth.shared-key.account.key")
     if sas is not None:
         return {
             **address,
@@ -359,11 +360,3 @@ def jvm_schemes(scheme: str) -> Sequence[str]:
 
 def _present(options: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in options.items() if value}
-
-
-def _first(properties: Mapping[str, str], *names: str) -> str | None:
-    return next((properties[name] for name in names if properties.get(name)), None)
-
-
-def _is_true(properties: Mapping[str, str], name: str) -> bool:
-    return properties.get(name, "false").lower() == "true"

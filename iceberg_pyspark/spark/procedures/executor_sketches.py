@@ -16,11 +16,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
-from iceberg_pyspark import errors
-from iceberg_pyspark.errors import IcebergError, StorageError
 from iceberg_pyspark.maintenance.progress import Progress, StepQueue, no_progress
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
-from iceberg_pyspark.spark.error_text import iceberg_error_in
+from iceberg_pyspark.spark.error_text import error_of_job
 from iceberg_pyspark.spark.progress.job_descriptions import described_jobs
 from iceberg_pyspark.spark.progress.task_counts import task_count
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
@@ -74,7 +72,7 @@ def sketches_by_executors(
     try:
         results = collecting.result()
     except (PySparkException, Py4JError) as e:
-        raise _error_of(e, table) from e
+        raise error_of_job(e, f"compute_table_stats of {table}") from e
     for sketches in results:
         more = {i: ThetaSketch.from_bytes(data, "a task") for i, data in sketches.items()}
         unite_sketches(total, more)
@@ -94,13 +92,3 @@ def _sketches(
             unite_sketches(total, sketches_of_task(context, columns, io, task))
             read_count.add(1)
     yield {field_id: sketch.to_bytes() for field_id, sketch in total.items()}
-
-
-def _error_of(failure: Exception, table: str) -> IcebergError:
-    """Return the error of this package that ended the job, or else a `StorageError`."""
-    name, message = iceberg_error_in(str(failure)) or (
-        StorageError.__name__,
-        f"compute_table_stats of {table}: Spark's job failed: {failure}",
-    )
-    error: IcebergError = getattr(errors, name)(message)
-    return error

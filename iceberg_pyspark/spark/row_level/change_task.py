@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from iceberg_pyspark.arrow.read.position_deletes import positions_by_path
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, REMOVE_OPS, WRITE_OPS, Op
@@ -110,17 +111,8 @@ class _Positions:
         if not rows.any():
             return
         where = pa.array(rows)
-        files = batch.column(FILE).filter(where).dictionary_encode()
-        codes = files.indices.to_numpy()
-        positions = batch.column(POS).filter(where).to_numpy()
-        if len(files.dictionary) > 1:
-            order = np.argsort(codes, kind="stable")
-            codes, positions = codes[order], positions[order]
-        ends = np.cumsum(np.bincount(codes, minlength=len(files.dictionary)))
-        start = 0
-        for path, end in zip(files.dictionary.to_pylist(), ends.tolist(), strict=True):
-            here = positions[start:end]
-            start = end
+        files, positions = batch.column(FILE).filter(where), batch.column(POS).filter(where)
+        for path, here in positions_by_path(files, positions):
             bitmap = into.setdefault(path, BitMap64())
             before = len(bitmap)
             # BitMap64 takes an array of the array module as a whole, but a numpy array number by

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, check_same_table
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier, newest_version
 from iceberg_pyspark.commits.manifest_changes import RemoveFiles, RemoveNothing
 from iceberg_pyspark.commits.snapshot_changes import OverwriteFiles, RowDelta, SnapshotAction
 from iceberg_pyspark.commits.summary import WRITE_ID
@@ -74,7 +74,7 @@ class RowLevelRequest:
 
     def load(self) -> LoadedTable:
         """Return the table's current state; raise `TableRecreatedError` if it is another table."""
-        return check_same_table(self.table, self.catalog.load_table(self.identifier))
+        return newest_version(self.catalog, self.table)
 
     def resolve(self, loaded_table: LoadedTable) -> ResolvedWrite:
         """Return the write of the operation to the loaded table."""

@@ -32,7 +32,7 @@ from iceberg_pyspark.spark.table_states import (
     predicate_of,
 )
 from iceberg_pyspark.spark.write.resolved_write import ResolvedWrite
-from iceberg_pyspark.spec.metadata_columns import FILE, LINEAGE, POS
+from iceberg_pyspark.spec.metadata_columns import FILE, LINEAGE, POS, lineage_columns
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import NestedField
@@ -222,7 +222,7 @@ class Target:
     @property
     def lineage(self) -> tuple[NestedField, ...]:
         """The columns of row lineage; empty before format version 3."""
-        return LINEAGE if self.metadata.format_version >= 3 else ()
+        return lineage_columns(self.metadata.format_version)
 
     def narrow(self, selection: FileSelection | None) -> Target:
         """Return the same target, limited to files in which `selection` has rows."""

@@ -8,10 +8,10 @@ from iceberg_pyspark.spark.rows.types import project_like
 from iceberg_pyspark.spec.metadata_columns import (
     DELETED,
     FILE,
-    LINEAGE,
     PLAIN_METADATA_COLUMNS,
     POS,
     SPEC_ID,
+    lineage_columns,
 )
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -23,7 +23,7 @@ _OF_EVERY_TABLE = (SPEC_ID, FILE, POS, DELETED)
 
 def hidden_columns(metadata: TableMetadata) -> Schema:
     """Return the hidden columns of a table."""
-    lineage = LINEAGE if metadata.format_version >= 3 else ()
+    lineage = lineage_columns(metadata.format_version)
     partition = partition_of(metadata)
     return Schema(fields=(*_OF_EVERY_TABLE, *lineage, *([] if partition is None else [partition])))
 

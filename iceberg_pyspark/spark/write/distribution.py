@@ -74,8 +74,6 @@ def write_distribution(
     spec: PartitionSpec,
     sort_order: SortOrder,
     properties: Mapping[str, str],
-    *,
-    default_mode: DistributionMode | None = None,
 ) -> WriteDistribution:
     """Return the distribution and order that the properties of a table and of a write require.
 
@@ -90,7 +88,7 @@ def write_distribution(
     size = ADVISORY_PARTITION_SIZE.of(properties)
     codec = PARQUET_COMPRESSION.of(properties)
     return WriteDistribution(
-        mode=_mode(properties, spec, sort_order, default_mode),
+        mode=_mode(properties, spec, sort_order),
         schema=schema,
         spec=spec,
         sort_order=sort_order,
@@ -148,15 +146,12 @@ def sort_within_tasks(
 
 
 def _mode(
-    properties: Mapping[str, str],
-    spec: PartitionSpec,
-    sort_order: SortOrder,
-    default: DistributionMode | None,
+    properties: Mapping[str, str], spec: PartitionSpec, sort_order: SortOrder
 ) -> DistributionMode:
     if DISTRIBUTION_MODE.name in properties:
         mode = DISTRIBUTION_MODE.of(properties)
     else:
-        mode = default or ("range" if sort_order.fields else "hash")
+        mode = "range" if sort_order.fields else "hash"
     if spec.is_unpartitioned and (mode == "hash" or not sort_order.fields):
         return "none"
     return cast("DistributionMode", mode)

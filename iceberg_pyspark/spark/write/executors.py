@@ -23,7 +23,6 @@ from py4j.protocol import Py4JError
 from pyspark import Accumulator, SparkContext, TaskContext
 from pyspark.errors import PySparkException
 
-from iceberg_pyspark import errors
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.write.range_sort import (
     SHORT_TEXTS,
@@ -36,10 +35,9 @@ from iceberg_pyspark.arrow.write.range_sort import (
 from iceberg_pyspark.arrow.write.row_order import Ranges, RowOrder
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
-from iceberg_pyspark.errors import IcebergError, StorageError
 from iceberg_pyspark.maintenance.file_groups import FileGroup
 from iceberg_pyspark.planning.scan_tasks import ScanTask
-from iceberg_pyspark.spark.error_text import iceberg_error_in
+from iceberg_pyspark.spark.error_text import error_of_job
 from iceberg_pyspark.spark.progress.job_descriptions import described_jobs
 from iceberg_pyspark.spark.progress.task_counts import task_count
 from iceberg_pyspark.spark.rows.worker_steps import worker_step
@@ -129,7 +127,7 @@ class Executors:
                 tasks = _Tasks(writer, context, io, steps.number, paths, read_count, written_count)
                 return self._collect(tasks, group)
         except (PySparkException, Py4JError) as e:
-            raise _error_of(e, writer.writes.table) from e
+            raise error_of_job(e, f"rewrite_data_files of {writer.writes.table}") from e
         finally:
             self._set_properties(dict.fromkeys(self._properties))
 
@@ -155,16 +153,6 @@ class Executors:
     def _set_properties(self, properties: Mapping[str, str | None]) -> None:
         for name, value in properties.items():
             self._context.setLocalProperty(name, value)  # type: ignore[arg-type]
-
-
-def _error_of(failure: Exception, table: str) -> IcebergError:
-    """Return the error of this package that ended the job, or else a `StorageError`."""
-    name, message = iceberg_error_in(str(failure)) or (
-        StorageError.__name__,
-        f"rewrite_data_files of {table}: Spark's job failed: {failure}",
-    )
-    error: IcebergError = getattr(errors, name)(message)
-    return error
 
 
 @dataclass(frozen=True)

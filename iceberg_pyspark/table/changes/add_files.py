@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from iceberg_pyspark.arrow.write.imported_files import imported_file
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, newest_version
 from iceberg_pyspark.commits.property_changes import PropertyChanges
 from iceberg_pyspark.commits.snapshot_changes import AppendFiles
 from iceberg_pyspark.errors import InvalidRequestError, TableAlreadyExistsError
@@ -81,7 +81,7 @@ class FileImport:
         """Examine and count the files, and write nothing; raise the errors of `run`."""
         files = self._data_files
         if files:
-            newest = check_same_table(self.table, self.catalog.load_table(self.table.identifier))
+            newest = newest_version(self.catalog, self.table)
             step = self._step(newest.metadata.table_uuid, schema=self.table.metadata.current_schema)
             step.check(newest.metadata)
         return _result_of(files)

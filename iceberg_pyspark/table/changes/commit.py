@@ -78,7 +78,7 @@ writer has committed meanwhile, the commit starts again with the newest table.
 
 
 class CommitStep(Protocol):
-    """One operation of a commit."""
+    """One operation of a commit; a step that writes no files inherits what follows an attempt."""
 
     def changes(self, metadata: TableMetadata) -> Changes:
         """Return the changes of this metadata; called again after every conflict."""
@@ -90,19 +90,19 @@ class CommitStep(Protocol):
 
     def after_failed_attempt(self, proof: Refused) -> None:
         """Remove the files that only the last attempt needs, which is not in the table."""
-        ...
+        return
 
     def after_refusal(self, proof: NotCommitted) -> None:
         """Remove all written files: the table does not refer to them and never will."""
-        ...
+        return
 
     def after_commit(self, metadata: TableMetadata) -> None:
         """Remove the files that failed attempts left; the step is part of this metadata."""
-        ...
+        return
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataStep:
+class MetadataStep(CommitStep):
     """A step that changes only metadata; `build` returns the changes."""
 
     build: Callable[[TableMetadata], Changes]
@@ -118,15 +118,6 @@ class MetadataStep:
     def is_in(self, metadata: TableMetadata) -> bool:
         """Return False: metadata does not tell which writer changed it."""
         return False
-
-    def after_failed_attempt(self, proof: Refused) -> None:
-        """Do nothing: the step wrote no files."""
-
-    def after_refusal(self, proof: NotCommitted) -> None:
-        """Do nothing: the step wrote no files."""
-
-    def after_commit(self, metadata: TableMetadata) -> None:
-        """Do nothing: the step wrote no files."""
 
 
 def commit_steps(

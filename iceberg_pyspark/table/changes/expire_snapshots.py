@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from operator import itemgetter
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.compatibility import check_may_change
@@ -29,14 +29,15 @@ from iceberg_pyspark.commits.snapshot_retention import (
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
 from iceberg_pyspark.maintenance.expired_files import FileKind, add_expired_files, manifests_of
-from iceberg_pyspark.maintenance.progress import Progress, no_progress
+from iceberg_pyspark.maintenance.progress import Progress
 from iceberg_pyspark.spec.manifests import ManifestContent
 from iceberg_pyspark.spec.properties import GC_ENABLED
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.own_folders import OwnFolders
-from iceberg_pyspark.table.changes.commit import Clock, MetadataStep, commit_steps, with_changes
+from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps, with_changes
 from iceberg_pyspark.table.changes.deleted_files import FileDeletion
+from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 
 _log = logging.getLogger(__name__)
 
@@ -76,37 +77,29 @@ class SnapshotExpiry:
 
     def __init__(
         self,
-        catalog: Catalog,
-        table: LoadedTable,
-        io: FileIO,
+        table: MaintainedTable,
         retention: Retention,
         *,
         clean_expired_metadata: bool,
         threads: int,
-        clock: Clock,
-        progress: Progress = no_progress,
     ) -> None:
-        self._catalog = catalog
         self._table = table
-        self._io = io
         self._retention = retention
         self._clean = clean_expired_metadata
         self._threads = threads
-        self._clock = clock
-        self._progress = progress
-        self._now_ms = clock.now_ms()
+        self._now_ms = table.clock.now_ms()
         # the metadata that the last attempt was based on
-        self._before = table.metadata
+        self._before = table.loaded.metadata
 
     def plan(self) -> ExpiredSnapshots:
         """Return what an expiry would delete, without changing anything."""
-        current = self._newest()
+        current = self._table.newest()
         changes = self._changes(current.metadata)
-        after = with_changes(current.metadata, changes, self._clock)
-        own = own_folders(self._catalog, current)
+        after = with_changes(current.metadata, changes, self._table.clock)
+        own = own_folders(self._table.catalog, current)
         counts: Counter[str] = Counter()
         with CandidateFiles() as files:
-            add_expired_files(files, self._io, current.metadata, after, self._progress)
+            self._add_expired_files(files, current.metadata, after)
             for kind, locations in files.batches():
                 owned_count = sum(map(own.owns, locations))
                 counts[_COUNTS[FileKind(kind)]] += owned_count
@@ -116,9 +109,8 @@ class SnapshotExpiry:
     def run(self) -> tuple[LoadedTable, ExpiredSnapshots]:
         """Expire snapshots; return the table and the counts. Raises errors of `commit_steps`."""
         step = MetadataStep(self._changes)
-        new_table = commit_steps(
-            self._catalog, self._table, [step], start="newest", clock=self._clock
-        )
+        t = self._table
+        new_table = commit_steps(t.catalog, t.loaded, [step], start="newest", clock=t.clock)
         counts: Counter[str] = Counter()
         if _has_files_less(self._before, new_table.metadata):
             deletion = (
@@ -129,18 +121,20 @@ class SnapshotExpiry:
                 self._delete_files(new_table, counts)
         return new_table, self._result(new_table.metadata, counts)
 
-    def _newest(self) -> LoadedTable:
-        return check_same_table(self._table, self._catalog.load_table(self._table.identifier))
+    def _add_expired_files(
+        self, files: CandidateFiles, before: TableMetadata, after: TableMetadata
+    ) -> None:
+        add_expired_files(files, self._table.io, before, after, self._table.progress)
 
     def _changes(self, metadata: TableMetadata) -> Changes:
-        check_may_delete(self._table, metadata, "expire snapshots")
+        check_may_delete(self._table.loaded, metadata, "expire snapshots")
         self._before = metadata
         expired_parts = expiry(metadata, self._retention, self._now_ms)
         if not self._clean:
             return expiry_changes(metadata, expired_parts)
         ids = set(expired_parts.snapshot_ids)
         remaining = [s for s in metadata.snapshots if s.snapshot_id not in ids]
-        manifests = manifests_of(self._io, remaining).values()
+        manifests = manifests_of(self._table.io, remaining).values()
         spec_ids = {m.partition_spec_id for m in manifests} | {metadata.default_spec_id}
         return expiry_changes(
             metadata,
@@ -156,22 +150,21 @@ class SnapshotExpiry:
 
     def _delete_files(self, new_table: LoadedTable, counts: Counter[str]) -> None:
         # A later commit may need files that our commit no longer references.
-        newest = self._newest()
-        own = own_folders(self._catalog, newest)
+        t = self._table
+        newest = t.newest()
+        own = own_folders(t.catalog, newest)
         while True:
-            check_may_delete(self._table, newest.metadata, "delete files of expired snapshots")
+            check_may_delete(t.loaded, newest.metadata, "delete files of expired snapshots")
             with CandidateFiles() as files:
                 try:
-                    add_expired_files(
-                        files, self._io, self._before, newest.metadata, self._progress
-                    )
+                    self._add_expired_files(files, self._before, newest.metadata)
                 except IcebergError:
                     # Another expiry may have deleted a manifest that was to be read.
-                    earlier, newest = newest, self._newest()
+                    earlier, newest = newest, t.newest()
                     if newest.metadata_location == earlier.metadata_location:
                         raise
                     continue
-                _delete(self._io, own, files, self._threads, counts, self._progress)
+                _delete(t.io, own, files, self._threads, counts, t.progress)
                 break
         if counts["outside_files_count"] or counts["failed_files_count"]:
             _log.warning(

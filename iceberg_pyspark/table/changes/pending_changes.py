@@ -14,7 +14,6 @@ from typing import TypeAlias, TypeVar
 
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.cherry_picks import staged_snapshot
-from iceberg_pyspark.commits.location_changes import LocationChanges
 from iceberg_pyspark.commits.property_changes import PropertyChanges
 from iceberg_pyspark.commits.ref_changes import (
     create_ref,
@@ -27,10 +26,11 @@ from iceberg_pyspark.commits.ref_changes import (
     set_current_snapshot,
     set_retention,
 )
+from iceberg_pyspark.commits.requirements import same_table
 from iceberg_pyspark.commits.schema_changes import SchemaChanges
 from iceberg_pyspark.commits.sort_changes import SortChanges
 from iceberg_pyspark.commits.spec_changes import SpecChanges
-from iceberg_pyspark.commits.updates import UpgradeFormatVersion
+from iceberg_pyspark.commits.updates import SetLocation, UpgradeFormatVersion
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
@@ -119,19 +119,28 @@ class UpdateProperties(PropertyChanges, PendingChanges):
         return changes
 
 
-class UpdateLocation(LocationChanges, PendingChanges):
+class UpdateLocation(PendingChanges):
     """The change of `table.update_location()`: the folder of new files."""
 
     def __init__(self, stage: Stage, check: Callable[[str], None]) -> None:
         """Use `check` to refuse a location that the table cannot have."""
-        LocationChanges.__init__(self)
-        PendingChanges.__init__(self, stage)
+        super().__init__(stage)
         self._check = check
+        self._location: str | None = None
 
     def set_location(self, location: str) -> UpdateLocation:
         """Write new files below this folder, which must be in the table's store."""
         self._check(location)
-        return super().set_location(location)
+        self._location = location
+        return self
+
+    def changes(self, metadata: TableMetadata) -> Changes:
+        """Return the updates of this metadata; the last writer wins, but only in the same table."""
+        if self._location is None or self._location == metadata.location:
+            return Changes()
+        return Changes(
+            updates=(SetLocation(self._location),), requirements=same_table(metadata.table_uuid)
+        )
 
 
 Snapshots = TypeVar("Snapshots", bound="ManageSnapshots")

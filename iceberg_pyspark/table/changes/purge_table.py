@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +25,7 @@ from iceberg_pyspark.errors import (
     InvalidRequestError,
     StorageError,
 )
+from iceberg_pyspark.maintenance.orphan_files import older_metadata_files
 from iceberg_pyspark.spec.manifests import ManifestFile
 from iceberg_pyspark.spec.properties import GC_ENABLED
 from iceberg_pyspark.spec.types import StructType
@@ -177,7 +178,7 @@ def _reachable_files(io: FileIO, own: OwnFolders, loaded_table: LoadedTable) -> 
         content = {path for paths in pool.map(partial(_files_of, io), readable) for path in paths}
     statistics = [s.statistics_path for s in metadata.statistics]
     statistics += [s.statistics_path for s in metadata.partition_statistics]
-    log = list(_metadata_log(io, own, loaded_table))
+    log = list(older_metadata_files(io, loaded_table, own.owns))
     return [
         sorted(content),
         list({m.manifest_path: None for m in manifests.values() if not m.is_root}),
@@ -190,24 +191,6 @@ def _reachable_files(io: FileIO, own: OwnFolders, loaded_table: LoadedTable) -> 
 def _files_of(io: FileIO, manifest: ManifestFile) -> list[str]:
     paths: list[str] = read_entries(io, manifest, StructType(()))["file_path"].to_pylist()
     return paths
-
-
-def _metadata_log(io: FileIO, own: OwnFolders, loaded_table: LoadedTable) -> Iterator[str]:
-    """Yield the older metadata files, also those that only another older file references."""
-    metadata = loaded_table.metadata
-    paths = {loaded_table.metadata_location}
-    while True:
-        older = [e.metadata_file for e in metadata.metadata_log if e.metadata_file not in paths]
-        yield from older
-        paths.update(older)
-        if not older or not own.owns(older[0]):
-            return
-        try:
-            metadata = read_table_metadata(io, older[0])
-        except IcebergError as e:
-            # The file was removed long ago, and the files it references are unknown.
-            _log.info("an older metadata file cannot be read: %s", e)
-            return
 
 
 def _metadata_of_dropped_table(io: FileIO, loaded_table: LoadedTable) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.catalogs.own_folders import own_folders
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.maintenance.candidate_files import CandidateFiles
@@ -23,12 +23,12 @@ from iceberg_pyspark.maintenance.orphan_files import (
     StoreNames,
     referenced_files,
 )
-from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
-from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.maintenance.progress import with_progress
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.places import is_below
 from iceberg_pyspark.table.changes.deleted_files import DeletedFile, FileDeletion
 from iceberg_pyspark.table.changes.expire_snapshots import check_may_delete
+from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 
 PrefixMismatchMode = Literal["error", "ignore", "delete"]
 DEFAULT_AGE_MS = 3 * 86_400_000
@@ -57,10 +57,7 @@ class OrphanRemoval:
     `location` None: the table's own folders. `inventory` None: the files are listed from the store.
     """
 
-    catalog: Catalog
-    table: LoadedTable
-    io: FileIO
-    now_ms: int
+    table: MaintainedTable
     older_than_ms: int | None = None
     location: str | None = None
     inventory: Inventory | None = None
@@ -68,30 +65,28 @@ class OrphanRemoval:
     prefix_mismatch_mode: PrefixMismatchMode = "error"
     threads: int
     is_forced: bool = False
-    progress: Progress = no_progress
 
     def run(self, *, dry_run: bool) -> OrphanFiles:
         """Find the files, and delete them unless `dry_run` is true."""
+        io = self.table.io
         current = self._newest()
         older_than_ms = self._older_than_ms()
-        own = own_folders(self.catalog, current)
+        own = own_folders(self.table.catalog, current)
         orphans: list[str] = []
         counts: Counter[DeletedFile] = Counter()
         for folder in self._folders(own):
-            with CandidateFiles() as files, FileDeletion(self.io, own, self.threads) as deletion:
-                self._find(
-                    files, FolderListing(self.io, folder, older_than_ms, current, self.inventory)
-                )
+            with CandidateFiles() as files, FileDeletion(io, own, self.threads) as deletion:
+                self._find(files, FolderListing(io, folder, older_than_ms, current, self.inventory))
                 total, deleted_count = files.counts().total(), 0
                 if dry_run:
                     orphans += _own_files(files, own)
                     continue
                 if total:
-                    self.progress("orphan files deleted", deleted_count, total)
+                    self.table.progress("orphan files deleted", deleted_count, total)
                 for outcomes in deletion.delete(_with_record(_own_files(files, own), orphans)):
                     counts += outcomes
                     deleted_count += outcomes.total()
-                    self.progress("orphan files deleted", deleted_count, total)
+                    self.table.progress("orphan files deleted", deleted_count, total)
         return OrphanFiles(
             orphan_file_locations=tuple(orphans),
             deleted_files_count=counts["deleted"],
@@ -99,16 +94,17 @@ class OrphanRemoval:
         )
 
     def _newest(self) -> LoadedTable:
-        newest = check_same_table(self.table, self.catalog.load_table(self.table.identifier))
-        check_may_delete(self.table, newest.metadata, "remove orphan files")
+        newest = self.table.newest()
+        check_may_delete(self.table.loaded, newest.metadata, "remove orphan files")
         return newest
 
     def _older_than_ms(self) -> int:
+        now_ms = self.table.clock.now_ms()
         if self.older_than_ms is None:
-            return self.now_ms - DEFAULT_AGE_MS
-        if self.now_ms - self.older_than_ms < _LEAST_AGE_MS and not self.is_forced:
+            return now_ms - DEFAULT_AGE_MS
+        if now_ms - self.older_than_ms < _LEAST_AGE_MS and not self.is_forced:
             raise InvalidRequestError(
-                f"table {self.table.identifier}: files of the last 24 hours may belong to a writer "
+                f"table {self.table.name}: files of the last 24 hours may belong to a writer "
                 "that has not committed yet, and deleting them would lose its rows; give an "
                 "earlier older_than, or set force if nobody writes to the table"
             )
@@ -119,14 +115,14 @@ class OrphanRemoval:
             location = self.location.rstrip("/")
             if not own.owns(f"{location}/x"):
                 raise InvalidRequestError(
-                    f"table {self.table.identifier}: {self.location} is not in its own folder "
+                    f"table {self.table.name}: {self.location} is not in its own folder "
                     f"({', '.join(own.folders) or 'none that its catalog knows'}), so its files "
                     "may belong to other tables; leave location out"
                 )
             return [location]
         if not any(own.owns(f"{folder}/x") for folder in own.folders):
             raise InvalidRequestError(
-                f"table {self.table.identifier}: its catalog knows no folder of its own for it, "
+                f"table {self.table.name}: its catalog knows no folder of its own for it, "
                 "so its orphan files cannot be determined"
             )
         return [
@@ -137,7 +133,7 @@ class OrphanRemoval:
         ]
 
     def _find(self, files: CandidateFiles, listing: FolderListing) -> None:
-        files.add(with_progress(self.progress, "files listed", listing.files(), None))
+        files.add(with_progress(self.table.progress, "files listed", listing.files(), None))
         files.need(listing.link_targets)
         for folder in listing.foreign_folders:
             _log.warning("%s belongs to another table, and is kept", folder)
@@ -146,11 +142,11 @@ class OrphanRemoval:
         location, failures = None, 0
         while (newest := self._newest()).metadata_location != location:
             location = newest.metadata_location
-            references = referenced_files(self.io, newest, read_manifests)
+            references = referenced_files(self.table.io, newest, read_manifests)
             try:
                 # the locations arrive in batches, one per manifest
                 for locations in with_progress(
-                    self.progress, "lists of needed files", references, None
+                    self.table.progress, "lists of needed files", references, None
                 ):
                     files.need_in_store(
                         locations, lambda x: self.store_names.is_same(x, listing.folder)
@@ -174,7 +170,7 @@ class OrphanRemoval:
                 for listed_prefix, referenced_prefix in pairs
             )
             raise InvalidRequestError(
-                f"table {self.table.identifier}: the table needs files with the paths of listed "
+                f"table {self.table.name}: the table needs files with the paths of listed "
                 f"files, but in another store ({examples}); if the stores are the same, declare "
                 "them in equal_schemes or equal_authorities; otherwise set prefix_mismatch_mode "
                 "to ignore (keeps the listed files) or delete"

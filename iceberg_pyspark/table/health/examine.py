@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, newest_version
 from iceberg_pyspark.errors import InvalidRequestError, StorageError
 from iceberg_pyspark.maintenance.file_groups import RewriteOptions
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile
@@ -43,7 +43,7 @@ def examine(
     """Return the report of the table's newest version; no data files are read."""
     if top < 1:
         raise InvalidRequestError(f"top must be at least 1 partition, got {top}")
-    table = check_same_table(table, catalog.load_table(table.identifier))
+    table = newest_version(catalog, table)
     metadata = table.metadata
     snapshot = metadata.current_snapshot
     manifests = [] if snapshot is None else read_snapshot_manifests(io, snapshot)

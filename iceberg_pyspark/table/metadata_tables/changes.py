@@ -37,9 +37,9 @@ from iceberg_pyspark.spec.metadata_columns import (
     CHANGE_TYPE,
     COMMIT_SNAPSHOT_ID,
     FILE,
-    LINEAGE,
     POS,
     SPEC_ID,
+    lineage_columns,
 )
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
@@ -81,7 +81,7 @@ def changes_schema(metadata: TableMetadata) -> Schema:
 def hidden_of_changes(metadata: TableMetadata) -> Schema:
     """Return the hidden columns: the row's file and position, and from version 3 its row id."""
     partition = partition_of(metadata)
-    lineage = LINEAGE if metadata.format_version >= 3 else ()
+    lineage = lineage_columns(metadata.format_version)
     partitions = () if partition is None else (partition,)
     return Schema(fields=(SPEC_ID, FILE, POS, *lineage, *partitions))
 

@@ -140,14 +140,11 @@ class PartitionRows:
     ) -> None:
         schemas = self.written_types.schemas_of(io, manifest)
         own = self.written_types.partition_type(manifest.partition_spec_id, schemas)
-        place = {f.field_id: i for i, f in enumerate(own.fields)}
-        places = [place.get(f.field_id) for f in self._partition_type.fields]
         entries = read_entries(io, manifest, own)
         for batch in entries.to_batches():
             tuples = partition_tuples(batch, own, self._partition_type)
             columns = zip(*(batch.column(c).to_pylist() for c in _SUMMED_COLUMNS), strict=True)
-            for own_values, counts in zip(tuples, columns, strict=True):
-                values = tuple(None if i is None else own_values[i] for i in places)
+            for values, counts in zip(tuples, columns, strict=True):
                 key = partition_key(values)
                 partition = partitions.get(key)
                 if partition is None:

@@ -77,14 +77,20 @@ def bound_values(bounds: pa.Array, type_: types.Type) -> pa.Array:
 def partition_tuples(
     entries: pa.RecordBatch, own: types.StructType, target: types.StructType
 ) -> list[tuple[Any, ...]]:
-    """Return the physical partition values of each entry; empty tuples if unpartitioned.
+    """Return the physical partition values of each entry; empty tuples if `target` has no fields.
 
-    `own` is the type of the tuples. The values have the types of the fields of `target`; see
-    `partition_values`.
+    `own` is the type of the stored tuples. The returned tuples have the fields of `target`, with
+    their types, see `partition_values`; a field that `own` does not have is None.
     """
-    parts = [
-        (part if (f := target.field(o.field_id)) is None else _as_target(part, o, f)).to_pylist()
+    part_by_id = {
+        o.field_id: (part, o)
         for part, o in zip(entries.column("partition").flatten(), own.fields, strict=True)
+    }
+    parts = [
+        _as_target(*part_by_id[f.field_id], f).to_pylist()
+        if f.field_id in part_by_id
+        else [None] * entries.num_rows
+        for f in target.fields
     ]
     return list(zip(*parts, strict=True)) if parts else [()] * entries.num_rows
 

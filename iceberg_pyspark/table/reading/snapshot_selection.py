@@ -23,6 +23,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN, Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
+from iceberg_pyspark.spec.values import with_six_digits
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _BOUNDS = ("start_snapshot_id", "start_timestamp_ms", "end_snapshot_id", "end_timestamp_ms")
@@ -321,21 +322,17 @@ def timestamp_ms_of(text: str) -> int:
     if _WHOLE_NUMBER.fullmatch(stripped_text):
         return int(stripped_text) * 1000
     try:
-        moment = datetime.fromisoformat(_six_digits(stripped_text.replace("Z", "+00:00")))
+        padded_text, _ = with_six_digits(stripped_text.replace("Z", "+00:00"))
+        moment = datetime.fromisoformat(padded_text)
     except (ValueError, OverflowError) as e:
         raise InvalidRequestError(
             f"'{text[:200]}' is not a point in time; write 2026-01-31, 2026-01-31 12:00:00, "
             "2026-01-31T12:00:00+01:00 or epoch seconds"
         ) from e
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return milliseconds_of(moment)
 
 
-def _six_digits(text: str) -> str:
-    """Pad fractions of a second to six digits: Python 3.10 only parses three or six."""
-    head, dot, tail = text.partition(".")
-    if not dot:
-        return text
-    digits = len(tail) - len(tail.lstrip("0123456789"))
-    return f"{head}.{tail[:digits][:6].ljust(6, '0')}{tail[digits:]}"
+def milliseconds_of(moment: datetime) -> int:
+    """Return a time, which is UTC if it has no time zone, as milliseconds since 1970."""
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)

@@ -6,38 +6,39 @@ file can appear later, since rewrites keep or raise sequence numbers.
 
 from __future__ import annotations
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.snapshot_changes import RewriteFiles
 from iceberg_pyspark.maintenance.applied_deletes import applied_deletes
-from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_lists import manifests_to_build_on
-from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 
 
 def remove_dangling_deletes(
-    catalog: Catalog, table: LoadedTable, io: FileIO, *, branch: str, clock: Clock, dry_run: bool
+    table: MaintainedTable, *, branch: str, dry_run: bool
 ) -> tuple[LoadedTable, int]:
     """Return the table as committed, and the number of removed delete files and vectors.
 
     With `dry_run`, return the number that would be removed. Raises `ConcurrentChangeError`,
     `CommitConflictError` and `CommitStateUnknownError`.
     """
-    table = check_same_table(table, catalog.load_table(table.identifier))
-    metadata = table.metadata
+    newest = table.newest()
+    metadata = newest.metadata
     ref = metadata.refs.get(branch)
     if ref is None:
-        return table, 0
+        return newest, 0
     snapshot = metadata.snapshot(ref.snapshot_id)
-    dangling = applied_deletes(io, metadata, manifests_to_build_on(io, snapshot)).dangling
+    manifests = manifests_to_build_on(table.io, snapshot)
+    dangling = applied_deletes(table.io, metadata, manifests).dangling
     if dry_run or not dangling:
-        return table, len(dangling)
+        return newest, len(dangling)
     action = RewriteFiles(
         removed_data_paths=frozenset(),
         removed_deletes=dangling,
         checks=ConflictChecks(base_snapshot_id=snapshot.snapshot_id),
     )
     options = CommitOptions(branch=branch)
-    return commit_action(catalog, table, io, action, options, clock=clock), len(dangling)
+    new_table = commit_action(table.catalog, newest, table.io, action, options, clock=table.clock)
+    return new_table, len(dangling)

@@ -22,7 +22,7 @@ from functools import partial
 import pyarrow as pa
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.changes import Changes
 from iceberg_pyspark.commits.conflicts import ConflictChecks, TouchedFile
 from iceberg_pyspark.commits.manifest_changes import DeleteFileId
@@ -32,7 +32,6 @@ from iceberg_pyspark.errors import (
     CommitConflictError,
     ConcurrentChangeError,
     IcebergError,
-    InvalidRequestError,
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.expressions.predicates import Predicate
@@ -43,21 +42,20 @@ from iceberg_pyspark.maintenance.file_groups import (
     RewriteOptions,
     plan_groups,
 )
-from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.maintenance.rewrite_reasons import PlannedGroup
 from iceberg_pyspark.maintenance.rewrite_strategy import RewriteStrategy
 from iceberg_pyspark.planning.scan_tasks import ScanTask
 from iceberg_pyspark.spec.manifests import DataFile
-from iceberg_pyspark.spec.metadata_columns import LINEAGE
+from iceberg_pyspark.spec.metadata_columns import lineage_columns
 from iceberg_pyspark.spec.partitioning import partition_path
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.commit import Clock, MetadataStep
+from iceberg_pyspark.table.changes.commit import MetadataStep
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.commit_snapshot import snapshot_to_build_on
+from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 from iceberg_pyspark.table.changes.new_data import write_context_of
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
@@ -98,9 +96,7 @@ class DataFileRewrite:
 
     def __init__(
         self,
-        catalog: Catalog,
-        table: LoadedTable,
-        io: FileIO,
+        table: MaintainedTable,
         *,
         options: Mapping[str, str],
         strategy: str | None = None,
@@ -108,8 +104,6 @@ class DataFileRewrite:
         where: str | Predicate | None = None,
         branch: str = MAIN,
         runner: GroupRunner | None = None,
-        clock: Clock,
-        progress: Progress = no_progress,
     ) -> None:
         """Load the newest version of the table; raise `InvalidRequestError` for an invalid option.
 
@@ -117,46 +111,28 @@ class DataFileRewrite:
         """
         self._again = partial(
             DataFileRewrite,
-            catalog,
-            io=io,
             strategy=strategy,
             sort_order=sort_order,
             where=where,
             branch=branch,
             runner=runner,
-            clock=clock,
-            progress=progress,
         )
         self._option_texts = options
         self._runner = runner
-        self._progress = progress
-        self._catalog = catalog
-        self._table = check_same_table(table, catalog.load_table(table.identifier))
-        self._io = io
-        self._clock = clock
+        self._table = table = replace(table, loaded=table.newest())
         self._branch = branch
-        self._metadata = self._table.metadata
-        self._strategy = RewriteStrategy.of(
-            strategy, sort_order, self._metadata, str(self._table.identifier)
-        )
+        self._metadata = table.loaded.metadata
+        self._strategy = RewriteStrategy.of(strategy, sort_order, self._metadata, table.name)
         self._options = RewriteOptions.of(
             options, self._metadata.properties, self._strategy.options_without_effect
         )
-        if self._table.plan_scan is not None:
+        if table.loaded.plan_scan is not None:
             raise UnsupportedFeatureError(
-                f"table {table.identifier}: its catalog's server plans its scans and does not "
+                f"table {table.name}: its catalog's server plans its scans and does not "
                 "send the sequence numbers of files, which a rewrite needs; rewrite it with an "
                 "engine of the server"
             )
-        spec_id = self._options.output_spec_id
-        if spec_id is None:
-            spec_id = self._metadata.default_spec_id
-        elif spec_id not in self._metadata.spec_by_id:
-            raise InvalidRequestError(
-                f"table {table.identifier} has no partition spec {spec_id}; its specs are "
-                f"{', '.join(map(str, sorted(self._metadata.spec_by_id)))}"
-            )
-        self._spec = self._metadata.spec_by_id[spec_id]
+        self._spec = table.spec(self._metadata, self._options.output_spec_id)
         self._scan = self._scan_of(where)
         self._writer = GroupWriter(
             scan=self._scan.context, writes=self._write_context(), order=self._strategy.order
@@ -176,12 +152,12 @@ class DataFileRewrite:
                 file_group_count=len(groups), groups=tuple(map(self._planned_group, groups))
             )
             result = _with(plan_result, groups, added_count=0)
-            return self._table, self._without_dangling(result, dry_run=True)
+            return self._table.loaded, self._without_dangling(result, dry_run=True)
         result = self._rewrite(groups)
         if any(g.spec_id is None for g in groups) and result.rewritten_data_files_count:
             with after_commit("rewriting what came to partitions beside other small files"):
                 result = _sum(result, self._settle(result))
-        return self._table, self._without_dangling(result)
+        return self._table.loaded, self._without_dangling(result)
 
     def _planned_group(self, group: FileGroup) -> PlannedGroup:
         partition = None
@@ -222,10 +198,10 @@ class DataFileRewrite:
         if self._options.partial_progress:
             at_once = math.ceil(len(groups) / self._options.max_commits)
         failed_commits = 0
-        progress = RewriteProgress(self._progress, groups)
+        progress = RewriteProgress(self._table.progress, groups)
         for start in range(0, len(groups), max(at_once, 1)):
             part = groups[start : start + at_once]
-            with WrittenFiles(self._io) as written_files:
+            with WrittenFiles(self._table.io) as written_files:
                 finished_groups, files = self._write_groups(part, start, written_files, progress)
                 count = sum(len(g.tasks) for g in part) - sum(len(g.tasks) for g in finished_groups)
                 result = replace(
@@ -262,47 +238,44 @@ class DataFileRewrite:
         is_done = result.rewritten_data_files_count > 0 and not dry_run
         step = "removing deletes that apply to no data file; the next rewrite removes them"
         with after_commit(step) if is_done else contextlib.nullcontext():
-            self._table, count = remove_dangling_deletes(
-                self._catalog,
-                self._table,
-                self._io,
-                branch=self._branch,
-                clock=self._clock,
-                dry_run=dry_run,
+            loaded_table, count = remove_dangling_deletes(
+                self._table, branch=self._branch, dry_run=dry_run
             )
+            self._table = replace(self._table, loaded=loaded_table)
         return replace(result, removed_delete_files_count=result.removed_delete_files_count + count)
 
     def _scan_of(self, where: str | Predicate | None) -> TableScan:
         """Return a scan of all rows of the files that may have matching rows."""
         snapshot_to_build_on(self._metadata, self._branch)
         selector = branch_selector(self._metadata, self._branch)
-        lineage = LINEAGE if self._metadata.format_version >= 3 else ()
-        name = str(self._table.identifier)
+        lineage = lineage_columns(self._metadata.format_version)
+        name, io = self._table.name, self._table.io
         scan = scan_table(
             name,
             self._metadata,
-            self._io,
+            io,
             selector=selector,
             projection=lambda schema: Schema(fields=(*schema.fields, *lineage)),
         )
         if where is None:
             return scan
         # A filtered scan would leave out rows, and deletes of rows that do not match the filter.
-        matching_scan = scan_table(name, self._metadata, self._io, selector=selector, filter=where)
+        matching_scan = scan_table(name, self._metadata, io, selector=selector, filter=where)
         return scan.of_files(frozenset(t.file_path for t in matching_scan.plan_files()))
 
     def _write_context(self) -> WriteContext:
         context = write_context_of(
-            str(self._table.identifier),
+            self._table.name,
             self._metadata,
             write_id=str(uuid.uuid4()),
             spec=self._spec,
         )
-        context = replace(context, sort_order_id=self._strategy.sort_order.order_id)
-        if self._metadata.format_version < 3:
-            return context
-        fields = (*context.schema.fields, *LINEAGE)
-        return replace(context, schema=replace(context.schema, fields=fields))
+        fields = (*context.schema.fields, *lineage_columns(self._metadata.format_version))
+        return replace(
+            context,
+            schema=replace(context.schema, fields=fields),
+            sort_order_id=self._strategy.sort_order.order_id,
+        )
 
     def _write_groups(
         self,
@@ -315,7 +288,7 @@ class DataFileRewrite:
 
         With partial progress, a group that fails is left unchanged; otherwise the error is raised.
         """
-        runner = self._runner
+        runner, io = self._runner, self._table.io
         most = min(self._options.max_concurrent, runner.most_at_once if runner else _CORES)
         at_once = min(most, len(groups))
         threads = max(most // at_once, 1)
@@ -345,9 +318,9 @@ class DataFileRewrite:
                 for number, group in enumerate(groups, start=first):
                     steps = progress.steps_of(number)
                     if runner is None:
-                        writing = pool.submit(self._writer.write, group, steps, self._io, threads)
+                        writing = pool.submit(self._writer.write, group, steps, io, threads)
                     else:
-                        writing = pool.submit(runner.write, self._writer, group, steps, self._io)
+                        writing = pool.submit(runner.write, self._writer, group, steps, io)
                     waiting.append((number, group, writing))
                     if len(waiting) > at_once:
                         take()
@@ -386,22 +359,23 @@ class DataFileRewrite:
                 equality_deletes_still_apply=keeps_number and not is_moved,
             ),
         )
-        self._table = commit_action(
-            self._catalog,
-            self._table,
-            self._io,
+        loaded_table = commit_action(
+            self._table.catalog,
+            self._table.loaded,
+            self._table.io,
             action,
             CommitOptions(branch=self._branch),
             written_files=written_files,
             before=[MetadataStep(self._check_version)],
-            clock=self._clock,
+            clock=self._table.clock,
         )
+        self._table = replace(self._table, loaded=loaded_table)
 
     def _check_version(self, metadata: TableMetadata) -> Changes:
         """Refuse a table that was upgraded meanwhile: new files lack the row ids of their rows."""
         if metadata.format_version != self._metadata.format_version:
             raise ConcurrentChangeError(
-                f"table {self._table.identifier} was upgraded to format version "
+                f"table {self._table.name} was upgraded to format version "
                 f"{metadata.format_version} while its files were rewritten; run the operation again"
             )
         return Changes()

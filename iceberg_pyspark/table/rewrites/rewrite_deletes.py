@@ -17,7 +17,7 @@ from pyroaring import BitMap64
 
 from iceberg_pyspark.arrow.read.position_deletes import read_deleted_rows
 from iceberg_pyspark.arrow.read.read_task import read_task
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.conflicts import ConflictChecks, TouchedFile
 from iceberg_pyspark.commits.manifest_changes import DeleteFileId, delete_file_id
 from iceberg_pyspark.commits.outcomes import NeverSent
@@ -36,11 +36,10 @@ from iceberg_pyspark.spec.metadata_columns import DELETED, POS
 from iceberg_pyspark.spec.properties import DELETE_GRANULARITY
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_lists import manifests_to_build_on
-from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
+from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 from iceberg_pyspark.table.changes.row_deletes import (
     DeletedRowsOfFile,
     RowDeletes,
@@ -78,33 +77,21 @@ class _Rewrite:
 class DeleteFileRewrite:
     """One rewrite of the delete files of one table."""
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        table: LoadedTable,
-        io: FileIO,
-        *,
-        clock: Clock,
-        dry_run: bool,
-        progress: Progress = no_progress,
-    ) -> None:
+    def __init__(self, table: MaintainedTable, *, dry_run: bool) -> None:
         """Remove written files again if `dry_run` is true."""
-        self._progress = progress
-        self._catalog = catalog
-        self._loaded_table = check_same_table(table, catalog.load_table(table.identifier))
-        self._io = io
-        self._clock = clock
+        self._table = table
+        self._newest = table.newest()
         self._dry_run = dry_run
         self._write_id = str(uuid.uuid4())
-        metadata = self._loaded_table.metadata
+        metadata = self._newest.metadata
         self._manifests: Sequence[ManifestFile] = (
             []
             if metadata.current_snapshot is None
-            else manifests_to_build_on(io, metadata.current_snapshot)
+            else manifests_to_build_on(table.io, metadata.current_snapshot)
         )
-        self._deletes = applied_deletes(io, metadata, self._manifests)
+        self._deletes = applied_deletes(table.io, metadata, self._manifests)
         self._context = scan_table(
-            self._table, metadata, io, projection=lambda _: Schema(fields=(POS, DELETED))
+            table.name, metadata, table.io, projection=lambda _: Schema(fields=(POS, DELETED))
         ).context
 
     def position_deletes(
@@ -122,7 +109,7 @@ class DeleteFileRewrite:
         else:
             dangling = frozenset()
             may_match = data_files_that_may_match(
-                self._io, self._metadata, self._manifests, where(self._metadata)
+                self._table.io, self._metadata, self._manifests, where(self._metadata)
             )
             considered_ids = [i for i in considered_ids if deletes.paths_of(i) & may_match]
         files = [
@@ -145,25 +132,21 @@ class DeleteFileRewrite:
         )
         paths = frozenset(p for i in equality for p in deletes.paths_of(i))
         tasks = [deletes.tasks[path] for path in sorted(paths)]
-        rows = self._rows_by_path(tasks, self._deleted_by_value, self._progress)
+        rows = self._rows_by_path(tasks, self._deleted_by_value, self._table.progress)
         return self._commit(
             _Rewrite(row_deletes=self._deleted_by_position(rows), needed_paths=paths), equality
         )
 
     @property
     def _metadata(self) -> TableMetadata:
-        return self._loaded_table.metadata
-
-    @property
-    def _table(self) -> str:
-        return str(self._loaded_table.identifier)
+        return self._newest.metadata
 
     def _to_vectors(self, files: Iterable[DataFile]) -> _Rewrite:
         """Write vectors with all deletes of each data file to which one of the files applies."""
         deletes = self._deletes
         paths = frozenset(p for f in files for p in deletes.paths_of(delete_file_id(f)))
         tasks = [deletes.tasks[path] for path in sorted(paths)]
-        rows = self._rows_by_path(tasks, self._positions, self._progress)
+        rows = self._rows_by_path(tasks, self._positions, self._table.progress)
         row_deletes = self._deleted_by_position(rows)
         applied_fully = frozenset(
             i for i, data_paths in deletes.paths.items() if data_paths <= paths
@@ -187,7 +170,9 @@ class DeleteFileRewrite:
         removed_ids: set[DeleteFileId] = set()
         kept_rows: list[DeletedRowsOfFile] = []
         groups = chosen_groups(files, options)
-        for group in with_progress(self._progress, "groups of delete files", groups, len(groups)):
+        for group in with_progress(
+            self._table.progress, "groups of delete files", groups, len(groups)
+        ):
             ids = {delete_file_id(f) for f in group}
             paths = sorted({p for i in ids for p in self._deletes.paths_of(i)})
             tasks = [_with_deletes(self._deletes.tasks[path], ids) for path in paths]
@@ -200,7 +185,7 @@ class DeleteFileRewrite:
                     DeletedRowsOfFile(t, rows[t.file_path]) for t in tasks if t.file_path in rows
                 ]
         new_delete_files = write_position_delete_files(
-            self._metadata, self._io, kept_rows, self._write_id, per_file=per_file
+            self._metadata, self._table.io, kept_rows, self._write_id, per_file=per_file
         )
         return _Rewrite(
             row_deletes=RowDeletes(
@@ -211,9 +196,9 @@ class DeleteFileRewrite:
 
     def _deleted_by_position(self, rows: Mapping[str, BitMap64]) -> RowDeletes:
         return write_row_deletes(
-            self._table,
+            self._table.name,
             self._metadata,
-            self._io,
+            self._table.io,
             rows,
             self._deletes.tasks,
             write_id=self._write_id,
@@ -235,7 +220,7 @@ class DeleteFileRewrite:
 
     def _positions(self, task: ScanTask) -> BitMap64:
         rows = read_deleted_rows(
-            self._io, task, self._table, verify_checksums=self._context.verify_checksums
+            self._table.io, task, self._table.name, verify_checksums=self._context.verify_checksums
         )
         return BitMap64() if rows is None else rows.bitmap()
 
@@ -243,7 +228,7 @@ class DeleteFileRewrite:
         """Return the rows that only equality deletes delete."""
         equality = tuple(d for d in task.deletes if d.content is FileContent.EQUALITY_DELETES)
         rows = BitMap64()
-        for batch in read_task(self._context, replace(task, deletes=equality), self._io):
+        for batch in read_task(self._context, replace(task, deletes=equality), self._table.io):
             rows |= BitMap64(batch.column(0).filter(batch.column(1)).to_numpy())
         return rows - self._positions(task)
 
@@ -255,11 +240,11 @@ class DeleteFileRewrite:
         removed_ids = row_deletes.removed_deletes | more
         result = _result(self._deletes, row_deletes, removed_ids)
         if not removed_ids and not row_deletes.delete_files and not row_deletes.removed_data_paths:
-            return self._loaded_table, result
-        with WrittenFiles(self._io, row_deletes.delete_files) as files:
+            return self._newest, result
+        with WrittenFiles(self._table.io, row_deletes.delete_files) as files:
             if self._dry_run:
                 files.remove(NeverSent())
-                return self._loaded_table, result
+                return self._newest, result
             tasks = self._deletes.tasks
             action = RewriteFiles(
                 removed_data_paths=row_deletes.removed_data_paths,
@@ -280,13 +265,13 @@ class DeleteFileRewrite:
                 ),
             )
             new_table = commit_action(
-                self._catalog,
-                self._loaded_table,
-                self._io,
+                self._table.catalog,
+                self._newest,
+                self._table.io,
                 action,
                 CommitOptions(write_id=self._write_id),
                 written_files=files,
-                clock=self._clock,
+                clock=self._table.clock,
             )
             return new_table, result
 

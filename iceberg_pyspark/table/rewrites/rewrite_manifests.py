@@ -14,12 +14,11 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.manifest_changes import NewManifest
 from iceberg_pyspark.commits.manifest_rewrites import RewriteManifests
 from iceberg_pyspark.errors import ConcurrentChangeError, InvalidRequestError
 from iceberg_pyspark.maintenance.clustered_entries import ClusteredEntries
-from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.spec.manifests import FileContent, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.properties import (
@@ -29,14 +28,13 @@ from iceberg_pyspark.spec.properties import (
 )
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.types import StructType
-from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import manifests_to_build_on
 from iceberg_pyspark.storage.manifest_writer import write_manifest
 from iceberg_pyspark.storage.memory import MemoryFileIO
-from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_snapshot import ROOT_MANIFESTS_VERSION
+from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 from iceberg_pyspark.table.changes.partition_types import (
     ambiguous_types,
     common_partition_type,
@@ -59,29 +57,17 @@ class ManifestRewrite:
     """One rewrite of the manifests of one partition spec."""
 
     def __init__(
-        self,
-        catalog: Catalog,
-        table: LoadedTable,
-        io: FileIO,
-        *,
-        spec_id: int | None,
-        sort_by: Sequence[str],
-        clock: Clock,
-        progress: Progress = no_progress,
+        self, table: MaintainedTable, *, spec_id: int | None, sort_by: Sequence[str]
     ) -> None:
-        self._catalog = catalog
         self._table = table
-        self._io = io
         self._spec_id = spec_id
         self._sort_by = sort_by
-        self._clock = clock
-        self._progress = progress
 
     def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, RewrittenManifests]:
         """Rewrite manifests; return the committed table and the counts. `dry_run` only counts."""
         tries = 0
         while True:
-            newest = check_same_table(self._table, self._catalog.load_table(self._table.identifier))
+            newest = self._table.newest()
             try:
                 return self._run_once(newest, dry_run)
             except ConcurrentChangeError:
@@ -106,20 +92,21 @@ class ManifestRewrite:
             )
             if not replaced_manifests or dry_run:
                 return newest, result
-            self._progress(_COMMITTING_PHASE, 0, len(new))
+            t = self._table
+            t.progress(_COMMITTING_PHASE, 0, len(new))
             action = RewriteManifests(replaced_manifests=tuple(replaced_manifests), new=tuple(new))
-            new_table = commit_action(self._catalog, newest, self._io, action, clock=self._clock)
-            self._progress(_COMMITTING_PHASE, len(new), len(new))
+            new_table = commit_action(t.catalog, newest, t.io, action, clock=t.clock)
+            t.progress(_COMMITTING_PHASE, len(new), len(new))
             return new_table, result
 
     def _groups(
         self, metadata: TableMetadata, batches_on_disk: ExitStack
     ) -> Iterator[tuple[list[ManifestFile], list[NewManifest]]]:
         """Yield manifests to replace and their replacements; delete manifests come last."""
-        spec = self._spec(metadata)
+        spec = self._table.spec(metadata, self._spec_id)
         sort_field_ids = self._sort_fields(spec)
         snapshot = metadata.current_snapshot
-        present = [] if snapshot is None else manifests_to_build_on(self._io, snapshot)
+        present = [] if snapshot is None else manifests_to_build_on(self._table.io, snapshot)
         target = MANIFEST_TARGET_SIZE.of(metadata.properties)
         has_content_entries = metadata.format_version >= ROOT_MANIFESTS_VERSION
         for content in ManifestContent:
@@ -137,11 +124,11 @@ class ManifestRewrite:
                 type_ = partition_type_of(metadata, manifest, snapshot, columns)
             entries = batches_on_disk.enter_context(
                 ClusteredEntries(
-                    self._io,
+                    self._table.io,
                     group,
                     type_,
                     sort_field_ids,
-                    self._progress,
+                    self._table.progress,
                 )
             )
             count = self._manifest_count(entries, group, spec, metadata)
@@ -166,28 +153,17 @@ class ManifestRewrite:
         """Return whether a manifest has position delete files, which have no content entries."""
         if manifest.content is ManifestContent.DATA or manifest.is_root:
             return False
-        entries = read_entries(self._io, manifest, StructType(()))
+        entries = read_entries(self._table.io, manifest, StructType(()))
         is_of_positions = pc.equal(entries["content"], int(FileContent.POSITION_DELETES))
         is_file = pc.not_equal(entries["file_format"], "puffin")
         return bool(pc.any(pc.and_(is_of_positions, is_file)).as_py())
-
-    def _spec(self, metadata: TableMetadata) -> PartitionSpec:
-        if self._spec_id is None:
-            return metadata.default_spec
-        spec = metadata.spec_by_id.get(self._spec_id)
-        if spec is None:
-            raise InvalidRequestError(
-                f"table {self._table.identifier} has no partition spec {self._spec_id}; its specs "
-                f"are {', '.join(map(str, sorted(metadata.spec_by_id)))}"
-            )
-        return spec
 
     def _sort_fields(self, spec: PartitionSpec) -> list[int]:
         ids = {f.name: f.field_id for f in spec.fields}
         unknown = [name for name in self._sort_by if name not in ids]
         if unknown:
             raise InvalidRequestError(
-                f"table {self._table.identifier}: manifests cannot be sorted by "
+                f"table {self._table.name}: manifests cannot be sorted by "
                 f"{', '.join(unknown)}; the partition fields of spec {spec.spec_id} are "
                 f"{', '.join(ids) or 'none'}"
             )
@@ -204,9 +180,9 @@ class ManifestRewrite:
         sample_count = min(len(entries), _MEASURED_ENTRIES)
         if not sample_count:
             return 0
-        type_ = common_partition_type(self._io, group, metadata, spec.spec_id)
+        type_ = common_partition_type(self._table.io, group, metadata, spec.spec_id)
         if type_ is None:
-            raise ambiguous_types(self._table.identifier, spec.spec_id)
+            raise ambiguous_types(self._table.name, spec.spec_id)
 
         def size_of(count: int) -> int:
             return write_manifest(

@@ -31,14 +31,13 @@ from iceberg_pyspark.maintenance.moved_manifests import (
     vector_file,
 )
 from iceberg_pyspark.maintenance.moved_paths import MovedPaths, move_metadata
-from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
+from iceberg_pyspark.maintenance.progress import with_progress
 from iceberg_pyspark.maintenance.temporary_database import CopyList
 from iceberg_pyspark.planning.threaded_map import threaded_map
 from iceberg_pyspark.spec.manifests import ManifestContent, ManifestFile, ManifestPart
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION, scheme_of
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import location_provider
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.memory import MemoryFileIO
@@ -50,6 +49,7 @@ from iceberg_pyspark.storage.metadata_files import (
 from iceberg_pyspark.storage.puffin import with_other_blob_properties
 from iceberg_pyspark.storage.restricted_io import store_behind
 from iceberg_pyspark.storage.root_manifests import snapshot_files, with_common_dead_positions
+from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 
 FILE_LIST = "file-list"
 _REFERENCED_DATA_FILE = "referenced-data-file"
@@ -71,30 +71,27 @@ class RewrittenTablePath:
 
 
 class TablePathRewrite:
-    """One rewrite of the paths of one table, as it was loaded."""
+    """One rewrite of the paths of the newest version of one table."""
 
     def __init__(
         self,
-        table: LoadedTable,
-        io: FileIO,
+        table: MaintainedTable,
         paths: MovedPaths,
         *,
         start_version: str | None,
         end_version: str | None,
         staging_location: str | None,
         staging_id: str,
-        dry_run: bool = False,
-        progress: Progress = no_progress,
+        dry_run: bool,
     ) -> None:
         """Find the versions; with `dry_run`, `run` writes nothing.
 
         Raises `InvalidRequestError` for a version that is not in the table's history.
         """
-        self._io = io
+        newest = table.newest()
+        self._io, self._name, self._progress = table.io, table.name, table.progress
         self._dry_run = dry_run
-        self._progress = progress
-        self._name = table.identifier
-        self._end, self._start, self._versions = self._history(table, start_version, end_version)
+        self._end, self._start, self._versions = self._history(newest, start_version, end_version)
         self._paths = paths = self._paths_of_version(paths)
         # before any file is staged
         for path in (self._end.location, self._versions[0]):
@@ -104,13 +101,13 @@ class TablePathRewrite:
         )
         if staging_location is None:
             folder = location_provider(
-                table.metadata.location, table.metadata.properties
+                newest.metadata.location, newest.metadata.properties
             ).new_metadata_location(f"copy-table-staging-{staging_id}")
-            self._staging_io = io
+            self._staging_io = table.io
         else:
             # a location that the caller chooses may be anywhere
             folder = staging_location.rstrip("/")
-            self._staging_io = store_behind(io)
+            self._staging_io = store_behind(table.io)
         self._staging = folder + "/"
         self._may_have_files = staging_location is not None
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
+from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.changes import Changes
-from iceberg_pyspark.commits.outcomes import NeverSent, NotCommitted, Refused
+from iceberg_pyspark.commits.outcomes import NeverSent, NotCommitted
 from iceberg_pyspark.commits.requirements import same_table
 from iceberg_pyspark.commits.updates import (
     SetPartitionStatistics,
@@ -15,17 +15,13 @@ from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
-from iceberg_pyspark.table.changes.commit import Clock, MetadataStep, commit_steps
+from iceberg_pyspark.table.changes.commit import CommitStep, MetadataStep, commit_steps
+from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 from iceberg_pyspark.table.changes.written_files import remove_files
 
 
 def commit_statistics(
-    catalog: Catalog,
-    table: LoadedTable,
-    io: FileIO,
-    file: StatisticsFile | PartitionStatisticsFile,
-    *,
-    clock: Clock,
+    table: MaintainedTable, newest: LoadedTable, file: StatisticsFile | PartitionStatisticsFile
 ) -> LoadedTable:
     """Commit this file as the statistics of its snapshot, and return the table as committed.
 
@@ -33,12 +29,12 @@ def commit_statistics(
     `CommitStateUnknownError`. Raises `ConcurrentChangeError` if the snapshot has expired meanwhile,
     and `CommitConflictError`.
     """
-    step = _StatisticsStep(table, io, file)
-    return commit_steps(catalog, table, [step], start="newest", clock=clock)
+    step = _StatisticsStep(newest, table.io, file)
+    return commit_steps(table.catalog, newest, [step], start="newest", clock=table.clock)
 
 
-class _StatisticsStep:
-    """A `CommitStep` that sets the statistics file of a snapshot."""
+class _StatisticsStep(CommitStep):
+    """A step that sets the statistics file of a snapshot; each attempt commits the same file."""
 
     def __init__(
         self, table: LoadedTable, io: FileIO, file: StatisticsFile | PartitionStatisticsFile
@@ -76,15 +72,9 @@ class _StatisticsStep:
         )
         return any(f.statistics_path == self._file.statistics_path for f in files)
 
-    def after_failed_attempt(self, proof: Refused) -> None:
-        """See `CommitStep`; the next attempt commits the same file."""
-
     def after_refusal(self, proof: NotCommitted) -> None:
         """See `CommitStep`."""
         remove_files(self._io, [self._file.statistics_path], proof)
-
-    def after_commit(self, metadata: TableMetadata) -> None:
-        """See `CommitStep`."""
 
 
 def remove_unfinished_file(io: FileIO, location: str) -> None:

@@ -134,15 +134,12 @@ class PartitionCounts:
         own = self._written_types.partition_type(
             spec_id, self._written_types.schemas_of(io, manifest)
         )
-        place = {f.field_id: i for i, f in enumerate(own.fields)}
-        places = [place.get(f.field_id) for f in self._type.fields]
         for batch in read_entries(io, manifest, own, drop_deleted=False).to_batches():
             columns = (batch.column(c).to_pylist() for c in _ENTRY)
             rows = zip(
                 partition_tuples(batch, own, self._type), zip(*columns, strict=True), strict=True
             )
-            for own_values, entry in rows:
-                values = [None if i is None else own_values[i] for i in places]
+            for values, entry in rows:
                 self._add_entry(self._of(spec_id, values), entry, only_changes)
 
     def _add_entry(self, partition: _Partition, entry: Sequence[Any], only_changes: bool) -> None:

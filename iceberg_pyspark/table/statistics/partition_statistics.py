@@ -18,9 +18,9 @@ import pyarrow as pa
 from iceberg_pyspark.arrow.formats.file_writers import file_writers
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.scalars import value_of
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, InvalidRequestError
-from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
+from iceberg_pyspark.maintenance.progress import with_progress
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
 from iceberg_pyspark.spec.manifests import FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
@@ -31,7 +31,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import location_provider, partition_statistics_file_name
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
-from iceberg_pyspark.table.changes.commit import Clock
+from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 from iceberg_pyspark.table.changes.new_data import data_format
 from iceberg_pyspark.table.statistics.commit_statistics import (
     commit_statistics,
@@ -62,44 +62,31 @@ class ComputedPartitionStatistics:
 class PartitionStatisticsComputation:
     """One computation of the partition statistics of one snapshot."""
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        table: LoadedTable,
-        io: FileIO,
-        *,
-        snapshot_id: int | None,
-        clock: Clock,
-        progress: Progress = no_progress,
-    ) -> None:
-        self._catalog = catalog
-        self._io = io
-        self._clock = clock
-        self._progress = progress
-        self._table = check_same_table(table, catalog.load_table(table.identifier))
-        metadata = self._metadata = self._table.metadata
+    def __init__(self, table: MaintainedTable, *, snapshot_id: int | None) -> None:
+        self._table = table
+        self._newest = table.newest()
+        metadata = self._metadata = self._newest.metadata
         self._snapshot = metadata.snapshot_or_current(snapshot_id)
-        self._name = str(table.identifier)
 
     def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, ComputedPartitionStatistics]:
         """Compute the statistics; return the table as committed, and the result."""
         snapshot = self._snapshot
         if snapshot is None:
-            return self._table, ComputedPartitionStatistics()
+            return self._newest, ComputedPartitionStatistics()
         if not self._metadata.unified_partition_type.fields:
             raise InvalidRequestError(
-                f"table {self._name} is not partitioned, so it has no partition statistics; "
+                f"table {self._table.name} is not partitioned, so it has no partition statistics; "
                 "partition it first"
             )
         counts, is_there = self._counts(snapshot)
         result = ComputedPartitionStatistics(partition_count=len(counts))
         if is_there is not None and not dry_run:
-            return self._table, replace(result, partition_statistics_file=is_there)
+            return self._newest, replace(result, partition_statistics_file=is_there)
         if dry_run or not len(counts):
-            return self._table, result
+            return self._newest, result
         file = self._write(snapshot, counts.to_arrow())
-        table = commit_statistics(self._catalog, self._table, self._io, file, clock=self._clock)
-        return table, replace(result, partition_statistics_file=file.statistics_path)
+        new_table = commit_statistics(self._table, self._newest, file)
+        return new_table, replace(result, partition_statistics_file=file.statistics_path)
 
     def _counts(self, snapshot: Snapshot) -> tuple[PartitionCounts, str | None]:
         """Return the counts, and the snapshot's existing statistics file if it is up to date."""
@@ -114,33 +101,34 @@ class PartitionStatisticsComputation:
                 _log.warning(
                     "table %s: the partition statistics %s cannot be reused (%s); all manifests "
                     "are read instead",
-                    self._name,
+                    self._table.name,
                     file.statistics_path,
                     e,
                 )
             else:
                 return counts, None if since else file.statistics_path
         counts = PartitionCounts(self._metadata)
-        manifests = read_snapshot_manifests(self._io, snapshot)
-        for manifest in with_progress(self._progress, "manifests read", manifests, len(manifests)):
-            counts.add_manifest(self._io, manifest, only_changes=False)
+        manifests = read_snapshot_manifests(self._table.io, snapshot)
+        progress = self._table.progress
+        for manifest in with_progress(progress, "manifests read", manifests, len(manifests)):
+            counts.add_manifest(self._table.io, manifest, only_changes=False)
         return counts, None
 
     def _counts_since(
         self, file: PartitionStatisticsFile, since: Sequence[Snapshot]
     ) -> PartitionCounts:
         counts = PartitionCounts(self._metadata)
-        _add_rows(counts, self._io, self._name, self._metadata, file)
-        later = with_progress(self._progress, "later snapshots read", since, len(since))
+        _add_rows(counts, self._table.io, self._table.name, self._metadata, file)
+        later = with_progress(self._table.progress, "later snapshots read", since, len(since))
         for snapshot in later:
-            for manifest in read_snapshot_manifests(self._io, snapshot):
+            for manifest in read_snapshot_manifests(self._table.io, snapshot):
                 if manifest.added_snapshot_id is None:
                     raise InvalidMetadataError(
                         f"{manifest.manifest_path}: the manifest list does not say which snapshot "
                         "added it"
                     )
                 if manifest.added_snapshot_id == snapshot.snapshot_id:
-                    counts.add_manifest(self._io, manifest, only_changes=True)
+                    counts.add_manifest(self._table.io, manifest, only_changes=True)
         return counts
 
     def _write(self, snapshot: Snapshot, rows: pa.Table) -> PartitionStatisticsFile:
@@ -158,7 +146,7 @@ class PartitionStatisticsComputation:
             target_file_size_in_bytes=TARGET_FILE_SIZE.default,
         )
         try:
-            file = writers.create(self._io, location)
+            file = writers.create(self._table.io, location)
             try:
                 file.write(rows)
                 size = file.close().file_size_in_bytes
@@ -166,7 +154,7 @@ class PartitionStatisticsComputation:
                 file.abort()
                 raise
         except BaseException:
-            remove_unfinished_file(self._io, location)
+            remove_unfinished_file(self._table.io, location)
             raise
         return PartitionStatisticsFile(
             snapshot_id=snapshot.snapshot_id,

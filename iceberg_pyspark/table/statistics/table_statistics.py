@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.read.read_task import read_task
 from iceberg_pyspark.arrow.value_hashes import is_hashable, value_hashes
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, check_same_table
+from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.errors import IcebergError, InvalidRequestError
 from iceberg_pyspark.maintenance.progress import Progress, no_progress, with_progress
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
@@ -35,7 +35,7 @@ from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.locations import location_provider, statistics_file_name
 from iceberg_pyspark.storage.puffin import PuffinWriter, read_puffin_footer
 from iceberg_pyspark.storage.theta_sketches import DISTINCT_COUNT, THETA_SKETCH, ThetaSketch
-from iceberg_pyspark.table.changes.commit import Clock
+from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from iceberg_pyspark.table.statistics.commit_statistics import (
@@ -125,40 +125,34 @@ class TableStatisticsComputation:
 
     def __init__(
         self,
-        catalog: Catalog,
-        table: LoadedTable,
-        io: FileIO,
+        table: MaintainedTable,
         *,
         snapshot_id: int | None,
         columns: Sequence[str] | None,
-        clock: Clock,
-        sketch_scan: SketchScan = sketches_of_scan,
+        sketch_scan: SketchScan,
     ) -> None:
-        self._catalog = catalog
-        self._io = io
-        self._clock = clock
+        self._table = table
         self._sketch_scan = sketch_scan
-        self._table = check_same_table(table, catalog.load_table(table.identifier))
-        metadata = self._table.metadata
-        self._snapshot = metadata.snapshot_or_current(snapshot_id)
+        self._newest = table.newest()
+        self._snapshot = self._newest.metadata.snapshot_or_current(snapshot_id)
         self._names = columns
 
     def run(self, *, dry_run: bool = False) -> tuple[LoadedTable, ComputedTableStatistics]:
         """Compute the statistics; return the table as committed, and the result."""
         snapshot = self._snapshot
         if snapshot is None:
-            return self._table, ComputedTableStatistics(distinct_counts={})
+            return self._newest, ComputedTableStatistics(distinct_counts={})
         columns, scan = self._columns_and_scan(snapshot)
         existing = self._existing(snapshot, columns)
         if existing is not None:
-            return self._table, replace(existing, statistics_file=None) if dry_run else existing
+            return self._newest, replace(existing, statistics_file=None) if dry_run else existing
         sketches = self._sketch_scan(scan, columns)
         counts = {c.name: sketches[c.field.field_id].distinct_count for c in columns}
         if dry_run:
-            return self._table, ComputedTableStatistics(distinct_counts=counts)
-        file = _write(self._io, self._table.metadata, snapshot, columns, sketches)
-        table = commit_statistics(self._catalog, self._table, self._io, file, clock=self._clock)
-        return table, ComputedTableStatistics(
+            return self._newest, ComputedTableStatistics(distinct_counts=counts)
+        file = _write(self._table.io, self._newest.metadata, snapshot, columns, sketches)
+        new_table = commit_statistics(self._table, self._newest, file)
+        return new_table, ComputedTableStatistics(
             statistics_file=file.statistics_path, distinct_counts=counts
         )
 
@@ -167,18 +161,18 @@ class TableStatisticsComputation:
     ) -> ComputedTableStatistics | None:
         """Return the snapshot's statistics if this package computed them of exactly the columns."""
         file = next(
-            (f for f in self._table.metadata.statistics if f.snapshot_id == snapshot.snapshot_id),
+            (f for f in self._newest.metadata.statistics if f.snapshot_id == snapshot.snapshot_id),
             None,
         )
         if file is None:
             return None
         try:
-            footer = read_puffin_footer(self._io, file.statistics_path)
+            footer = read_puffin_footer(self._table.io, file.statistics_path)
         except IcebergError as e:
             # Statistics are informational: a damaged or missing file is replaced.
             _log.warning(
                 "table %s: the statistics %s cannot be reused (%s); they are computed again",
-                self._table.identifier,
+                self._table.name,
                 file.statistics_path,
                 e,
             )
@@ -200,17 +194,17 @@ class TableStatisticsComputation:
         columns: list[SketchedColumn] = []
 
         def projection(schema: Schema) -> Schema:
-            columns.extend(_columns(str(self._table.identifier), schema, self._names))
+            columns.extend(_columns(self._table.name, schema, self._names))
             return schema.select([".".join(c.path) for c in columns])
 
         scan = scan_table(
-            str(self._table.identifier),
-            self._table.metadata,
-            self._io,
+            self._table.name,
+            self._newest.metadata,
+            self._table.io,
             selector=SnapshotSelector(snapshot_id=snapshot.snapshot_id),
             projection=projection,
-            report=self._table.report_scan,
-            planner=self._table.plan_scan,
+            report=self._newest.report_scan,
+            planner=self._newest.plan_scan,
         )
         return columns, scan
 

@@ -77,10 +77,10 @@ def id_of(path: str, offset: int | None = None) -> int:
     return hash(path) if offset is None else hash((path, offset))
 
 
-def path_at(files: Files, row: int, read: ReadLive) -> str:
-    """Return the path of a file, which is read again."""
+def path_at(files: Files, row: int, read: ReadLive, column: str = "file_path") -> str:
+    """Return a path in the entry of a file, which is read again."""
     manifest, place = files.place(row)
-    return str(read(manifest)["file_path"][place].as_py())
+    return str(read(manifest)[column][place].as_py())
 
 
 def numbers_of(entries: pa.Table) -> Numbers:
@@ -122,10 +122,11 @@ def live_file_problems(
     targets = files.column("target")
     vectors = np.flatnonzero(targets != _NONE)
     for row in vectors[_last_repetitions(targets[vectors])].tolist():
+        target = path_at(files, row, read, "referenced_data_file")
         yield (
             "one-vector-per-data-file",
             files.place(row)[0],
-            f"{_target_at(files, row, read)} has more than one deletion vector",
+            f"{target} has more than one deletion vector",
         )
     yield from _vectors_too_old(files, np.flatnonzero(is_data), vectors, read)
     yield from _wrong_row_ids(files, np.flatnonzero(is_data), read, has_row_ids, next_row_id)
@@ -142,11 +143,6 @@ def _last_repetitions(values: Numbers) -> list[int]:
     return sorted(order[is_last & is_again].tolist())
 
 
-def _target_at(files: Files, row: int, read: ReadLive) -> str:
-    manifest, place = files.place(row)
-    return str(read(manifest)["referenced_data_file"][place].as_py())
-
-
 def _vectors_too_old(
     files: Files, data: npt.NDArray[np.intp], vectors: npt.NDArray[np.intp], read: ReadLive
 ) -> Iterator[tuple[str, ManifestFile, str]]:
@@ -160,10 +156,11 @@ def _vectors_too_old(
     too_old = (ids[at] == targets) & (numbers[vectors] < numbers[order[at]])
     for i in np.flatnonzero(too_old).tolist():
         row = int(vectors[i])
+        target = path_at(files, row, read, "referenced_data_file")
         yield (
             "vector-applies",
             files.place(row)[0],
-            f"the vector of {_target_at(files, row, read)} has sequence number {numbers[row]}, "
+            f"the vector of {target} has sequence number {numbers[row]}, "
             f"the file {numbers[order[at[i]]]}",
         )
 

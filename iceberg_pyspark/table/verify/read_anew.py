@@ -6,54 +6,19 @@ the files, so its store is equal to no other store.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, cast
 
-from iceberg_pyspark.storage.file_io import FileInfo, FileIO
+from iceberg_pyspark.storage.file_io import FileIO
 
 
-class ReadAnew:
-    """The same store with another identity; decoded files are cached within one verification."""
+def read_anew(io: FileIO) -> FileIO:
+    """Return the same store with another identity; it caches decoded files of its own."""
+    return cast("FileIO", _ReadAnew(io))
 
+
+class _ReadAnew:
     def __init__(self, io: FileIO) -> None:
         self._io = io
 
-    def open_input(self, location: str) -> BinaryIO:
-        """See `FileIO`."""
-        return self._io.open_input(location)
-
-    def read_bytes(self, location: str) -> bytes:
-        """See `FileIO`."""
-        return self._io.read_bytes(location)
-
-    def read_range(self, location: str, offset: int, length: int) -> bytes:
-        """See `FileIO`."""
-        return self._io.read_range(location, offset, length)
-
-    def size(self, location: str) -> int:
-        """See `FileIO`."""
-        return self._io.size(location)
-
-    def exists(self, location: str) -> bool:
-        """See `FileIO`."""
-        return self._io.exists(location)
-
-    def open_output(self, location: str) -> BinaryIO:
-        """See `FileIO`."""
-        return self._io.open_output(location)
-
-    def create_exclusive(self, location: str, data: bytes) -> None:
-        """See `FileIO`."""
-        self._io.create_exclusive(location, data)
-
-    def write_bytes(self, location: str, data: bytes) -> None:
-        """See `FileIO`."""
-        self._io.write_bytes(location, data)
-
-    def delete(self, location: str) -> None:
-        """See `FileIO`."""
-        self._io.delete(location)
-
-    def list_files(self, prefix: str) -> Iterator[FileInfo]:
-        """See `FileIO`."""
-        return self._io.list_files(prefix)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._io, name)

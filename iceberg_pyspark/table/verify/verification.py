@@ -30,7 +30,7 @@ from iceberg_pyspark.table.verify.live_files import (
 )
 from iceberg_pyspark.table.verify.manifest_rules import entries_of_manifest, manifest_problems
 from iceberg_pyspark.table.verify.metadata_rules import metadata_problems
-from iceberg_pyspark.table.verify.read_anew import ReadAnew
+from iceberg_pyspark.table.verify.read_anew import read_anew
 from iceberg_pyspark.table.verify.report import Report
 from iceberg_pyspark.table.verify.root_changes import RootChange, known_row_ids
 from iceberg_pyspark.table.verify.root_rules import Root, RootRules
@@ -42,7 +42,7 @@ def verify_table(
     io: FileIO, table: LoadedTable, *, checks_files: bool = False
 ) -> TableVerification:
     """Return the problems of a table; raise an error only if the store does not answer."""
-    return _Verification(ReadAnew(io), table, checks_files).run()
+    return _Verification(read_anew(io), table, checks_files).run()
 
 
 @dataclass

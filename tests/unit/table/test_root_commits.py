@@ -24,6 +24,7 @@ from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector
 from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.storage.open_manifest import open_manifest
 from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 from iceberg_pyspark.table.rewrites.rewrite_manifests import ManifestRewrite
 from tests.support.commit_tables import CommitTable, commit_table, data_file
 
@@ -169,7 +170,8 @@ def test_the_worked_example_of_the_proposal_row_for_row() -> None:
         "0 D4 EXISTING",
     }
     assert count == 8
-    ManifestRewrite(t.catalog, t.loaded, t.io, spec_id=None, sort_by=(), clock=t.clock.clock).run()
+    table = MaintainedTable(catalog=t.catalog, loaded=t.loaded, io=t.io, clock=t.clock.clock)
+    ManifestRewrite(table, spec_id=None, sort_by=()).run()
     s8 = t.metadata.current_snapshot
     assert s8 is not None
     assert s8.operation == "replace"

@@ -21,6 +21,7 @@ from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.table.changes import commit_root
 from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps
 from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 from iceberg_pyspark.table.rewrites.rewrite_manifests import ManifestRewrite
 from tests.support.commit_tables import CommitTable, commit_table, data_file
 
@@ -179,10 +180,8 @@ def test_manifests_are_rewritten_with_what_is_appended_meanwhile() -> None:
     append(t, *files("c"))
     ids = row_ids(t)
     overtaken_by(t, lambda: append(t, *files("d")))
-    rewrite = ManifestRewrite(
-        t.catalog, t.loaded, t.io, spec_id=None, sort_by=(), clock=t.clock.clock
-    )
-    _, result = rewrite.run()
+    table = MaintainedTable(catalog=t.catalog, loaded=t.loaded, io=t.io, clock=t.clock.clock)
+    _, result = ManifestRewrite(table, spec_id=None, sort_by=()).run()
     assert (result.rewritten_manifests_count, result.added_manifests_count) == (3, 1)
     assert row_ids(t) == {**ids, "d": 3}
     assert [s.operation for s in t.metadata.snapshots[-2:]] == ["append", "replace"]
