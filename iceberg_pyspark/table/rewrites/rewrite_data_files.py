@@ -157,7 +157,8 @@ class DataFileRewrite:
         if any(g.spec_id is None for g in groups) and result.rewritten_data_files_count:
             with after_commit("rewriting what came to partitions beside other small files"):
                 result = _sum(result, self._settle(result))
-        return self._table.loaded, self._without_dangling(result)
+        result = self._without_dangling(result)
+        return self._table.loaded, result
 
     def _planned_group(self, group: FileGroup) -> PlannedGroup:
         partition = None

@@ -59,6 +59,13 @@ def test_they_go_with_the_last_file_that_they_apply_to(tmp_path: Path) -> None:
     assert table.refresh().loaded.metadata_location == location
 
 
+def test_the_table_is_of_the_commit_that_removed_them(tmp_path: Path) -> None:
+    table = a_table(tmp_path / "t")
+    rewrite(table)
+    location = table.loaded.metadata_location
+    assert table.refresh().loaded.metadata_location == location
+
+
 def test_only_where_asked_for_and_later_too(tmp_path: Path) -> None:
     table = a_table(tmp_path / "t")
     table.maintenance().rewrite_data_files(options={"min-input-files": 2})
