@@ -12,7 +12,7 @@ from iceberg_pyspark import install
 from tests.services.rest_fixture import rest_server
 from tests.support.data_source_steps import read_by_steps
 from tests.support.read_paths import Read, ReadPath, read_natively
-from tests.support.spark_sessions import SHORT_PLANS, start_session
+from tests.support.spark_sessions import start_session
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def spark(
     tmp_path_factory: pytest.TempPathFactory, configured: Configured
 ) -> Iterator[SparkSession]:
     """Yield one classic Spark session on local[2] for all tests of this folder."""
-    session = start_session(tmp_path_factory.mktemp("spark"), SHORT_PLANS)
+    session = start_session(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
 

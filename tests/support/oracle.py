@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType, _make_type_verifier
 
 from tests.support.rows import PlainRow, spark_rows
-from tests.support.spark_sessions import SHORT_PLANS, SPARK_HOME, spark_environment, start_session
+from tests.support.spark_sessions import SPARK_HOME, spark_environment, start_session
 
 PYSPARK_OF_THE_ORACLE = "4.1."
 ARTIFACTS = (
@@ -209,7 +209,6 @@ def start_oracle(
             "spark.sql.catalog.java_sql.jdbc.schema-version": "V1",
             "spark.sql.catalog.java_sql.warehouse": str(sql_warehouse),
             "spark.sql.catalog.java_sql.cache-enabled": "false",
-            **SHORT_PLANS,
             **(conf or {}),
         },
         jars=[*jars, *more_jars],

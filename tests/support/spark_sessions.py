@@ -19,6 +19,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from jobs.find_java import find_java_home
+from tests.support.java_names import look_up_once
 from tests.support.ports import free_port, is_listening
 
 ROOT = Path(__file__).parents[2]
@@ -33,12 +34,6 @@ QUICK_JVM = (
 )
 # The collections that grow the heap of a driver to this size take a tenth of the time of a test.
 _FULL_HEAP = "-Xms1g -Xmn640m"
-
-SHORT_PLANS = {"spark.sql.ui.explainMode": "simple"}
-"""Spark describes each plan for its UI, which takes a tenth of the time of a small query.
-
-Tests that search what Spark logs and shows have its own form.
-"""
 
 WORKER_START = Path(__file__).parent / "worker_start"
 """The folder with the imports that Spark's Python daemons do before they fork."""
@@ -146,6 +141,8 @@ def start_session(
         os.environ["SPARK_DIST_CLASSPATH"] = f"{others}:{class_path}" if others else class_path
     elif jars:
         conf = {"spark.driver.extraClassPath": class_path, **(conf or {})}
+    if _is_of_pytest():
+        look_up_once()
     time.tzset()
     builder = SparkSession.builder.master("local[2]").appName("iceberg-pyspark tests")
     for key, value in {**session_conf(scratch), **(conf or {})}.items():
