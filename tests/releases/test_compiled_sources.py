@@ -1,6 +1,6 @@
 """All Java sources compile with the jars of every release and find the internals they look for.
 
-No Spark runs: a JVM with these jars compiles with Janino, as a session would.
+No Spark runs: a JVM with the jars of all releases compiles with Janino, as sessions would.
 """
 
 from __future__ import annotations
@@ -31,29 +31,70 @@ from tests.services import gcs_connector, hadoop_azure
 from tests.services.server import SERVICES
 from tests.support.spark_sessions import QUICK_JVM, SPARK_HOME
 
+_COMPILER = ("janino-", "commons-compiler-")
 
-@contextmanager
-def jvm_of(jars: list[Path]) -> Iterator[Any]:
-    """Yield a JVM with these jars and with a class loader like that of Spark's driver."""
-    port, token = launch_gateway(
-        classpath=":".join(map(str, jars)),
-        jarpath=str(next(j for j in jars if j.name.startswith("py4j"))),
-        javaopts=QUICK_JVM.split(),
-        java_path=str(find_java_home() / "bin/java"),
-        die_on_exit=True,
-        enable_auth=True,
-    )
-    gateway = JavaGateway(
-        gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True)
-    )
-    try:
-        thread = gateway.jvm.java.lang.Thread.currentThread()
-        no_urls = gateway.new_array(gateway.jvm.java.net.URL, 0)
-        created = gateway.jvm.org.apache.spark.util.MutableURLClassLoader
-        thread.setContextClassLoader(created(no_urls, thread.getContextClassLoader()))
-        yield gateway
-    finally:
-        gateway.shutdown()
+
+class ReleaseJvm:
+    """A JVM in which each release has class loaders of its own.
+
+    Releases with the same version of Janino share its classes, which then compile at full speed.
+    """
+
+    def __init__(self, py4j_jar: Path) -> None:
+        # The JVM ends when the process object, which holds its input, is gone.
+        self._port, self._token, self._process = launch_gateway(
+            classpath=str(py4j_jar),
+            jarpath=str(py4j_jar),
+            javaopts=QUICK_JVM.split(),
+            java_path=str(find_java_home() / "bin/java"),
+            die_on_exit=True,
+            enable_auth=True,
+            return_proc=True,
+        )
+        self._compilers: dict[tuple[str, ...], Any] = {}
+
+    @contextmanager
+    def gateway(self, jars: list[Path]) -> Iterator[Any]:
+        """Yield a gateway whose class loader is like that of Spark's driver with these jars."""
+        parameters = GatewayParameters(port=self._port, auth_token=self._token, auto_convert=True)
+        gateway = JavaGateway(gateway_parameters=parameters)
+        try:
+            thread = gateway.jvm.java.lang.Thread.currentThread()
+            compiler = [jar for jar in jars if jar.name.startswith(_COMPILER)]
+            names = tuple(sorted(jar.name for jar in compiler))
+            if names not in self._compilers:
+                platform = gateway.jvm.java.lang.ClassLoader.getPlatformClassLoader()
+                self._compilers[names] = _loader(gateway, compiler, platform)
+            others = [jar for jar in jars if jar not in compiler]
+            thread.setContextClassLoader(_loader(gateway, others, self._compilers[names]))
+            driver_loader = gateway.jvm.org.apache.spark.util.MutableURLClassLoader
+            no_urls = gateway.new_array(gateway.jvm.java.net.URL, 0)
+            thread.setContextClassLoader(driver_loader(no_urls, thread.getContextClassLoader()))
+            yield gateway
+        finally:
+            gateway.close()
+            # Python objects of this gateway that go later call no JVM.
+            gateway._gateway_client.is_connected = False
+
+    def stop(self) -> None:
+        """Stop the JVM."""
+        with self._process:
+            self._process.kill()
+
+
+def _loader(gateway: Any, jars: list[Path], parent: Any) -> Any:
+    urls = gateway.new_array(gateway.jvm.java.net.URL, len(jars))
+    for i, jar in enumerate(jars):
+        urls[i] = gateway.jvm.java.io.File(str(jar)).toURI().toURL()
+    return gateway.jvm.java.net.URLClassLoader(urls, parent)
+
+
+@pytest.fixture(scope="module")
+def jvm(pytestconfig: pytest.Config) -> Iterator[ReleaseJvm]:
+    jars = release_jars(RELEASES[-1], pytestconfig)
+    result = ReleaseJvm(next(jar for jar in jars if jar.name.startswith("py4j")))
+    yield result
+    result.stop()
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +132,7 @@ def lacking_in(gateway: Any, loader: Any) -> dict[str, str | None]:
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_module_compiles_and_every_internal_is_there(
-    release: str, pytestconfig: pytest.Config
+    release: str, jvm: ReleaseJvm, pytestconfig: pytest.Config
 ) -> None:
     jars = release_jars(release, pytestconfig)
     stores = {
@@ -99,7 +140,8 @@ def test_every_module_compiles_and_every_internal_is_there(
         GOOGLE_FILES: gcs_connector.made_jars(),
         AZURE_FILES: hadoop_azure.made_jars(),
     }
-    with jvm_of([*jars, *(jar for of_store in stores.values() for jar in of_store)]) as gateway:
+    all_jars = [*jars, *(jar for of_store in stores.values() for jar in of_store)]
+    with jvm.gateway(all_jars) as gateway:
         modules = load_modules(gateway)
         lacking = lacking_in(gateway, modules.loader)
         has_module = {
@@ -113,7 +155,7 @@ def test_every_module_compiles_and_every_internal_is_there(
 
 
 def test_a_module_that_does_not_compile_leaves_the_others(
-    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+    jvm: ReleaseJvm, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = "row_level"
     monkeypatch.setattr(
@@ -122,7 +164,7 @@ def test_a_module_that_does_not_compile_leaves_the_others(
         lambda module: "class A { B b; }" if module == broken else source_of(module),
     )
     # these jars lack the file systems of object stores, so the modules that need them are left out
-    with jvm_of(release_jars(RELEASES[-1], pytestconfig)) as gateway:
+    with jvm.gateway(release_jars(RELEASES[-1], pytestconfig)) as gateway:
         modules = load_modules(gateway)
         again = load_modules(gateway)
         class_presence = {
