@@ -84,7 +84,7 @@ def handle_request(sessions: BridgeSessions, operation: str, argument: Any) -> A
 def _failure(error: BaseException, request: Request | None) -> Failure:
     name_and_message = _package_error_in(error)
     if name_and_message is None:
-        _log.error("a question of Spark could not be answered", exc_info=error)
+        _log.error("a request of Spark could not be handled", exc_info=error)
         return Failure(error="", message=f"{type(error).__name__}: {error}")
     namespace, name = _identifier_in(request, error)
     error_name, message = name_and_message

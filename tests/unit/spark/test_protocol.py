@@ -66,7 +66,7 @@ def test_a_request_is_what_java_wrote() -> None:
         ),
         ("table.stage", f'{{{TABLE},"mode":"maybe"}}', "table.stage"),
         ("tables.list", "{", "truncated"),
-        ("tables.burn", "{}", "there is no such question"),
+        ("tables.burn", "{}", "there is no such request"),
         ("dml.run", '{"session":"s"}', "its plan does not come beside it"),
         ("dml.run", ['{"session":"s","plan":1}', object()], "its plan does not come beside it"),
         ("statement.parse", ['{"text":"s"}', object()], "it comes with a plan"),

@@ -132,7 +132,7 @@ def decode_request(operation: str, argument: Any) -> Request:
     """
     row = OPERATIONS.get(operation)
     if row is None:
-        raise _refusal(operation, "there is no such question")
+        raise _refusal(operation, "there is no such request")
     text, plan = (argument, None) if isinstance(argument, str) else argument
     try:
         request: Request = msgspec.json.decode(text, type=row.request)
