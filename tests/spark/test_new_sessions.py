@@ -199,7 +199,6 @@ def test_sessions_that_are_dropped_are_not_kept(
         del new_session
     # What stays are the most recent sessions, and what the JVM has not collected yet.
     most = before + MAX_RECENT_SESSIONS + 6
-    assert len(sessions) > most
     turns = 0
     while len(sessions) >= most:
         turns += 1
