@@ -10,12 +10,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
+from tests.amounts import RUNS_MORE
+from tests.support.frames import append_rows
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
 PLAIN = "optional.db.plain"
 PARTITIONED = "optional.db.partitioned"
-BOTH = [PLAIN, PARTITIONED]
+BOTH = [pytest.param(PLAIN, marks=pytest.mark.more("the same branches")), PARTITIONED]
 
 
 @pytest.fixture(scope="module")
@@ -23,22 +25,21 @@ def session(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[IcebergSession]:
     with sqlite_lake(spark, tmp_path_factory.mktemp("optional"), "optional") as lake:
-        for table in BOTH:
+        for table in (PLAIN, PARTITIONED) if RUNS_MORE else (PARTITIONED,):
             make(lake, table, "partitioned by (g)" if table == PARTITIONED else "")
         yield lake
 
 
 def make(session: IcebergSession, table: str, clauses: str) -> None:
     """Put row 1 on all branches, 11 and 12 on b, 21 on c; then add column v, and row 2 on main."""
-    sql = session.spark.sql
-    sql(f"create table {table} (id bigint, g int) using iceberg {clauses}")
-    sql(f"insert into {table} values (1, 1)")
-    for ref in ("branch b", "branch c", "tag g"):
-        sql(f"alter table {table} create {ref}")
-    sql(f"insert into {table}.branch_b values (11, 1), (12, 2)")
-    sql(f"insert into {table}.branch_c values (21, 1)")
-    sql(f"alter table {table} add column v int")
-    sql(f"insert into {table} values (2, 2, 2)")
+    session.spark.sql(f"create table {table} (id bigint, g int) using iceberg {clauses}")
+    created = session.table(table)
+    append_rows(created, [{"id": 1, "g": 1}])
+    created.manage_snapshots().create_branch("b").create_branch("c").create_tag("g").commit()
+    append_rows(created, [{"id": 11, "g": 1}, {"id": 12, "g": 2}], branch="b")
+    append_rows(created, [{"id": 21, "g": 1}], branch="c")
+    created.update_schema().add_column("v", "int").commit()
+    append_rows(created, [{"id": 2, "g": 2, "v": 2}])
 
 
 def read(session: IcebergSession, table: str, branch: str | None) -> DataFrame:
@@ -67,7 +68,7 @@ def test_a_branch_is_read_with_the_columns_of_the_table(
         assert sorted(portable.load(location).collect()) == sorted(frame.collect())
 
 
-@pytest.mark.parametrize("table", [PLAIN, PARTITIONED])
+@pytest.mark.parametrize("table", BOTH)
 def test_what_metadata_tell_is_of_the_branch(session: IcebergSession, table: str) -> None:
     query = "select count(*), min(id), max(id) from {} with (`branch` = 'b')"
     aggregates = session.spark.sql(query.format(table))
@@ -81,7 +82,7 @@ def test_what_metadata_tell_is_of_the_branch(session: IcebergSession, table: str
 
 
 @pytest.mark.more("tests/interop/test_branch_option.py joins and unites branches as Java does")
-@pytest.mark.parametrize("table", [PLAIN, PARTITIONED])
+@pytest.mark.parametrize("table", BOTH)
 def test_branches_of_a_table_in_one_query(session: IcebergSession, table: str) -> None:
     b, c, main = (read(session, table, name) for name in ("b", "c", None))
     assert ids(b.union(c).union(main)) == [1, 1, 1, 2, 11, 12, 21]
@@ -180,13 +181,13 @@ def test_a_source_of_a_merge(session: IcebergSession) -> None:
     [
         ("", {"branch": "nope"}, "no branch or tag 'nope'; there are: b, c, g, main"),
         ("", {"branch": ""}, "no branch or tag ''; there are: b, c, g, main"),
-        ("", {"branch": "g"}, "names 'g', a tag of db.plain; use the option versionAsOf"),
-        (".branch_c", {"branch": "b"}, "another snapshot of db.plain to be read; keep one of them"),
+        ("", {"branch": "g"}, "names 'g', a tag of db.partitioned; use the option versionAsOf"),
+        (".branch_c", {"branch": "b"}, "another snapshot of db.partitioned to be read; keep one"),
         (".branch_c", {"branch": "main"}, "keep one of them"),
         (".tag_g", {"branch": "b"}, "keep one of them"),
         ("", {"branch": "b", "versionAsOf": "c"}, "keep one of them"),
         ("", {"branch": "b", "versionAsOf": "g"}, "keep one of them"),
-        ("", {"branch": "g", "versionAsOf": "g"}, "a tag of db.plain"),
+        ("", {"branch": "g", "versionAsOf": "g"}, "a tag of db.partitioned"),
         ("", {"branch": "b", "timestampAsOf": "2999-01-01"}, "keep one of them"),
         ("", {"branch": "b", "snapshot-id": "1"}, "the option snapshot-id does not choose rows"),
         (".files", {"branch": "nope"}, "no branch or tag 'nope'"),
@@ -197,5 +198,5 @@ def test_what_is_no_branch_or_not_the_only_choice(
     session: IcebergSession, place: str, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(PySparkException) as e:
-        session.spark.read.options(**options).table(f"{PLAIN}{place}").collect()
+        session.spark.read.options(**options).table(f"{PARTITIONED}{place}").collect()
     assert message in str(e.value).splitlines()[0]

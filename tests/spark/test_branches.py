@@ -46,11 +46,10 @@ def branched(session: IcebergSession, name: str, mode: str) -> SparkTable:
 def contents(table: SparkTable) -> dict[int, str]:
     """Return {id: s} of branch b, read by SQL and without Spark; main must be unchanged."""
     spark = table.to_df().sparkSession
-    assert sorted(r.id for r in spark.table(table.name).select("id").collect()) == [
-        *(0, 2, 3, 4, 5, 6, 7, 8, 9, 100)
-    ]
+    main = table.refresh().scan(columns=["id"]).to_arrow()
+    assert sorted(main["id"].to_pylist()) == [0, 2, 3, 4, 5, 6, 7, 8, 9, 100]
     rows = spark.table(f"{table.name}.branch_b").select("id", "s").collect()
-    scan = table.refresh().scan(selector=SnapshotSelector(branch="b"), columns=["id", "s"])
+    scan = table.scan(selector=SnapshotSelector(branch="b"), columns=["id", "s"])
     assert sorted(map(tuple, rows)) == sorted(
         tuple(r.values()) for r in scan.to_arrow().to_pylist()
     )

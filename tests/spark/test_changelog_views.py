@@ -21,6 +21,8 @@ from iceberg_pyspark.spark.changelog.row_changes import (
     without_carry_overs,
 )
 from iceberg_pyspark.spark.session import IcebergSession
+from tests.amounts import RUNS_MORE
+from tests.support.frames import append_rows
 from tests.support.native_lake import plan_of, sqlite_lake
 
 ONCE = pytest.mark.once("the changes are planned here: 4.1 is asked with deletion vectors")
@@ -202,7 +204,8 @@ def make(session: IcebergSession, name: str, version: int, mode: str) -> str:
         f"create table {table} (id bigint, v string, m map<string,int>) using iceberg "
         f"tblproperties ('format-version'='{version}', {modes})"
     )
-    sql(f"insert into {table} select /*+ coalesce(1) */ id, 'a', map('k', 1) from range(1, 5)")
+    rows = [{"id": i, "v": "a", "m": {"k": 1}} for i in range(1, 5)]
+    append_rows(session.table(table), rows)
     sql(f"update {table} set v = 'b' where id = 2")
     sql(f"delete from {table} where id = 3")
     options = "options => map('rewrite-all', 'true')"
@@ -255,12 +258,14 @@ def test_views_of_all_kinds(session: IcebergSession, version: int, mode: str) ->
     table = make(session, name, version, mode)
     assert call(session, name) == [*APPENDED, *CHANGED]
     assert session.spark.table(f"{name}_changes").columns[:3] == ["id", "v", "m"]
-    assert call(session, name, ", identifier_columns => array('ID')") == [*APPENDED, *IMAGES]
-    ids = [s.snapshot_id for s in session.table(table).snapshots]
-    part = f", options => map('start-snapshot-id', '{ids[0]}', 'end-snapshot-id', '{ids[3]}')"
-    assert call(session, name, part) == [(o - 1, *rest) for o, *rest in CHANGED[:3]]
-    ended = f", options => map('end-snapshot-id', '{ids[0]}')"
-    assert call(session, name, ended) == APPENDED
+    # tests/interop/test_changes.py has views of ranges and with named identifiers beside Java.
+    if RUNS_MORE:
+        assert call(session, name, ", identifier_columns => array('ID')") == [*APPENDED, *IMAGES]
+        ids = [s.snapshot_id for s in session.table(table).snapshots]
+        part = f", options => map('start-snapshot-id', '{ids[0]}', 'end-snapshot-id', '{ids[3]}')"
+        assert call(session, name, part) == [(o - 1, *rest) for o, *rest in CHANGED[:3]]
+        ended = f", options => map('end-snapshot-id', '{ids[0]}')"
+        assert call(session, name, ended) == APPENDED
     net = call(session, name, ", net_changes => true")
     assert sorted(row[1:] for row in net) == NET
     if version == 3:
@@ -268,20 +273,21 @@ def test_views_of_all_kinds(session: IcebergSession, version: int, mode: str) ->
         assert updates == [*APPENDED, *IMAGES]
         rows = session.spark.sql(
             f"select id, _row_id, _file, _pos from {table}.changes where _change_ordinal = 3"
-        )
-        assert Counter(r.id for r in rows.collect())[4] == 2
-        assert len({r["_row_id"] for r in rows.collect() if r.id == 4}) == 1
+        ).collect()
+        assert Counter(r.id for r in rows)[4] == 2
+        assert len({r["_row_id"] for r in rows if r.id == 4}) == 1
     else:
         with pytest.raises(
             PySparkException, match="no identifier columns to match updated rows by"
         ):
             call(session, name, ", compute_updates => true")
     portable = session.table(session.table(table).location)
-    assert shown(portable.create_changelog_view("by_path")) == [*APPENDED, *CHANGED]
     if version == 3:
         by_lineage = portable.create_changelog_view("by_path", compute_updates=True)
         assert shown(by_lineage) == [*APPENDED, *IMAGES]
         assert by_lineage.columns[-4:-3] == ["m"]
+    if version != 3 or RUNS_MORE:
+        assert shown(portable.create_changelog_view("by_path")) == [*APPENDED, *CHANGED]
 
 
 def test_a_view_from_python_stays_as_it_is(session: IcebergSession) -> None:
@@ -293,11 +299,14 @@ def test_a_view_from_python_stays_as_it_is(session: IcebergSession) -> None:
     assert shown(rows) == [(0, "DELETE", 2, "a"), (0, "INSERT", 2, "b")]
     whole = session.table(table).create_changelog_view()
     session.spark.sql(f"insert into {table} values (50, 'z', null)")
-    assert shown(session.spark.table("python_changes")) == shown(whole) == [*APPENDED, *CHANGED]
+    of_view = session.spark.table("python_changes")
+    # Both are the same plan, so that one job has the rows of both.
+    both = shown(whole.union(of_view))
+    assert both == sorted(2 * [*APPENDED, *CHANGED])
     session.spark.sql(f"alter table {table} create branch b")
     session.spark.sql(f"insert into {table}.branch_b values (60, 'z', null)")
     of_branch = session.table(table).create_changelog_view(options={"branch": "b"})
-    assert len(shown(of_branch)) == len(shown(whole)) + 2
+    assert len(shown(of_branch)) == len(both) // 2 + 2
 
 
 def test_appends_alone_are_not_sorted(session: IcebergSession) -> None:

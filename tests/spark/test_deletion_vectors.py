@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyroaring import BitMap64
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from iceberg_pyspark import Table
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError, StorageError
 from iceberg_pyspark.spark.native_read import deletion_vectors as native_vectors
 from iceberg_pyspark.spark.native_read import position_deletes
@@ -21,7 +23,7 @@ from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector, encode_deletion_vector
 from tests.amounts import RUNS_MORE
-from tests.support.changed_rows import ROWS, change_rows
+from tests.support.changed_rows import change_rows
 from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.executor_probe import vector_probe
 from tests.support.native_lake import plan_of, sqlite_lake
@@ -49,10 +51,35 @@ def read_by_executors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make(session: IcebergSession, name: str, clauses: str = "") -> str:
     session.spark.sql(
-        f"create table vectors.db.{name} using iceberg {clauses} tblproperties ({MERGE_ON_READ}) "
-        f"as {ROWS}"
+        f"create table vectors.db.{name} (id bigint, g int, s string) {clauses} "
+        f"tblproperties ({MERGE_ON_READ})"
     )
+    fill(session.table(f"vectors.db.{name}"))
     return f"vectors.db.{name}"
+
+
+def fill(table: Table) -> None:
+    """Append the rows that `change_rows` changes, in four files if there are no partitions."""
+    rows = [
+        pa.table(
+            {
+                "id": pa.array(ids, pa.int64()),
+                "g": pa.array([i % 5 for i in ids], pa.int32()),
+                "s": [f"s{i}" for i in ids],
+            }
+        )
+        for ids in (range(start, start + 1000) for start in range(0, 4000, 1000))
+    ]
+    for part in [pa.concat_tables(rows)] if table.spec.fields else rows:
+        table.append(part)
+
+
+def sevenths(session: IcebergSession) -> str:
+    """Return a table that tests only read, of which every seventh row is deleted."""
+    name = "vectors.db.sevenths"
+    if not session.spark.catalog.tableExists(name):
+        session.spark.sql(f"delete from {make(session, 'sevenths')} where id % 7 = 0")
+    return name
 
 
 def ids(session: IcebergSession, query: str) -> list[int]:
@@ -84,8 +111,7 @@ def test_rows_of_many_files_with_one_puffin_file(
 @pytest.mark.once("4.1 generates the same code in test_position_deletes.py")
 @pytest.mark.release("Spark generates the code")
 def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
-    table = make(session, "generated")
-    session.spark.sql(f"delete from {table} where id % 7 = 0")
+    table = sevenths(session)
     spark = session.spark
     with configured(spark, NOT_ADAPTIVE):
         plan = plan_of(spark.sql(f"select sum(id) from {table} where g = 3"))
@@ -101,11 +127,10 @@ def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
 def test_plans_that_are_not_compiled_as_a_whole_have_the_same_rows(
     session: IcebergSession, setting: str, value: str, factory: str
 ) -> None:
-    if not session.spark.catalog.tableExists("vectors.db.parts"):
-        session.spark.sql(f"delete from {make(session, 'parts')} where id % 7 = 0")
+    table = sevenths(session)
     settings = {setting: value, "spark.sql.codegen.factoryMode": factory}
     with configured(session.spark, settings):
-        rows = ids(session, "select * from vectors.db.parts where g > 1")
+        rows = ids(session, f"select * from {table} where g > 1")
     assert rows == [i for i in range(4000) if i % 7 and i % 5 > 1]
 
 
@@ -176,7 +201,7 @@ def test_what_is_decoded_and_what_is_refused_is_the_same_in_python(
     good.run_optimize()
     vector = good.serialize()
     blobs = [encode_deletion_vector(good), framed(vector_of()), framed(vector + b"\0")]
-    flips, cuts = (400, 50) if RUNS_MORE else (120, 20)
+    flips, cuts = (400, 50) if RUNS_MORE else (80, 8)
     for _ in range(flips):
         damaged = bytearray(vector)
         near = rng.random() < 0.7
@@ -184,7 +209,7 @@ def test_what_is_decoded_and_what_is_refused_is_the_same_in_python(
         blobs.append(framed(bytes(damaged)))
     blobs += [framed(vector[: rng.randrange(len(vector))]) for _ in range(cuts)]
     blobs += [blobs[0][: rng.randrange(1, len(blobs[0]))] for _ in range(cuts)]
-    for _ in range(20):
+    for _ in range(20 if RUNS_MORE else 8):
         damaged = bytearray(blobs[0])
         damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
         blobs.append(bytes(damaged))
@@ -235,8 +260,7 @@ def test_a_size_that_is_not_there_is_refused_before_memory_is_taken(
 @pytest.mark.once("4.1 compares scans in test_scan_planning.py")
 @pytest.mark.release("Spark compares plans")
 def test_equal_scans_are_shuffled_once(session: IcebergSession) -> None:
-    table = make(session, "reused")
-    session.spark.sql(f"delete from {table} where id % 7 = 0")
+    table = sevenths(session)
     spark = session.spark
     with configured(spark, NOT_ADAPTIVE):
         frame = spark.sql(
@@ -303,8 +327,7 @@ def test_a_file_that_is_gone_is_named(session: IcebergSession) -> None:
 def test_few_vectors_are_broadcast_and_many_are_not(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = make(session, "some")
-    session.spark.sql(f"delete from {table} where id % 7 = 0")
+    table = sevenths(session)
     size = sum(
         d.content_size_in_bytes or 0
         for t in session.table(table).scan().plan_files()
@@ -323,8 +346,7 @@ def test_few_vectors_are_broadcast_and_many_are_not(
 def test_where_executors_reach_no_file_the_driver_reads(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = make(session, "unreached")
-    session.spark.sql(f"delete from {table} where id % 7 = 0")
+    table = sevenths(session)
     real = NativeStorage.location
     monkeypatch.setattr(
         NativeStorage,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -101,10 +102,10 @@ def test_a_statement_whose_commit_is_stopped(
         table = f"stopped.db.{name.replace('-', '_')}_{number}"
         result = f"{table}_new" if name == "create" else table
         old = None if name == "create" else OLD
-        make(session.spark, table, mode)
+        make(session, table, mode)
         if number == 0:
             twin = f"{table}_twin"
-            make(session.spark, twin, mode)
+            make(session, twin, mode)
             with faults.armed(None, "before", "own"):
                 session.spark.sql(statement.format(t=twin))
             names = faults.names
@@ -122,11 +123,15 @@ def test_a_statement_whose_commit_is_stopped(
         if error is None:
             assert actual == new, where
         outcomes.add("old" if actual == old else "new")
-        session.spark.sql(f"insert into {table} values (10, 'j')")
+        session.table(table).append(rows((10, "j")))
     assert outcomes == {"old", "new"}
 
 
-def make(spark: SparkSession, table: str, mode: str) -> None:
+def rows(*values: tuple[int, str]) -> pa.Table:
+    return pa.table({"id": [i for i, _ in values], "v": [v for _, v in values]})
+
+
+def make(session: IcebergSession, table: str, mode: str) -> None:
     properties = ", ".join(
         f"'{key}' = '{value}'"
         for key, value in {
@@ -136,11 +141,11 @@ def make(spark: SparkSession, table: str, mode: str) -> None:
             "write.merge.mode": mode,
         }.items()
     )
-    spark.sql(
+    session.spark.sql(
         f"create table {table} (id bigint, v string) using iceberg "
         f"tblproperties ({properties}, {IMPATIENT})"
     )
-    spark.sql(f"insert into {table} values (1, 'a'), (2, 'b'), (3, 'c')")
+    session.table(table).append(rows(*OLD or ()))
 
 
 def rows_of(session: IcebergSession, name: str) -> Rows:

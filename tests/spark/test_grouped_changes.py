@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -23,7 +24,6 @@ from tests.support.parameters import MORE
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
 GROUPING = "spark.sql.iceberg.planning.preserve-data-grouping"
-ROWS = "select id, cast(id % 5 as int) g, concat('s', id % 11) s, id v from range({}, {})"
 MERGE = (
     "merge into {t} t using {s} u on {on} "
     "when matched then update set v = -u.v when not matched then insert *"
@@ -50,12 +50,20 @@ def shuffles_of_joins(plan: str) -> int:
     return len(re.findall("Exchange .*ENSURE_REQUIREMENTS", plan))
 
 
-def make(session: IcebergSession, name: str, rows: str, clauses: str, mode: str) -> str:
+def make(session: IcebergSession, name: str, ids: range, clauses: str, mode: str) -> str:
     table = f"changed.db.{name}_{mode[0]}"
     modes = ", ".join(f"'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))
     session.spark.sql(
-        f"create table {table} using iceberg {clauses} tblproperties ({modes}) as {rows}"
+        f"create table {table} (id bigint, g int, s string, v bigint) {clauses} "
+        f"tblproperties ({modes})"
     )
+    rows = {
+        "id": pa.array(ids, pa.int64()),
+        "g": pa.array([i % 5 for i in ids], pa.int32()),
+        "s": [f"s{i % 11}" for i in ids],
+        "v": pa.array(ids, pa.int64()),
+    }
+    session.table(table).append(pa.table(rows))
     return table
 
 
@@ -63,13 +71,14 @@ def changed_plainly(
     session: IcebergSession, name: str, statement: str, source: str
 ) -> list[tuple[Any, ...]]:
     """Run the statement on an unpartitioned table and return the remaining rows."""
-    table = make(session, f"{name}_plain", ROWS.format(0, 300), "", "merge-on-read")
+    table = make(session, f"{name}_plain", range(300), "", "merge-on-read")
     session.spark.sql(statement.format(t=table, s=source))
     return rows_of(session, table)
 
 
 def rows_of(session: IcebergSession, table: str) -> list[tuple[Any, ...]]:
-    return sorted(map(tuple, session.spark.table(table).collect()))
+    rows = session.table(table).scan().to_arrow().to_pylist()
+    return sorted(tuple(row.values()) for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -88,11 +97,11 @@ def test_a_merge_of_tables_partitioned_alike(
 ) -> None:
     name = "".join(c if c.isalnum() else "_" for c in partitioned)
     clauses = f"partitioned by ({partitioned})"
-    source = make(session, f"from_{name}", ROWS.format(100, 500), clauses, mode)
+    source = make(session, f"from_{name}", range(100, 500), clauses, mode)
     statement = MERGE.replace("{on}", on)
     expected = changed_plainly(session, f"{name}{mode[0]}", statement, source)
     for grouping, shuffles in (("true", 0), ("false", 2)):
-        target = make(session, f"{name}_{grouping}", ROWS.format(0, 300), clauses, mode)
+        target = make(session, f"{name}_{grouping}", range(300), clauses, mode)
         plans.clear()
         with configured(session.spark, {**JOINS_OF_GROUPS, GROUPING: grouping}):
             session.spark.sql(statement.format(t=target, s=source))
@@ -117,10 +126,10 @@ if RUNS_MORE:
 @pytest.mark.parametrize("mode", MODES)
 def test_other_clauses_and_statements(session: IcebergSession, plans: list[str], mode: str) -> None:
     clauses = "partitioned by (bucket(4, id))"
-    source = make(session, "from_others", ROWS.format(100, 500), clauses, mode)
+    source = make(session, "from_others", range(100, 500), clauses, mode)
     for i, statement in enumerate(OTHERS):
         expected = changed_plainly(session, f"others_{mode[0]}_{i}", statement, source)
-        target = make(session, f"others_{i}", ROWS.format(0, 300), clauses, mode)
+        target = make(session, f"others_{i}", range(300), clauses, mode)
         plans.clear()
         with configured(session.spark, JOINS_OF_GROUPS):
             session.spark.sql(statement.format(t=target, s=source))
@@ -132,14 +141,14 @@ def test_other_clauses_and_statements(session: IcebergSession, plans: list[str],
 @pytest.mark.parametrize("mode", MODES)
 def test_from_python_and_from_a_cache(session: IcebergSession, plans: list[str], mode: str) -> None:
     clauses = "partitioned by (g)"
-    source = make(session, "from_python", ROWS.format(103, 105), clauses, mode)
+    source = make(session, "from_python", range(103, 105), clauses, mode)
     ranked = f"select *, row_number() over (partition by g order by id) n from {source}"
     statement = MERGE.replace("{on}", "t.g = u.g and t.id = u.id").replace(
         "insert *", "insert (id, g, s, v) values (u.id, u.g, u.s, u.v)"
     )
     expected = changed_plainly(session, f"python_{mode[0]}", statement, source)
     with configured(session.spark, JOINS_OF_GROUPS):
-        target = make(session, "python", ROWS.format(0, 300), clauses, mode)
+        target = make(session, "python", range(300), clauses, mode)
         merge = session.table(target).merge_into(
             session.spark.table(source).alias("u"), "t.id = u.id and t.g = u.g"
         )
@@ -148,7 +157,7 @@ def test_from_python_and_from_a_cache(session: IcebergSession, plans: list[str],
         assert [shuffles_of_joins(p) for p in plans] == [0 for _ in plans], plans
         assert rows_of(session, target) == expected
         for name, rows in (("seen", ranked), ("kept", ranked)):
-            target = make(session, name, ROWS.format(0, 300), clauses, mode)
+            target = make(session, name, range(300), clauses, mode)
             frame = session.spark.sql(rows)
             if name == "kept":
                 frame.cache().count()
@@ -181,9 +190,9 @@ def test_files_are_skipped_by_keys_that_a_running_query_finds(
     # The keys of a small source would be collected before the query, so turn that off.
     monkeypatch.setattr(key_range, "MOST_SOURCE_BYTES", 0)
     # The source selects one row, in partition 3.
-    source = make(session, f"late_{name}", ROWS.format(0, 10), "", mode)
+    source = make(session, f"late_{name}", range(10), "", mode)
     expected = changed_plainly(session, f"late_{name}_{mode[0]}", LATE[name], source)
-    target = make(session, f"of_{name}", ROWS.format(0, 300), "partitioned by (g)", mode)
+    target = make(session, f"of_{name}", range(300), "partitioned by (g)", mode)
     before = rows_of(session, target)
     files = Path(session.table(target).location).rglob("*.parquet")
     hidden = [f for f in files if "g=3" not in str(f)]
@@ -202,9 +211,9 @@ def test_a_source_that_would_be_read_again_for_a_filter_makes_none(
     session: IcebergSession, plans: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(key_range, "MOST_SOURCE_BYTES", 0)
-    source = make(session, "read_again", ROWS.format(0, 10), "", "merge-on-read")
+    source = make(session, "read_again", range(10), "", "merge-on-read")
     expected = changed_plainly(session, "read_again", LATE["delete"], source)
-    target = make(session, "of_again", ROWS.format(0, 300), "partitioned by (g)", "merge-on-read")
+    target = make(session, "of_again", range(300), "partitioned by (g)", "merge-on-read")
     late = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
     plans.clear()
     with configured(session.spark, {late: "false"}):

@@ -30,7 +30,7 @@ from tests.support.deleted_rows import delete_keys
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.parameters import MORE, pairs
 from tests.support.readings import INTERPRETED
-from tests.support.rows import spark_rows
+from tests.support.rows import PlainRow, spark_rows
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
 pytestmark = pytest.mark.release("Spark's own rules plan joins of groups")
@@ -43,6 +43,7 @@ ROWS = """
 """
 MERGE_ON_READ = "tblproperties ('write.delete.mode'='merge-on-read')"
 ONCE = pytest.mark.once("Spark plans all alike: 4.1 is asked with others")
+_plain_rows: dict[str, list[PlainRow]] = {}
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +57,19 @@ def session(
         yield lake
 
 
-def make(session: IcebergSession, name: str, rows: str, clauses: str) -> None:
-    session.spark.sql(
-        f"create table grouped.db.{name} using iceberg {clauses} as select * from {rows}"
-    )
+def make(session: IcebergSession, name: str, view: str, clauses: str, where: str = "") -> None:
+    """Create a table with the rows of a view, all or those of a condition."""
+    spark = session.spark
+    columns = [f"{c.name} {c.dataType.simpleString()}" for c in spark.table(view).schema]
+    spark.sql(f"create table grouped.db.{name} ({', '.join(columns)}) {clauses}")
+    append(session, name, view, where)
+
+
+def append(session: IcebergSession, name: str, view: str, where: str) -> None:
+    frame = session.spark.table(view)
+    with configured(session.spark, INTERPRETED):
+        rows = (frame.where(where) if where else frame).toArrow()
+    session.table(f"grouped.db.{name}").append(rows)
 
 
 def exchanges(plan: str) -> int:
@@ -70,10 +80,17 @@ def joined(session: IcebergSession, left: str, right: str, on: str) -> str:
     """Check that a join of two tables equals the join of plain rows; return its plan."""
     query = "select a.id, b.id, a.s, b.g from {} a join {} b on " + on
     ours = session.spark.sql(query.format(f"grouped.db.{left}", f"grouped.db.{right}"))
-    with configured(session.spark, INTERPRETED):
-        plain = session.spark.sql(query.format("left_plain", "right_plain")).collect()
-    assert spark_rows(ours.collect()) == spark_rows(plain)
+    plain = query.format("left_plain", "right_plain")
+    assert spark_rows(ours.collect()) == plainly(session.spark, plain)
     return plan_of(ours)
+
+
+def plainly(spark: SparkSession, query: str) -> list[PlainRow]:
+    """Return the rows of a query of plain rows as Spark's interpreter has them."""
+    if query not in _plain_rows:
+        with configured(spark, INTERPRETED):
+            _plain_rows[query] = spark_rows(spark.sql(query).collect())
+    return _plain_rows[query]
 
 
 @pytest.mark.parametrize(
@@ -134,9 +151,7 @@ def test_files_are_grouped_only_where_the_plan_wants_rows_of_a_key_together(
         plain = query.replace("right_g", "(select g h, id from right_plain)")
         frame = session.spark.sql(ours.format("grouped.db.use_left"))
         assert exchanges(plan_of(frame)) == 0, plan_of(frame)
-        with configured(session.spark, INTERPRETED):
-            expected = session.spark.sql(plain.format("left_plain")).collect()
-        assert spark_rows(frame.collect()) == spark_rows(expected)
+        assert spark_rows(frame.collect()) == plainly(session.spark, plain.format("left_plain"))
     # If the rows of one side are not grouped, the join shuffles or broadcasts them.
     one_sided = "select a.id, b.id from {} a join right_plain b on a.g = b.g where b.id < 103"
     frame = session.spark.sql(one_sided.format("grouped.db.use_left"))
@@ -147,14 +162,14 @@ def test_files_are_grouped_only_where_the_plan_wants_rows_of_a_key_together(
     with configured(session.spark, {"spark.sql.sources.v2.bucketing.shuffle.enabled": "true"}):
         shuffled = session.spark.sql(one_sided.format("grouped.db.use_left"))
         assert exchanges(plan_of(shuffled)) == 1, plan_of(shuffled)
-        expected = session.spark.sql(one_sided.format("left_plain")).collect()
+        expected = plainly(session.spark, one_sided.format("left_plain"))
         for rows in (frame, filtered, shuffled):
-            assert spark_rows(rows.collect()) == spark_rows(expected)
+            assert spark_rows(rows.collect()) == expected
     union = "(select g, id from {0} union all select g, id from {1})"
     query = f"select a.id, b.id from {union} a join {{1}} b on a.g = b.g"
     frame = session.spark.sql(query.format("grouped.db.use_left", "grouped.db.use_right"))
-    expected = session.spark.sql(query.format("left_plain", "right_plain")).collect()
-    assert spark_rows(frame.collect()) == spark_rows(expected)
+    expected = plainly(session.spark, query.format("left_plain", "right_plain"))
+    assert spark_rows(frame.collect()) == expected
 
 
 CUT_ROWS = """
@@ -192,9 +207,7 @@ def test_tables_cut_alike_are_joined_without_a_shuffle(
     for how in ("", "left"):
         ours = spark.sql(query.format(f"grouped.db.{names[0]}", how, f"grouped.db.{names[1]}"))
         left = "(select * from left_cut union all select -1, null, null, null, null, null, null)"
-        with configured(spark, INTERPRETED):
-            plain = spark.sql(query.format(left, how, "right_cut")).collect()
-        assert spark_rows(ours.collect()) == spark_rows(plain)
+        assert spark_rows(ours.collect()) == plainly(spark, query.format(left, how, "right_cut"))
         assert exchanges(plan_of(ours)) == 0, plan_of(ours)
 
 
@@ -290,9 +303,9 @@ def test_filters_known_while_a_query_runs_leave_groups(session: IcebergSession) 
         "where a.g in (1, 3) and a.id % 50 = 1 and b.id % 50 = 3"
     )
     ours = session.spark.sql(query.format("grouped.db.left_pruned", "grouped.db.right_pruned"))
-    plain = session.spark.sql(query.format("left_plain", "right_plain"))
     assert exchanges(plan_of(ours)) == 0
-    assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+    plain = query.format("left_plain", "right_plain")
+    assert spark_rows(ours.collect()) == plainly(session.spark, plain)
 
 
 VALUES: list[tuple[str, Type, list[Any]]] = [
@@ -388,9 +401,8 @@ def test_one_side_is_shuffled_by_keys_that_executors_know(
     query = f"select a.id, b.id from {{}} a join right_plain b on a.{key} = b.{key}"
     with configured(session.spark, {"spark.sql.sources.v2.bucketing.shuffle.enabled": "true"}):
         ours = session.spark.sql(query.format(f"grouped.db.shuffled_{key}"))
-        plain = session.spark.sql(query.format("left_plain"))
         assert exchanges(plan_of(ours)) == shuffles
-        assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+        assert spark_rows(ours.collect()) == plainly(session.spark, query.format("left_plain"))
 
 
 @pytest.fixture
@@ -426,15 +438,15 @@ def test_large_groups_are_spread_over_tasks(
     names = [f"{side}_p_{key}_{how.replace(' ', '_')}" for side in ("left", "right")]
     for name, side in zip(names, ("left", "right"), strict=True):
         clauses = f"partitioned by ({partitioned}) {MERGE_ON_READ}"
-        make(session, name, f"{side}_plain where id % 2 = 0", clauses)
-        spark.sql(f"insert into grouped.db.{name} select * from {side}_plain where id % 2 = 1")
+        make(session, name, f"{side}_plain", clauses, "id % 2 = 0")
+        append(session, name, f"{side}_plain", "id % 2 = 1")
         spark.sql(f"delete from grouped.db.{name} where id % 10 = 3")
     columns = "a.id, a.s" if how in ("left semi", "left anti") else "a.id, b.id, a.s, b.s"
     query = f"select {columns} from {{}} a {how} join {{}} b on a.{key} = b.{key}"
     ours = spark.sql(query.format(*(f"grouped.db.{name}" for name in names)))
     subquery = "(select * from {}_plain where id % 10 != 3)"
-    plain = spark.sql(query.format(subquery.format("left"), subquery.format("right")))
-    assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+    plain = query.format(subquery.format("left"), subquery.format("right"))
+    assert spark_rows(ours.collect()) == plainly(spark, plain)
     assert exchanges(plan_of(ours)) == 0
     groups = 5 if key == "g" else 4
     # A full join can split neither side over several tasks, a left join not its smaller side.
@@ -444,7 +456,5 @@ def test_large_groups_are_spread_over_tasks(
     ours = spark.sql(
         counted.format(k=key, how=how, l=f"grouped.db.{names[0]}", r=f"grouped.db.{names[1]}")
     )
-    plain = spark.sql(
-        counted.format(k=key, how=how, l=subquery.format("left"), r=subquery.format("right"))
-    )
-    assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+    plain = counted.format(k=key, how=how, l=subquery.format("left"), r=subquery.format("right"))
+    assert spark_rows(ours.collect()) == plainly(spark, plain)

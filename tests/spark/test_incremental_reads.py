@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
+from tests.support.frames import append_rows
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.spark_settings import JOINS_OF_GROUPS, configured
 
@@ -33,11 +34,12 @@ def make(session: IcebergSession, table: str, clauses: str) -> None:
     sql = session.spark.sql
     modes = "'write.delete.mode'='merge-on-read', 'format-version'='3'"
     sql(f"create table {table} (id bigint, g int) using iceberg {clauses} tblproperties ({modes})")
-    sql(f"insert into {table} values (1, 1), (2, 2)")
-    sql(f"insert into {table} values (11, 1), (12, 2)")
+    created = session.table(table)
+    append_rows(created, [{"id": 1, "g": 1}, {"id": 2, "g": 2}])
+    append_rows(created, [{"id": 11, "g": 1}, {"id": 12, "g": 2}])
     sql(f"delete from {table} where id = 11")
-    sql(f"alter table {table} add column v int")
-    sql(f"insert into {table} values (21, 1, 7)")
+    created.refresh().update_schema().add_column("v", "int").commit()
+    append_rows(created, [{"id": 21, "g": 1, "v": 7}])
 
 
 def number(session: IcebergSession, table: str, step: int) -> int:

@@ -15,6 +15,7 @@ from iceberg_pyspark.spark.row_level.touched_rows import TouchedRows
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.table_states import TargetReads
 from iceberg_pyspark.table.reading.scan import TableScan
+from tests.support.frames import append_rows
 from tests.support.native_lake import sqlite_lake
 from tests.support.parameters import pairs
 
@@ -39,7 +40,7 @@ EVERY_FILE = {
     "not_in": "delete from {t} where p not in (select p from changes where kind = 'y')",
     "limited": "delete from {t} where p in (select p from changes where kind = 'x' limit 3)",
 }
-ROWS = "select id, cast(id % 50 as int) p, id * 10 v from range(500)"
+ROWS = [(i, i % 50, i * 10) for i in range(500)]
 
 
 @pytest.fixture(scope="module")
@@ -79,16 +80,27 @@ def partitions_read(scans: list[TableScan]) -> set[int]:
 def make(session: IcebergSession, name: str, mode: str) -> str:
     table = f"ranged.db.{name}_{mode[0]}"
     modes = ", ".join(f"'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))
-    session.spark.sql(f"create table {table} partitioned by (p) tblproperties ({modes}) as {ROWS}")
+    fill(session, table, f"partitioned by (p) tblproperties ({modes})")
     return table
+
+
+def fill(session: IcebergSession, table: str, clauses: str) -> None:
+    session.spark.sql(f"create table {table} (id bigint, p int, v bigint) {clauses}")
+    rows = [{"id": i, "p": p, "v": v} for i, p, v in ROWS]
+    append_rows(session.table(table), rows)
+
+
+def rows_of(session: IcebergSession, table: str) -> list[tuple[int, ...]]:
+    rows = session.table(table).scan().to_arrow().to_pylist()
+    return sorted(tuple(row.values()) for row in rows)
 
 
 def changed_plainly(session: IcebergSession, name: str, statement: str) -> list[tuple[int, ...]]:
     """Return a statement's result on an unpartitioned table, whose metrics cannot prune."""
     table = f"ranged.db.{name}_plain"
-    session.spark.sql(f"create table {table} as {ROWS}")
+    fill(session, table, "")
     session.spark.sql(statement.format(t=table))
-    return sorted(map(tuple, session.spark.table(table).collect()))
+    return rows_of(session, table)
 
 
 MODES = ("merge-on-read", "copy-on-write")
@@ -101,9 +113,9 @@ def test_one_partition_of_fifty_is_read(
     table = make(session, name, mode)
     session.spark.sql(STATEMENTS[name].format(t=table))
     assert partitions_read(read) == {17}
-    table_rows = sorted(map(tuple, session.spark.table(table).collect()))
+    table_rows = rows_of(session, table)
     assert table_rows == changed_plainly(session, f"{name}_{mode[0]}", STATEMENTS[name])
-    assert table_rows != sorted(map(tuple, session.spark.sql(ROWS).collect()))
+    assert table_rows != ROWS
 
 
 @pytest.mark.parametrize("name", EVERY_FILE)
@@ -114,7 +126,7 @@ def test_what_selects_by_no_key_reads_every_file(
     session.spark.sql(EVERY_FILE[name].format(t=table))
     assert len(partitions_read(read)) == 50
     if name != "limited":
-        table_rows = sorted(map(tuple, session.spark.table(table).collect()))
+        table_rows = rows_of(session, table)
         assert table_rows == changed_plainly(session, name, EVERY_FILE[name])
 
 

@@ -34,7 +34,7 @@ KINDS = (
     *["insert_shared"] * 3,
     *["update_shared", "delete_shared", "merge_shared"],
 )
-OPERATIONS = len(KINDS) if RUNS_MORE else 9
+OPERATIONS = len(KINDS) if RUNS_MORE else 6
 """The operations per thread; `make test-more` runs all, and most of the time is Spark's own."""
 
 

@@ -92,6 +92,10 @@ def place_of(session: SparkSession, table: str) -> Path:
 
 
 @BESIDE_JAVA
+@pytest.mark.more(
+    "test_avro_sources.py migrates a table, keeps its files and changes it, and "
+    "tests/interop/test_migrated_tables.py has tables, properties and backups as Java makes them"
+)
 @pytest.mark.parametrize("is_managed", [True, False])
 @pytest.mark.parametrize("drops_backup", [True, False])
 def test_a_table_becomes_an_iceberg_table_and_its_files_stay_where_they_are(
@@ -165,6 +169,7 @@ def test_names_of_the_table_and_of_its_backup(session: SparkSession, db: str, fo
 
 
 @BESIDE_JAVA
+@pytest.mark.more("test_tables_without_rows in tests/interop/test_migrated_tables.py")
 def test_a_table_without_rows(session: SparkSession, db: str) -> None:
     session.sql(f"CREATE TABLE {db}.t (id INT) USING orc")
     assert call(session, f"'{db}.t'") == [(0,)]
@@ -186,16 +191,15 @@ def test_partitions_without_a_folder_are_refused_or_left_out(
 
 
 def _state(session: SparkSession, db: str, place: Path) -> Any:
-    """Return everything that a failed migration must leave unchanged."""
-    table = f"{db}.t"
-    partitions = session.sql(f"SHOW PARTITIONS {table}").collect()
-    return (
-        rows(session, table),
-        described(session, table),
-        sorted(map(str, partitions)),
-        tables(session, db),
-        files(place),
+    """Return everything that a failed migration must leave unchanged, without a statement."""
+    catalog = session._jsparkSession.sessionState().catalog().externalCatalog()
+    nothing = session._jvm.scala.Option.empty()  # type: ignore[union-attr]
+    entries = (
+        catalog.getTable(db, "t"),
+        catalog.listPartitions(db, "t", nothing),
+        catalog.listTables(db),
     )
+    return [entry.toString() for entry in entries], files(place)
 
 
 STEPS = ("set_table_type", "rename_table", "table_source", "check_folders", "import_of")
@@ -216,7 +220,7 @@ def test_whatever_step_fails_the_table_is_as_it_was(
 ) -> None:
     make(session, f"{db}.t", at=None if is_managed else tmp_path / "t")
     place = place_of(session, f"{db}.t")
-    before = _state(session, db, place)
+    before, expected = _state(session, db, place), rows(session, f"{db}.t")
     failed = 0
     for step in STEPS:
         for number, is_done in FAILURES:
@@ -254,6 +258,7 @@ def test_whatever_step_fails_the_table_is_as_it_was(
                     set_table_type(session, table, "MANAGED")
             assert _state(session, db, place) == before, (step, number, is_done)
             failed += 1
+        assert rows(session, f"{db}.t") == expected, step
     assert failed == len(FAILURES) * len(STEPS)
     assert call(session, f"'{db}.t'") == [(2,)]
 
@@ -268,13 +273,14 @@ def test_a_file_that_cannot_be_read_leaves_the_table_as_it_was(
 ) -> None:
     make(session, f"{db}.t")
     place = place_of(session, f"{db}.t")
-    before = _state(session, db, place)
+    before, expected = _state(session, db, place), rows(session, f"{db}.t")
     damaged = place / "Day=2026-01-01" / "part-damaged.parquet"
     damaged.write_bytes(b"no Parquet")
     with pytest.raises(PySparkException, match=r"part-damaged\.parquet"):
         call(session, f"'{db}.t'")
     damaged.unlink()
     assert _state(session, db, place) == before
+    assert rows(session, f"{db}.t") == expected
 
 
 @OURS

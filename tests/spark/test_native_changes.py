@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.amounts import RUNS_MORE
+from tests.support.frames import append_rows
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.rows import spark_rows
 
@@ -37,13 +38,14 @@ def make(session: IcebergSession, mode: str) -> None:
         f"create table {table} (id bigint, g int, s struct<a: int, b: string>) using iceberg "
         f"partitioned by (g) tblproperties ('format-version'='3', {modes})"
     )
+    created = session.table(table)
     for start in (0, 10):
-        rows = f"range({start}, {start + 10})"
-        sql(f"insert into {table} select id, id % 2, named_struct('a', 1, 'b', 'x') from {rows}")
+        rows = [{"id": i, "g": i % 2, "s": {"a": 1, "b": "x"}} for i in range(start, start + 10)]
+        append_rows(created, rows)
     sql(f"update {table} set s = named_struct('a', 2, 'b', 'y') where id in (1, 12)")
     sql(f"delete from {table} where id in (2, 3, 12)")
     sql(f"alter table {table} add column v int")
-    sql(f"insert into {table} values (30, 1, null, 7)")
+    append_rows(created.refresh(), [{"id": 30, "g": 1, "v": 7}])
 
 
 def table_of(session: IcebergSession, mode: str) -> str:
@@ -92,10 +94,12 @@ def test_rows_as_the_portable_reader_has_them(
     session: IcebergSession, mode: str, conditions: list[str]
 ) -> None:
     table, columns = table_of(session, mode), ["_commit_snapshot_id", "g", "_change_type"]
-    for condition in conditions:
+    for number, condition in enumerate(conditions):
         ours = session.spark.table(f"{table}.changes").where(condition)
         rows = session.spark.table(f"portable_{short(mode)}").where(condition).collect()
         assert spark_rows(ours.collect()) == spark_rows(rows), condition
+        if number > 1 and not RUNS_MORE:
+            continue
         assert ours.count() == len(rows)
         narrow = [tuple(row[name] for name in columns) for row in rows]
         assert spark_rows(ours.select(columns).collect()) == spark_rows(narrow), condition

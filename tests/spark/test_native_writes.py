@@ -79,11 +79,10 @@ def writers_of(lake: IcebergSession, table: str) -> set[str]:
     return {pq.read_metadata(p).created_by.split()[0] for p in files}
 
 
-def entries(spark: SparkSession, table: str) -> list[Any]:
+def entries(lake: IcebergSession, table: str) -> list[Any]:
     """Return the manifest entries of the files, without sizes, and the folders of the files."""
     rows = []
-    for row in spark.table(f"{table}.files").collect():
-        entry = row.asDict()
+    for entry in lake.table(table).metadata_table("files").to_arrow().to_pylist():
         folder = entry["file_path"].rpartition("/")[0].partition("/data")[2]
         rows.append((folder, *(plain_value(v) for k, v in entry.items() if k not in SIZES)))
     return sorted_rows(rows)
@@ -100,7 +99,7 @@ def by_both(spark: SparkSession, lake: IcebergSession, name: str, clauses: str, 
     assert writers_of(lake, native) == {"parquet-mr"}
     assert writers_of(lake, arrow) == {"parquet-cpp-arrow"}
     assert spark_rows(spark.table(native).collect()) == spark_rows(spark.table(arrow).collect())
-    assert entries(spark, native) == entries(spark, arrow)
+    assert entries(lake, native) == entries(lake, arrow)
     return native
 
 
@@ -129,6 +128,10 @@ def columns_of(file: Path) -> list[str]:
         "b, i, dec, ts, bin, d, l, big, dt, tz, truncate(3, s)",
         "years(dt), months(tz), hours(ts), bucket(4, s)",
     ],
+)
+@pytest.mark.more(
+    "tests/interop/test_native_writes.py has types and partitions beside Java, the next test has "
+    "every transform of every type, and the others here write partitions by both writers"
 )
 def test_partitions(spark: SparkSession, lake: IcebergSession, partitioning: str) -> None:
     name = "".join(c if c.isalnum() else "_" for c in partitioning)

@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 import iceberg_pyspark as ice
 from iceberg_pyspark.catalogs.rest.scan_planning import ScanPlanning
 from tests.amounts import RUNS_MORE
+from tests.support.deleted_rows import delete_rows
+from tests.support.frames import append_rows
 from tests.support.read_paths import Read
 from tests.support.rows import spark_rows
 
@@ -29,25 +31,34 @@ def session(spark: SparkSession, rest_uri: str) -> Iterator[SparkSession]:
         new_session.conf.set(f"spark.sql.catalog.{name}.scan-planning-mode", mode)
     installed = ice.install(new_session)
     new_session.sql("CREATE NAMESPACE here.planned")
+    lake = catalog_here(rest_uri)
     for name, version in zip(TABLES, (2, 3, 2), strict=True):
-        new_session.sql(
-            f"CREATE TABLE here.{name} (id BIGINT, g INT, v STRING) PARTITIONED BY (g) "
-            f"TBLPROPERTIES ('format-version' = '{version}', "
-            "'write.delete.mode' = 'merge-on-read')"
+        table = lake.create_table(
+            name,
+            "id BIGINT, g INT, v STRING",
+            partitioned_by=["g"],
+            properties={"format-version": str(version), "write.delete.mode": "merge-on-read"},
         )
         for first in (0, 10):
-            new_session.sql(
-                f"INSERT INTO here.{name} SELECT id, CAST(id % 2 AS INT), "
-                f"IF(id = 3, NULL, CAST(id AS STRING)) FROM range({first}, {first + 10})"
-            )
-        # Delete one row per statement: Java's server 1.11 confuses the vectors of one Puffin file.
+            append_rows(table, [row(n) for n in range(first, first + 10)])
+        # Delete one row per commit: Java's server 1.11 confuses the vectors of one Puffin file.
         for row_id in (2, 5, 15):
-            new_session.sql(f"DELETE FROM here.{name} WHERE id = {row_id}")
+            delete_rows(table, "id", [row_id])
     keys = new_session.sql("SELECT * FROM VALUES (11L, 1), (4L, 0) AS v(id, g)")
     installed.table(f"here.{TABLES[2]}").write_equality_deletes(keys, ["id", "g"])
-    new_session.sql(f"INSERT INTO here.{TABLES[2]} VALUES (11, 1, 'again')")
+    append_rows(table.refresh(), [{"id": 11, "g": 1, "v": "again"}])
     yield new_session
     installed.uninstall()
+
+
+def catalog_here(rest_uri: str) -> ice.TableCatalog:
+    """Return the catalog `here` without Spark."""
+    mode = {"scan-planning-mode": "client"}
+    return ice.load_catalog("here", type="rest", uri=rest_uri, **mode)
+
+
+def row(number: int) -> dict[str, Any]:
+    return {"id": number, "g": number % 2, "v": None if number == 3 else str(number)}
 
 
 @pytest.fixture
@@ -85,10 +96,10 @@ def test_rows_of_the_data_source(read: Read, rest_uri: str, planned: list[Any]) 
             planned.clear()
 
 
-def test_sql(session: SparkSession, planned: list[Any]) -> None:
+def test_sql(session: SparkSession, rest_uri: str, planned: list[Any]) -> None:
+    lake = catalog_here(rest_uri)
     for name in TABLES:
-        old = session.sql(f"SELECT min_by(snapshot_id, committed_at) FROM here.{name}.snapshots")
-        ((snapshot_id,),) = old.collect()
+        snapshot_id = lake.load_table(name).snapshots[0].snapshot_id
         # What comes from the planner only once does not depend on the kind of deletes.
         others = (
             "{} WHERE v IN ('1', '13')",

@@ -27,7 +27,7 @@ from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.storage.local import LocalFileIO
 from tests.amounts import RUNS_MORE
-from tests.support.changed_rows import ROWS, change_rows
+from tests.support.changed_rows import change_rows
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.executor_probe import position_probe
 from tests.support.native_lake import plan_of, sqlite_lake
@@ -58,10 +58,35 @@ def make(
     }
     options = ", ".join(f"'{k}'='{v}'" for k, v in properties.items())
     session.spark.sql(
-        f"create table positions.db.{name} using iceberg {clauses} tblproperties ({options}) as "
-        f"{ROWS}"
+        f"create table positions.db.{name} (id bigint, g int, s string) {clauses} "
+        f"tblproperties ({options})"
     )
+    fill(session.table(f"positions.db.{name}"))
     return f"positions.db.{name}"
+
+
+def fill(table: Table) -> None:
+    """Append the rows that `change_rows` changes, in four files if there are no partitions."""
+    rows = [
+        pa.table(
+            {
+                "id": pa.array(ids, pa.int64()),
+                "g": pa.array([i % 5 for i in ids], pa.int32()),
+                "s": [f"s{i}" for i in ids],
+            }
+        )
+        for ids in (range(start, start + 1000) for start in range(0, 4000, 1000))
+    ]
+    for part in [pa.concat_tables(rows)] if table.spec.fields else rows:
+        table.append(part)
+
+
+def sevenths(session: IcebergSession) -> str:
+    """Return a table that tests only read, of which every seventh row is deleted."""
+    name = "positions.db.sevenths"
+    if not session.spark.catalog.tableExists(name):
+        session.spark.sql(f"delete from {make(session, 'sevenths')} where id % 7 = 0")
+    return name
 
 
 def ids(session: IcebergSession, query: str) -> list[int]:
@@ -97,8 +122,7 @@ def test_rows_are_those_that_the_driver_reads(
 
 @pytest.mark.release("Spark generates the code")
 def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
-    table = make(session, "generated")
-    session.spark.sql(f"delete from {table} where id % 7 = 0")
+    table = sevenths(session)
     spark = session.spark
     with configured(spark, NOT_ADAPTIVE):
         plan = plan_of(spark.sql(f"select sum(id) from {table} where g = 3"))
@@ -111,14 +135,13 @@ def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
 def test_plans_that_are_not_compiled_as_a_whole_have_the_same_rows(
     session: IcebergSession, factory: str
 ) -> None:
-    if not session.spark.catalog.tableExists("positions.db.parts"):
-        session.spark.sql(f"delete from {make(session, 'parts')} where id % 7 = 0")
+    table = sevenths(session)
     settings = {
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": factory,
     }
     with configured(session.spark, settings):
-        actual = ids(session, "select * from positions.db.parts where g > 1")
+        actual = ids(session, f"select * from {table} where g > 1")
     assert actual == [i for i in range(4000) if i % 7 and i % 5 > 1]
 
 
@@ -531,8 +554,7 @@ def test_few_deletes_are_broadcast_and_many_are_not(
 def test_where_executors_reach_no_file_the_driver_reads(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch, reached: str
 ) -> None:
-    table = make(session, f"unreached_{reached}")
-    session.spark.sql(f"delete from {table} where id % 7 = 0")
+    table = sevenths(session)
     files = {d.file_path for d in delete_files(session.table(table))}
     assert len(files) == 4
     unreached = files if reached == "none" else {min(files)}

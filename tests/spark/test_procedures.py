@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark import load_catalog
+from iceberg_pyspark import install, load_catalog
 from iceberg_pyspark.spark.procedures.calls import PROCEDURES
 from tests.support.native_lake import sqlite_lake
 
@@ -36,13 +37,13 @@ def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 def make(spark: SparkSession, name: str) -> None:
     spark.sql(f"CREATE TABLE kept.db.{name} (id INT)")
+    table = install(spark).table(f"kept.db.{name}")
     for number in range(3):
-        spark.sql(f"INSERT OVERWRITE kept.db.{name} VALUES ({number})")
+        table.overwrite(pa.table({"id": pa.array([number], pa.int32())}))
 
 
 def snapshot_ids(spark: SparkSession, name: str) -> list[int]:
-    rows = spark.sql(f"SELECT snapshot_id FROM kept.db.{name}.snapshots ORDER BY committed_at")
-    return [row[0] for row in rows.collect()]
+    return [s.snapshot_id for s in install(spark).table(f"kept.db.{name}").snapshots]
 
 
 def test_snapshots_expire(spark: SparkSession, folder: Path) -> None:
@@ -165,8 +166,9 @@ def test_a_metadata_file_is_registered(spark: SparkSession, folder: Path) -> Non
 
 def test_data_files_are_rewritten(spark: SparkSession, folder: Path) -> None:
     spark.sql("CREATE TABLE kept.db.d (id INT)")
+    table = install(spark).table("kept.db.d")
     for number in range(5):
-        spark.sql(f"INSERT INTO kept.db.d VALUES ({number})")
+        table.append(pa.table({"id": pa.array([number], pa.int32())}))
     frame = spark.table("kept.db.d")
     [(rewritten, added, size, failed, removed)] = call(spark, "rewrite_data_files('db.d')")
     assert (rewritten, added, failed, removed) == (5, 1, 0, 0)
@@ -290,7 +292,7 @@ def test_what_a_health_report_says_to_call_runs(spark: SparkSession, folder: Pat
             spark.sql(call).collect()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def plain(spark: SparkSession, folder: Path) -> Iterator[str]:
     """Yield a namespace of Spark's own catalog; its table has two partitions and a stray folder."""
     spark.sql(f"CREATE NAMESPACE plain LOCATION '{folder}/pl ain'")

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
 from iceberg_pyspark.spark.session import IcebergSession
+from tests.support.frames import append_rows
 from tests.support.native_lake import sqlite_lake
 
 pytestmark = pytest.mark.release("Spark's optimizer evaluates Python functions on its own")
@@ -54,7 +55,7 @@ def table(session: IcebergSession, mode: str, request: pytest.FixtureRequest) ->
     name = f"functions.db.{request.node.name.translate(str.maketrans('[-]', '___'))}"
     modes = ", ".join(f"'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))
     session.spark.sql(f"create table {name} (id bigint, s string) tblproperties ({modes})")
-    session.spark.sql(f"insert into {name} values (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')")
+    append_rows(session.table(name), [{"id": i, "s": s} for i, s in enumerate("abcd", 1)])
     return name
 
 

@@ -19,6 +19,19 @@ from tests.support.frames import append_rows, create_path_table, load, refusal, 
 # tests/interop/test_native_source.py reads by options and schemas on both paths of 4.1.
 OF_RELEASE = pytest.mark.release("Spark's interface of data sources in Python")
 
+# What a name means, and which filters a plan has, are decided before the read path is.
+ONE_PATH = pytest.mark.parametrize(
+    "read_path",
+    [
+        "portable",
+        pytest.param(
+            "native",
+            marks=pytest.mark.more("views and names are read natively in test_native_sessions.py"),
+        ),
+    ],
+    indirect=True,
+)
+
 ROWS = [{"id": i, "name": f"n{i}"} for i in range(10)]
 
 
@@ -55,6 +68,7 @@ def test_a_frame_used_again_has_all_its_rows(spark: SparkSession, ten: Path) -> 
     assert halves.count() == 2
 
 
+@ONE_PATH
 @pytest.mark.usefixtures("read_path")
 def test_a_view_used_again_has_all_its_rows(spark: SparkSession, ten: Path) -> None:
     load(spark, ten).createOrReplaceTempView("ten")
@@ -93,6 +107,7 @@ def test_tables_are_named_with_the_catalog_in_options(spark: SparkSession, tmp_p
     assert "db.u" in text
 
 
+@ONE_PATH
 @pytest.mark.usefixtures("read_path")
 def test_catalogs_are_found_in_the_environment_and_in_the_file(
     spark: SparkSession, tmp_path: Path, configured: Configured

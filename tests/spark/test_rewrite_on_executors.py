@@ -11,15 +11,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
-from iceberg_pyspark import TableCatalog, load_catalog
+from iceberg_pyspark import TableCatalog, install, load_catalog
 from iceberg_pyspark.arrow.write.range_sort import SortMemory
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.procedures import statistics
 from iceberg_pyspark.spark.write.executors import Executors
 from iceberg_pyspark.table.rewrites import group_writer, rewrite_data_files
 from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
+from tests.support.deleted_rows import delete_rows
 from tests.support.frames import append_empty_file
 from tests.support.native_lake import sqlite_lake
 
@@ -61,14 +62,13 @@ def make(spark: SparkSession, folder: Path, name: str) -> str:
                 }
             )
         )
-    spark.sql(f"DELETE FROM {table} WHERE a % 10 = 3")
+    delete_rows(written, "a", range(3, 8000, 10))
     return table
 
 
-def rows(spark: SparkSession, table: str) -> list[Row]:
-    return spark.sql(
-        f"SELECT a, b, c, _row_id, _last_updated_sequence_number FROM {table} ORDER BY a"
-    ).collect()
+def rows(spark: SparkSession, table: str) -> pa.Table:
+    columns = ("a", "b", "c", "_row_id", "_last_updated_sequence_number")
+    return install(spark).table(table).scan(columns=columns).to_arrow().sort_by("a")
 
 
 def widths(spark: SparkSession, table: str) -> list[int]:

@@ -74,10 +74,10 @@ def table(session: IcebergSession, request: pytest.FixtureRequest) -> Callable[.
 
 
 def contents(table: SparkTable) -> dict[int, str]:
-    table.refresh()
-    result = table.to_df().select("id", "s").collect()
-    assert len({r.id for r in result}) == len(result), "a row occurs twice"
-    return {r.id: r.s for r in result}
+    result = table.refresh().scan(columns=["id", "s"]).to_arrow()
+    by_id = dict(zip(result["id"].to_pylist(), result["s"].to_pylist(), strict=True))
+    assert len(by_id) == result.num_rows, "a row occurs twice"
+    return by_id
 
 
 def data_files(table: SparkTable) -> set[str]:

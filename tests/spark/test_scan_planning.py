@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +17,7 @@ from iceberg_pyspark.spark.requests.handlers import HANDLERS
 from iceberg_pyspark.spark.session import IcebergSession
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.readings import INTERPRETED
-from tests.support.rows import spark_rows
+from tests.support.rows import PlainRow, spark_rows
 from tests.support.spark_settings import configured
 
 # 4.1 sends one request of each kind: the responses are Python's, and tests/interop compares rows.
@@ -42,8 +44,32 @@ def session(
         yield created
 
 
+def rows(ids: range = range(700)) -> pa.Table:
+    """Return the rows of `ROWS` with these ids."""
+    start = datetime(2024, 1, 1)
+    return pa.table(
+        {
+            "id": ids,
+            "g": pa.array([i % 7 for i in ids], pa.int32()),
+            "s": [f"s{i % 7}" for i in ids],
+            "t": pa.array([start + timedelta(days=i % 7) for i in ids], pa.timestamp("us")),
+        }
+    )
+
+
 def make(session: IcebergSession, name: str, clauses: str) -> None:
-    session.spark.sql(f"create table planned.db.{name} using iceberg {clauses} as {ROWS}")
+    session.spark.sql(
+        f"create table planned.db.{name} (id bigint, g int, s string, t timestamp_ntz) {clauses}"
+    )
+    session.table(f"planned.db.{name}").append(rows())
+
+
+def shared(session: IcebergSession, clauses: str) -> str:
+    """Return the name of a table that tests only read; the first call creates it."""
+    name = "t_" + "".join(c if c.isalnum() else "_" for c in clauses)
+    if not session.spark.catalog.tableExists(f"planned.db.{name}"):
+        make(session, name, clauses)
+    return name
 
 
 def leaves_of(frame: DataFrame) -> Iterator[Any]:
@@ -64,10 +90,16 @@ def number(frame: DataFrame, name: str) -> int:
 def same(session: IcebergSession, query: str, table: str) -> DataFrame:
     """Check that a query of `{t}` gives the same rows on the table as on plain rows; return it."""
     frame = session.spark.sql(query.format(t=f"planned.db.{table}"))
-    with configured(session.spark, INTERPRETED):
-        plain = session.spark.sql(query.format(t="plain")).collect()
-    assert spark_rows(frame.collect()) == spark_rows(plain)
+    _, expected = plainly(session, query.format(t="plain"))
+    assert spark_rows(frame.collect()) == expected
     return frame
+
+
+def plainly(session: IcebergSession, query: str) -> tuple[DataFrame, list[PlainRow]]:
+    """Return a query of plain rows, and its rows as Spark's interpreter has them."""
+    with configured(session.spark, INTERPRETED):
+        frame = session.spark.sql(query)
+        return frame, spark_rows(frame.collect())
 
 
 @pytest.mark.parametrize(
@@ -106,8 +138,7 @@ def test_readers_allocate_batches_no_larger_than_the_files(
 def test_files_are_skipped_by_what_the_other_side_of_a_join_has(
     session: IcebergSession, clauses: str, column: str, value: str
 ) -> None:
-    name = "t_" + "".join(c if c.isalnum() else "_" for c in clauses)
-    make(session, name, clauses)
+    name = shared(session, clauses)
     files = session.table(f"planned.db.{name}").scan().describe().statistics.data_files
     assert files > 4
     few = f"(select {value} as k, id as n from names where chosen) as few"
@@ -125,11 +156,11 @@ def test_files_are_skipped_by_what_the_other_side_of_a_join_has(
 
 def test_both_sides_may_be_native_scans(session: IcebergSession) -> None:
     """A dimension table that is a native scan is broadcast once; its keys select the fact files."""
-    make(session, "facts", "partitioned by (g)")
+    facts = shared(session, "partitioned by (g)")
     spark = session.spark
     spark.sql("create table planned.db.dims as select cast(id as int) k, s, chosen from names")
     query = (
-        "select f.id, d.s from planned.db.facts f join planned.db.dims d on f.g = d.k "
+        f"select f.id, d.s from planned.db.{facts} f join planned.db.dims d on f.g = d.k "
         "where d.chosen and d.s like 's%'"
     )
     frame = spark.sql(query)
@@ -139,12 +170,12 @@ def test_both_sides_may_be_native_scans(session: IcebergSession) -> None:
 
 
 def test_a_side_without_rows_skips_all_files(session: IcebergSession) -> None:
-    make(session, "none", "partitioned by (g)")
+    table = shared(session, "partitioned by (g)")
     query = (
         "select t.id from {t} t join (select cast(id as int) k from names where s = 'no') n "
         "on t.g = n.k"
     )
-    assert number(same(session, query, "none"), "resultDataFiles") == 0
+    assert number(same(session, query, table), "resultDataFiles") == 0
 
 
 def test_files_are_skipped_by_the_bounds_of_what_a_table_is_sorted_by(
@@ -154,10 +185,7 @@ def test_files_are_skipped_by_the_bounds_of_what_a_table_is_sorted_by(
     spark.sql("create table planned.db.sorted (id bigint, g int, s string, t timestamp_ntz)")
     session.table("planned.db.sorted").replace_sort_order().asc("id").commit()
     for start in range(0, 700, 100):
-        spark.sql(
-            f"insert into planned.db.sorted select * from ({ROWS}) "
-            f"where id >= {start} and id < {start + 100}"
-        )
+        session.table("planned.db.sorted").append(rows(range(start, start + 100)))
     query = (
         "select t.id, n.s from {t} t join (select id * 100 + 5 as k, s from names "
         "where chosen) n on t.id = n.k"
@@ -173,7 +201,7 @@ def test_deleted_rows_stay_deleted_where_files_are_skipped(session: IcebergSessi
     make(session, "deletes", f"partitioned by (g) {MERGE_ON_READ}")
     table = "planned.db.deletes"
     session.spark.sql(f"delete from {table} where id in (2, 9, 400)")
-    session.spark.sql(f"insert into {table} select * from plain where id = 9")
+    session.table(table).append(rows(range(9, 10)))
     query = (
         f"select t.id from {table} t join (select cast(id as int) k from names where chosen) n "
         "on t.g = n.k"
@@ -195,9 +223,8 @@ def test_deleted_rows_stay_deleted_where_files_are_skipped(session: IcebergSessi
     ],
 )
 def test_subqueries_on_what_files_are_skipped_by(session: IcebergSession, condition: str) -> None:
-    if not session.spark.catalog.tableExists("planned.db.asked"):
-        make(session, "asked", "partitioned by (g)")
-    same(session, f"select id, g from {{t}} where {condition}", "asked")
+    table = shared(session, "partitioned by (g)")
+    same(session, f"select id, g from {{t}} where {condition}", table)
 
 
 def test_what_python_reads_is_in_the_same_plan(
@@ -221,11 +248,11 @@ def test_what_python_reads_is_in_the_same_plan(
 def test_a_scan_and_its_copy_in_a_run_time_filter_are_planned_once(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make(session, "probed", "partitioned by (g)")
+    probed = shared(session, "partitioned by (g)")
     spark = session.spark
     spark.sql("create table planned.db.build using iceberg as select * from names")
     query = (
-        "select count(*) from planned.db.probed p "
+        f"select count(*) from planned.db.{probed} p "
         "join planned.db.build b on p.g = cast(b.id as int) where b.s > 's3'"
     )
     requests: list[str] = []
@@ -249,9 +276,8 @@ def test_a_scan_and_its_copy_in_a_run_time_filter_are_planned_once(
 @OF_RELEASE
 def test_settings_of_a_scan_are_what_hadoop_reads_of_them(session: IcebergSession) -> None:
     """Our serialization of a Hadoop configuration, five times as fast, is readable by executors."""
-    make(session, "settings", "")
     spark = session.spark
-    frame = spark.sql("select id from planned.db.settings")
+    frame = spark.sql(f"select id from planned.db.{shared(session, '')}")
     leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().apply(0)
     elements = leaf.scan().toBatch().createReaderFactory().productIterator()
     actual = [elements.next() for _ in iter(elements.hasNext, False)]
@@ -295,8 +321,8 @@ def test_equal_scans_are_shuffled_once(session: IcebergSession) -> None:
 
 @OF_RELEASE
 def test_batches_are_columnar_in_generated_code(session: IcebergSession) -> None:
-    make(session, "columnar", "")
-    plan = plan_of(session.spark.sql("select sum(id) from planned.db.columnar where g = 3"))
+    table = f"planned.db.{shared(session, '')}"
+    plan = plan_of(session.spark.sql(f"select sum(id) from {table} where g = 3"))
     assert re.search(r"\*\(1\) Filter.*\n.*\*\(1\) ColumnarToRow\n.*BatchScan", plan), plan
 
 
@@ -349,10 +375,10 @@ def counted(session: IcebergSession) -> str:
 @pytest.mark.parametrize("query", [pytest.param(AGGREGATES[0], marks=OF_RELEASE), *AGGREGATES[1:]])
 def test_aggregates_come_from_metadata(session: IcebergSession, counted: str, query: str) -> None:
     ours = session.spark.sql(query.format(t=counted))
-    plain = session.spark.sql(query.format(t="counted_plain"))
+    plain, expected = plainly(session, query.format(t="counted_plain"))
     scans = plan_of(ours).count("IcebergPyParquetScan")
     assert scans == (1 if query.startswith("select id") else 0), plan_of(ours)
-    assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+    assert spark_rows(ours.collect()) == expected
     assert ours.schema.simpleString() == plain.schema.simpleString()
 
 
@@ -361,9 +387,9 @@ def test_aggregates_that_metadata_do_not_tell_are_read(
     session: IcebergSession, counted: str, query: str
 ) -> None:
     ours = session.spark.sql(query.format(t=counted))
-    plain = session.spark.sql(query.format(t="counted_plain"))
     assert "IcebergPyParquetScan" in plan_of(ours)
-    assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+    _, expected = plainly(session, query.format(t="counted_plain"))
+    assert spark_rows(ours.collect()) == expected
 
 
 def test_deletes_and_a_setting_have_aggregates_read(session: IcebergSession, counted: str) -> None:
@@ -436,16 +462,16 @@ def test_conditions_that_no_row_can_fail_are_not_evaluated(
     session: IcebergSession, condition: str, residual: str
 ) -> None:
     spark = session.spark
-    rows = (
+    hours = (
         "select id, cast(id % 5 as int) g, concat('s', id % 5) s, timestampadd("
         "HOUR, cast(id * 7 % 72 as int), timestamp_ntz'2024-01-01 00:00:00') t from range(700)"
     )
-    spark.sql(rows).createOrReplaceTempView("hours")
     if not spark.catalog.tableExists("planned.db.proven"):
-        spark.sql(f"create table planned.db.proven partitioned by (days(t)) as {rows}")
+        spark.sql(hours).createOrReplaceTempView("hours")
+        spark.sql(f"create table planned.db.proven partitioned by (days(t)) as {hours}")
     query = f"select sum(id), count(*) from {{}} where {condition}"
     ours = spark.sql(query.format("planned.db.proven"))
-    assert spark_rows(ours.collect()) == spark_rows(spark.sql(query.format("hours")).collect())
+    assert spark_rows(ours.collect()) == plainly(session, query.format("hours"))[1]
     plan = plan_of(ours)
     actual = re.findall(r"\) Filter (.*)", plan)
     if residual:
@@ -461,9 +487,9 @@ def test_rows_of_a_file_with_a_null_are_looked_at(session: IcebergSession, count
     for condition in ("id >= 0", "not (id < 0)", "id is not null", "d > -100"):
         query = f"select count(*), sum(id), max(f) from {{t}} where {condition}"
         ours = session.spark.sql(query.format(t=counted))
-        plain = session.spark.sql(query.format(t="counted_plain"))
         assert ") Filter " in plan_of(ours)
-        assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+        _, expected = plainly(session, query.format(t="counted_plain"))
+        assert spark_rows(ours.collect()) == expected
 
 
 def scanned_as_nullable(frame: DataFrame) -> list[bool]:
@@ -491,12 +517,10 @@ def test_spark_looks_for_no_nulls_where_no_row_has_one(session: IcebergSession) 
         ours = spark.sql(query.format("planned.db.nulls"))
         if nullable:
             assert scanned_as_nullable(ours) == nullable, condition
-        expected = spark.sql(query.format("with_nulls")).collect()
-        assert spark_rows(ours.collect()) == spark_rows(expected)
+        assert spark_rows(ours.collect()) == plainly(session, query.format("with_nulls"))[1]
     joined = "select a.id, b.id from {0} a full join {0} b on a.v = b.id + 1 where a.g is null"
     ours = spark.sql(joined.format("planned.db.nulls"))
-    expected = spark.sql(joined.format("with_nulls")).collect()
-    assert spark_rows(ours.collect()) == spark_rows(expected)
+    assert spark_rows(ours.collect()) == plainly(session, joined.format("with_nulls"))[1]
     spark.sql("alter table planned.db.nulls add column later int")
     spark.sql("insert into planned.db.nulls values (100, 1, 100, 5)")
     ours = spark.sql(

@@ -49,16 +49,14 @@ def make(
     properties: str = MERGE_ON_READ,
 ) -> None:
     """Create both sides of a join, with one sorted file in every partition."""
+    hash_ = "'write.distribution-mode'='hash'"
     for side in ("left", "right"):
         table = f"sorted.db.{side}_{name}"
         session.spark.sql(
-            f"create table {table} partitioned by ({partitioned}) tblproperties ({properties}) "
-            f"as select * from {side}_plain where false"
+            f"create table {table} (id bigint, g int, s string, m decimal(9, 2), f double, "
+            f"t timestamp_ntz) partitioned by ({partitioned}) tblproperties ({properties}, {hash_})"
         )
-        session.spark.sql(f"alter table {table} write ordered by {order}")
-        session.spark.sql(
-            f"alter table {table} set tblproperties ('write.distribution-mode'='hash')"
-        )
+        session.spark.sql(f"alter table {table} write locally ordered by {order}")
         session.spark.sql(f"insert into {table} select * from {side}_plain")
 
 
@@ -102,7 +100,7 @@ def test_sorted_groups_are_joined_without_a_sort(session: IcebergSession, key: s
     for side in ("left", "right"):
         session.spark.sql(f"delete from sorted.db.{side}_{name} where id % 7 = 3")
     remaining = "id % 7 != 3"
-    for how in ("left", "full", "left anti"):
+    for how in ("left", "full", "left anti") if RUNS_MORE else ("full", "left anti"):
         join = JOIN if how != "left anti" else "select a.id from {l} a join {r} b on "
         join = join.replace("join", f"{how} join")
         assert sorts(compared(session, name, f"{join} a.{key} = b.{key}", remaining)) == 0
@@ -126,14 +124,16 @@ def test_what_is_not_sorted_as_a_whole_is_sorted(session: IcebergSession) -> Non
     spark.sql("insert into sorted.db.left_mixed select * from left_plain where id = 17")
     doubled = "(select * from left_plain union all select * from left_plain where id = 17)"
     ours = spark.sql((JOIN + on).format(l="sorted.db.left_mixed", r="sorted.db.right_mixed"))
-    plain = spark.sql((JOIN + on).format(l=doubled, r="right_plain"))
-    assert spark_rows(ours.collect()) == spark_rows(plain.collect())
+    with configured(spark, INTERPRETED):
+        plain = spark.sql((JOIN + on).format(l=doubled, r="right_plain")).collect()
+    assert spark_rows(ours.collect()) == spark_rows(plain)
     assert sorts(plan_of(ours)) == 1
     # If the join uses only some of the keys, Spark merges groups, and their rows are not sorted.
     make(session, "two_keys", "id", "g, bucket(2, id)")
     with configured(spark, {SUBSETS: "true"}):
         compared(session, "two_keys", JOIN + on)
-        compared(session, "two_keys", JOIN + "a.g = b.g and a.id = b.id")
+        if RUNS_MORE:
+            compared(session, "two_keys", JOIN + "a.g = b.g and a.id = b.id")
 
 
 @pytest.mark.once("which files a filter leaves Python decides; 4.1 sorts without one")

@@ -80,7 +80,7 @@ def test_format_iceberg_py_is_laid_out_as_the_table_asks(
     def write(mode: str = "append", **options: str) -> int:
         """Write, and return the number of data files of the table."""
         rows_of_each.write.format("iceberg-py").options(**options).mode(mode).save(table)
-        return spark.read.format("iceberg-py").load(f"{table}#files").count()
+        return len(list(lake.table(table).scan().plan_files()))
 
     assert write(**{"partitioned-by": "g"}) == 3
     assert write("overwrite", **{"overwrite-mode": "dynamic"}) == 3
@@ -89,8 +89,8 @@ def test_format_iceberg_py_is_laid_out_as_the_table_asks(
     open_table = lake.table(table)
     open_table.replace_sort_order().desc("id").commit()
     assert write("overwrite", **{"overwrite-mode": "static"}) >= 3
-    files = spark.read.format("iceberg-py").load(f"{table}#files")
-    assert {r.sort_order_id for r in files.select("sort_order_id").collect()} == {1}
+    files = lake.table(table).metadata_table("files").to_arrow()
+    assert set(files["sort_order_id"].to_pylist()) == {1}
 
 
 @pytest.mark.release("Spark's cache finds plans")

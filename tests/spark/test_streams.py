@@ -8,8 +8,6 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from tests.support.read_paths import ReadPath
-
 ROWS = "id long"
 
 
@@ -20,9 +18,19 @@ def run_stream(stream: DataFrame, target: str, name: str, checkpoint: Path) -> N
     query.awaitTermination()
 
 
-def test_streams_are_refused_by_name(
-    spark: SparkSession, tmp_path: Path, read_path: ReadPath
-) -> None:
+@pytest.mark.parametrize(
+    "read_path",
+    [
+        pytest.param(
+            "portable",
+            marks=pytest.mark.more("the data source refuses as where Iceberg is installed"),
+        ),
+        "native",
+    ],
+    indirect=True,
+)
+@pytest.mark.usefixtures("read_path")
+def test_streams_are_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
     table = str(tmp_path / "table")
     spark.range(1).write.format("iceberg-py").mode("append").save(table)
     source = str(tmp_path / "source")

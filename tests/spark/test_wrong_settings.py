@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.commits.updates import SetProperties
 from iceberg_pyspark.spark.session import IcebergSession
+from tests.support.frames import append_rows
 from tests.support.native_lake import plan_of, sqlite_lake
 from tests.support.parameters import pairs
 from tests.support.spark_settings import configured
@@ -211,8 +212,9 @@ def test_a_tables_adaptive_size_that_is_not_true_is_false(session: IcebergSessio
     table = table_says(session, "fixed", {"read.split.adaptive-size.enabled": "yes"})
     spark = session.spark
     spark.sql(f"alter table {table} set tblproperties ('read.split.open-file-cost'='0')")
+    table_of_four = session.table(table)
     for n in range(3):
-        spark.sql(f"insert into {table} values ({n})")
+        append_rows(table_of_four, [{"id": n}])
     with configured(spark, {"spark.sql.files.maxPartitionBytes": "1"}):
         actual = spark.table(table)
         assert "IcebergPyParquetScan" in plan_of(actual)
