@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark import install
+from iceberg_pyspark import install, load_catalog
 from iceberg_pyspark.redaction import SPARK_KEYS_REGEX
 from iceberg_pyspark.spark import session as session_module
 from iceberg_pyspark.spark.bridge.features import NEW_SESSIONS
@@ -118,6 +118,26 @@ def test_a_session_without_iceberg_makes_such_sessions(lake: IcebergSession) -> 
     assert is_native(lake.spark.newSession(), path)
 
 
+def test_a_catalog_that_no_statement_has_used_is_of_its_session(
+    lake: IcebergSession, tmp_path: Path
+) -> None:
+    """The catalog has settings in the new session only, and another session is active."""
+    settings = {"type": "hadoop", "warehouse": str(tmp_path)}
+    catalog = load_catalog("own", **settings)
+    catalog.create_namespace("db")
+    catalog.create_table("db.t", "id BIGINT")
+    new_session = lake.spark.newSession()
+    new_session.conf.set("spark.sql.catalog.own", "iceberg_pyspark")
+    for key, value in settings.items():
+        new_session.conf.set(f"spark.sql.catalog.own.{key}", value)
+    installed = install(new_session)
+    lake.spark.sql("select 1").collect()
+    assert installed.table("own.db.t").to_df().columns == ["id"]
+    with pytest.raises(PySparkException, match="own"):
+        lake.spark.sql("select * from own.db.t")
+    installed.uninstall()
+
+
 def test_installing_again_puts_nothing_in_twice(lake: IcebergSession) -> None:
     parent = configured(lake.spark.newSession(), lake.spark)
     for _ in range(3):
@@ -220,7 +240,7 @@ def collect(spark: SparkSession) -> None:
 RESTARTED = """
 import gc, json, sys
 from pyspark.sql import SparkSession
-from iceberg_pyspark import install
+from iceberg_pyspark import install, load_catalog
 from iceberg_pyspark.spark import session as session_module
 from iceberg_pyspark.spark.bridge import jvm
 

@@ -3,6 +3,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.classic.SparkSession;
 
 /** The methods that Python calls through py4j. */
 public class IcebergPyPlans {
@@ -82,12 +83,22 @@ public class IcebergPyPlans {
       }
     }
   }
-  /** Load a catalog by its configured name, as a query with this name does. */
-  public void openCatalog(Object session, String name) {
-    ((org.apache.spark.sql.classic.SparkSession) session)
-        .sessionState()
-        .catalogManager()
-        .catalog(name);
+  /**
+   * Load a catalog by its configured name, as a query with this name does. A catalog takes its
+   * settings and its session from the thread's active session.
+   */
+  public void openCatalog(Object object, String name) {
+    SparkSession session = (SparkSession) object;
+    scala.Option before = SparkSession.getActiveSession();
+    SparkSession.setActiveSession(session);
+    try {
+      session.sessionState().catalogManager().catalog(name);
+    } finally {
+      if (before.isDefined())
+        SparkSession.setActiveSession((SparkSession) before.get());
+      else
+        SparkSession.clearActiveSession();
+    }
   }
   public String sessionHandle(Object session) { return IcebergPySessions.handleOf(session).text; }
 }
