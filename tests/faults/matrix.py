@@ -39,8 +39,8 @@ TRIED: Counter[tuple[str, str]] = Counter()
 
 ALL = os.environ.get("ICEBERG_FAULTS") == "all"
 """Whether to try every kind of error at every point, not one kind at every few points."""
-EVERY, AT_MOST = 7, 3
-"""Without `ALL`, every seventh point is tried, or fewer where more than three would be tried.
+EVERY, AT_MOST = 7, 2
+"""Without `ALL`, every seventh point is tried, or fewer where more than two would be tried.
 
 An odd step, so that points before and after a call are both tried; another first point for each
 operation and catalog, so that together they try most points.
