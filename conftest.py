@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.amounts import RUNS_MORE
 from tests.selection import cases_to_leave_out
+
+# Else each process that tests start compiles the package anew, which takes a second.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 pytest_plugins = ("tests.absent_packages",)
 

@@ -15,6 +15,7 @@ import pytest
 
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.catalog import Catalog
+from tests.amounts import RUNS_MORE
 from tests.services.databases import new_database
 from tests.support.catalog_processes import EVENTS, SERVED, open_catalog, run_together
 from tests.support.many_writers import (
@@ -27,7 +28,7 @@ from tests.support.many_writers import (
 from tests.support.table_integrity import table_problems
 
 WRITERS = 16
-APPENDS = int(os.environ.get("ICEBERG_COMMITS", "3"))
+APPENDS = int(os.environ.get("ICEBERG_COMMITS", "3" if RUNS_MORE else "2"))
 
 
 HIVE = pytest.mark.more("as in test_hive_catalog.py, with more commits")

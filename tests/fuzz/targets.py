@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from tests.amounts import RUNS_MORE
+
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
@@ -22,7 +24,7 @@ class Target:
     library_ends: tuple[str, ...] = ()
     """Messages of libraries that end the process on some inputs; counted, but not as problems."""
     cases: int = 10_000
-    in_tests: int = 200
+    in_tests: int = 200 if RUNS_MORE else 100
 
     def input_of(self, case: int) -> Any:
         """Return the input of a case, the same in every run."""

@@ -1,7 +1,9 @@
 import java.io.File;
+import java.io.IOException;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hdfs.HdfsConfiguration;
 import org.apache.hadoop.hdfs.server.datanode.DataNode;
+import org.apache.hadoop.hdfs.server.datanode.DataNodeFaultInjector;
 import org.apache.hadoop.hdfs.server.namenode.NameNode;
 import org.apache.hadoop.metrics2.lib.DefaultMetricsSystem;
 
@@ -25,8 +27,19 @@ public final class LoopbackHdfs {
     conf.set("dfs.permissions.enabled", "false");
     conf.set("dfs.namenode.safemode.extension", "0");
     conf.set("dfs.namenode.edits.noeditlogchannelflush", "true");
-    // close a file before the data node has reported its last block, half a second earlier
-    conf.set("dfs.namenode.file.close.num-committed-allowed", "1");
+    // a client that closes a file before the data node has reported its last block waits for half
+    // a second, so the data node reports first
+    DataNodeFaultInjector.set(
+        new DataNodeFaultInjector() {
+          @Override
+          public void delaySendingAckToUpstream(String client) throws IOException {
+            try {
+              Thread.sleep(20);
+            } catch (InterruptedException e) {
+              throw new IOException(e);
+            }
+          }
+        });
     DefaultMetricsSystem.setMiniClusterMode(
         true); // formatting and serving share the metrics system
     NameNode.format(conf);

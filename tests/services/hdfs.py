@@ -60,8 +60,8 @@ def hdfs_server(folder: Path) -> Iterator[HdfsServer]:
         absent("HDFS", "it needs a JDK, and this Java has no compiler")
     log = folder / "hdfs.log"
     # C1 alone starts faster, and no test runs long enough to profit from C2.
-    command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", f"{home}:{home}/jars/*"]
-    command += [str(_SOURCE), str(port), str(folder)]
+    command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    command += ["-cp", f"{home}:{home}/jars/*", str(_SOURCE), str(port), str(folder)]
     with running(
         "hdfs",
         command,

@@ -38,8 +38,10 @@ def hive_metastore(folder: Path) -> Iterator[Server]:
     jars = program().parent
     port = free_port()
     java = str(find_java_home() / "bin" / "java")
-    # C1 alone starts faster, and no test runs long enough to profit from C2.
-    command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", f"-Dderby.system.home={folder}"]
+    # C1 alone starts faster, and no test runs long enough to profit from C2. No test needs the
+    # database to survive a crash of the machine.
+    command = [java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    command += [f"-Dderby.system.home={folder}", "-Dderby.system.durability=test"]
     command += ["-cp", f"{jars}/*", str(_SOURCE), str(port), str(folder)]
     log = folder / "hive-metastore.log"
     with running("hive-metastore", command, port=port, log=log, seconds=120) as server:

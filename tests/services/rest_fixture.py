@@ -38,7 +38,7 @@ _ARTIFACTS = (
 
 
 # C1 alone starts faster, and no test runs long enough to profit from C2.
-_STARTS_SOON = ("-XX:TieredStopAtLevel=1",)
+_STARTS_SOON = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 @contextlib.contextmanager

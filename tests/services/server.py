@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -107,6 +108,10 @@ def _wait(server: Server, ready: Callable[[], bool], seconds: float) -> None:
 
 def _listens(server: Server) -> bool:
     """Return whether this server, and no other process, listens on its port."""
+    with socket.socket() as client:
+        # Somebody must listen: to look for it among all connections takes longer.
+        if client.connect_ex((LOOPBACK, server.port)):
+            return False
     return any(connection.laddr.port == server.port for connection in _listeners(server))
 
 

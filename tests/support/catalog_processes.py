@@ -35,8 +35,20 @@ SERVED = "database-url"
 KILLED = 1
 """The number of the row-committing client that is killed."""
 
-# pyarrow imports pandas for the first list it converts: a third of a second per process.
-_PRELOADED = [__name__, "pandas"]
+# What a commit imports when it first needs it: most of a short process's time.
+_PRELOADED = [
+    __name__,
+    "pandas",
+    "psycopg",
+    "pyarrow.dataset",
+    "pyarrow.pandas_compat",
+    "sqlalchemy.dialects.postgresql",
+    "sqlalchemy.dialects.sqlite",
+    "sqlglot.dialects.spark",
+    "iceberg_pyspark.arrow.read.read_task",
+    "iceberg_pyspark.sql_text.filters",
+    "iceberg_pyspark.storage.object_store_io",
+]
 
 EVENTS = TableIdentifier(namespace=("db",), name="events")
 

@@ -133,7 +133,8 @@ class ChangeContract:
 
     @pytest.fixture
     def table(self, catalog: Catalog, identifier: TableIdentifier) -> Table:
-        return Table(catalog, create(catalog, identifier))
+        # A change that meets another one needs no long wait.
+        return Table(catalog, create(catalog, identifier, {"commit.retry.min-wait-ms": "1"}))
 
     # creation
 

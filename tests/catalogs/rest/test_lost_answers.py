@@ -14,6 +14,7 @@ import iceberg_pyspark as ice
 from iceberg_pyspark import Table, TableCatalog
 from iceberg_pyspark.catalogs.rest.catalog import RestCatalog
 from iceberg_pyspark.errors import CommitStateUnknownError
+from tests.amounts import RUNS_MORE
 from tests.services.server import Server
 from tests.services.toxiproxy import Toxiproxy
 from tests.support.catalog_contract import new_name
@@ -25,7 +26,7 @@ from tests.support.table_integrity import table_problems
 
 COMMITS = int(os.environ.get("ICEBERG_COMMITS", "0"))
 """If set, sixteen writers make this many appends each."""
-WRITERS, APPENDS = (16, COMMITS) if COMMITS else (6, 3)
+WRITERS, APPENDS = (16, COMMITS) if COMMITS else (6 if RUNS_MORE else 4, 3)
 QUICK = {
     "commit.status-check.min-wait-ms": "1",
     "commit.status-check.max-wait-ms": "2",

@@ -178,17 +178,17 @@ def test_each_part_of_a_curve_is_narrow_in_all_columns(curve: Any) -> None:
         )
     )
     random = np.random.default_rng(1)
-    keys, prices = random.permutation(4096), random.permutation(4096)
+    keys, prices = random.permutation(1024), random.permutation(1024)
     rows = pa.table(
         {
             # The ranges differ, because the bits of larger numbers must not decide alone.
             "key": pa.array(keys * 10**9),
             "price": pa.array([Decimal(int(p)) / 100 for p in prices], pa.decimal128(9, 2)),
-            "name": [f"Customer#{n:09}" for n in random.permutation(4096)],
+            "name": [f"Customer#{n:09}" for n in random.permutation(1024)],
         }
     )
     order = AlongCurve(schema=schema, source_ids=(1, 2), curve=curve)
-    for actual in in_order(order, rows, SortMemory(in_memory=20_000, buffered=10_000)):
+    for actual in in_order(order, rows, SortMemory(in_memory=10_000, buffered=5_000)):
         assert actual.sort_by("key").equals(rows.sort_by("key"))
         for name in ("key", "price"):
             values = np.array([float(v) for v in actual[name].to_pylist()]).reshape(16, -1)

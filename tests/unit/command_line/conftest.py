@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from typer import testing
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import iceberg_pyspark as ice
 from iceberg_pyspark.command_line.application import app
+
+COMMAND_OF = cache(get_command)
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,8 @@ Run = Callable[..., Answer]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return a function that runs a command with `--warehouse` in an empty folder."""
+    # Else each run builds all commands anew, which takes a tenth of a second.
+    monkeypatch.setattr(testing, "_get_command", COMMAND_OF)
     for variable in ("HOME", "PYICEBERG_HOME"):
         monkeypatch.setenv(variable, str(tmp_path))
     monkeypatch.chdir(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -200,10 +201,14 @@ def test_every_property_by_name_is_in_the_registry() -> None:
         *("write.run", "write.orc.bloom.filter.columns", "write.location-provider.impl"),
         *("write.object-storage.path", "write.folder-storage.path"),
     }
+    # To parse all files takes seconds.
+    start = re.compile("[\"'}](" + "|".join(map(re.escape, prefixes)) + ")")
+    texts = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
     unknown = [
         f"{path.relative_to(package)}:{node.lineno}: {node.value}"
-        for path in package.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for path, text in texts.items()
+        if start.search(text)
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and node.value.startswith(prefixes)

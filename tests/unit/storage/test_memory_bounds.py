@@ -314,7 +314,9 @@ ALIKE = {
         "lists that are read": "objects that are read",
         "escapes": "objects",
         "spaces": "one text",
+        "one text that is read": "a wide character that is read",
     },
+    "fastavro": {"thousands of columns": "null octets"},
     "puffin": {"footer of properties": "footer of blobs", "lz4": "zstd"},
     "avro": {"one text": "texts"},
     "datafusion": {
