@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 
 from tests.services.rest_fixture import rest_server
 from tests.services.server import Server
 from tests.support.oracle import Oracle, OracleUnavailableError, start_oracle
-from tests.support.readings import INTERPRETED
+from tests.support.readings import INTERPRETED, INTERPRETED_QUERY
 from tests.support.rows import PlainRow
 from tests.support.spark_settings import configured
 
@@ -17,21 +18,32 @@ _CHANGES_OF_JAVA = re.compile(
     r"\s*(create|replace|insert|update|delete|merge|call)\b(?!.*\blake\.).*\bjava_",
     re.IGNORECASE | re.DOTALL,
 )
+_QUERIES_OF_JAVA = re.compile(
+    r"\s*(select|table|with)\b(?!.*\blake\.).*\bjava_\w+\.", re.IGNORECASE | re.DOTALL
+)
 
 
 class InterpretedOracle(Oracle):
     """An oracle for which Spark interprets the statements of Java alone, instead of compiling."""
 
     def sql(self, text: str) -> DataFrame:
-        if not _CHANGES_OF_JAVA.match(text):
-            return super().sql(text)
-        with configured(self.spark, INTERPRETED):
-            return super().sql(text)
+        if _CHANGES_OF_JAVA.match(text):
+            with configured(self.spark, INTERPRETED):
+                return super().sql(text)
+        frame = super().sql(text)
+        if _QUERIES_OF_JAVA.match(text):
+            vars(frame)["collect"] = partial(self._collect, frame)
+        return frame
+
+    def _collect(self, frame: DataFrame) -> list[Row]:
+        """Collect a frame under settings that count because Spark plans it only now."""
+        with configured(self.spark, INTERPRETED_QUERY):
+            return type(frame).collect(frame)
 
     def table_rows(self, name: str) -> list[PlainRow]:
         if not name.startswith("java_"):
             return super().table_rows(name)
-        with configured(self.spark, INTERPRETED):
+        with configured(self.spark, INTERPRETED_QUERY):
             return super().table_rows(name)
 
 

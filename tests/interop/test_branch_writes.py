@@ -25,10 +25,13 @@ def snapshots(lake: Oracle, table: str) -> list[tuple[Any, ...]]:
     each snapshot, oldest first.
     """
     result = lake.sql(
-        f"select operation, parent_id is null, summary, manifest_list is not null "
-        f"from {by_java(table)}.snapshots order by committed_at"
+        "select committed_at, operation, parent_id is null, manifest_list is not null, summary "
+        f"from {by_java(table)}.snapshots"
     ).collect()
-    return [(r[0], r[1], r[3], *(r[2].get(k) for k in TOTALS)) for r in result]
+    return [
+        (*r[1:4], *(r.summary.get(k) for k in TOTALS))
+        for r in sorted(result, key=lambda row: row.committed_at)
+    ]
 
 
 def refs(lake: Oracle, table: str) -> list[tuple[Any, ...]]:

@@ -6,15 +6,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import reduce
 
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import lit
 
 from tests.amounts import RUNS_MORE
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
-from tests.support.readings import our_frame, table_path
+from tests.support.readings import java_rows, our_frame, our_table, snapshot_ids, table_path
 from tests.support.rows import PlainRow, spark_rows
 
 WHOLE_FILES = ("changed.v2", "changed.v3")
@@ -79,36 +82,51 @@ def make(lake: Oracle, table: str) -> None:
 
 
 def history(lake: Oracle, table: str) -> list[tuple[int, str]]:
-    rows = lake.sql(
-        f"select snapshot_id, operation from java_hadoop.{table}.snapshots order by committed_at"
-    )
-    return [(row.snapshot_id, row.operation) for row in rows.collect()]
+    snapshots = our_table(lake, f"java_hadoop.{table}").snapshots
+    return [(snapshot.snapshot_id, snapshot.summary["operation"]) for snapshot in snapshots]
+
+
+def states(lake: Oracle, table: str, ids: list[int]) -> list[Counter[PlainRow]]:
+    """Return the rows that Java reads in each snapshot, all in one query.
+
+    The column v is null in snapshots from before the column was added.
+    """
+    frames = []
+    for number, snapshot_id in enumerate(ids):
+        frame = lake.spark.read.option("versionAsOf", snapshot_id).table(f"java_hadoop.{table}")
+        if len(frame.columns) < 3:
+            frame = frame.withColumn("v", lit(None).cast("string"))
+        frames.append(frame.select(lit(number), "*"))
+    result: list[Counter[PlainRow]] = [Counter() for _ in ids]
+    for number, *row in java_rows(lake, reduce(DataFrame.union, frames)):
+        result[number][tuple(row)] += 1
+    return result
 
 
 @EACH_VERSION
 def test_the_same_changes_in_every_range(lake: Oracle, version: int) -> None:
     table = f"changed.v{version}"
     make(lake, table)
-    ids = [snapshot_id for snapshot_id, _ in history(lake, table)]
-    ranges = [{}, {"start-snapshot-id": ids[1], "end-snapshot-id": ids[4]}]
+    ids = snapshot_ids(lake, f"java_hadoop.{table}")
+    ranges: list[dict[str, int]] = [{}, {"start-snapshot-id": ids[1], "end-snapshot-id": ids[4]}]
     if EVERY_RANGE:
         ranges += [{"start-snapshot-id": ids[0]}, {"start-snapshot-id": ids[-2]}]
+    rows_of_ranges = []
     for options in ranges:
         frames = [
             lake.spark.read.options(**options).table(f"{catalog}.{table}.changes")
             for catalog in ("lake", "java_hadoop")
         ]
         assert frames[0].schema.json() == frames[1].schema.json()
-        ours, javas = (spark_rows(f.collect()) for f in frames)
+        ours, javas = spark_rows(frames[0].collect()), java_rows(lake, frames[1])
         assert ours == javas
         assert ours
-    by_path = our_frame(lake, f"java_hadoop.{table}.changes")
-    whole = lake.spark.table(f"java_hadoop.{table}.changes")
-    assert spark_rows(by_path.collect()) == spark_rows(whole.collect())
-    source = lake.spark.read.format("iceberg-py").load(
-        f"{table_path(lake, f'java_hadoop.{table}')}#changes"
-    )
-    assert spark_rows(source.collect()) == spark_rows(whole.collect())
+        rows_of_ranges.append(javas)
+    by_name = our_frame(lake, f"java_hadoop.{table}.changes")
+    assert spark_rows(by_name.collect()) == rows_of_ranges[0]
+    reader = lake.spark.read.format("iceberg-py").options(**ranges[1])
+    by_path = reader.load(f"{table_path(lake, f'java_hadoop.{table}')}#changes")
+    assert spark_rows(by_path.collect()) == rows_of_ranges[1]
 
 
 @pytest.mark.more("the same ranges by other names")
@@ -116,17 +134,14 @@ def test_the_same_changes_by_name_and_by_time(lake: Oracle) -> None:
     """Ranges of time, loaded by the name of the metadata table and by the procedure."""
     table = WHOLE_FILES[1]
     make(lake, table)
-    rows = lake.sql(
-        "select snapshot_id id, unix_millis(committed_at) at "
-        f"from java_hadoop.{table}.snapshots order by committed_at"
-    ).collect()
+    rows = our_table(lake, f"java_hadoop.{table}").snapshots
     counts = []
     for options in (
-        {"start-snapshot-id": rows[1].id, "end-snapshot-id": rows[4].id},
-        {"start-timestamp": rows[1].at},
-        {"end-timestamp": rows[3].at - 1},
-        {"start-timestamp": rows[0].at + 1, "end-timestamp": rows[4].at},
-        {"start-timestamp": rows[2].at, "end-snapshot-id": rows[5].id},
+        {"start-snapshot-id": rows[1].snapshot_id, "end-snapshot-id": rows[4].snapshot_id},
+        {"start-timestamp": rows[1].timestamp_ms},
+        {"end-timestamp": rows[3].timestamp_ms - 1},
+        {"start-timestamp": rows[0].timestamp_ms + 1, "end-timestamp": rows[4].timestamp_ms},
+        {"start-timestamp": rows[2].timestamp_ms, "end-snapshot-id": rows[5].snapshot_id},
     ):
         frames = [
             lake.spark.read.format(format_name)
@@ -135,7 +150,7 @@ def test_the_same_changes_by_name_and_by_time(lake: Oracle) -> None:
             for format_name, catalog in (("iceberg-py", "lake"), ("iceberg", "java_hadoop"))
         ]
         assert frames[0].schema.json() == frames[1].schema.json()
-        ours, javas = (spark_rows(f.collect()) for f in frames)
+        ours, javas = spark_rows(frames[0].collect()), java_rows(lake, frames[1])
         assert ours == javas, options
         texts = ", ".join(f"'{name}', '{value}'" for name, value in options.items())
         views = [view(lake, c, table, f", options => map({texts})") for c in CATALOGS]
@@ -155,11 +170,10 @@ def test_changes_lead_from_each_snapshot_to_the_next(lake: Oracle, table: str) -
     actual = changes.collect()
     before = Counter[PlainRow]()
     number = 0
-    for snapshot_id, operation in history(lake, table):
+    snapshots = history(lake, table)
+    rows_after = states(lake, table, [snapshot_id for snapshot_id, _ in snapshots])
+    for (snapshot_id, operation), after in zip(snapshots, rows_after, strict=True):
         of_snapshot = [row for row in actual if row["_commit_snapshot_id"] == snapshot_id]
-        java = lake.spark.read.option("versionAsOf", snapshot_id).table(f"java_hadoop.{table}")
-        # The column v is null in snapshots from before the column was added.
-        after = Counter((*row, None)[:3] for row in spark_rows(java.collect()))
         for type_, expected in (("INSERT", after - before), ("DELETE", before - after)):
             rows = [(r.id, r.h, r.v) for r in of_snapshot if r["_change_type"] == type_]
             assert Counter(spark_rows(rows)) == expected
@@ -167,7 +181,7 @@ def test_changes_lead_from_each_snapshot_to_the_next(lake: Oracle, table: str) -
         assert {row["_change_ordinal"] for row in of_snapshot} == ({number} if is_change else set())
         number += is_change
         before = after
-    assert number < len(history(lake, table))
+    assert number < len(snapshots)
 
 
 def view(lake: Oracle, catalog: str, table: str, arguments: str) -> list[PlainRow]:
@@ -177,14 +191,14 @@ def view(lake: Oracle, catalog: str, table: str, arguments: str) -> list[PlainRo
     [(name,)] = result.collect()
     rows = lake.sql(f"select * from {name}")
     assert rows.columns[-3:] == ["_change_type", "_change_ordinal", "_commit_snapshot_id"]
-    return spark_rows(rows.collect())
+    return spark_rows(rows.collect()) if catalog == "lake" else java_rows(lake, rows)
 
 
 @EACH_VERSION
 def test_the_same_views(lake: Oracle, version: int) -> None:
     table = f"changed.v{version}"
     make(lake, table)
-    ids = [snapshot_id for snapshot_id, _ in history(lake, table)]
+    ids = snapshot_ids(lake, f"java_hadoop.{table}")
     of_range = f", options => map('start-snapshot-id', '{ids[1]}', 'end-snapshot-id', '{ids[5]}')"
     change_types = set()
     calls = [
@@ -215,9 +229,8 @@ def test_changes_are_the_difference(lake: Oracle, table: str, arguments: str) ->
     actual = view(lake, "lake", table, arguments)
     net = view(lake, "lake", table, ", net_changes => true")
     before = Counter[PlainRow]()
-    for snapshot_id, _ in history(lake, table):
-        java = lake.spark.read.option("versionAsOf", snapshot_id).table(f"java_hadoop.{table}")
-        after = Counter((*row, None)[:3] for row in spark_rows(java.collect()))
+    ids = snapshot_ids(lake, f"java_hadoop.{table}")
+    for snapshot_id, after in zip(ids, states(lake, table, ids), strict=True):
         of_snapshot = [row for row in actual if row[-1] == snapshot_id]
         for types, expected in (
             (("INSERT", "UPDATE_AFTER"), after - before),

@@ -13,8 +13,15 @@ from pyspark.sql import DataFrame
 from iceberg_pyspark.table.metadata_tables.by_name import METADATA_TABLES
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
-from tests.support.readings import our_frame, our_table, table_path
+from tests.support.readings import (
+    INTERPRETED_QUERY,
+    our_frame,
+    our_table,
+    snapshot_ids,
+    table_path,
+)
 from tests.support.rows import plain_value
+from tests.support.spark_settings import configured
 
 KINDS_BY_TABLE = {
     # Java cannot read the changes of tables with delete files.
@@ -96,12 +103,16 @@ def make_tables(oracle: Oracle) -> None:
 
 
 def first_snapshot(oracle: Oracle, t: str) -> int:
-    rows = oracle.sql(f"select snapshot_id from {t}.snapshots order by committed_at").collect()
-    return int(rows[0][0])
+    return snapshot_ids(oracle, t)[0]
 
 
 def shown(frame: DataFrame) -> list[Any]:
     return sorted((plain_value(row) for row in frame.collect()), key=repr)
+
+
+def shown_by_java(lake: Oracle, frame: DataFrame) -> list[Any]:
+    with configured(lake.spark, INTERPRETED_QUERY):
+        return shown(frame)
 
 
 def described(oracle: Oracle, name: str) -> list[Any]:
@@ -125,7 +136,7 @@ def test_in_sql_every_metadata_table_is_described_and_filled_as_in_java(
         ours = lake.spark.table(f"lake.{name}")
         assert described(lake, f"lake.{name}") == described(lake, f"java_hadoop.{name}"), name
         assert plain_schema(ours) == plain_schema(java), name
-        assert shown(ours) == shown(java), name
+        assert shown(ours) == shown_by_java(lake, java), name
 
 
 @pytest.mark.parametrize(
@@ -137,7 +148,7 @@ def test_the_data_source_shows_the_same(lake: Oracle, kind: str) -> None:
         java = lake.spark.table(name)
         ours = our_frame(lake, name)
         assert plain_schema(ours) == plain_schema(java)
-        assert shown(ours) == shown(java)
+        assert shown(ours) == shown_by_java(lake, java)
 
 
 def test_columns_conditions_and_counts_are_those_of_java(lake: Oracle) -> None:
@@ -176,19 +187,21 @@ def test_time_travel_shows_that_snapshot(lake: Oracle, kind: str) -> None:
     assert shown(lake.sql(f"select * from lake.shown.evolved.{kind} version as of 'first'")) == (
         expected
     )
-    assert expected != shown(lake.spark.table(t))
+    assert expected != shown_by_java(lake, lake.spark.table(t))
 
 
 def test_a_path_names_metadata_tables_too(lake: Oracle) -> None:
     path = table_path(lake, "java_hadoop.shown.evolved")
     ours = lake.spark.read.format("iceberg-py").load(f"{path}#refs")
-    assert shown(ours) == shown(lake.spark.table("java_hadoop.shown.evolved.refs"))
+    assert shown(ours) == shown_by_java(lake, lake.spark.table("java_hadoop.shown.evolved.refs"))
 
 
 def test_the_columns_option_is_applied_and_filter_refused(lake: Oracle) -> None:
     t = "java_hadoop.shown.evolved.files"
     ours = our_frame(lake, t, columns="record_count,FILE_PATH")
-    assert shown(ours) == shown(lake.spark.table(t).select("record_count", "file_path"))
+    assert shown(ours) == shown_by_java(
+        lake, lake.spark.table(t).select("record_count", "file_path")
+    )
     with pytest.raises(Exception, match=r"use \.filter\(\.\.\.\) on the DataFrame"):
         our_frame(lake, t, filter="record_count > 1").collect()
 

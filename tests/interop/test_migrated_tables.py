@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from iceberg_pyspark import Table, install, load_catalog
 from iceberg_pyspark.spec.partitioning import partition_key
 from tests.support.oracle import Oracle
+from tests.support.readings import INTERPRETED
 
 CATALOG = "spark.sql.catalog.spark_catalog"
 DB = "migrated"
@@ -49,6 +50,8 @@ def sides(
     ):
         for key, value in (settings | {f".{k}": v for k, v in common.items()}).items():
             session.conf.set(f"{CATALOG}{key}", value)
+    for key, value in INTERPRETED.items():
+        java.conf.set(key, value)
     catalog = load_catalog(
         "spark_catalog", type="sql", uri=f"sqlite:///{folder}/both.db", warehouse=str(folder)
     )

@@ -104,8 +104,8 @@ def test_key_columns_that_were_renamed_promoted_dropped_and_added(lake: Oracle) 
     # Java cannot read a table in which a new column has the name of a dropped key column.
     lake.sql(f"alter table {table} add column w string")
     lake.sql(f"insert into {table} values (7, 10, 'g', 'y')")
-    remaining_rows = lake.spark.sql(f"select id, w from lake.{name} order by id").collect()
-    assert [tuple(r) for r in remaining_rows] == [(5, None), (6, None), (7, "y")]
+    remaining_rows = lake.spark.sql(f"select id, w from lake.{name}").collect()
+    assert sorted(tuple(r) for r in remaining_rows) == [(5, None), (6, None), (7, "y")]
     assert lake.spark.sql(f"select id from lake.{name} where w = 'y'").collect() == [(7,)]
 
 
@@ -157,7 +157,7 @@ def test_keys_of_many_types(lake: Oracle, zone: str) -> None:
     lake.spark.conf.set("spark.sql.session.timeZone", zone)
     try:
         assert "MapInArrow" not in same_rows(lake, "select * from {t}." + name)
-        (row,) = lake.spark.sql(f"select count(*) from lake.{name} where id like '% 1'").collect()
-        assert row[0] == lake.spark.table(f"lake.{name}").count() == len(TYPED)
+        remaining = lake.spark.sql(f"select id from lake.{name}").collect()
+        assert sorted(row.id for row in remaining) == [f"c{i} 1" for i in range(len(TYPED))]
     finally:
         lake.spark.conf.set("spark.sql.session.timeZone", "UTC")

@@ -181,6 +181,9 @@ def test_position_delete_files_that_executors_read(
     same_rows(lake, query)
 
 
+@pytest.mark.more(
+    "java_writes/test_schema_evolution.py changes such columns, and reads natively too"
+)
 def test_evolved_columns_are_found_by_field_id(lake: Oracle) -> None:
     name = "native.evolved"
     lake.sql(f"create table java_hadoop.{name} using iceberg as " + ROWS)
@@ -198,6 +201,7 @@ def test_evolved_columns_are_found_by_field_id(lake: Oracle) -> None:
     same_rows(lake, "select id, text from {t}." + name + " where d is null and text < '3'")
 
 
+@pytest.mark.more("test_native_equality.py deletes such keys, and adds one again")
 def test_equality_deletes_are_applied(lake: Oracle) -> None:
     name = "java_hadoop.native.keyed"
     lake.sql(f"create table {name} using iceberg as " + ROWS)

@@ -66,14 +66,18 @@ def test_java_reads_the_files_and_measures_its_own_alike(lake: Oracle, partition
         keys = {k for f in files for k in pq.read_metadata(f.file_path).metadata}
         assert (b"org.apache.spark.version" in keys) == (table == f"lake.{name}")
     assert actual[0] == actual[1]
-    for condition in (
+    conditions = (
         "s like 'é/ =3%'",
         "day = date'1970-01-02'",
         "d > 8",
         "st.x = 5",
         "b is null",
-    ):
-        same_rows(lake, f"select * from {{t}}.{name} where {condition}")
+    )
+    queries = (
+        f"select {number}, * from {{t}}.{name} where {condition}"
+        for number, condition in enumerate(conditions)
+    )
+    same_rows(lake, " union all ".join(queries))
 
 
 def test_renamed_columns_are_found_by_their_ids(lake: Oracle) -> None:

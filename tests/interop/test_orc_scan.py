@@ -474,7 +474,7 @@ def test_a_join_leaves_out_orc_files_that_it_needs_not(lake: Oracle) -> None:
         f"select t.id from {{t}} t join {{t}}.{filter_table} w on t.g = w.g where w.said = 'no1'"
     )
     ours = lake.sql(query.replace("{t} t", f"lake.{name} t").replace("{t}", "lake"))
-    assert [row.id for row in ours.orderBy("id").collect()] == list(range(1, 100, 3))
+    assert sorted(row.id for row in ours.collect()) == list(range(1, 100, 3))
     plan = plan_of(ours)
     assert "dynamicpruning" in plan
     assert "MapInArrow" not in plan

@@ -15,6 +15,7 @@ from pyspark.sql import Row
 
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
+from tests.support.readings import our_table
 
 START, END = "start-snapshot-id", "end-snapshot-id"
 SINCE, UNTIL = "start-timestamp", "end-timestamp"
@@ -43,14 +44,11 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
 @pytest.fixture(scope="module")
 def moments(lake: Oracle) -> Moments:
     """Return `ID0` to `ID2` of main and `BRANCH`, the snapshot that is in no history of main."""
-    rows = lake.sql(
-        "select snapshot_id, unix_millis(committed_at) at "
-        f"from java_hadoop.{NAME}.snapshots order by committed_at"
-    ).collect()
-    assert len(rows) == 4
-    named = {"BRANCH": int(rows[3].snapshot_id)}
-    for number, row in enumerate(rows[:3]):
-        named |= {f"ID{number}": row.snapshot_id, f"AT{number}": row.at}
+    snapshots = our_table(lake, f"java_hadoop.{NAME}").snapshots
+    assert len(snapshots) == 4
+    named = {"BRANCH": snapshots[3].snapshot_id}
+    for number, snapshot in enumerate(snapshots[:3]):
+        named |= {f"ID{number}": snapshot.snapshot_id, f"AT{number}": snapshot.timestamp_ms}
     return named
 
 

@@ -51,9 +51,10 @@ def test_beside_java(lake: Oracle, version: int) -> None:
         done = lake.sql(CALL.format(catalog=catalog, name=name, more=", spec_id => 0"))
         results.append((done.schema, done.collect()))
         assert rows_of(lake, table, version) == before
-        [row] = lake.sql(
-            f"SELECT operation, summary FROM {table}.snapshots ORDER BY committed_at DESC LIMIT 1"
+        snapshots = lake.sql(
+            f"SELECT committed_at, operation, summary FROM {table}.snapshots"
         ).collect()
+        row = max(snapshots, key=lambda row: row.committed_at)
         summaries.append((row.operation, {k: row.summary[k] for k in SUMMARY}))
         # A second rewrite has no effect.
         for again in ("java_hadoop", "lake"):

@@ -10,8 +10,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 
 from tests.amounts import RUNS_MORE
-from tests.support.both_writers import COUNTS, JAVAS, OURS, both, by_java, writers_lake
+from tests.support.both_writers import (
+    COUNTS,
+    JAVAS,
+    OURS,
+    both,
+    by_java,
+    rows_of_each,
+    writers_lake,
+)
 from tests.support.oracle import Oracle
+from tests.support.readings import our_table
 
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 EVERY_STATEMENT = RUNS_MORE
@@ -76,9 +85,8 @@ def test_tables_are_created_and_replaced_as_java_does(lake: Oracle) -> None:
         "create or replace table {t} (g int, z string) using iceberg partitioned by (g)",
         "insert into {t} select 1, 'z'",
     )
-    ours, java = (
-        lake.sql(f"select parent_id is null from {JAVAS}.writes.ctas_by_{w}.history").collect()
-        for w in (OURS, JAVAS)
+    ours, java = rows_of_each(
+        lake, [f"{JAVAS}.writes.ctas_by_{w}.history" for w in (OURS, JAVAS)], "parent_id is null"
     )
     assert ours == java
     lake.sql(f"create table if not exists {OURS}.writes.ctas_by_lake using iceberg as select 2 z")
@@ -160,12 +168,12 @@ def test_rows_are_sorted_as_the_table_asks(lake: Oracle) -> None:
             .append()
         ),
     )
-    written = "select id, s, input_file_name() f from {t} where id < 50 and s <> ''"
-    for writer in (OURS, JAVAS):
-        rows = lake.sql(written.format(t=f"{JAVAS}.writes.ordered_by_{writer}")).collect()
+    names = [f"{JAVAS}.writes.ordered_by_{writer}" for writer in (OURS, JAVAS)]
+    for rows in rows_of_each(lake, names, "s", "_file"):
         by_file: dict[str, list[str]] = {}
-        for row in rows:
-            by_file.setdefault(row.f, []).append(row.s)
+        for text, file in rows:
+            if text:
+                by_file.setdefault(file, []).append(text)
         assert any(v[:2] != sorted(v)[:2] for v in by_file.values())
 
 
@@ -217,8 +225,8 @@ def test_branches_and_staged_snapshots(lake: Oracle) -> None:
         assert lake.table_rows(f"{name}.branch_b") == [(1,), (2,), (3,)]
         assert lake.table_rows(f"{name}.branch_audited") == [(7,)]
         assert lake.table_rows(name) == [(1,)]
-        ids = lake.sql(f"select summary['wap.id'] from {name}.snapshots").collect()
-        assert [r[0] for r in ids if r[0] is not None] == ["audit-1"]
+        ids = [snapshot.summary.get("wap.id") for snapshot in our_table(lake, name).snapshots]
+        assert [audited for audited in ids if audited is not None] == ["audit-1"]
     lake.sql(f"call {JAVAS}.system.publish_changes('writes.branched_by_lake', 'audit-1')")
     assert lake.table_rows(f"{JAVAS}.writes.branched_by_lake") == [(1,), (5,)]
 
@@ -306,7 +314,7 @@ def test_what_java_refuses_is_refused_and_changes_nothing(lake: Oracle, statemen
             lake.sql(statement.format(t=table)).collect()
         kinds.append(e.value.getCondition() if isinstance(e.value, PySparkException) else None)
         assert lake.table_rows(table) == [(1, 1), (2, 2)]
-        assert lake.sql(f"select count(*) from {table}.snapshots").first()[0] == 1  # type: ignore[index]
+        assert len(our_table(lake, by_java(table)).snapshots) == 1
         assert not lake.spark.catalog.tableExists(f"{table}_failed")
     if kinds[1] is not None:
         assert kinds[0] == kinds[1]

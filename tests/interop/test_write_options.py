@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from tests.amounts import RUNS_MORE
 from tests.support.both_writers import JAVAS, OURS, both, by_java, writers_lake
 from tests.support.oracle import Oracle
+from tests.support.readings import our_table, snapshot_ids
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +42,10 @@ def test_files_are_of_the_sort_order_that_was_asked_for(lake: Oracle) -> None:
     # Java sorts each file by the table's order, whatever order id it records.
     name = f"{JAVAS}.writes.sort_ids_by_{OURS}"
     rows = lake.sql(
-        f"select f.sort_order_id, t.id, t.s from (select *, _file, _pos from {name}) t "
-        f"join {name}.files f on t._file = f.file_path order by t._pos"
+        f"select f.sort_order_id, t.id, t.s, t._pos from (select *, _file, _pos from {name}) t "
+        f"join {name}.files f on t._file = f.file_path"
     ).collect()
+    rows.sort(key=lambda row: row._pos)
     ids = {n: [r.id for r in rows if r.sort_order_id == n] for n in (0, 1)}
     assert ids[1] == list(range(20))
     assert ids[0] == [(i * 7) % 20 for i in range(20)]
@@ -79,8 +81,7 @@ def test_overwrites_are_validated_from_a_snapshot(lake: Oracle) -> None:
             is_done(lake, table, mode, isolation, between)
             for mode, isolation, between, _ in OVERWRITES
         ]
-        first = lake.sql(f"select min(snapshot_id) from {by_java(table)}.snapshots").collect()
-        unknown = str(first[0][0] // 2)
+        unknown = str(min(snapshot_ids(lake, by_java(table))) // 2)
         assert not overwrites(lake, table, "filter", "serializable", unknown)
     assert outcomes[OURS] == outcomes[JAVAS]
     assert outcomes[OURS] == [is_a_success for *_, is_a_success in OVERWRITES]
@@ -90,9 +91,7 @@ def test_overwrites_are_validated_from_a_snapshot(lake: Oracle) -> None:
 
 def is_done(lake: Oracle, table: str, mode: str, isolation: str | None, between: str) -> bool:
     """Overwrite from the state before `between`; return whether the overwrite succeeded."""
-    [(base,)] = lake.sql(
-        f"select snapshot_id from {by_java(table)}.refs where name = 'main'"
-    ).collect()
+    base = our_table(lake, by_java(table)).refs["main"].snapshot_id
     lake.sql(between.format(t=by_java(table)))
     return overwrites(lake, table, mode, isolation, str(base))
 

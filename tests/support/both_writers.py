@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any, TypeAlias
 
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import DataFrame
 
 from tests.support.native_lake import native_lake
 from tests.support.oracle import Oracle
-from tests.support.readings import INTERPRETED
-from tests.support.rows import spark_rows
+from tests.support.readings import INTERPRETED_QUERY
+from tests.support.rows import PlainRow, spark_rows
 from tests.support.spark_settings import configured
 
 OURS, JAVAS = "lake", "java_hadoop"
@@ -59,31 +60,66 @@ def both(lake: Oracle, name: str, *statements: Statement, counts: Collection[str
                 lake.sql(statement.format(t=table))
             else:
                 statement(lake, table)
-    with configured(lake.spark, INTERPRETED):
-        ours, java = (
-            seen_by_java(lake, f"{JAVAS}.writes.{name}_by_{w}", counts) for w in (OURS, JAVAS)
-        )
+    tables = [f"{JAVAS}.writes.{name}_by_{writer}" for writer in (OURS, JAVAS)]
+    ours, java = (definition_of(lake, table) for table in tables)
+    assert ours == java
+    ours, java = seen_by_java(lake, tables, counts)
     assert ours == java
 
 
-def seen_by_java(lake: Oracle, table: str, counts: Collection[str]) -> dict[str, Any]:
-    """Return Java's view of a table: rows, files, summary counts, spec, schema, sort order."""
-    spark = lake.spark
-    files = spark.table(f"{table}.files")
-    partition = [F.col("partition").cast("string")] if "partition" in files.columns else []
-    snapshots = spark.sql(f"select operation, summary from {table}.snapshots order by committed_at")
+def definition_of(lake: Oracle, table: str) -> dict[str, str]:
+    """Return the spec, the schema and the sort order that Java loads."""
+    loaded = lake.load_java_table(table)
     return {
-        "rows": spark_rows(spark.table(table).collect()),
-        "files": spark_rows(
-            files.groupBy(*partition, "spec_id", "sort_order_id", "file_format")
-            .agg(F.count("*"), F.sum("record_count"))
-            .collect()
-        ),
-        "snapshots": [
-            (s.operation, {k: s.summary[k] for k in counts if k in s.summary})
-            for s in snapshots.collect()
-        ],
-        "spec": str(lake.load_java_table(table).spec().toString()),
-        "schema": str(lake.load_java_table(table).schema().toString()),
-        "order": str(lake.load_java_table(table).sortOrder().toString()),
+        "spec": str(loaded.spec().toString()),
+        "schema": str(loaded.schema().toString()),
+        "order": str(loaded.sortOrder().toString()),
     }
+
+
+def seen_by_java(
+    lake: Oracle, tables: Sequence[str], counts: Collection[str]
+) -> list[dict[str, Any]]:
+    """Return Java's view of tables of one definition: rows, files and counts of summaries."""
+    rows = rows_of_each(lake, tables, "*")
+    names = [f"{table}.files" for table in tables]
+    columns = ["spec_id", "sort_order_id", "file_format", "record_count"]
+    if "partition" in lake.spark.table(names[0]).columns:
+        columns.insert(0, "cast(partition as string)")
+    files = rows_of_each(lake, names, *columns)
+    snapshots = rows_of_each(
+        lake, [f"{table}.snapshots" for table in tables], "committed_at", "operation", "summary"
+    )
+    return [
+        {
+            "rows": spark_rows(rows[side]),
+            "files": counted(files[side]),
+            "snapshots": [
+                (operation, {k: summary[k] for k in counts if k in summary})
+                for _, operation, summary in sorted(snapshots[side], key=lambda row: row[0])
+            ],
+        }
+        for side in range(len(tables))
+    ]
+
+
+def rows_of_each(lake: Oracle, names: Sequence[str], *columns: str) -> list[list[PlainRow]]:
+    """Return what Java reads of each table, all in one query."""
+    frames = [
+        lake.spark.table(name).selectExpr(f"{side} as side", *columns)
+        for side, name in enumerate(names)
+    ]
+    result: list[list[PlainRow]] = [[] for _ in names]
+    with configured(lake.spark, INTERPRETED_QUERY):
+        for side, *row in reduce(DataFrame.unionAll, frames).collect():
+            result[side].append(tuple(row))
+    return result
+
+
+def counted(files: Iterable[PlainRow]) -> dict[PlainRow, tuple[int, int]]:
+    """Return the numbers of files and of records for all other values of the files' rows."""
+    result: dict[PlainRow, tuple[int, int]] = {}
+    for *key, records in files:
+        number, total = result.get(tuple(key), (0, 0))
+        result[tuple(key)] = number + 1, total + records
+    return result

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession, install
 from tests.support.oracle import Oracle
+from tests.support.readings import java_rows
 from tests.support.rows import spark_rows
 
 
@@ -78,7 +79,7 @@ def same_rows(lake: Oracle, query: str) -> str:
     ours = lake.spark.sql(query.format(t="lake"))
     plan = plan_of(ours)
     java = lake.spark.sql(query.format(t="java_hadoop"))
-    assert spark_rows(ours.collect()) == spark_rows(java.collect())
+    assert spark_rows(ours.collect()) == java_rows(lake, java)
     return plan
 
 

@@ -67,12 +67,8 @@ class Oracle:
 
     def data_files(self, name: str) -> list[str]:
         """Return the locations of the live data files, sorted."""
-        return [
-            row.file_path
-            for row in self.sql(f"SELECT file_path FROM {name}.data_files")
-            .sort("file_path")
-            .collect()
-        ]
+        rows = self.sql(f"SELECT file_path FROM {name}.data_files").collect()
+        return sorted(row.file_path for row in rows)
 
     def write_equality_deletes(
         self,

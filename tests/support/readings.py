@@ -21,7 +21,7 @@ from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from tests.amounts import RUNS_MORE
 from tests.support.oracle import Oracle
 from tests.support.rows import PlainRow, arrow_rows, spark_rows
-from tests.support.spark_settings import configured
+from tests.support.spark_settings import NOT_ADAPTIVE, configured
 
 EVERY_READ = RUNS_MORE
 """Whether tests make every read, or of several similar reads only some, as in `make test`."""
@@ -34,6 +34,18 @@ INTERPRETED = {
 
 What our code reads or writes, Spark compiles as it does for users.
 """
+
+INTERPRETED_QUERY = INTERPRETED | NOT_ADAPTIVE
+"""Settings for queries of Java alone, of which each stage would become a job of its own."""
+
+
+def java_rows(oracle: Oracle, frame: DataFrame) -> list[PlainRow]:
+    """Return the rows of a frame that Java reads alone, in the form of tests.support.rows, sorted.
+
+    Spark interprets its plan instead of compiling it.
+    """
+    with configured(oracle.spark, INTERPRETED_QUERY):
+        return spark_rows(frame.collect())
 
 
 def table_path(oracle: Oracle, name: str) -> str:
@@ -58,6 +70,11 @@ def our_table(oracle: Oracle, name: str) -> Table:
     """Open a table of the oracle through our catalog."""
     catalog = name.partition(".")[0]
     return load_catalog(catalog, **catalog_properties(oracle, catalog)).load_table(name)
+
+
+def snapshot_ids(oracle: Oracle, name: str) -> list[int]:
+    """Return the ids of a table's snapshots, oldest first, from its metadata file."""
+    return [snapshot.snapshot_id for snapshot in our_table(oracle, name).snapshots]
 
 
 def our_scan(oracle: Oracle, name: str, **options: str) -> TableScan:
@@ -150,8 +167,7 @@ def assert_read_alike(
     and compares schemas too; this costs a second, so tests of lower layers leave it out.
     """
     expected_frame = oracle.spark.table(name) if java is None else java
-    with configured(oracle.spark, INTERPRETED):
-        expected = spark_rows(expected_frame.collect())
+    expected = java_rows(oracle, expected_frame)
     assert our_rows(oracle, name, **options) == expected
     native = native_frame(oracle, name, **options)
     assert spark_rows(native.collect()) == expected

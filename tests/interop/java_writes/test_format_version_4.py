@@ -70,7 +70,7 @@ def changed_table(oracle: Oracle, partitioning: str) -> str:
     if oracle.spark.catalog.tableExists(f"java_sql.version_4.t{number}"):
         return f"java_sql.version_4.t{number}"
     name = create(oracle, f"t{number}", partitioned_by=PARTITIONINGS[partitioning])
-    oracle.sql(f"INSERT INTO {name} {ROWS.format(first=0, end=30)}")
+    oracle.sql(f"INSERT INTO {name} {ROWS.format(first=0, end=20)}")
     oracle.sql(f"DELETE FROM {name} WHERE id % 5 = 1")
     oracle.sql(f"UPDATE {name} SET s = 'u' WHERE id IN (3, 4)")
     oracle.sql(f"INSERT INTO {name} {ROWS.format(first=30, end=33)}")

@@ -63,9 +63,9 @@ def test_overwrites_truncates_and_replaced_tables(oracle: Oracle) -> None:
     assert len(assert_read_alike(oracle, name)) == 2
     oracle.sql(f"REPLACE TABLE {name} USING iceberg PARTITIONED BY (q) AS SELECT 'x' AS id, 5 AS q")
     assert assert_read_alike(oracle, name, through_spark=EVERY_READ) == [("x", 5)]
-    [first] = oracle.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at").take(1)
-    old = oracle.sql(f"SELECT * FROM {name} VERSION AS OF {first[0]}")
-    assert len(assert_read_alike(oracle, name, old, snapshot_id=str(first[0]))) == 2
+    first = our_table(oracle, name).snapshots[0]
+    old = oracle.sql(f"SELECT * FROM {name} VERSION AS OF {first.snapshot_id}")
+    assert len(assert_read_alike(oracle, name, old, snapshot_id=str(first.snapshot_id))) == 2
     oracle.sql(f"TRUNCATE TABLE {name}")
     assert assert_read_alike(oracle, name) == []
 

@@ -184,7 +184,7 @@ def test_partition_evolution(oracle: Oracle, java: JavaTables, version: int) -> 
         assert len(java.rows(name, filter_json(text, table.schema))) == expected, text
         with pyiceberg_table(oracle, name) as theirs:
             assert theirs.scan(row_filter=text).to_arrow().num_rows == expected, text
-    specs = oracle.sql(f"SELECT DISTINCT spec_id FROM {name}.files ORDER BY 1").collect()
+    specs = sorted(set(oracle.sql(f"SELECT spec_id FROM {name}.files").collect()))
     assert [row.spec_id for row in specs] == [0, 1, 2, 3, 4, 5]
     # Java writes with our newest spec and deletes with all specs.
     oracle.sql(f"INSERT INTO {name} VALUES (100, TIMESTAMP '2026-01-01 00:00:00', 'abc')")
@@ -201,7 +201,7 @@ def test_branches_and_tags(oracle: Oracle, java: JavaTables, catalog: str) -> No
         return pa.table({"id": pa.array(ids, pa.int64()), "v": [str(i) for i in ids]})
 
     def java_ids(ref: str) -> list[int]:
-        actual = oracle.sql(f"SELECT id FROM {name} VERSION AS OF '{ref}' ORDER BY id").collect()
+        actual = sorted(oracle.sql(f"SELECT id FROM {name} VERSION AS OF '{ref}'").collect())
         ids = [row.id for row in actual]
         assert [int(text[1:].split("|")[0]) for text in java.rows(name, ref=ref)] == ids
         return ids
@@ -218,9 +218,9 @@ def test_branches_and_tags(oracle: Oracle, java: JavaTables, catalog: str) -> No
     assert (java_ids("main"), java_ids("audit"), java_ids("start")) == ([1, 2, 4], [1, 2, 3], [1])
     shown = oracle.sql(
         "SELECT name, type, max_reference_age_in_ms, min_snapshots_to_keep, max_snapshot_age_in_ms "
-        f"FROM {name}.refs ORDER BY name"
+        f"FROM {name}.refs"
     ).collect()
-    assert [tuple(row) for row in shown] == [
+    assert sorted(tuple(row) for row in shown) == [
         ("audit", "BRANCH", None, 2, 1_000),
         ("main", "BRANCH", None, None, None),
         ("start", "TAG", 86_400_000, None, None),
@@ -245,9 +245,9 @@ def test_branches_and_tags(oracle: Oracle, java: JavaTables, catalog: str) -> No
         refs.rollback_to(first.snapshot_id).remove_branch("audit").rename_branch("javas", "ours")
     assert (java_ids("main"), java_ids("ours")) == ([1], [1, 4, 6])
     history = oracle.sql(
-        f"SELECT is_current_ancestor FROM {name}.history ORDER BY made_current_at"
+        f"SELECT made_current_at, is_current_ancestor FROM {name}.history"
     ).collect()
-    assert [row.is_current_ancestor for row in history] == [True, False, False, True]
+    assert [row.is_current_ancestor for row in sorted(history)] == [True, False, False, True]
 
 
 @pytest.mark.more("test_rows.py writes through the data source, and the test above to branches")

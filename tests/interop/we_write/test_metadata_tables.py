@@ -15,8 +15,8 @@ import pytest
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
 from tests.support.our_tables import VERSIONS, our_catalog
-from tests.support.readings import our_table
-from tests.support.rows import plain_value
+from tests.support.readings import our_table, snapshot_ids
+from tests.support.rows import plain_value, sort_key
 
 Rows = Sequence[tuple[int, str]]
 # Summary keys that depend on the writer.
@@ -93,11 +93,19 @@ class Twins:
         self.oracle.spark.conf.unset(key)
 
     def shown(self, query: str) -> list[list[Any]]:
-        """Run a query on both tables; `{t}` in the query is the table's name."""
-        return [
-            [plain_value(row) for row in self.oracle.sql(query.format(t=name)).collect()]
-            for name in (self.ours, self.javas)
-        ]
+        """Run a query on both tables at once; `{t}` in the query is the table's name."""
+        sides = (
+            f"SELECT {side} AS side, * FROM ({query.format(t=name)})"
+            for side, name in enumerate((self.ours, self.javas))
+        )
+        shown: list[list[Any]] = [[], []]
+        for side, *row in self.oracle.sql(" UNION ALL ".join(sides)).collect():
+            shown[side].append(plain_value(row))
+        return shown
+
+    def sorted_shown(self, query: str) -> list[list[Any]]:
+        """Do the same, and sort the rows."""
+        return [sorted(rows, key=sort_key) for rows in self.shown(query)]
 
     def assert_same_snapshots(self) -> None:
         """Check that all snapshots are equal, except for ids, times and sizes."""
@@ -143,9 +151,7 @@ def partitioned(request: pytest.FixtureRequest, oracle: Oracle) -> Twins:
 
 def test_snapshots(partitioned: Twins) -> None:
     partitioned.assert_same_snapshots()
-    ours, javas = partitioned.shown(
-        "SELECT operation, parent_id IS NULL FROM {t}.snapshots ORDER BY committed_at"
-    )
+    ours, javas = partitioned.shown("SELECT operation, parent_id IS NULL FROM {t}.snapshots")
     assert ours == javas
     assert [operation for operation, _ in ours] == [
         *("append", "append", "overwrite", "overwrite", "delete")
@@ -154,7 +160,7 @@ def test_snapshots(partitioned: Twins) -> None:
 
 def test_history_refs_and_metadata_log(partitioned: Twins) -> None:
     ours, javas = partitioned.shown(
-        "SELECT is_current_ancestor, parent_id IS NULL FROM {t}.history ORDER BY made_current_at"
+        "SELECT is_current_ancestor, parent_id IS NULL FROM {t}.history"
     )
     assert ours == javas == [(True, True)] + [(True, False)] * 4
     ours, javas = partitioned.shown(
@@ -164,7 +170,7 @@ def test_history_refs_and_metadata_log(partitioned: Twins) -> None:
     assert ours == javas == [("main", "BRANCH", None, None, None, False)]
     ours, javas = partitioned.shown(
         "SELECT latest_schema_id, latest_sequence_number, latest_snapshot_id IS NULL "
-        "FROM {t}.metadata_log_entries ORDER BY timestamp, file"
+        "FROM {t}.metadata_log_entries"
     )
     assert ours == javas
     assert len(ours) == 6
@@ -172,38 +178,40 @@ def test_history_refs_and_metadata_log(partitioned: Twins) -> None:
 
 def test_entries(partitioned: Twins) -> None:
     # Entries of the current manifests: existing, added and deleted, with their sequence numbers.
-    ours, javas = partitioned.shown(
-        "SELECT e.status, e.sequence_number, e.file_sequence_number, s.sequence_of, "
-        "e.data_file.content, e.data_file.spec_id, e.data_file.partition, e.data_file.record_count,"
-        " e.data_file.value_counts, e.data_file.null_value_counts, e.data_file.lower_bounds, "
-        "e.data_file.upper_bounds, e.data_file.sort_order_id, e.readable_metrics.id.lower_bound, "
-        "e.readable_metrics.id.upper_bound, e.readable_metrics.p.lower_bound, "
-        "e.readable_metrics.p.value_count, e.readable_metrics.p.nan_value_count "
-        "FROM {t}.entries e JOIN (SELECT snapshot_id, row_number() OVER (ORDER BY committed_at) "
-        "sequence_of FROM {t}.snapshots) s USING (snapshot_id) ORDER BY 1, 2, 3, 4, 7"
+    columns = (
+        "status, sequence_number, file_sequence_number, snapshot_id, "
+        "data_file.content, data_file.spec_id, data_file.partition, data_file.record_count,"
+        " data_file.value_counts, data_file.null_value_counts, data_file.lower_bounds, "
+        "data_file.upper_bounds, data_file.sort_order_id, readable_metrics.id.lower_bound, "
+        "readable_metrics.id.upper_bound, readable_metrics.p.lower_bound, "
+        "readable_metrics.p.value_count, readable_metrics.p.nan_value_count"
     )
+    shown = partitioned.shown(f"SELECT {columns} FROM {{t}}.entries")
+    for rows, name in zip(shown, (partitioned.ours, partitioned.javas), strict=True):
+        ids = snapshot_ids(partitioned.oracle, name)
+        rows[:] = sorted(((*r[:3], ids.index(r[3]), *r[4:]) for r in rows), key=sort_key)
+    ours, javas = shown
     assert ours == javas
     assert {row[0] for row in ours} == {0, 1, 2}
 
 
 def test_files_partitions_and_manifests(partitioned: Twins) -> None:
-    ours, javas = partitioned.shown(
+    ours, javas = partitioned.sorted_shown(
         "SELECT partition, spec_id, record_count, file_count, position_delete_record_count, "
         "position_delete_file_count, equality_delete_record_count, equality_delete_file_count "
-        "FROM {t}.partitions ORDER BY partition"
+        "FROM {t}.partitions"
     )
     assert ours == javas
-    ours, javas = partitioned.shown(
+    ours, javas = partitioned.sorted_shown(
         "SELECT content, file_format, spec_id, partition, record_count, equality_ids, key_metadata,"
-        " first_row_id, readable_metrics.id.lower_bound FROM {t}.files ORDER BY partition"
+        " first_row_id, readable_metrics.id.lower_bound FROM {t}.files"
     )
     assert ours == javas
     assert [row[4] for row in ours] == [1, 1, 1]
-    ours, javas = partitioned.shown(
+    ours, javas = partitioned.sorted_shown(
         "SELECT content, partition_spec_id, added_data_files_count, existing_data_files_count, "
         "deleted_data_files_count, added_delete_files_count, existing_delete_files_count, "
-        "deleted_delete_files_count, partition_summaries FROM {t}.manifests "
-        "ORDER BY partition_summaries[0].lower_bound, partition_summaries[0].upper_bound"
+        "deleted_delete_files_count, partition_summaries FROM {t}.manifests"
     )
     assert ours == javas
 

@@ -13,7 +13,7 @@ from iceberg_pyspark import Table
 from iceberg_pyspark.table.changes.expire_snapshots import ExpiredSnapshots
 from tests.support.java_tables import JavaTables
 from tests.support.oracle import Oracle
-from tests.support.readings import our_table
+from tests.support.readings import our_table, snapshot_ids
 
 COUNTS = (
     "deleted_data_files_count",
@@ -48,11 +48,6 @@ def make(oracle: Oracle, name: str, version: int) -> Table:
     oracle.sql(f"INSERT INTO {name}.branch_side VALUES (20, 'c')")
     oracle.sql(f"INSERT OVERWRITE {name} VALUES (30, 'b'), (31, 'c')")
     return our_table(oracle, name)
-
-
-def snapshot_ids(oracle: Oracle, name: str) -> list[int]:
-    result = oracle.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at").collect()
-    return [row[0] for row in result]
 
 
 def call(oracle: Oracle, name: str, arguments: str) -> dict[str, Any]:
