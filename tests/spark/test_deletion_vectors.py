@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyroaring import BitMap64
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark import Table
 from iceberg_pyspark.errors import IcebergError, LocationRefusedError, StorageError
 from iceberg_pyspark.spark.native_read import deletion_vectors as native_vectors
 from iceberg_pyspark.spark.native_read import position_deletes
@@ -23,7 +21,7 @@ from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.storage.deletion_vectors import decode_deletion_vector, encode_deletion_vector
 from tests.amounts import RUNS_MORE
-from tests.support.changed_rows import change_rows
+from tests.support.changed_rows import append_initial_rows, change_rows
 from tests.support.deleted_rows import delete_keys, delete_positions
 from tests.support.executor_probe import vector_probe
 from tests.support.native_lake import plan_of, sqlite_lake
@@ -54,24 +52,8 @@ def make(session: IcebergSession, name: str, clauses: str = "") -> str:
         f"create table vectors.db.{name} (id bigint, g int, s string) {clauses} "
         f"tblproperties ({MERGE_ON_READ})"
     )
-    fill(session.table(f"vectors.db.{name}"))
+    append_initial_rows(session.table(f"vectors.db.{name}"))
     return f"vectors.db.{name}"
-
-
-def fill(table: Table) -> None:
-    """Append the rows that `change_rows` changes, in four files if there are no partitions."""
-    rows = [
-        pa.table(
-            {
-                "id": pa.array(ids, pa.int64()),
-                "g": pa.array([i % 5 for i in ids], pa.int32()),
-                "s": [f"s{i}" for i in ids],
-            }
-        )
-        for ids in (range(start, start + 1000) for start in range(0, 4000, 1000))
-    ]
-    for part in [pa.concat_tables(rows)] if table.spec.fields else rows:
-        table.append(part)
 
 
 def sevenths(session: IcebergSession) -> str:

@@ -20,7 +20,7 @@ from iceberg_pyspark import Table, TableCatalog, install, load_catalog
 from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
-from tests.support.frames import data_files, path_table
+from tests.support.failing_tasks import FAIL_ONCE, check_retried_table
 from tests.support.native_lake import sqlite_conf
 from tests.support.spark_sessions import run_driver
 
@@ -31,9 +31,7 @@ MASTER = "local-cluster[1,1,512]"
 ONCE = pytest.mark.once("what executors get is made by the same sources on all releases")
 
 APPLICATION = """
-import json, os, sys
-from contextlib import suppress
-from pyspark import TaskContext
+import json, sys
 from pyspark.sql import Column, SparkSession
 from iceberg_pyspark import install
 from iceberg_pyspark.spark.native_read import position_delete_files
@@ -42,7 +40,7 @@ from iceberg_pyspark.spark.native_read import deletion_vectors
 spark = SparkSession.builder.getOrCreate()
 assert install(spark).is_native
 jvm = spark._jvm
-scratch = sys.argv[3]
+folder = sys.argv[3]
 
 
 def answers(queries, most_driver_bytes, settings):
@@ -96,23 +94,15 @@ def decoded_by(query):
     return [list(row) for row in rows.distinct().collect()]
 
 
-def fail_once(batches):
-    yield from batches
-    task = TaskContext.get()
-    if task.partitionId() == 1:
-        with suppress(FileExistsError), open(f"{scratch}/failed", "x") as file:
-            print(task.taskAttemptId(), os.getppid(), file=file)
-            raise ValueError("the first attempt fails")
-
-
-def retried(folder):
-    rows = spark.range(40, numPartitions=4).mapInArrow(fail_once, "id long")
-    rows.write.format("iceberg-py").option("native-writer-enabled", "false").save(folder)
-    read = spark.read.format("iceberg-py").option("native", "false").load(folder)
+def retried():
+    rows, table = spark.range(40, numPartitions=4), f"{folder}/retried"
+    writer = rows.mapInArrow(fail_once, "id long").write.format("iceberg-py")
+    writer.option("native-writer-enabled", "false").save(table)
+    read = spark.read.format("iceberg-py").option("native", "false").load(table)
     return [os.getpid(), sorted(row.id for row in read.collect())]
 
 
-found = {"decoded": decoded_by(sys.argv[2]), "retried": retried(f"{scratch}/retried")}
+found = {"decoded": decoded_by(sys.argv[2]), "retried": retried()}
 for name, asked in json.loads(sys.argv[1]).items():
     found[name] = answers(*asked)
 print(json.dumps([spark.sparkContext.master, found]))
@@ -221,7 +211,7 @@ def answered(folder: Path) -> dict[str, Any]:
     """Return the application's results by the keys of `CASES`, and those of other functions."""
     make_tables(open_catalog(folder))
     script = folder / "application.py"
-    script.write_text(APPLICATION, encoding="utf-8")
+    script.write_text(FAIL_ONCE + APPLICATION, encoding="utf-8")
     printed = run_driver(
         folder,
         script,
@@ -266,12 +256,7 @@ def test_rows_of_a_task_that_fails_are_written_by_its_next_attempt(
 ) -> None:
     driver, rows = answered["retried"]
     assert rows == list(range(40))
-    failed_task, executor_process = (folder / "failed").read_text().split()
-    assert int(executor_process) != driver
-    # The failed attempt removes its file.
-    retried = folder / "retried"
-    assert len(list(path_table(retried).scan().plan_files())) == 4
-    assert not any(f.name.startswith(f"00001-{failed_task}-") for f in data_files(retried))
+    check_retried_table(folder, driver)
 
 
 def test_without_janino_the_portable_path_serves(

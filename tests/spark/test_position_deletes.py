@@ -27,7 +27,7 @@ from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spec.manifests import FileContent
 from iceberg_pyspark.storage.local import LocalFileIO
 from tests.amounts import RUNS_MORE
-from tests.support.changed_rows import change_rows
+from tests.support.changed_rows import append_initial_rows, change_rows
 from tests.support.deleted_rows import delete_keys, delete_positions, list_positions
 from tests.support.executor_probe import position_probe
 from tests.support.native_lake import plan_of, sqlite_lake
@@ -61,24 +61,8 @@ def make(
         f"create table positions.db.{name} (id bigint, g int, s string) {clauses} "
         f"tblproperties ({options})"
     )
-    fill(session.table(f"positions.db.{name}"))
+    append_initial_rows(session.table(f"positions.db.{name}"))
     return f"positions.db.{name}"
-
-
-def fill(table: Table) -> None:
-    """Append the rows that `change_rows` changes, in four files if there are no partitions."""
-    rows = [
-        pa.table(
-            {
-                "id": pa.array(ids, pa.int64()),
-                "g": pa.array([i % 5 for i in ids], pa.int32()),
-                "s": [f"s{i}" for i in ids],
-            }
-        )
-        for ids in (range(start, start + 1000) for start in range(0, 4000, 1000))
-    ]
-    for part in [pa.concat_tables(rows)] if table.spec.fields else rows:
-        table.append(part)
 
 
 def sevenths(session: IcebergSession) -> str:

@@ -7,14 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.frames import data_files, path_table
+from tests.support.failing_tasks import FAIL_ONCE, check_retried_table
 from tests.support.spark_sessions import run_driver, standalone_cluster
 
 ON_A_CLUSTER = '''
-import json, os, sys, time
-from contextlib import suppress
-
-from pyspark import TaskContext
+import json, sys, time
 from pyspark.sql import SparkSession
 
 folder = sys.argv[1]
@@ -30,16 +27,6 @@ def save(frame, table, **options):
 def ids(table, **options):
     frame = spark.read.format("iceberg-py").options(**options).load(table)
     return sorted(row.id for row in frame.select("id").collect())
-
-
-def fail_once(batches):
-    """Write everything, then fail in the attempt that gets here first: Spark may start two."""
-    yield from batches
-    task = TaskContext.get()
-    if task.partitionId() == 1:
-        with suppress(FileExistsError), open(f"{folder}/failed", "x") as file:
-            print(task.taskAttemptId(), os.getppid(), file=file)
-            raise ValueError("the first attempt fails")
 
 
 def stall_once(batches):
@@ -69,7 +56,7 @@ print(json.dumps(found))
 )
 def test_tables_are_written_and_read_by_executors_that_fail_and_stall(tmp_path: Path) -> None:
     script = tmp_path / "driver.py"
-    script.write_text(ON_A_CLUSTER, encoding="utf-8")
+    script.write_text(FAIL_ONCE + ON_A_CLUSTER, encoding="utf-8")
     impatient = {
         "spark.speculation": "true",
         "spark.speculation.interval": "200ms",
@@ -86,9 +73,4 @@ def test_tables_are_written_and_read_by_executors_that_fail_and_stall(tmp_path: 
         "nobody waited for the stalled task": True,
         "speculated": list(range(40)),
     }
-    failed_task, executor_process = (tmp_path / "failed").read_text().split()
-    assert int(executor_process) != driver
-    # A failed attempt removes its file; an attempt that Spark abandons may leave its file.
-    retried = tmp_path / "retried"
-    assert len(list(path_table(retried).scan().plan_files())) == 4
-    assert not any(f.name.startswith(f"00001-{failed_task}-") for f in data_files(retried))
+    check_retried_table(tmp_path, driver)

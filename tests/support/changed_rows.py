@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
-ROWS = "select id, cast(id % 5 as int) g, 's' || id s from range(0, 4000, 1, 4)"
-"""The table's initial rows; an unpartitioned table stores them in 4 files."""
+from iceberg_pyspark import Table
+
+
+def append_initial_rows(table: Table) -> None:
+    """Append the rows that `change_rows` changes, in four files if there are no partitions."""
+    rows = [
+        pa.table(
+            {
+                "id": pa.array(ids, pa.int64()),
+                "g": pa.array([i % 5 for i in ids], pa.int32()),
+                "s": [f"s{i}" for i in ids],
+            }
+        )
+        for ids in (range(start, start + 1000) for start in range(0, 4000, 1000))
+    ]
+    for part in [pa.concat_tables(rows)] if table.spec.fields else rows:
+        table.append(part)
 
 
 def change_rows(spark: SparkSession, table: str) -> dict[int, str]:
-    """Change a table that holds `ROWS`; return the expected `s` of each remaining id."""
+    """Change a table that has the initial rows; return the expected `s` of each remaining id."""
     spark.sql(f"delete from {table} where id % 7 = 0")
     spark.sql(f"update {table} set s = 'new' where id % 7 = 1 or id = 2")
     spark.sql(f"delete from {table} where s = 's3' or id between 20 and 30")
