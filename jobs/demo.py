@@ -307,7 +307,7 @@ class Demo:
             table.add_row(
                 str(snapshot.operation),
                 f"{int(s.get('added-records', 0)):,}",
-                s["total-position-deletes"],
+                f"{int(s['total-position-deletes']):,}",
                 f"+{s.get('added-data-files', 0)} -{s.get('deleted-data-files', 0)}",
                 f"{self.spark.sql(then).collect()[0][0]:,}",
             )
