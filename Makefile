@@ -33,7 +33,7 @@ OLDEST_PYTHON ?= python3.10
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env oracle-env archives coverage demo protocol reference docs check test lint style types unit catalogs unit-and-spec spark spark-sessions spark-programs spark-oldest older-releases releases test-more many-writers interop faults fuzz bench programs selection services clean distclean unit-oldest
+.PHONY: help env oracle-env coverage demo protocol reference docs check test lint style types unit catalogs unit-and-spec spark spark-sessions spark-programs spark-oldest older-releases releases test-more many-writers interop faults fuzz bench programs selection services clean distclean unit-oldest
 
 help:
 	@echo 'make demo        a tour on TPC-H tables: write, read, skip files, travel in time, merge, delete'
@@ -103,10 +103,9 @@ demo: .venv/.stamp-$(if $(filter rest,$(CATALOG)),dev,demo)
 # Three runs at a time, since Spark sessions leave a third of two cores idle, and the long ones first, so that all end
 # together. A test that needs a server before `programs` has it waits for it. The last line adds up the tests of all.
 test:
-	@$(MAKE) --no-print-directory --jobs=3 archives style
 	@rm -rf $(RESULTS)
-	@$(MAKE) --no-print-directory --jobs=3 \
-		programs spark-sessions interop unit-and-spec spark-programs catalogs older-releases spark-oldest types docs
+	@$(MAKE) --no-print-directory --jobs=3 style programs \
+		spark-sessions interop unit-and-spec spark-programs catalogs older-releases spark-oldest types docs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 
 # Run by hand or on a schedule (takes some hours): every point of the fault matrix, twenty times as many mutated inputs, all
@@ -167,8 +166,6 @@ unit-and-spec: env
 
 # An archive of Spark's classes, which the JVM maps into memory: sessions of tests start in half the time. Tests also run
 # without it, or if the Java in use cannot create it, but take longer.
-archives: .venv/.stamp-archive .venv-oracle/.stamp-archive
-
 .venv/.stamp-archive .venv-oracle/.stamp-archive: %/.stamp-archive: %/.stamp-dev
 	@echo 'dumping the classes of Spark for the tests of $* (a minute, the first time)'
 	@$*/bin/python -m tests.support.class_archive
@@ -181,16 +178,16 @@ spark: env
 	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/spark.xml tests/spark $(ARGS)
 
 # Both halves of `spark`, for the rows of `test`.
-spark-sessions: env
+spark-sessions: .venv/.stamp-archive
 	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/spark.xml -m 'not program' tests/spark $(ARGS)
 
-spark-programs: env
+spark-programs: .venv/.stamp-archive
 	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/spark-programs.xml -m program tests/spark $(ARGS)
 
-spark-oldest: oracle-env
+spark-oldest: .venv-oracle/.stamp-archive
 	$(ORACLE) -m pytest -q --junitxml=$(RESULTS)/spark-oldest.xml $(OF_RELEASES) tests/spark $(ARGS)
 
-interop: oracle-env
+interop: .venv-oracle/.stamp-archive
 	$(ORACLE) -m pytest -q --junitxml=$(RESULTS)/interop.xml tests/interop $(ARGS)
 
 # The environments of older releases have only pyspark; other packages come from the oracle's environment.

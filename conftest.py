@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile(
         "tests",
         base,
-        max_examples=int(os.environ.get("ICEBERG_EXAMPLES", 100 if RUNS_MORE else 15)),
+        max_examples=int(os.environ.get("ICEBERG_EXAMPLES", 100 if RUNS_MORE else 10)),
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
     )

@@ -75,6 +75,7 @@ def test_the_same_rows_and_columns(
     assert spark_rows(ours.collect()) == java_rows(lake, javas)
 
 
+@pytest.mark.more("tests/spark/test_branch_option.py has such queries")
 @EACH
 def test_the_same_queries(lake: Oracle, table: str) -> None:
     make(lake, table)

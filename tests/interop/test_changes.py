@@ -160,6 +160,7 @@ def test_the_same_changes_by_name_and_by_time(lake: Oracle) -> None:
     assert len(set(counts)) > 3
 
 
+@pytest.mark.more("tests/spark/test_changelog_views.py has this law, and Java refuses such tables")
 @pytest.mark.parametrize("table", WITH_DELETES)
 def test_changes_lead_from_each_snapshot_to_the_next(lake: Oracle, table: str) -> None:
     make(lake, table)

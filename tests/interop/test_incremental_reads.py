@@ -127,6 +127,7 @@ def test_the_same_hidden_columns_and_lineage(lake: Oracle, table: str) -> None:
     assert len(both(lake, table, bounds(ids_of(lake, table)[0], None), *hidden)) == 35
 
 
+@pytest.mark.more("tests/spark/test_incremental_reads.py has such queries")
 @EACH
 def test_the_same_queries(lake: Oracle, table: str) -> None:
     make(lake, table)
@@ -188,6 +189,7 @@ def ids(lake: Oracle) -> list[int]:
     return ids_of(lake, V3)
 
 
+@pytest.mark.more("tests/spark/test_incremental_reads.py and tests/unit/table have what is refused")
 @pytest.mark.parametrize(
     ("place", "options", "ours", "javas"),
     [

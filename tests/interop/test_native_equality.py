@@ -16,6 +16,7 @@ def lake(oracle: Oracle) -> Iterator[Oracle]:
         yield installed
 
 
+@pytest.mark.more("java_writes/test_equality_deletes.py has rows of files that came later")
 @pytest.mark.parametrize("version", [2, 3])
 def test_only_files_with_deletes_pay_and_rows_of_later_stay(lake: Oracle, version: int) -> None:
     name = f"keyed.sequence_v{version}"

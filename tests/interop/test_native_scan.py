@@ -41,6 +41,7 @@ def test_spark_takes_a_table_for_as_large_as_the_connector_says(lake: Oracle, co
     assert bytes_of("lake") == bytes_of("java_hadoop")
 
 
+@pytest.mark.more("tests/spark/test_native_sessions.py has views with different filters")
 def test_one_frame_with_different_filters_is_right(lake: Oracle) -> None:
     lake.sql("create table java_hadoop.native.reused using iceberg as " + ROWS)
     frame = lake.spark.table("lake.native.reused")

@@ -50,6 +50,7 @@ def read_schemas(plan: str) -> list[str]:
     return re.findall(r"ReadSchema: struct<(.*?)>", plan)
 
 
+@pytest.mark.more("tests/spark/test_reads.py has both paths")
 def test_columns_are_pruned_and_the_portable_path_gives_the_same(lake: Oracle) -> None:
     name = "source.plain"
     table = f"java_hadoop.{name}"
@@ -74,6 +75,7 @@ def test_columns_are_pruned_and_the_portable_path_gives_the_same(lake: Oracle) -
         assert_alike(lake, name, "select * from {t} where rand(7) < 2 and id < 5")
 
 
+@pytest.mark.more("tests/spark/test_reads.py has frames and options of snapshots")
 def test_a_frame_keeps_its_snapshot_and_options_choose_one(lake: Oracle) -> None:
     name = "source.pinned"
     table = f"java_hadoop.{name}"

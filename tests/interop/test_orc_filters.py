@@ -215,6 +215,7 @@ def condition(choose: random.Random, depth: int) -> str:
     return f"not {joined}" if choose.random() < 0.15 else joined
 
 
+@pytest.mark.more("the conditions of the next tests, at random")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_conditions_find_the_rows_of_a_plain_copy(lake: Oracle, seed: int) -> None:
     choose = random.Random(seed)

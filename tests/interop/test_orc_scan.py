@@ -439,6 +439,7 @@ def test_a_damaged_file_is_an_error_that_names_it(lake: Oracle, kind: str) -> No
         frame.collect()
 
 
+@pytest.mark.more("tests/spark/test_orc_reads.py reads them both ways")
 @pytest.mark.parametrize(
     ("version", "partitioned"),
     pairs([2, 3], ["", "partitioned by (g)", "partitioned by (days(day))"]),
@@ -480,6 +481,7 @@ def test_a_join_leaves_out_orc_files_that_it_needs_not(lake: Oracle) -> None:
     assert "MapInArrow" not in plan
 
 
+@pytest.mark.more("tests/spark/test_grouped_scans.py joins such tables of Parquet")
 def test_orc_tables_that_are_partitioned_alike_are_joined_without_a_shuffle(lake: Oracle) -> None:
     bucketed = "partitioned by (bucket(4, id))"
     one, other = (orc_table(lake, f"alike_{i}", partitioned=bucketed) for i in range(2))

@@ -171,6 +171,9 @@ def offer(lake: Oracle, name: str) -> None:
     portable.createOrReplaceTempView(f"portable_{name}")
 
 
+@pytest.mark.more(
+    "test_sql_catalog.py has joins beside Java, tests/spark/test_paths_agree.py random reads"
+)
 @pytest.mark.parametrize("number", range(QUERIES))
 def test_a_query_has_the_same_rows_wherever_it_runs(lake: Oracle, number: int) -> None:
     query = Queries(random.Random(SEED * 1_000 + number)).query()

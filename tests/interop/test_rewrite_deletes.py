@@ -103,6 +103,7 @@ def test_delete_files_of_two_specs_with_equal_partitions(lake: Oracle) -> None:
     whole(lake, table)
 
 
+@pytest.mark.more("tests/unit/table/test_rewrite_deletes.py has it, and Java has nothing like it")
 def test_position_delete_files_to_vectors(lake: Oracle) -> None:
     table = make(lake, "upgraded", 2)
     lake.sql(f"DELETE FROM {table} WHERE id IN (0, 1, 10)")
@@ -120,6 +121,7 @@ def test_position_delete_files_to_vectors(lake: Oracle) -> None:
     whole(lake, table)
 
 
+@pytest.mark.more("tests/unit/table/test_rewrite_deletes.py has it, and Java has nothing like it")
 @pytest.mark.parametrize("version", [2, 3])
 def test_equality_deletes(lake: Oracle, version: int) -> None:
     name = f"upserted{version}"

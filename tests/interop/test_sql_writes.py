@@ -197,6 +197,9 @@ def test_as_few_files_as_java_writes(lake: Oracle, mode: str, adaptive: str) -> 
         lake.spark.conf.set("spark.sql.adaptive.enabled", "true")
 
 
+@pytest.mark.more(
+    "test_branch_writes.py writes to branches, test_cherry_picks.py has staged snapshots"
+)
 def test_branches_and_staged_snapshots(lake: Oracle) -> None:
     def staged(lake: Oracle, table: str) -> None:
         lake.spark.conf.set("spark.wap.id", "audit-1")

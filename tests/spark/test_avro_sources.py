@@ -123,6 +123,7 @@ def test_every_type_that_spark_writes(session: SparkSession, db: str, procedure:
     assert [m["names"] for m in mapping] == [[name] for name in FULL]
 
 
+@pytest.mark.more("test_migrate.py has partitions, and the test above has files of Avro")
 @pytest.mark.parametrize(
     "is_managed",
     [True, pytest.param(False, marks=pytest.mark.more("test_migrate.py has an EXTERNAL table"))],

@@ -51,6 +51,7 @@ def ids(frame: DataFrame) -> list[int]:
     return sorted(r.id for r in frame.select("id").collect())
 
 
+@pytest.mark.more("tests/interop/test_branch_option.py has such reads beside Java")
 @pytest.mark.parametrize("table", BOTH)
 def test_a_branch_is_read_with_the_columns_of_the_table(
     session: IcebergSession, table: str
@@ -135,6 +136,7 @@ def test_cached_rows_are_of_the_branch_and_as_new_as_it(session: IcebergSession)
         session.spark.catalog.clearCache()
 
 
+@pytest.mark.more("cached rows are as new, as above")
 @pytest.mark.once("4.1 refreshes tables in test_sql_catalog.py")
 @pytest.mark.release("Spark refreshes tables")
 def test_a_frame_used_again_is_as_new_as_one_of_the_branchs_name(session: IcebergSession) -> None:

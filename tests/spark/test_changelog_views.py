@@ -290,6 +290,7 @@ def test_views_of_all_kinds(session: IcebergSession, version: int, mode: str) ->
         assert shown(portable.create_changelog_view("by_path")) == [*APPENDED, *CHANGED]
 
 
+@pytest.mark.more("views of SQL are made by the same method")
 def test_a_view_from_python_stays_as_it_is(session: IcebergSession) -> None:
     table = make(session, "python", 2, "merge-on-read")
     times = [s.timestamp_ms for s in session.table(table).snapshots]

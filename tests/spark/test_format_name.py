@@ -84,6 +84,7 @@ def test_a_name_is_one_of_the_session(spark: SparkSession, lake: IcebergSession)
         spark.read.format("iceberg-py").load("lake.db.nothing").collect()
 
 
+@pytest.mark.more("tests/interop/test_sql_columns.py has such columns beside Java")
 @pytest.mark.once("tests/interop selects hidden columns on 4.1")
 @pytest.mark.release("how Spark finds columns of metadata")
 @pytest.mark.parametrize("native", [True, False], ids=["native", "portable"])
@@ -153,6 +154,7 @@ def test_types_that_iceberg_lacks_are_refused_by_the_column(
         frame.write.format("iceberg-py").save("lake.db.no_such_type")
 
 
+@pytest.mark.more("a table by either name is written to above")
 def test_a_view_by_the_other_name_is_written_to(spark: SparkSession, lake: IcebergSession) -> None:
     writer(spark, 0).save("lake.db.viewed")
     spark.sql("create temporary view of_iceberg using iceberg options (path 'lake.db.viewed')")
@@ -165,6 +167,7 @@ def test_a_view_by_the_other_name_is_written_to(spark: SparkSession, lake: Icebe
         spark.sql("drop view of_iceberg")
 
 
+@pytest.mark.once("who declines is found out in Python")
 @pytest.mark.release("how Spark finds a format by its name")
 def test_who_declines_it_and_a_session_without_it_have_the_portable_source(
     spark: SparkSession, lake: IcebergSession, tmp_path: Path

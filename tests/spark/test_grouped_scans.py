@@ -180,6 +180,7 @@ CUT_ROWS = """
 """
 
 
+@pytest.mark.more("tables partitioned alike are joined so above")
 @pytest.mark.parametrize(
     ("partitioned", "on"),
     [
@@ -211,6 +212,7 @@ def test_tables_cut_alike_are_joined_without_a_shuffle(
         assert exchanges(plan_of(ours)) == 0, plan_of(ours)
 
 
+@pytest.mark.more("other functions or columns are shuffled too")
 @pytest.mark.once("4.1 compares functions where tables have other functions or columns")
 def test_tables_cut_otherwise_are_shuffled(session: IcebergSession) -> None:
     make(session, "cut_to_two", "left_plain", "partitioned by (truncate(2, s))")
@@ -234,6 +236,7 @@ def test_tables_cut_alike_are_merged(session: IcebergSession) -> None:
     assert values == {i: -1 if 100 <= i < 300 else i % 5 for i in range(500)}
 
 
+@pytest.mark.once("the join of tables partitioned alike asks for groups on 4.1")
 def test_other_functions_or_columns_are_shuffled(session: IcebergSession) -> None:
     make(session, "by_four", "left_plain", "partitioned by (bucket(4, id))")
     make(session, "by_three", "right_plain", "partitioned by (bucket(3, id))")
@@ -295,6 +298,7 @@ def test_what_python_reads_is_not_grouped(
     assert sorted(r.id for r in frame.collect()) == [100, *range(102, 300)]
 
 
+@pytest.mark.once("a join of test_scan_planning.py has such filters on 4.1")
 def test_filters_known_while_a_query_runs_leave_groups(session: IcebergSession) -> None:
     make(session, "left_pruned", "left_plain", "partitioned by (g)")
     make(session, "right_pruned", "right_plain", "partitioned by (g)")
@@ -350,6 +354,7 @@ def physical(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
 
 
+@pytest.mark.once("the join of tables partitioned alike asks for groups on 4.1")
 @pytest.mark.parametrize(
     ("sql", "type_", "values"),
     [pytest.param(*v, id=v[0], marks=() if v[0] in ASKED_TWICE else VALUES_ONCE) for v in VALUES],
@@ -420,6 +425,7 @@ HOW = ["inner", "left", "right", "full", "left semi", "left anti"]
 SPREAD_TWICE = ("right", "left anti")
 
 
+@pytest.mark.more("an amount of work, and no row")
 @pytest.mark.once("Spark asks for the groups of the other tests alike")
 @pytest.mark.usefixtures("partial")
 @pytest.mark.parametrize(

@@ -127,6 +127,7 @@ def test_two_ranges_in_one_query(session: IcebergSession, table: str) -> None:
     assert sorted(map(tuple, sums[0].join(again, "g").collect())) == [(1, 11, 11), (2, 12, 12)]
 
 
+@pytest.mark.once("tests/interop has the same ranges on 4.1")
 @pytest.mark.release("Spark compares scans")
 def test_groups_and_late_filters_are_of_the_range(session: IcebergSession) -> None:
     between(session, PARTITIONED, 0, 1).createOrReplaceTempView("of_first")
@@ -141,6 +142,7 @@ def test_groups_and_late_filters_are_of_the_range(session: IcebergSession) -> No
     assert sorted(map(tuple, late.collect())) == [(11, 21)]
 
 
+@pytest.mark.more("test_branch_option.py has cached rows of a branch")
 @pytest.mark.release("Spark's cache finds plans")
 def test_cached_rows_are_of_the_range_and_as_new_as_it(session: IcebergSession) -> None:
     table = "steps.db.cached"
@@ -230,6 +232,7 @@ def test_a_start_that_has_expired(session: IcebergSession) -> None:
         reader.table(table).collect()
 
 
+@pytest.mark.more("a merge reads its source as a query does")
 def test_a_source_of_a_merge(session: IcebergSession) -> None:
     table = "steps.db.merged"
     make(session, table, "")

@@ -193,6 +193,7 @@ def session_of(spark: SparkSession, number: int) -> SparkSession:
     return new_session
 
 
+@pytest.mark.more("test_native_writes.py has threads, tests/catalogs many writers")
 def test_every_answer_is_right_while_others_change_tables(lake: IcebergSession) -> None:
     spark = lake.spark
     spark.sql(

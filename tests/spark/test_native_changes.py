@@ -105,6 +105,7 @@ def test_rows_as_the_portable_reader_has_them(
         assert spark_rows(ours.select(columns).collect()) == spark_rows(narrow), condition
 
 
+@pytest.mark.more("the rows above are read so")
 @BOTH
 def test_spark_reads_whole_files(session: IcebergSession, mode: str) -> None:
     changes = session.spark.table(f"{table_of(session, mode)}.changes")

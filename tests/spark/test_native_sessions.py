@@ -265,6 +265,7 @@ def test_queries_of_several_threads(lake: Lake) -> None:
         assert list(pool.map(count, range(6))) == [sum(n % 6 == i for n in LIVE) for i in range(6)]
 
 
+@pytest.mark.more("what Spark does with any frame")
 def test_frames_become_everything_else(lake: Lake, tmp_path: Path) -> None:
     spark, frame = lake.spark, lake.spark.table("lake.db.t")
     assert frame.schema == spark.table("plain").schema
@@ -284,6 +285,7 @@ def test_frames_become_everything_else(lake: Lake, tmp_path: Path) -> None:
     assert spark.read.parquet(str(tmp_path / "written")).count() == 9
 
 
+@pytest.mark.once("test_new_sessions.py makes sessions on 4.1")
 @OF_RELEASE
 def test_sessions_made_from_one_with_iceberg_have_it(lake: Lake) -> None:
     path = lake.session.table("lake.db.t").location
@@ -304,6 +306,7 @@ def test_sessions_made_from_one_with_iceberg_have_it(lake: Lake) -> None:
     assert not is_native(lake.never.newSession().read.format("iceberg-py").load(path))
 
 
+@pytest.mark.more("each batch is a query, as above")
 def test_batches_of_a_stream_read_and_join_tables(lake: Lake, tmp_path: Path) -> None:
     spark = lake.spark
     path = lake.session.table("lake.db.t").location

@@ -198,6 +198,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.once("tests/interop writes natively on 4.1")
 @pytest.mark.release("Spark's Parquet writer")
 def test_no_setting_of_a_session_shows_in_the_files(
     spark: SparkSession, lake: IcebergSession

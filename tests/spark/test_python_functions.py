@@ -59,6 +59,7 @@ def table(session: IcebergSession, mode: str, request: pytest.FixtureRequest) ->
     return name
 
 
+@pytest.mark.more("test_row_level.py deletes and updates from Python")
 @ONCE
 @pytest.mark.parametrize("mode", ["copy-on-write", pytest.param("merge-on-read", marks=OTHER_MODE)])
 def test_delete_and_update(session: IcebergSession, table: str) -> None:
@@ -71,6 +72,7 @@ def test_delete_and_update(session: IcebergSession, table: str) -> None:
     assert rows_of(spark, table) == [(2, "bbbb"), (4, "ll"), (13, "CC")]
 
 
+@pytest.mark.once("tests/interop merges on 4.1")
 @pytest.mark.parametrize(
     "mode", [pytest.param("copy-on-write", marks=[ONCE, OTHER_MODE]), "merge-on-read"]
 )
@@ -90,6 +92,7 @@ def test_merge(session: IcebergSession, table: str) -> None:
     assert rows_of(spark, table) == [(1, "A-x"), (3, "c"), (3, "zz"), (4, "dd"), (9, "nn")]
 
 
+@pytest.mark.more("test_cached_targets.py has cached tables")
 @ONCE
 def test_cached_tables_and_sessions(session: IcebergSession, table: str) -> None:
     other = session.spark.newSession()
@@ -106,6 +109,7 @@ def test_cached_tables_and_sessions(session: IcebergSession, table: str) -> None
         other.sql(f"uncache table {table}")
 
 
+@pytest.mark.more("test_row_level.py has the three operations from Python")
 @ONCE
 def test_from_python(session: IcebergSession, table: str) -> None:
     spark_table = session.table(table)

@@ -55,6 +55,7 @@ def lake(tmp_path: Path) -> dict[str, str]:
 # A relation that is used twice: Spark would keep pushed filters (SPARK-58551).
 
 
+@pytest.mark.once("cached tables are read again on 4.1")
 @OF_RELEASE
 @pytest.mark.usefixtures("read_path")
 def test_a_frame_used_again_has_all_its_rows(spark: SparkSession, ten: Path) -> None:

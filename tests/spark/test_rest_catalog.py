@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql import SparkSession
 
 import iceberg_pyspark as ice
@@ -38,6 +39,7 @@ def test_sql_on_a_rest_catalog(spark: SparkSession, rest_uri: str) -> None:
         session.uninstall()
 
 
+@pytest.mark.more("tests/interop/test_rest_catalog.py has it in turns with Java")
 def test_the_data_source_on_a_rest_catalog(spark: SparkSession, rest_uri: str) -> None:
     options = {"catalog": "rest", "catalog.type": "rest", "catalog.uri": rest_uri}
     rows = spark.range(5).selectExpr("id", "id * 2 AS twice")

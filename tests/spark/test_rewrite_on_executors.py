@@ -107,6 +107,7 @@ def test_rows_and_files_are_those_of_the_driver(
     assert abs(len(by_executors) - len(by_driver)) <= 2
 
 
+@pytest.mark.more("an amount of memory, and no row")
 def test_in_little_memory(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +218,7 @@ def test_jobs_are_in_the_group_of_the_caller(
     assert len(context.statusTracker().getJobIdsForGroup(group)) == len(jobs)
 
 
+@pytest.mark.more("tests/unit/command_line/test_progress.py counts files")
 @pytest.mark.parametrize("order", [pytest.param(None, marks=PACKED), "a"])
 def test_progress_counts_the_files_of_tasks(
     spark: SparkSession, folder: Path, order: str | None

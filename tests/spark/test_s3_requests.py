@@ -89,6 +89,7 @@ FILES = 2
 STREAM = "spark.hadoop.fs.s3a.input.stream.type"
 
 
+@pytest.mark.more("test_s3.py reads by S3A; here requests are counted")
 @pytest.mark.once("tests/interop/test_s3_file_io.py reads and writes by S3A on 4.1")
 @pytest.mark.program
 @pytest.mark.release("S3A and the readers differ")

@@ -110,6 +110,7 @@ def table_says_nothing(session: IcebergSession) -> Iterator[None]:
     session.spark.sql(f"alter table split.db.t unset tblproperties if exists ({properties_sql})")
 
 
+@pytest.mark.once("options and settings are read in Python")
 @OF_RELEASE
 def test_an_option_and_a_setting_cut_files(
     session: IcebergSession, settings: ExitStack, sizes: list[int]

@@ -107,6 +107,7 @@ def test_each_kind_is_altered_renamed_and_dropped_where_it_is(
         session.table(f"{db}.ice2")
 
 
+@pytest.mark.once("tests/interop/test_session_catalog.py runs on 4.1")
 def test_tables_of_queries_and_of_writers(session: SparkSession, db: str) -> None:
     session.sql(f"CREATE TABLE {db}.ice USING iceberg AS SELECT 1 AS id")
     session.sql(f"CREATE TABLE {db}.plain USING parquet AS SELECT 2 AS id")

@@ -170,6 +170,7 @@ def test_random_orders_and_queries(session: IcebergSession, seed: int) -> None:
         compared(session, name, f"select {key}, count(*), min({other}) from {{l}} group by {key}")
 
 
+@pytest.mark.more("files of several row groups are sorted above")
 def test_large_files_of_one_row_group_are_sorted(session: IcebergSession) -> None:
     """Whatever the split size is, such a file is one split, so that its rows stay in order."""
     make(session, "one_row_group", "id", "bucket(2, id)")

@@ -204,6 +204,7 @@ def test_the_location_of_a_view_is_no_property(spark: SparkSession, folder: Path
     spark.sql("DROP VIEW made.db.placed")
 
 
+@pytest.mark.once("tests/interop/test_views.py runs on 4.1")
 @pytest.mark.parametrize(
     ("statement", "why"),
     [

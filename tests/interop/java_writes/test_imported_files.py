@@ -63,6 +63,7 @@ def write_plain_parquet(oracle: Oracle, folder: str, settings: dict[str, str], r
             oracle.spark.conf.unset(key)
 
 
+@pytest.mark.more("test_procedures.py adds such files on both sides")
 @pytest.mark.parametrize("writer", WRITER)
 def test_add_files_of_plain_spark(oracle: Oracle, writer: str) -> None:
     name = f"java_hadoop.imported.{writer}"

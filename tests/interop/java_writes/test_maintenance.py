@@ -49,6 +49,9 @@ def test_rewrites_and_expiry_one_after_the_other(oracle: Oracle) -> None:
     assert our_scan(oracle, name).count() == 43
 
 
+@pytest.mark.more(
+    "test_sql_writes.py overwrites on both sides, and test_replaced_tables.py replaces"
+)
 def test_overwrites_truncates_and_replaced_tables(oracle: Oracle) -> None:
     name = "java_hadoop.maintenance.replaced"
     oracle.sql(f"CREATE TABLE {name} (id INT, p INT) USING iceberg PARTITIONED BY (p)")

@@ -176,6 +176,7 @@ def test_a_filter_reads_its_rows_and_the_files_that_java_reads(
     assert skipped > ROWS
 
 
+@pytest.mark.more("the rows of every filter come back in the next tests")
 def test_all_rows_come_back(oracle: Oracle, wide: WideTable) -> None:
     rows = assert_read_alike(oracle, wide.name, through_spark=True)
     assert len(rows) == ROWS

@@ -62,6 +62,7 @@ def assert_times_read_alike(
         assert rows_alike(oracle, NAME, as_of_timestamp=str(epoch_ms(at))) == rows
 
 
+@pytest.mark.more("test_sql_catalog.py travels by id, branch, tag and time")
 def test_every_snapshot_by_id_and_by_time(
     oracle: Oracle, snapshots: list[tuple[int, dt.datetime]]
 ) -> None:
@@ -78,6 +79,7 @@ def test_every_snapshot_by_id_and_by_time(
     assert spark_rows(our_frame(oracle, NAME, snapshot_id=str(second_id)).collect()) == rows
 
 
+@pytest.mark.more("test_sql_catalog.py travels by branch and tag")
 def test_branches_and_tags(oracle: Oracle, snapshots: list[tuple[int, dt.datetime]]) -> None:
     assert snapshots
     for ref, kind in {"first": "tag", "2026-01-01 mark": "tag", "side": "branch"}.items():

@@ -96,6 +96,7 @@ def test_java_does_what_we_plan(oracle: Oracle, catalog: str, version: int) -> N
     assert set(table.refs) == set(REFS)
 
 
+@pytest.mark.more("test_java_does_what_we_plan has the same files")
 @pytest.mark.parametrize(("catalog", "version"), [("java_hadoop", 3), ("java_sql", 2)])
 def test_java_finds_nothing_left_to_do(
     oracle: Oracle, java: JavaTables, catalog: str, version: int
