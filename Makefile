@@ -48,7 +48,7 @@ help:
 	@echo 'make releases    runs first steps on every release of Spark, and writes docs/releases.md (not in make test)'
 	@echo 'make unit-oldest make unit on Python 3.10 with the lowest versions of the dependencies (not in make test)'
 	@echo 'make faults      the fault matrix: every kind of error at every point (make test tries a few points of each case)'
-	@echo 'make fuzz        10,000 mutated inputs for every parser; make test runs at most a twentieth (ARGS="--only filter,schema")'
+	@echo 'make fuzz        10,000 mutated inputs for every parser; make test runs at most a hundredth (ARGS="--only filter,schema")'
 	@echo 'make test-more   everything that make test leaves out: all faults, fuzzing, threads, parameters, releases (some hours)'
 	@echo 'make coverage    line and branch coverage of `make test`, by module (not in make test)'
 	@echo 'make selection   tests/left_out.txt, written anew: the cases that `make test` leaves to `make test-more` (two hours)'
@@ -101,10 +101,12 @@ demo: .venv/.stamp-$(if $(filter rest,$(CATALOG)),dev,demo)
 		PYSPARK_PYTHON=$(CURDIR)/$(NEWEST) $(NEWEST) jobs/demo.py $(if $(CATALOG),--catalog $(CATALOG)) $(ARGS)
 
 # Three runs at a time, since Spark sessions leave a third of two cores idle, and the long ones first, so that all end
-# together. A test that needs a server before `programs` has it waits for it. The last line adds up the tests of all.
+# together; tests without Spark begin while the archives are dumped. A test that needs a server before `programs` has it
+# waits for it. The last line adds up the tests of all.
 test:
 	@rm -rf $(RESULTS)
-	@$(MAKE) --no-print-directory --jobs=3 style programs \
+	@$(MAKE) --no-print-directory --jobs=2 env oracle-env
+	@$(MAKE) --no-print-directory --jobs=3 .venv/.stamp-archive .venv-oracle/.stamp-archive style programs \
 		spark-sessions interop unit-and-spec spark-programs catalogs older-releases spark-oldest types docs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 

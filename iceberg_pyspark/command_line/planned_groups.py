@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from iceberg_pyspark.maintenance.rewrite_reasons import PlannedGroup
 
 COLUMNS = ("group", "partition", "files", "bytes", "new files", "reasons")
-MOST_ROWS = 20
+MAX_ROWS = 20
 """The most groups that are printed; JSON has all."""
 
 
@@ -24,9 +24,9 @@ def group_rows(groups: Sequence[PlannedGroup]) -> list[tuple[str, ...]]:
             str(group.new_files_count),
             ", ".join(f"{count} {reason}" for reason, count in group.reasons.items()),
         )
-        for number, group in enumerate(groups[:MOST_ROWS], start=1)
+        for number, group in enumerate(groups[:MAX_ROWS], start=1)
     ]
-    if rest := groups[MOST_ROWS:]:
+    if rest := groups[MAX_ROWS:]:
         files = sum(group.data_files_count for group in rest)
         size = sum(group.bytes_count for group in rest)
         rows.append(("...", f"({len(rest)} more groups)", str(files), str(size), "", ""))

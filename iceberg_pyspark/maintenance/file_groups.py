@@ -48,12 +48,12 @@ OUTPUT_SPEC = IntProperty("output-spec-id", 0, 0)
 _JOB_ORDER = ChoiceProperty(
     "rewrite-job-order", "none", ("none", "bytes-asc", "bytes-desc", "files-asc", "files-desc")
 )
-MOST_FILES = IntProperty("max-files-to-rewrite", INT_MAX, 1)
+MAX_FILES = IntProperty("max-files-to-rewrite", INT_MAX, 1)
 _OPTIONS = (
     *SHARED_OPTIONS,
     *(_MAX_GROUP_SIZE, _MAX_CONCURRENT, _PARTIAL_PROGRESS, _MAX_COMMITS, _MAX_FAILED_COMMITS),
     *(_DELETE_FILES, _DELETE_RATIO, _STARTING_NUMBER, _REMOVE_DANGLING, OUTPUT_SPEC, _JOB_ORDER),
-    MOST_FILES,
+    MAX_FILES,
 )
 
 
@@ -100,7 +100,7 @@ class RewriteOptions:
             keeps_sequence_number=_STARTING_NUMBER.of(options),
             output_spec_id=OUTPUT_SPEC.of(options) if OUTPUT_SPEC.name in options else None,
             job_order=_JOB_ORDER.of(options),
-            max_files=MOST_FILES.of(options),
+            max_files=MAX_FILES.of(options),
             removes_dangling_deletes=_REMOVE_DANGLING.of(options),
         )
 

@@ -21,7 +21,7 @@ from iceberg_pyspark.sql_text.ddl import parse_sort_order
 from iceberg_pyspark.sql_text.on_demand import ClauseToken, term_tokens
 
 _PROCEDURE = "rewrite_data_files"
-_MOST_COLUMNS = 16
+_MAX_COLUMNS = 16
 SORT_OPTIONS = ("compression-factor", "shuffle-partitions-per-file")
 """Options of the JVM connector for Spark's sort; here they have no effect."""
 CURVE_OPTIONS = (*SORT_OPTIONS, "max-output-size", "var-length-contribution")
@@ -104,9 +104,9 @@ def _along(curve: Curve, columns: Sequence[str], metadata: TableMetadata) -> Rew
     source_ids = tuple(
         dict.fromkeys(f.source_id for f in order.fields if f.source_id not in constant)
     )
-    if not 1 <= len(source_ids) <= _MOST_COLUMNS:
+    if not 1 <= len(source_ids) <= _MAX_COLUMNS:
         raise InvalidRequestError(
-            f"{_PROCEDURE}: {curve} needs 1 to {_MOST_COLUMNS} columns that are not identity "
+            f"{_PROCEDURE}: {curve} needs 1 to {_MAX_COLUMNS} columns that are not identity "
             f"partition columns, not {len(source_ids)}"
         )
     return RewriteStrategy(

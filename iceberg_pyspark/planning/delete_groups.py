@@ -17,7 +17,7 @@ Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Pairs: TypeAlias = tuple[Numbers, Numbers]
 """Rows of data files, and for each the row of a delete that applies."""
 
-MOST_PAIRS = 1_000_000
+MAX_PAIRS = 1_000_000
 """The most pairs in memory at once, before `keep` filters the pairs."""
 
 
@@ -63,7 +63,7 @@ class DeleteGroup:
         first = 0
         while first < len(data_rows):
             before = totals[first - 1] if first else 0
-            last = max(first + 1, int(np.searchsorted(totals, before + MOST_PAIRS, "right")))
+            last = max(first + 1, int(np.searchsorted(totals, before + MAX_PAIRS, "right")))
             rows = data_rows[first:last]
             here = counts[rows]
             within = np.arange(here.sum()) - np.repeat(np.cumsum(here) - here, here)

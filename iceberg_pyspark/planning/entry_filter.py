@@ -25,7 +25,7 @@ from iceberg_pyspark.spec.types import BinaryType, DoubleType, FloatType, UUIDTy
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
-_MOST_LITERALS = 200
+_MAX_LITERALS = 200
 """An IN of more values is evaluated as the range from its least to its greatest value."""
 
 
@@ -212,7 +212,7 @@ def _some_value_may_match(leaf: predicates.BoundLeaf, lower: pa.Array, upper: pa
         case predicates.BoundUnary(op=op):
             return np.full(rows, op in ("not_null", "not_nan"))
         case predicates.BoundSet(op="in", literals=literals):
-            if len(literals) > _MOST_LITERALS:
+            if len(literals) > _MAX_LITERALS:
                 least = arrow_literal(type_, min(literals))
                 greatest = arrow_literal(type_, max(literals))
                 return _at_most(lower, greatest) & _at_least(upper, least)

@@ -46,7 +46,7 @@ _BITS_BY_INTEGER_TYPE = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _TIMESTAMP_TYPES = ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _SHOWN_CHARACTERS = 500
-_MOST_DIGITS = 1000
+_MAX_DIGITS = 1000
 
 
 def parse_filter(text: str) -> Predicate:
@@ -247,7 +247,7 @@ def _literal(node: exp.Expression) -> Any:
 
 def _number(text: str) -> int | float | Decimal:
     """Return the number of a literal; a number with very many digits becomes a decimal."""
-    if text.isdecimal() and len(text) <= _MOST_DIGITS:
+    if text.isdecimal() and len(text) <= _MAX_DIGITS:
         return int(text)
     return float(text) if "e" in text.lower() else Decimal(text)
 

@@ -173,7 +173,7 @@ _PYTHON_TEXT = 64
 _PYTHON_DECIMAL = 128
 _PYTHON_DICT = 240
 _PYTHON_DICT_ENTRY = 45
-_LEAST_BYTES = {"null": 0, "float": 4, "double": 8}
+_MIN_BYTES = {"null": 0, "float": 4, "double": 8}
 
 
 def _arrow_width(schema: Any) -> int:
@@ -225,6 +225,6 @@ def _bytes_at_least(schema: Any) -> int:
         case [*branches]:
             return 1 + min(map(_bytes_at_least, branches), default=0)
         case str():
-            return _LEAST_BYTES.get(schema, 1)
+            return _MIN_BYTES.get(schema, 1)
         case _:
             return 1

@@ -33,7 +33,7 @@ from iceberg_pyspark.storage.vended_credentials import prefix_at, properties_at
 OBJECT_SCHEMES = frozenset(("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "az"))
 """The schemes of object stores."""
 
-_LEAST_RETRIES = 2
+_MIN_RETRIES = 2
 """With fewer retries a refused redirect fails soon enough without a first request of its own."""
 
 _EXTRA = {"s3": "s3", "gs": "gcs", "abfs": "azure", "az": "azure"}
@@ -158,7 +158,7 @@ def _store(
                 return stores.AzureStore(bucket.partition("@")[0], **own)
 
     retries = int(arguments["retry_config"]["max_retries"])
-    if retries < _LEAST_RETRIES or not refuses_redirects(arguments["client_options"]):
+    if retries < _MIN_RETRIES or not refuses_redirects(arguments["client_options"]):
         return with_retries(retries)
     return FirstContactStore(with_retries, retries)
 

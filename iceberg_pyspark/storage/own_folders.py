@@ -19,7 +19,7 @@ from iceberg_pyspark.storage.local import is_local, local_path
 from iceberg_pyspark.storage.metadata_files import is_metadata_file
 from iceberg_pyspark.storage.places import depth, is_below
 
-_LEAST_DEPTH = 2
+_MIN_DEPTH = 2
 _LOOKED_UP_SECONDS = 1
 _ODD = re.compile(r"[^\w.=+-]|\.\.")
 """Characters that some store may interpret, so that the name refers to another place."""
@@ -72,13 +72,13 @@ def _holds(parent: str, name: str, folder: str, _of_moment: int) -> bool:
     Many files of a folder are deleted at the same time, and each is checked several times.
     """
     location = f"{parent}/{name}"
-    if depth(folder) < _LEAST_DEPTH or is_local(location) != is_local(folder):
+    if depth(folder) < _MIN_DEPTH or is_local(location) != is_local(folder):
         return False
     if not is_local(location):
         return is_below(location, folder) and not is_below(folder, location)
     real_folder = os.path.realpath(local_path(folder))
     above, last = os.path.split(local_path(location))
-    if last in ("", ".", "..") or depth(real_folder) < _LEAST_DEPTH:
+    if last in ("", ".", "..") or depth(real_folder) < _MIN_DEPTH:
         return False
     return is_below(os.path.realpath(above), real_folder)
 

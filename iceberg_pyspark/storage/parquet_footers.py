@@ -21,8 +21,8 @@ _BYTE_ARRAY = 6
 _CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 _STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _TEXT, _LIST, _SET, _STRUCT = 0, 1, 2, 3, 7, 8, 9, 10, 12
 _INTEGERS = (4, 5, 6)
-_MOST_DEPTH = 20
-_MOST_BYTES = 10
+_MAX_DEPTH = 20
+_MAX_BYTES = 10
 """Of a number of 64 bits, seven bits in a byte."""
 
 
@@ -151,7 +151,7 @@ def _end_of_value(data: bytes, at: int, kind: int, depth: int) -> int:
         return at + 1
     if kind == _DOUBLE:
         return at + 8
-    if depth == _MOST_DEPTH:
+    if depth == _MAX_DEPTH:
         raise ValueError("a footer that nests too deep")
     if kind == _STRUCT:
         while (head := data[at]) != _STOP:
@@ -186,6 +186,6 @@ def _end_of_number(data: bytes, at: int) -> int:
     end = at
     while data[end] >= 0x80:
         end += 1
-    if end >= at + _MOST_BYTES:
+    if end >= at + _MAX_BYTES:
         raise ValueError("a number of more than 64 bits")
     return end + 1

@@ -24,7 +24,7 @@ from iceberg_pyspark.storage.remote_signing import RemoteSigning, SignerAnswer, 
 from iceberg_pyspark.storage.store_errors import RequestError
 
 _SIGNATURE_LIFETIME_S = 30.0
-_MOST_SIGNATURES = 1000
+_MAX_SIGNATURES = 1000
 # the catalog's session repeats requests too
 _SIGNER_RETRIES = 2
 _READS = ("GET", "HEAD")
@@ -176,7 +176,7 @@ class SignedRequests:
         if may_keep and answer.headers.get("Cache-Control", "").strip().lower() == "private":
             with self._lock:
                 self._signatures[key] = _now_s() + _SIGNATURE_LIFETIME_S, signed_request
-                while len(self._signatures) > _MOST_SIGNATURES:
+                while len(self._signatures) > _MAX_SIGNATURES:
                     self._signatures.popitem(last=False)
         return signed_request, False
 

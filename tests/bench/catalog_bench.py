@@ -44,9 +44,9 @@ from tests.support.oracle import start_oracle
 SNAPSHOTS = 10_000
 LOADS = 5
 APPENDS = 30
-MOST_OF_LOAD = 1 / 3
-MOST_OF_PYICEBERG = 0.5
-MOST_OF_JVM = 1.0
+MAX_OF_LOAD = 1 / 3
+MAX_OF_PYICEBERG = 0.5
+MAX_OF_JVM = 1.0
 # The JVM with a user's default options; the tests' options start fast but limit its speed.
 _JVM = {"spark.driver.extraJavaOptions": "", "spark.driver.memory": "2g"}
 _JAVA = "org.apache.iceberg.spark.SparkCatalog"
@@ -104,8 +104,8 @@ def loads(snapshots: int = SNAPSHOTS, runs: int = LOADS) -> TextTable:
     }
     for i, (quantity, unit, limit) in enumerate(
         (
-            ("time", "s", MOST_OF_LOAD),
-            ("memory that the load takes", "MiB", MOST_OF_LOAD),
+            ("time", "s", MAX_OF_LOAD),
+            ("memory that the load takes", "MiB", MAX_OF_LOAD),
             ("memory of the whole process", "MiB", None),
         )
     ):
@@ -278,7 +278,7 @@ def _append_line(
         },
         runs=runs,
         warm_ups=_WARM_UPS,
-        limit=MOST_OF_PYICEBERG,
+        limit=MAX_OF_PYICEBERG,
     )
     # Each side reads the table that the other side has written.
     by_them = load_pyiceberg_catalog("lake", **_read_by_pyiceberg(ours)).load_table("ours.events")
@@ -365,7 +365,7 @@ def _insert_line(sql: Callable[[str], Any], kind: str, name: str, runs: int) -> 
     contestants = {
         contestant: _numbered(partial(insert, table)) for contestant, table in tables.items()
     }
-    line = race(name, contestants, runs=runs, limit=MOST_OF_JVM)
+    line = race(name, contestants, runs=runs, limit=MAX_OF_JVM)
     for table in tables.values():
         ids = [row.id for row in sql(f"SELECT id FROM {table}").collect()]
         if sorted(ids) != list(range(runs + 1)):

@@ -29,7 +29,7 @@ from tests.support.oracle import Oracle, start_oracle
 # The JVM with a user's default options; the tests' options start fast but limit its speed.
 JVM = {"spark.driver.extraJavaOptions": "", "spark.driver.memory": "2g"}
 STARTS = 3
-MOST_OF_PLANS = 1.0
+MAX_OF_PLANS = 1.0
 """The limit of the time to plan a query through the catalog, as a ratio to the connector's time."""
 PLANS_PER_RUN = 8
 _PLANNED = {
@@ -119,7 +119,7 @@ class FixedBench:
         yield race("no row", _each(none, lambda f: f.where("id = 9").collect()), runs=runs)
         yield race("one row appended", self._appends(), runs=runs)
         for name, query in _PLANNED.items():
-            yield race(name, self._plans(query), runs=runs * PLANS_PER_RUN, limit=MOST_OF_PLANS)
+            yield race(name, self._plans(query), runs=runs * PLANS_PER_RUN, limit=MAX_OF_PLANS)
 
     def _plans(self, query: str) -> Mapping[str, Callable[[], object]]:
         def of(catalog: str) -> Callable[[], object]:

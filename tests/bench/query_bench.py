@@ -25,10 +25,10 @@ from tests.support.oracle import Oracle, start_oracle
 from tests.support.tpch import tpch
 
 QUERIES = Path(__file__).with_name("tpch")
-MOST_OF_ALL = 0.95
+MAX_OF_ALL = 0.95
 """The limit of the geometric mean of the 22 ratios."""
-MOST_OF_ONE = 1.1
-MOST = 1.0
+MAX_OF_ONE = 1.1
+MAX_RATIO = 1.0
 WARM_UPS = 3
 """Unmeasured runs before the measured runs of a query: the JVM still compiles the query's code, so
 the later contestant would be up to a tenth faster.
@@ -158,7 +158,7 @@ def merge_line(oracle: Oracle, runs: int) -> Line:
         {w: partial(merge, catalog) for w, catalog in catalogs.items()},
         runs=runs,
         warm_ups=WARM_UPS,
-        limit=MOST,
+        limit=MAX_RATIO,
         after={w: partial(oracle.sql, rollbacks[catalog]) for w, catalog in catalogs.items()},
     )
 
@@ -203,7 +203,7 @@ def compare(
                         contestants(oracle.spark, query),
                         runs=runs,
                         warm_ups=WARM_UPS,
-                        limit=MOST_OF_ONE,
+                        limit=MAX_OF_ONE,
                     )
                     for name, query in tpch_queries().items()
                     if is_selected(name)
@@ -216,7 +216,7 @@ def compare(
                             contestants(oracle.spark, query),
                             runs=short,
                             warm_ups=SHORT_WARM_UPS,
-                            limit=MOST,
+                            limit=MAX_RATIO,
                         )
                         for name, query in _LINES.items()
                         if is_selected(name)
@@ -229,7 +229,7 @@ def compare(
     tables = []
     if queries:
         title = f"TPC-H on tables by months and years: {of} {runs}"
-        tables.append(table_of_best(title, queries, MOST_OF_ALL if whole else None))
+        tables.append(table_of_best(title, queries, MAX_OF_ALL if whole else None))
     if lines:
         tables.append(table_of_best(f"what a scan tells Spark: {of} {short}", lines, None))
     return tables

@@ -29,8 +29,8 @@ from tests.support.tpch import tpch
 
 ICEBERG = "1.12.0"
 """The release of the JVM connector and of its S3FileIO."""
-MOST_NATIVE = 1.0
-MOST_PORTABLE = 2.0
+MAX_NATIVE = 1.0
+MAX_PORTABLE = 2.0
 _TABLE = "bench.lineitem"
 _QUERIES: Mapping[str, tuple[Callable[[DataFrame], object], Mapping[str, str]]] = {
     "full scan": (full_scan, {}),
@@ -151,7 +151,7 @@ def _shown(title: str, lines: list[Line], requests: Mapping[str, Mapping[str, fl
         text.add_row(
             line.name,
             *(f"{s:.2f}" for s in (ours, portable, jvm)),
-            *(f"{ours / jvm:.2f}", f"{MOST_NATIVE}", f"{portable / jvm:.2f}", f"{MOST_PORTABLE}"),
+            *(f"{ours / jvm:.2f}", f"{MAX_NATIVE}", f"{portable / jvm:.2f}", f"{MAX_PORTABLE}"),
             *(f"{requests_per_file[w]:.1f}" for w in ("ours", "portable", "jvm")),
         )
     return text

@@ -24,7 +24,7 @@ class Target:
     library_ends: tuple[str, ...] = ()
     """Messages of libraries that end the process on some inputs; counted, but not as problems."""
     cases: int = 10_000
-    in_tests: int = 200 if RUNS_MORE else 50
+    in_tests: int = 200 if RUNS_MORE else 100
 
     def input_of(self, case: int) -> Any:
         """Return the input of a case, the same in every run."""

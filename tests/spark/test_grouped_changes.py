@@ -188,7 +188,7 @@ def test_files_are_skipped_by_keys_that_a_running_query_finds(
     mode: str,
 ) -> None:
     # The keys of a small source would be collected before the query, so turn that off.
-    monkeypatch.setattr(key_range, "MOST_SOURCE_BYTES", 0)
+    monkeypatch.setattr(key_range, "MAX_SOURCE_BYTES", 0)
     # The source selects one row, in partition 3.
     source = make(session, f"late_{name}", range(10), "", mode)
     expected = changed_plainly(session, f"late_{name}_{mode[0]}", LATE[name], source)
@@ -210,7 +210,7 @@ def test_files_are_skipped_by_keys_that_a_running_query_finds(
 def test_a_source_that_would_be_read_again_for_a_filter_makes_none(
     session: IcebergSession, plans: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(key_range, "MOST_SOURCE_BYTES", 0)
+    monkeypatch.setattr(key_range, "MAX_SOURCE_BYTES", 0)
     source = make(session, "read_again", range(10), "", "merge-on-read")
     expected = changed_plainly(session, "read_again", LATE["delete"], source)
     target = make(session, "of_again", range(300), "partitioned by (g)", "merge-on-read")

@@ -282,7 +282,7 @@ def test_writes_into_one_table_at_once(spark: SparkSession, lake: IcebergSession
 def test_many_files_are_read_by_a_job(
     spark: SparkSession, lake: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native_writer, "_MOST_BY_THREADS", 2)
+    monkeypatch.setattr(native_writer, "_MAX_BY_THREADS", 2)
     by_both(spark, lake, "many", "partitioned by (s)", ROWS)
 
 

@@ -144,7 +144,7 @@ def test_sampled_files_without_rows(
     append_empty_file(table.refresh())
     assert [t.record_count for t in table.scan().plan_files()] == [0, 3]
     # only the first file of the group is sampled
-    monkeypatch.setattr(group_writer, "_MOST_SAMPLED_FILES", 1)
+    monkeypatch.setattr(group_writer, "_MAX_SAMPLED_FILES", 1)
     table.maintenance().rewrite_data_files(
         strategy="sort", options={"rewrite-all": True}, runner=Executors(spark.sparkContext)
     )

@@ -250,7 +250,7 @@ def test_a_merge_reads_what_its_source_can_meet(
 ) -> None:
     t = table(mode=mode)
     t.append(rows(100, 102))
-    monkeypatch.setattr(key_range, "LEAST_TABLE_BYTES", 0)
+    monkeypatch.setattr(key_range, "MIN_TABLE_BYTES", 0)
     job = Interrupted(monkeypatch, nothing)
     source = session.spark.sql("select id, 'new' s from values (101L), (102L) as v(id)")
     done = (
@@ -337,7 +337,7 @@ def test_a_merge_that_writes_all_of_a_large_source_is_shuffled_once(
     )
     t = session.table("rows.db.even")
     t.append(rows(*IDS).drop_columns(["g"]))
-    monkeypatch.setattr(merge_module, "LEAST_TASK_BYTES", 1)
+    monkeypatch.setattr(merge_module, "MIN_TASK_BYTES", 1)
     rebalanced: list[int] = []
     real = Writes.rebalance
 

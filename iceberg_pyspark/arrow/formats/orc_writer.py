@@ -43,7 +43,7 @@ _CODECS = {
 _SMALLEST_STRIPE = 65_536
 _STRIPES_PER_FILE = 8
 """The least number of stripes per file: the length of a file is known only after each stripe."""
-_MOST_BUFFERED_BYTES = 536_870_912
+_MAX_BUFFERED_BYTES = 536_870_912
 """The most bytes of unfinished stripes in all open files of a task."""
 
 
@@ -73,7 +73,7 @@ class OrcOptions:
     @property
     def max_open_files(self) -> int:
         """The maximum number of files that are open at the same time."""
-        return max(_MOST_BUFFERED_BYTES // self.stripe_size, 1)
+        return max(_MAX_BUFFERED_BYTES // self.stripe_size, 1)
 
 
 def _bloom_filter_columns(properties: Mapping[str, str], schema: Schema) -> frozenset[int]:

@@ -29,7 +29,7 @@ _SAMPLED_ROWS = 100_000
 SHORT_TEXTS = 16
 _LONGER = 8
 _LONGEST_TEXTS = 65_536
-_MOST_RANGES = 256
+_MAX_RANGES = 256
 _MEMORY_PER_FILE_BYTE = 8
 """The assumed memory of rows, in bytes per byte of their compressed file."""
 _COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -51,7 +51,7 @@ class SortMemory:
         (16, 1)
         """
         range_count = 8 * file_bytes * _MEMORY_PER_FILE_BYTE // self.in_memory
-        return min(max(range_count, 1), _MOST_RANGES)
+        return min(max(range_count, 1), _MAX_RANGES)
 
     def ranges_per_file(self, file_bytes: int, file_count: int) -> int:
         """Return the number of ranges of each of some new files that are sorted together.
@@ -161,7 +161,7 @@ def sorted_rows(
     rows = sample_of(source())
     assert rows is not None, "there were rows a moment ago"
     order = order.fit(rows)
-    ranges = order.ranges(rows, _MOST_RANGES, text_bytes)
+    ranges = order.ranges(rows, _MAX_RANGES, text_bytes)
     with tempfile.TemporaryDirectory(prefix="iceberg-sort-") as folder:
         spill = Spill(Path(folder), memory.buffered)
         try:

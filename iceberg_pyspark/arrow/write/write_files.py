@@ -36,7 +36,7 @@ _FEWEST_ROWS = 1000
 _PIECE_COST = 400
 """Bytes that a column of a piece takes in addition to its values, however few rows it has."""
 
-_MOST_SHRUNK = 0.001
+_MAX_SHRUNK = 0.001
 """The least assumed ratio of encoded to Arrow bytes: a file of constants would never be full."""
 
 _CLOSE_ENOUGH = 0.95
@@ -200,7 +200,7 @@ class _TaskWriter:
             if self._flushed_arrow_bytes
             else 1.0
         )
-        return min(self._row_group_bytes, (target - bytes_so_far) / max(shrinks_to, _MOST_SHRUNK))
+        return min(self._row_group_bytes, (target - bytes_so_far) / max(shrinks_to, _MAX_SHRUNK))
 
     def _flush(self, key: Hashable, partition: _Partition) -> None:
         if not partition.waiting:

@@ -15,7 +15,7 @@ from iceberg_pyspark.catalogs.catalog import ScanReport, TableIdentifier
 from iceberg_pyspark.expressions.json import predicate_to_json
 from iceberg_pyspark.spec.snapshots import Snapshot
 
-_MOST_WAITING = 100
+_MAX_WAITING = 100
 _MASK = "***"
 
 _COUNTS = {
@@ -112,7 +112,7 @@ class MetricsReports(BackgroundCalls):
     """
 
     def __init__(self, send: Callable[[TableIdentifier, Mapping[str, Any]], None]) -> None:
-        super().__init__(_MOST_WAITING)
+        super().__init__(_MAX_WAITING)
         self._send = send
 
     def report(self, identifier: TableIdentifier, build: Callable[[], Mapping[str, Any]]) -> None:

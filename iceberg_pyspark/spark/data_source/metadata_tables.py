@@ -153,10 +153,10 @@ def metadata_table_frame(
         if batches:
             return bridge.spark.createDataFrame(pa.Table.from_batches(batches), schema)
     cores = bridge.spark.sparkContext.defaultParallelism
-    partitions = min(max(len(tasks) // _TASKS_OF_A_PARTITION, cores), _MOST_PARTITIONS)
+    partitions = min(max(len(tasks) // _TASKS_OF_A_PARTITION, cores), _MAX_PARTITIONS)
     return python_tasks(bridge, tasks, read_tasks.rows, schema, most_partitions=partitions)
 
 
 # A Spark task takes 0.1 seconds in Python before it reads; a small manifest takes 5 ms.
 _TASKS_OF_A_PARTITION = 16
-_MOST_PARTITIONS = 200
+_MAX_PARTITIONS = 200

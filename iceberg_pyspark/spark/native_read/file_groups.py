@@ -29,7 +29,7 @@ from iceberg_pyspark.spark.native_read.read_columns import ReadColumns
 from iceberg_pyspark.spark.native_read.storage import NativeStorage
 from iceberg_pyspark.table.reading.scan import TableScan
 
-_MOST_BYTES = 2**48
+_MAX_BYTES = 2**48
 """Spark holds a table of all splits of a scan: files beyond this total size are read portably."""
 
 DeletedRows: TypeAlias = BitMap64 | DeletionVector | PositionDeletes
@@ -76,7 +76,7 @@ def group_files(
                 groups.portable.append(task)
                 continue
             size += task.file_size_in_bytes
-            if size > _MOST_BYTES:
+            if size > _MAX_BYTES:
                 groups.portable.append(task)
             elif not task.deletes:
                 groups.plain.append(task)

@@ -29,9 +29,9 @@ from iceberg_pyspark.storage.file_io import FileIO
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
-_LEAST_BYTES = 12
+_MIN_BYTES = 12
 """The size of a Parquet file without rows: magic bytes at both ends and the footer's length."""
-_MOST_BYTES = 2**42
+_MAX_BYTES = 2**42
 _FOOTERS_AT_ONCE = 16
 _ENTRY_BYTES = 100
 _LACKS_IDS: DecodedCache[bool] = DecodedCache(100_000 * _ENTRY_BYTES, lambda _: _ENTRY_BYTES)
@@ -44,7 +44,7 @@ def misread_files(io: FileIO, entries: pa.Table) -> frozenset[str]:
     size = entries["file_size_in_bytes"].to_numpy()
     offsets = entries["split_offsets"].combine_chunks()
     counts = offsets.value_lengths().fill_null(0).to_numpy()
-    may_be = (size > _LEAST_BYTES) & (size <= _MOST_BYTES)
+    may_be = (size > _MIN_BYTES) & (size <= _MAX_BYTES)
     wrong = (of_parquet & (~may_be | _begins_beyond(size, offsets, counts))) | (of_orc & ~may_be)
     paths = entries["file_path"]
     without_ids = _without_ids(io, _paths_where(paths, of_parquet & (counts == 0)))

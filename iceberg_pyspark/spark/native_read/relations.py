@@ -22,7 +22,7 @@ from iceberg_pyspark.storage.local import is_local
 from iceberg_pyspark.storage.restricted_io import check_read
 from iceberg_pyspark.table.reading.scan import TableScan
 
-_MOST_ROWS = 2**40
+_MAX_ROWS = 2**40
 
 
 @dataclass(kw_only=True)
@@ -87,7 +87,7 @@ class Relations:
             keys=None if self.group_keys is None else tuple(self.group_keys),
             options={**self.storage.options, **self._verification(), **_requests(tasks)},
             rows=row_count(tasks),
-            rows_of_largest_file=min(max((t.record_count for t in tasks), default=0), _MOST_ROWS),
+            rows_of_largest_file=min(max((t.record_count for t in tasks), default=0), _MAX_ROWS),
             filter_columns=self._filterable_columns(columns),
             plan_metrics=self.metrics if self._has_metrics else {},
             sort_order=self._sort_order(columns),
@@ -146,4 +146,4 @@ def format_of(tasks: Sequence[ScanTask]) -> FileFormat:
 
 def row_count(tasks: Sequence[ScanTask]) -> int:
     """Return the number of rows by the manifests, capped to a number that the JVM can hold."""
-    return min(sum(max(t.record_count, 0) for t in tasks), _MOST_ROWS)
+    return min(sum(max(t.record_count, 0) for t in tasks), _MAX_ROWS)

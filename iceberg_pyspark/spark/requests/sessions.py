@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MAX_RECENT_SESSIONS = 16
 """The number of recent sessions in memory; an older session is created again on demand."""
 
-_LEAST_SESSIONS_TO_CHECK = 32
+_MIN_SESSIONS_TO_CHECK = 32
 
 
 class InstalledSession(Protocol):
@@ -73,7 +73,7 @@ class Sessions(Generic[Session]):
         self._recent: OrderedDict[str, Session] = OrderedDict()
         self._jvms: dict[str, JvmSessions] = {}
         self._context: Callable[[], SparkContext | None] = lambda: None
-        self._next_look = _LEAST_SESSIONS_TO_CHECK
+        self._next_look = _MIN_SESSIONS_TO_CHECK
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -159,7 +159,7 @@ class Sessions(Generic[Session]):
                 for handle in handles:
                     self._entries.pop(handle, None)
                     self._recent.pop(handle, None)
-                self._next_look = max(_LEAST_SESSIONS_TO_CHECK, 2 * len(self._entries))
+                self._next_look = max(_MIN_SESSIONS_TO_CHECK, 2 * len(self._entries))
 
 
 def _jvm_of(handle: str) -> str:

@@ -20,12 +20,12 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.spark.bridge.values import StatementExpression
 from iceberg_pyspark.spark.row_level.target import Target
 
-MOST_SOURCE_BYTES = 256 * 1024 * 1024
-MOST_VALUES = 256
+MAX_SOURCE_BYTES = 256 * 1024 * 1024
+MAX_VALUES = 256
 SMALL_SOURCE_BYTES = 1024 * 1024
 """A larger source is assumed to have too many values if only few values would prune files."""
 
-LEAST_TABLE_BYTES = 128 * 1024 * 1024
+MIN_TABLE_BYTES = 128 * 1024 * 1024
 """Reading a smaller table is faster than evaluating the source, unless partitions are pruned."""
 
 OPEN_FILE_BYTES = 4 * 1024 * 1024
@@ -66,9 +66,9 @@ def prune_by_key_range(
     bridge = target.session.bridge
     keys = [k for k in keys if _has_range(k.type)]
     size = target.size_in_bytes + target.file_count * OPEN_FILE_BYTES
-    if size < LEAST_TABLE_BYTES:
+    if size < MIN_TABLE_BYTES:
         keys = [k for k in keys if k.name in target.partition_columns]
-    if not keys or target.file_count < 2 or not bridge.joins.is_cheap(source, MOST_SOURCE_BYTES):
+    if not keys or target.file_count < 2 or not bridge.joins.is_cheap(source, MAX_SOURCE_BYTES):
         return rows
     bounds = source.agg(
         *(f(k.value.column()).alias(f"{n}{i}") for i, k in enumerate(keys) for n, f in _BOUNDS)
@@ -125,8 +125,6 @@ def _has_range(type_: spark_types.DataType) -> bool:
 
 
 def _few_values(source: DataFrame, key: Key) -> list[Column]:
-    values = (
-        source.select(key.value.column().alias("v")).distinct().limit(MOST_VALUES + 1).collect()
-    )
+    values = source.select(key.value.column().alias("v")).distinct().limit(MAX_VALUES + 1).collect()
     keys = [r[0] for r in values if r[0] is not None]
-    return [key.column.column().isin(keys)] if len(values) <= MOST_VALUES else []
+    return [key.column.column().isin(keys)] if len(values) <= MAX_VALUES else []

@@ -32,8 +32,8 @@ _FROM_SOURCE = "__ice_source"
 """A column that is null in target rows without a match that a join has kept (`Joins.java`)."""
 
 _ROW = "__ice_row"
-LEAST_TASK_BYTES = 4 * 1024 * 1024
-MOST_TASK_BYTES = 64 * 1024 * 1024
+MIN_TASK_BYTES = 4 * 1024 * 1024
+MAX_TASK_BYTES = 64 * 1024 * 1024
 """The bounds on the source bytes of a task that joins and writes; beyond it rows are rebalanced."""
 
 _SUMMARY = "spark.merge-into.num-target-rows-"
@@ -101,8 +101,8 @@ class Merge:
             and target.session.bridge.joins.needs_no_rebalance(
                 self.source,
                 records=target.record_count,
-                least_bytes=LEAST_TASK_BYTES,
-                most_bytes=MOST_TASK_BYTES,
+                least_bytes=MIN_TASK_BYTES,
+                most_bytes=MAX_TASK_BYTES,
             )
             and bool(keys_of(target, target.rows(), self.source, self.condition))
         )

@@ -45,7 +45,7 @@ from iceberg_pyspark.table.reading.whole_files import FileSelection
 ALIAS = "t"
 """The alias of the table in conditions."""
 
-_MOST_COMPARED_FILES = 1000
+_MAX_COMPARED_FILES = 1000
 """A table with more files is always filtered by the keys of the other side of a join."""
 
 _LATE_FILTERS_OF_BROADCASTS = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
@@ -214,7 +214,7 @@ class Target:
 
         A filter on such a column skips no file: for example a random key that is bucketed.
         """
-        if self.file_count > _MOST_COMPARED_FILES:
+        if self.file_count > _MAX_COMPARED_FILES:
             return frozenset()
         scan, columns = self.scan(), columns_for_skipping(self.metadata)
         return frozenset(f.name for f in columns if files_are_alike(scan, f))

@@ -66,7 +66,7 @@ def _has_columns_of(frame: DataFrame, distribution: WriteDistribution) -> bool:
     return names <= {name.lower() for name in frame.columns}
 
 
-_MOST_ROWS = 1000
+_MAX_ROWS = 1000
 # Types whose Python values equal Arrow's; not timestamps, which Python shows in a time zone.
 _TYPES_EQUAL_IN_ARROW = (
     spark_types.BooleanType,
@@ -87,7 +87,7 @@ def _local_rows(bridge: Bridge, frame: DataFrame) -> pa.Table | None:
     """
     if not all(isinstance(f.dataType, _TYPES_EQUAL_IN_ARROW) for f in frame.schema.fields):
         return None
-    if not bridge.holds_rows(frame, _MOST_ROWS):
+    if not bridge.holds_rows(frame, _MAX_ROWS):
         return None
     rows = frame.collect()
     schema = to_arrow_schema(from_spark_schema(frame.schema))

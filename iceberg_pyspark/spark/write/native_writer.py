@@ -44,7 +44,7 @@ from iceberg_pyspark.storage.temporary_names import writing_folder_name
 from iceberg_pyspark.table.changes.written_files import remove_files
 
 _THREADS = 8
-_MOST_BY_THREADS = 500
+_MAX_BY_THREADS = 500
 _FILE = re.compile(r"part-(\d+)-.*\.parquet")
 
 
@@ -149,8 +149,8 @@ def _describe(
 ) -> list[DataFile]:
     """Return the data files of all tasks, from their footers; many footers are read in a job."""
     describe = partial(written_file, context, io)
-    if len(locations) > _MOST_BY_THREADS:
-        tasks = min(len(locations) // _MOST_BY_THREADS, spark.sparkContext.defaultParallelism)
+    if len(locations) > _MAX_BY_THREADS:
+        tasks = min(len(locations) // _MAX_BY_THREADS, spark.sparkContext.defaultParallelism)
         return spark.sparkContext.parallelize(locations, max(tasks, 1)).map(describe).collect()
     with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(describe, locations))

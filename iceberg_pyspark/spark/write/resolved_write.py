@@ -15,7 +15,6 @@ from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable
 from iceberg_pyspark.commits.cherry_picks import WAP_ID
 from iceberg_pyspark.commits.snapshot_changes import SnapshotAction
-from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.native_read.location_settings import with_location_settings
 from iceberg_pyspark.spark.write.options import TXN_APP_ID, TXN_VERSION
 from iceberg_pyspark.spark.write.settings import WriteSettings
@@ -27,7 +26,7 @@ from iceberg_pyspark.table.changes.commit import CommitStep
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.commit_snapshot import snapshot_to_build_on
-from iceberg_pyspark.table.changes.new_data import write_context_of
+from iceberg_pyspark.table.changes.new_data import partition_spec, write_context_of
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.table_storage import table_io
 
@@ -81,7 +80,7 @@ class ResolvedWrite:
         """
         metadata = metadata or self.metadata
         if spec is None:
-            spec = _spec(self.table, metadata, self.settings.options.spec_id)
+            spec = partition_spec(self.table, metadata, self.settings.options.spec_id)
         return write_context_of(
             self.table,
             metadata,
@@ -143,16 +142,6 @@ def resolve_write(
         base=base,
         io=table_io(with_location_settings(loaded_table, session), catalog),
     )
-
-
-def _spec(table: str, metadata: TableMetadata, spec_id: int | None) -> PartitionSpec:
-    spec = metadata.default_spec if spec_id is None else metadata.spec_by_id.get(spec_id)
-    if spec is None:
-        raise InvalidRequestError(
-            f"table {table} has no partition spec {spec_id} (output-spec-id); it has "
-            f"{', '.join(str(i) for i in sorted(metadata.spec_by_id))}"
-        )
-    return spec
 
 
 def _commit_options(

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, newest_version
-from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.maintenance.progress import Progress, no_progress
-from iceberg_pyspark.spec.partitioning import PartitionSpec
-from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.changes.commit import Clock
 
@@ -27,19 +24,6 @@ class MaintainedTable:
     def name(self) -> str:
         """The table's identifier as text."""
         return str(self.loaded.identifier)
-
-    def spec(self, metadata: TableMetadata, spec_id: int | None) -> PartitionSpec:
-        """Return a partition spec of the table's metadata, None: the default spec.
-
-        Raise `InvalidRequestError` for an unknown id.
-        """
-        spec = metadata.default_spec if spec_id is None else metadata.spec_by_id.get(spec_id)
-        if spec is None:
-            raise InvalidRequestError(
-                f"table {self.name} has no partition spec {spec_id}; its specs are "
-                f"{', '.join(map(str, sorted(metadata.spec_by_id)))}"
-            )
-        return spec
 
     def newest(self) -> LoadedTable:
         """Return the newest version of the table; raise `TableRecreatedError` for another table."""

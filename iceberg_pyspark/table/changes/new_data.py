@@ -15,6 +15,7 @@ from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.commits.compatibility import check_may_change
+from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.manifests import DataFile, FileFormat
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.properties import (
@@ -29,7 +30,21 @@ from iceberg_pyspark.storage.file_io import FileIO
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
 
-_LEAST_ROWS = 10_000
+_MIN_ROWS = 10_000
+
+
+def partition_spec(table: str, metadata: TableMetadata, spec_id: int | None) -> PartitionSpec:
+    """Return the partition spec to write with, None: the default spec.
+
+    Raise `InvalidRequestError` for an unknown id.
+    """
+    spec = metadata.default_spec if spec_id is None else metadata.spec_by_id.get(spec_id)
+    if spec is None:
+        raise InvalidRequestError(
+            f"table {table} has no partition spec {spec_id}; its specs are "
+            f"{', '.join(map(str, sorted(metadata.spec_by_id)))}"
+        )
+    return spec
 
 
 def write_context_of(
@@ -70,7 +85,7 @@ def _bytes_per_row(metadata: TableMetadata) -> float | None:
     if snapshot is None:
         return None
     rows, size = snapshot.number("total-records"), snapshot.number("total-files-size")
-    if rows is None or size is None or rows < _LEAST_ROWS:
+    if rows is None or size is None or rows < _MIN_ROWS:
         return None
     return size / rows
 

@@ -32,7 +32,7 @@ from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 
 PrefixMismatchMode = Literal["error", "ignore", "delete"]
 DEFAULT_AGE_MS = 3 * 86_400_000
-_LEAST_AGE_MS = 86_400_000
+_MIN_AGE_MS = 86_400_000
 _MAX_EXAMPLES = 5
 _MAX_FAILURES = 5
 _log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class OrphanRemoval:
         now_ms = self.table.clock.now_ms()
         if self.older_than_ms is None:
             return now_ms - DEFAULT_AGE_MS
-        if now_ms - self.older_than_ms < _LEAST_AGE_MS and not self.is_forced:
+        if now_ms - self.older_than_ms < _MIN_AGE_MS and not self.is_forced:
             raise InvalidRequestError(
                 f"table {self.table.name}: files of the last 24 hours may belong to a writer "
                 "that has not committed yet, and deleting them would lose its rows; give an "

@@ -40,7 +40,7 @@ _BOUNDED_TYPES = (
     types.BooleanType,
 )
 
-_MOST_FILES = 100_000
+_MAX_FILES = 100_000
 """The manifests of a table with more data files are not read for an estimate."""
 
 
@@ -98,7 +98,7 @@ def column_statistics(
         if c.field_id in counts and isinstance(c.type, _BOUNDED_TYPES + _UNBOUNDED_TYPES)
     }
     files = 0 if scan.snapshot is None else scan.snapshot.number("total-data-files")
-    if not totals or files is None or files > _MOST_FILES:
+    if not totals or files is None or files > _MAX_FILES:
         return {}
     for planned_files in scan.plan(list(totals), reads_columns=False).files():
         for total in totals.values():

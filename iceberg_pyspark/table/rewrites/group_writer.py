@@ -25,7 +25,7 @@ from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.rewrites.group_progress import GroupSteps
 
 _SMALL_GROUP = 32 * 1024 * 1024
-_MOST_SAMPLED_FILES = 200
+_MAX_SAMPLED_FILES = 200
 
 
 class GroupRunner(Protocol):
@@ -140,7 +140,7 @@ class GroupWriter:
         names = self._columns_of(order.source_ids)
         projection = Schema(fields=tuple(f for f in self.scan.projection.fields if f.name in names))
         context = replace(self.scan, projection=projection)
-        step = -(-len(group.tasks) // _MOST_SAMPLED_FILES)
+        step = -(-len(group.tasks) // _MAX_SAMPLED_FILES)
         for first in range(step):
             has_rows = False
             for task in group.tasks[first::step]:

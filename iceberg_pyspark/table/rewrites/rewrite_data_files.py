@@ -36,7 +36,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.maintenance.file_groups import (
-    MOST_FILES,
+    MAX_FILES,
     OUTPUT_SPEC,
     FileGroup,
     RewriteOptions,
@@ -56,7 +56,7 @@ from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.commit_snapshot import snapshot_to_build_on
 from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
-from iceberg_pyspark.table.changes.new_data import write_context_of
+from iceberg_pyspark.table.changes.new_data import partition_spec, write_context_of
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 from iceberg_pyspark.table.reading.scan import TableScan, scan_table
 from iceberg_pyspark.table.reading.snapshot_selection import branch_selector
@@ -132,7 +132,7 @@ class DataFileRewrite:
                 "send the sequence numbers of files, which a rewrite needs; rewrite it with an "
                 "engine of the server"
             )
-        self._spec = table.spec(self._metadata, self._options.output_spec_id)
+        self._spec = partition_spec(table.name, self._metadata, self._options.output_spec_id)
         self._scan = self._scan_of(where)
         self._writer = GroupWriter(
             scan=self._scan.context, writes=self._write_context(), order=self._strategy.order
@@ -182,11 +182,11 @@ class DataFileRewrite:
         if self._options.rewrite_all:
             return RewrittenDataFiles()
         options = {**self._option_texts, OUTPUT_SPEC.name: str(self._spec.spec_id)}
-        if MOST_FILES.name in options:
+        if MAX_FILES.name in options:
             max_files = self._options.max_files - before.rewritten_data_files_count
             if max_files < 1:
                 return RewrittenDataFiles()
-            options[MOST_FILES.name] = str(max_files)
+            options[MAX_FILES.name] = str(max_files)
         rewrite = self._again(table=self._table, options=options)
         result = rewrite._rewrite([g for g in rewrite.plan() if g.spec_id is not None])
         self._table = rewrite._table

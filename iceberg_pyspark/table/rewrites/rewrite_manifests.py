@@ -35,6 +35,7 @@ from iceberg_pyspark.storage.memory import MemoryFileIO
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_snapshot import ROOT_MANIFESTS_VERSION
 from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
+from iceberg_pyspark.table.changes.new_data import partition_spec
 from iceberg_pyspark.table.changes.partition_types import (
     ambiguous_types,
     common_partition_type,
@@ -103,7 +104,7 @@ class ManifestRewrite:
         self, metadata: TableMetadata, batches_on_disk: ExitStack
     ) -> Iterator[tuple[list[ManifestFile], list[NewManifest]]]:
         """Yield manifests to replace and their replacements; delete manifests come last."""
-        spec = self._table.spec(metadata, self._spec_id)
+        spec = partition_spec(self._table.name, metadata, self._spec_id)
         sort_field_ids = self._sort_fields(spec)
         snapshot = metadata.current_snapshot
         present = [] if snapshot is None else manifests_to_build_on(self._table.io, snapshot)

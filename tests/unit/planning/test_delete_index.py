@@ -372,7 +372,7 @@ def applies(delete: ManifestEntry, data: ManifestEntry, unpartitioned: set[int])
 
 
 def test_many_deletes_are_matched_in_bounded_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delete_groups, "MOST_PAIRS", 3)
+    monkeypatch.setattr(delete_groups, "MAX_PAIRS", 3)
     data = [at(n, a_file(f"d{n}")) for n in range(1, 8)]
     delete = [at(3, equality("e")), at(5, deletes("p", POSITION)), at(9, vector("v", "d7"))]
     assert unpartitioned().match(data, delete) == {

@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 
 from iceberg_pyspark.spec.property_types import count_in
 
-MOST = 2**63 - 1
+MAX_COUNT = 2**63 - 1
 
 
-@given(st.integers(0, MOST))
+@given(st.integers(0, MAX_COUNT))
 def test_every_count_of_64_bits_is_read(count: int) -> None:
     assert count_in(str(count)) == count
 
 
-@given(st.one_of(st.integers(max_value=-1), st.integers(min_value=MOST + 1)))
+@given(st.one_of(st.integers(max_value=-1), st.integers(min_value=MAX_COUNT + 1)))
 def test_no_other_number_is_a_count(number: int) -> None:
     assert count_in(str(number)) is None
 

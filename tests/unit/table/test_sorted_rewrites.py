@@ -194,7 +194,7 @@ def test_sampled_files_without_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     tasks = files(table)
     monkeypatch.setattr(group_writer, "_SMALL_GROUP", 0)
     # only the first file of the group is sampled
-    monkeypatch.setattr(group_writer, "_MOST_SAMPLED_FILES", 1)
+    monkeypatch.setattr(group_writer, "_MAX_SAMPLED_FILES", 1)
     assert [t.record_count for t in tasks] == [0, 3], "the test needs the empty file first"
     table.maintenance().rewrite_data_files(sort_order="a", options={"rewrite-all": True})
     assert in_files(table.refresh(), "a") == [[1, 2, 3]]

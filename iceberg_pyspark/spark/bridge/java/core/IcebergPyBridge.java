@@ -81,8 +81,9 @@ public class IcebergPyBridge {
           new org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException(namespace));
     String message = failure.message();
     if (kind.equals("InvalidRequestError") || kind.equals("NoSuchSnapshotError"))
-      throw new IcebergPyInvalid(message);
-    if (kind.equals("UnsupportedFeatureError")) throw new IcebergPyUnsupported(message);
+      throw new IcebergPyInvalidRequestException(message);
+    if (kind.equals("UnsupportedFeatureError"))
+      throw new IcebergPyUnsupportedFeatureException(message);
     Platform.throwException(new org.apache.spark.sql.execution.QueryExecutionException(
         kind.isEmpty() ? message : message + "\n(iceberg_pyspark.errors." + kind + ")", null));
     return null;

@@ -275,7 +275,7 @@ public class IcebergPyInternals {
       return new org.apache.spark.sql.connector.catalog.V1Table(
           (org.apache.spark.sql.catalyst.catalog.CatalogTable) described.invoke(companion, values));
     } catch (ReflectiveOperationException e) {
-      throw new IcebergPyUnsupported("view " + identifier
+      throw new IcebergPyUnsupportedFeatureException("view " + identifier
           + " cannot be read on this release of Spark, whose description of views is another ("
           + e.getMessage() + "); read its tables");
     }
@@ -312,8 +312,9 @@ public class IcebergPyInternals {
       text.setAccessible(true);
       return (String) text.invoke(value, new Object[0]);
     } catch (ReflectiveOperationException e) {
-      throw new IcebergPyUnsupported("DEFAULT of a column in SQL: not on this release of Spark ("
-          + e.getMessage() + "); give it by session.table(name).update_schema()");
+      throw new IcebergPyUnsupportedFeatureException(
+          "DEFAULT of a column in SQL: not on this release of Spark (" + e.getMessage()
+          + "); give it by session.table(name).update_schema()");
     }
   }
   private static Method defaultText(Class value) throws ReflectiveOperationException {

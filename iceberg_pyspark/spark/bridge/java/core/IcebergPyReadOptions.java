@@ -54,8 +54,9 @@ class IcebergPyReadOptions {
     for (int i = 0; i < ROW_OPTIONS.length; i++) {
       String name = ROW_OPTIONS[i][0], instead = ROW_OPTIONS[i][1];
       if (options.containsKey(name))
-        throw new IcebergPyInvalid("the option " + name + " does not choose rows of " + table
-            + ", which is read through a catalog: use " + instead);
+        throw new IcebergPyInvalidRequestException("the option " + name
+            + " does not choose rows of " + table + ", which is read through a catalog: use "
+            + instead);
     }
     if (options.containsKey(SPLIT_SIZE)) number("option " + SPLIT_SIZE, options.get(SPLIT_SIZE), 1);
     if (options.containsKey(OPEN_COST)) number("option " + OPEN_COST, options.get(OPEN_COST), 0);
@@ -68,14 +69,14 @@ class IcebergPyReadOptions {
   static void checkTarget(String table, CaseInsensitiveStringMap options) {
     for (int i = 0; i < SNAPSHOT_OPTIONS.length; i++)
       if (options.containsKey(SNAPSHOT_OPTIONS[i]))
-        throw new IcebergPyInvalid("the option " + SNAPSHOT_OPTIONS[i] + " chooses what is read of "
-            + table + ", and this statement changes rows of it: "
+        throw new IcebergPyInvalidRequestException("the option " + SNAPSHOT_OPTIONS[i]
+            + " chooses what is read of " + table + ", and this statement changes rows of it: "
             + (i == 0
                     ? "name the branch as " + table + ".branch_" + options.get(SNAPSHOT_OPTIONS[i])
                     : "leave it out"));
     Iterator others = ofWrite(options).keySet().iterator();
     if (others.hasNext())
-      throw new IcebergPyInvalid("the option " + others.next() + " of " + table
+      throw new IcebergPyInvalidRequestException("the option " + others.next() + " of " + table
           + " has no effect on a statement that changes rows of it: leave it out; DELETE, "
           + "UPDATE and MERGE go by table properties and settings of the session");
   }
@@ -105,7 +106,7 @@ class IcebergPyReadOptions {
     } catch (NumberFormatException e) {
       // thrown below
     }
-    throw new IcebergPyInvalid(
+    throw new IcebergPyInvalidRequestException(
         name + " is '" + value + "': give a whole number, at least " + least);
   }
   /** Return an option, or else a session setting, as true or false; null if neither is set. */
@@ -119,6 +120,6 @@ class IcebergPyReadOptions {
   static boolean flag(String name, String value) {
     boolean result = value.equalsIgnoreCase("true");
     if (result || value.equalsIgnoreCase("false")) return result;
-    throw new IcebergPyInvalid(name + " is '" + value + "': give true or false");
+    throw new IcebergPyInvalidRequestException(name + " is '" + value + "': give true or false");
   }
 }

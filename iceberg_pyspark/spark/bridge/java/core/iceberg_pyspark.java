@@ -126,13 +126,15 @@ public class iceberg_pyspark extends IcebergPyCatalog implements CatalogExtensio
   }
   private void checkStaged(Identifier identifier, Map properties) {
     if (!isOurs(properties))
-      throw new IcebergPyUnsupported("table " + identifier + ": spark_catalog makes and replaces "
+      throw new IcebergPyUnsupportedFeatureException("table " + identifier
+          + ": spark_catalog makes and replaces "
           + "tables of a query USING iceberg and of Spark's own formats, not USING "
           + properties.get("provider") + "; create the table first, then INSERT INTO it");
   }
   private void checkReplaced(Identifier identifier) {
     if (isSparks(identifier) && !super.tableExists(identifier))
-      throw new IcebergPyUnsupported("table " + identifier + " is no Iceberg table, and only "
+      throw new IcebergPyUnsupportedFeatureException("table " + identifier
+          + " is no Iceberg table, and only "
           + "those can be replaced; drop it first, or choose another name");
   }
   /** Prepare for a new Iceberg table, whose name must not hide a table of Spark. */

@@ -14,7 +14,7 @@ import java.util.concurrent.FutureTask;
  */
 public class IcebergPyDeleteCache {
   /** In bytes; 128 MiB hold some 64 million deleted rows that are not adjacent. */
-  public static final long MOST = Math.min(128L << 20, Runtime.getRuntime().maxMemory() / 8);
+  public static final long MAX_BYTES = Math.min(128L << 20, Runtime.getRuntime().maxMemory() / 8);
   private static final Map cache = new LinkedHashMap(16, 0.75f, true);
   private static final Map sizes = new HashMap();
   private static final Map readTasks = new HashMap();
@@ -55,12 +55,12 @@ public class IcebergPyDeleteCache {
   private static void finish(Object key, IcebergPyCachedDeletes deletes) {
     synchronized (cache) {
       readTasks.remove(key);
-      if (deletes == null || deletes.bytes > MOST) return;
+      if (deletes == null || deletes.bytes > MAX_BYTES) return;
       Long before = (Long) sizes.put(key, Long.valueOf(deletes.bytes));
       bytes += deletes.bytes - (before == null ? 0 : before.longValue());
       cache.put(key, new SoftReference(deletes));
       Iterator oldest = cache.keySet().iterator();
-      while (bytes > MOST) {
+      while (bytes > MAX_BYTES) {
         bytes -= ((Long) sizes.remove(oldest.next())).longValue();
         oldest.remove();
       }

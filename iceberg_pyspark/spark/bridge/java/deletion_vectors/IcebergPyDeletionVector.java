@@ -15,7 +15,7 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
   private static final int SMALLEST_BLOB = 20;
   private static final int WITH_RUNS = 12347;
   private static final int WITHOUT_RUNS = 12346;
-  private static final int MOST_CONTAINERS = 1 << 16;
+  private static final int MAX_CONTAINERS = 1 << 16;
   private static final int LARGEST_ARRAY = 4096;
   /** If some containers have runs, the offsets of containers are stored only above this number. */
   private static final int FEW_CONTAINERS = 3;
@@ -90,7 +90,7 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
     boolean mayRun = (cookie & 0xffff) == WITH_RUNS;
     require(mayRun || cookie == WITHOUT_RUNS, "no bitmap");
     int size = mayRun ? (cookie >>> 16) + 1 : in.getInt();
-    require(size >= 0 && size <= MOST_CONTAINERS, size + " containers");
+    require(size >= 0 && size <= MAX_CONTAINERS, size + " containers");
     byte[] runs = new byte[mayRun ? (size + 7) / 8 : 0];
     in.get(runs);
     require(in.remaining() >= 4 * size, "it ends too early");
@@ -127,7 +127,7 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
       int start = readUnsigned(in);
       require(i == 0 || start > end, "runs do not ascend");
       end = start + readUnsigned(in) + 1;
-      require(end <= MOST_CONTAINERS, "a run is too long");
+      require(end <= MAX_CONTAINERS, "a run is too long");
       all += end - start;
     }
     return all;
@@ -142,7 +142,7 @@ class IcebergPyDeletionVector extends IcebergPyDeletedRows {
   }
   private static void checkBits(ByteBuffer in, int size) {
     int set = 0;
-    for (int i = 0; i < MOST_CONTAINERS / 64; i++) set += Long.bitCount(in.getLong());
+    for (int i = 0; i < MAX_CONTAINERS / 64; i++) set += Long.bitCount(in.getLong());
     require(set == size, "a cardinality is wrong");
   }
   private static int readUnsigned(ByteBuffer in) { return in.getShort() & 0xffff; }

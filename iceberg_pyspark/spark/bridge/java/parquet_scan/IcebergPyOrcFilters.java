@@ -29,7 +29,7 @@ import org.apache.spark.sql.types.StructType;
  * timestamps are compared in the time zone of the reader.
  */
 class IcebergPyOrcFilters {
-  private static final int MOST_VALUES = 100;
+  private static final int MAX_VALUES = 100;
   private static final long FIRST_DAY = LocalDate.of(1601, 1, 1).toEpochDay();
   private static final long LAST_DAY = LocalDate.of(9998, 12, 31).toEpochDay();
 
@@ -90,7 +90,7 @@ class IcebergPyOrcFilters {
       notNull.add(values[i]);
     }
     if (notNull.isEmpty()) return null;
-    if (type(name, columns) != DateType$.MODULE$ && notNull.size() <= MOST_VALUES)
+    if (type(name, columns) != DateType$.MODULE$ && notNull.size() <= MAX_VALUES)
       return new In(name, notNull.toArray());
     return between(name, Collections.min(notNull), Collections.max(notNull), columns);
   }

@@ -26,7 +26,7 @@ import org.apache.spark.sql.internal.SQLConf;
  * of ours but those that know the sizes of files in object stores.
  */
 class IcebergPyParquetBatch implements Batch {
-  private static final int MOST_THREADS = 16;
+  private static final int MAX_THREADS = 16;
   private final IcebergPyParquetScan scan;
   final IcebergPyPlannedFiles files;
   private InputPartition[] tasks;
@@ -142,7 +142,7 @@ class IcebergPyParquetBatch implements Batch {
   static Object[] results(Callable[] calls) {
     Object[] out = new Object[calls.length];
     if (out.length == 0) return out;
-    ExecutorService threads = Executors.newFixedThreadPool(Math.min(out.length, MOST_THREADS));
+    ExecutorService threads = Executors.newFixedThreadPool(Math.min(out.length, MAX_THREADS));
     try {
       Future[] replies = new Future[out.length];
       for (int i = 0; i < out.length; i++) replies[i] = threads.submit(calls[i]);

@@ -25,7 +25,7 @@ import org.apache.spark.sql.types.StructType;
 /** A scan of Parquet files by Spark's reader; filters that become known at run time skip files. */
 public class IcebergPyParquetScan
     implements Scan, SupportsRuntimeV2Filtering, SupportsReportStatistics {
-  private static final int MOST_VALUES = 10000;
+  private static final int MAX_VALUES = 10000;
   /** Row counts of manifests may be wrong, and batches of few rows are slow. */
   private static final int SMALLEST_BATCH = 128;
   final IcebergPyParquetFiles table;
@@ -201,7 +201,7 @@ public class IcebergPyParquetScan
     Map column = IcebergPyRequests.columnPath(IcebergPyBridge.list(new Object[] {name}));
     List args = new ArrayList();
     args.add(column);
-    if (literals.size() <= MOST_VALUES) {
+    if (literals.size() <= MAX_VALUES) {
       for (int i = 0; i < literals.size(); i++) args.add(describe(literals.get(i)));
       return IcebergPyFilters.node("in", args.toArray());
     }

@@ -84,7 +84,7 @@ class IcebergPyPositionReader implements Callable {
     } finally {
       in.close();
     }
-    if (!file.isTooLarge) file.measure(IcebergPyDeleteCache.MOST / 2);
+    if (!file.isTooLarge) file.measure(IcebergPyDeleteCache.MAX_BYTES / 2);
   }
   private ParquetReadOptions options(String pathColumn) {
     ParquetReadOptions.Builder options = HadoopReadOptions.builder(conf, new Path(location));
@@ -145,6 +145,6 @@ class IcebergPyPositionReader implements Callable {
     count = 0;
     if (unmeasured < UNMEASURED) return;
     unmeasured = 0;
-    file.measure(IcebergPyDeleteCache.MOST / 2);
+    file.measure(IcebergPyDeleteCache.MAX_BYTES / 2);
   }
 }

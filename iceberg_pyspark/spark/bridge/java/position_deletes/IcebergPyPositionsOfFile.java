@@ -8,7 +8,7 @@ import org.apache.spark.util.SerializableConfiguration;
 /** The deleted rows of one data file, from all its position delete files. */
 class IcebergPyPositionsOfFile implements Callable {
   /** A row takes two bytes; the rest is for deletes that other data files need at the same time. */
-  private static final long MOST_RECORDS = IcebergPyDeleteCache.MOST / 8 * 3;
+  private static final long MAX_RECORDS = IcebergPyDeleteCache.MAX_BYTES / 8 * 3;
   private final Map places;
   private final String path;
   private final int begin;
@@ -23,7 +23,7 @@ class IcebergPyPositionsOfFile implements Callable {
     end = (int) ends[ordinal];
     long records = 0;
     for (int i = begin; i < end; i++) records += ((long[]) places.get("records"))[number(i)];
-    whole = records <= MOST_RECORDS;
+    whole = records <= MAX_RECORDS;
   }
   private int number(int i) { return (int) ((long[]) places.get("files"))[i]; }
 

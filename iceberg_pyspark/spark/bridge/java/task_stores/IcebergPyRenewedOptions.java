@@ -14,7 +14,7 @@ import org.slf4j.LoggerFactory;
  */
 public class IcebergPyRenewedOptions {
   static final String ENDPOINT = "iceberg-py-credentials";
-  private static final long WINDOW_MS = 300000, PAUSE_MS = 10000, LEAST_PAUSE_MS = 1000;
+  private static final long WINDOW_MS = 300000, PAUSE_MS = 10000, MIN_PAUSE_MS = 1000;
   private final String place;
   private final String renewal;
   private volatile Map current = new HashMap();
@@ -58,7 +58,7 @@ public class IcebergPyRenewedOptions {
         for (int i = 1; i < response.length; i += 2) options.put(response[i], response[i + 1]);
         update(options, Long.parseLong(response[0]));
         // a pause in case the response is the same again, but not beyond the end
-        long pauseMs = System.currentTimeMillis() + LEAST_PAUSE_MS;
+        long pauseMs = System.currentTimeMillis() + MIN_PAUSE_MS;
         boolean valid = System.currentTimeMillis() < endMs;
         nextMs = Math.max(nextMs, valid ? Math.min(pauseMs, endMs) : pauseMs);
         return;

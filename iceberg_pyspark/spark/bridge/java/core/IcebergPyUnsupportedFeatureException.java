@@ -1,6 +1,6 @@
 /** A SparkThrowable, because ALTER TABLE wraps other exceptions. */
-class IcebergPyUnsupported
+class IcebergPyUnsupportedFeatureException
     extends UnsupportedOperationException implements org.apache.spark.SparkThrowable {
-  IcebergPyUnsupported(String message) { super(message); }
+  IcebergPyUnsupportedFeatureException(String message) { super(message); }
   public String getCondition() { return null; }
 }
