@@ -101,13 +101,12 @@ demo: .venv/.stamp-$(if $(filter rest,$(CATALOG)),dev,demo)
 		PYSPARK_PYTHON=$(CURDIR)/$(NEWEST) $(NEWEST) jobs/demo.py $(if $(CATALOG),--catalog $(CATALOG)) $(ARGS)
 
 # Three runs at a time, since Spark sessions leave a third of two cores idle, and the long ones first, so that all end
-# together; tests without Spark begin while the archives are dumped. A test that needs a server before `programs` has it
-# waits for it. The last line adds up the tests of all.
+# together. A test that needs a server before `programs` has it waits for it. The last line adds up the tests of all.
 test:
 	@rm -rf $(RESULTS)
 	@$(MAKE) --no-print-directory --jobs=2 env oracle-env
-	@$(MAKE) --no-print-directory --jobs=3 .venv/.stamp-archive .venv-oracle/.stamp-archive style programs \
-		spark-sessions interop unit-and-spec spark-programs catalogs older-releases spark-oldest types docs
+	@$(MAKE) --no-print-directory --jobs=3 style spark-sessions interop programs \
+		unit-and-spec spark-programs older-releases catalogs spark-oldest types docs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 
 # Run by hand or on a schedule (takes some hours): every point of the fault matrix, twenty times as many mutated inputs, all
@@ -166,11 +165,11 @@ catalogs: env
 unit-and-spec: env
 	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/unit.xml $(NO_SPARK) --ignore=tests/catalogs $(ARGS)
 
-# An archive of Spark's classes, which the JVM maps into memory: sessions of tests start in half the time. Tests also run
-# without it, or if the Java in use cannot create it, but take longer.
-.venv/.stamp-archive .venv-oracle/.stamp-archive: %/.stamp-archive: %/.stamp-dev
-	@echo 'dumping the classes of Spark for the tests of $* (a minute, the first time)'
-	@$*/bin/python -m tests.support.class_archive
+# An archive of Spark's classes, which the JVM maps into memory: programs of tests start in half the time. Tests also run
+# without it, or if the Java in use cannot create it, but take longer. The few JVMs of 4.1 would not save its minute.
+.venv/.stamp-archive: .venv/.stamp-dev
+	@echo 'dumping the classes of Spark for the tests (a minute, the first time)'
+	@$(NEWEST) -m tests.support.class_archive
 	@touch $@
 
 unit-oldest: .venv-oldest/.stamp-dev
@@ -180,16 +179,18 @@ spark: env
 	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/spark.xml tests/spark $(ARGS)
 
 # Both halves of `spark`, for the rows of `test`.
-spark-sessions: .venv/.stamp-archive
+spark-sessions: env
+	@$(MAKE) --no-print-directory .venv/.stamp-archive
 	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/spark.xml -m 'not program' tests/spark $(ARGS)
 
-spark-programs: .venv/.stamp-archive
+spark-programs: env
+	@$(MAKE) --no-print-directory .venv/.stamp-archive
 	$(NEWEST) -m pytest -q --junitxml=$(RESULTS)/spark-programs.xml -m program tests/spark $(ARGS)
 
-spark-oldest: .venv-oracle/.stamp-archive
+spark-oldest: oracle-env
 	$(ORACLE) -m pytest -q --junitxml=$(RESULTS)/spark-oldest.xml $(OF_RELEASES) tests/spark $(ARGS)
 
-interop: .venv-oracle/.stamp-archive
+interop: oracle-env
 	$(ORACLE) -m pytest -q --junitxml=$(RESULTS)/interop.xml tests/interop $(ARGS)
 
 # The environments of older releases have only pyspark; other packages come from the oracle's environment.

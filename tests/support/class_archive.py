@@ -7,13 +7,11 @@ JVM of another version or with other jars ignores the archive and loads classes 
 from __future__ import annotations
 
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
-from tests.support.oracle import OracleUnavailableError, jars_of
+from tests.support.oracle import bring_local_files
 from tests.support.spark_sessions import (
     CLASS_ARCHIVE,
-    LOCAL_FILES,
     QUICK_JVM,
     SPARK_HOME,
     run_process,
@@ -23,16 +21,25 @@ TYPICAL = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from tests.releases.first_steps import PARTS, run_steps
-run_steps(Path(sys.argv[2]), PARTS)
+from tests.releases.first_steps import run_steps
+STEPS = (
+    "create and show namespaces",
+    "create and show tables",
+    "insert what a job makes",
+    "select with filters",
+    "count and join",
+    "write the format by path",
+    "merge on read delete update merge",
+    "uninstall",
+)
+run_steps(Path(sys.argv[2]), STEPS)
 """
 """A program that loads most of the classes that tests need."""
 
 
 def make_archive() -> None:
     """Download the faster local file system, if available, and dump Spark's classes."""
-    with suppress(OracleUnavailableError):
-        jars_of([LOCAL_FILES])
+    bring_local_files()
     _dump_classes()
 
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType, _make_type_verifier
 
 from tests.support.rows import PlainRow, spark_rows
-from tests.support.spark_sessions import SPARK_HOME, spark_environment, start_session
+from tests.support.spark_sessions import (
+    LOCAL_FILES,
+    SPARK_HOME,
+    spark_environment,
+    start_session,
+)
 
 PYSPARK_OF_THE_ORACLE = "4.1."
 ARTIFACTS = (
@@ -220,7 +226,14 @@ def start_oracle(
 
 def oracle_jars() -> list[Path]:
     """Return the jars in `.oracle`; download missing jars with Maven or Spark's own Ivy."""
+    bring_local_files()
     return jars_of(ARTIFACTS)
+
+
+def bring_local_files() -> None:
+    """Download the faster local file system for Spark, if it is available."""
+    with suppress(OracleUnavailableError):
+        jars_of([LOCAL_FILES])
 
 
 def jars_of(artifacts: Sequence[str]) -> list[Path]:

@@ -45,8 +45,8 @@ LOCAL_FILES = "com.globalmentor:hadoop-bare-naked-local-fs:0.1.0"
 """Hadoop's local file system, changed to set permissions by a call instead of a process.
 
 Hadoop without its native library runs `chmod` for each file and folder that it creates: a tenth of
-the processor time of tests that write. `class_archive` downloads the jar; without it, tests are
-only slower.
+the processor time of tests that write. `oracle.bring_local_files` downloads the jar; without it,
+tests are only slower.
 """
 
 _LOCAL_FILES_CLASS = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
