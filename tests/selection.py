@@ -40,7 +40,8 @@ _WHOLE_FILES = re.compile(
     r"tests/(faults/|fuzz/|stores/test_\w*(commits|writers)|"
     r"catalogs/(rest/test_lost_answers|test_(killed_commits|concurrent_\w+|many_writers|"
     r"hive_catalog|\w*unanswered|\w*faults))|"
-    r"spark/test_(documentation|faults|one_snapshot|damaged_tables|scan_planning|scan_splits)|"
+    r"spark/test_(documentation|dry_runs|faults|one_snapshot|damaged_tables|scan_planning|"
+    r"scan_splits)|"
     r"unit/table/test_(purge_table|expire_snapshots|remove_orphan_files|rewrite_deletes|"
     r"rewrite_data_files|branches_of_replaced_tables))"
 )
