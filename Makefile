@@ -33,7 +33,7 @@ OLDEST_PYTHON ?= python3.10
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env oracle-env coverage demo protocol reference docs check test lint style types unit catalogs unit-and-spec spark spark-sessions spark-programs spark-oldest older-releases releases test-more many-writers interop faults fuzz bench programs selection services clean distclean unit-oldest
+.PHONY: help env oracle-env coverage demo protocol reference docs check quick-tables quick-others test lint style types unit catalogs unit-and-spec spark spark-sessions spark-programs spark-oldest older-releases releases test-more many-writers interop faults fuzz bench programs selection services clean distclean unit-oldest
 
 help:
 	@echo 'make demo        a tour on TPC-H tables: write, read, skip files, travel in time, merge, delete'
@@ -140,9 +140,17 @@ style: env
 types: env
 	$(NEWEST) -m mypy
 
-# Leaves out the slow half of these folders: the property tests of Hypothesis, and the tests of memory use.
+# Leaves out the slow half of these folders: the property tests of Hypothesis, and the tests of memory use. Two processes
+# take half the time of one.
+QUICK = $(NEWEST) -m pytest -q -m 'not hypothesis' --ignore-glob='*/test_memory_bounds*'
 check: lint
-	$(NEWEST) -m pytest -q -m 'not hypothesis' --ignore=tests/unit/storage/test_memory_bounds.py tests/unit tests/spec $(ARGS)
+	@$(MAKE) --no-print-directory --jobs=2 quick-tables quick-others
+
+quick-tables: env
+	$(QUICK) --ignore-glob='*/table/test_[a-f]*' tests/unit/table $(ARGS)
+
+quick-others: env
+	$(QUICK) --ignore-glob='*/table/test_[g-z]*' tests/unit tests/spec $(ARGS)
 
 reference: env
 	$(NEWEST) -m tests.support.reference_pages
