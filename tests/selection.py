@@ -72,8 +72,8 @@ def left_out(cases: Iterable[Case]) -> list[Case]:
     remaining: list[Case] = []
     rest: list[Case] = []
     for case in cases:
-        is_measured = case.seconds >= QUICK_SECONDS and case.arcs
-        stays = not is_measured or _WHOLE_FILES.match(case.node_id)
+        is_quick = case.seconds < QUICK_SECONDS
+        stays = is_quick or not case.arcs or _WHOLE_FILES.match(case.node_id)
         (remaining if stays else rest).append(case)
     covered = {arc for case in remaining for arc in case.arcs}
     tests = {case.test for case in remaining}

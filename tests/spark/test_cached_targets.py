@@ -65,7 +65,6 @@ ONCE = pytest.mark.once("the rows that Spark caches are found as for statements"
 MORE = pytest.mark.more("Spark finds what it has cached as for the other procedures")
 
 
-@pytest.mark.more("statements change cached tables above")
 @ONCE
 @pytest.mark.parametrize(
     ("call", "ids"),

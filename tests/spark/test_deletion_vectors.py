@@ -100,7 +100,6 @@ def test_it_is_a_condition_in_generated_code(session: IcebergSession) -> None:
     assert re.search(r"\*\(1\) Filter .*deletion_vectors.*\n.*\*\(1\) ColumnarToRow", plan), plan
 
 
-@pytest.mark.once("tests/interop reads vectors on 4.1 on drivers and executors")
 @pytest.mark.release("Spark generates the code")
 @pytest.mark.parametrize(
     ("setting", "value"),

@@ -84,7 +84,7 @@ def test_a_name_is_one_of_the_session(spark: SparkSession, lake: IcebergSession)
         spark.read.format("iceberg-py").load("lake.db.nothing").collect()
 
 
-@pytest.mark.more("tests/interop/test_sql_columns.py has such columns beside Java")
+@pytest.mark.more("tests/interop/java_writes/test_metadata_columns.py has such columns")
 @pytest.mark.once("tests/interop selects hidden columns on 4.1")
 @pytest.mark.release("how Spark finds columns of metadata")
 @pytest.mark.parametrize("native", [True, False], ids=["native", "portable"])

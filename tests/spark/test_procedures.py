@@ -317,7 +317,6 @@ def plain(spark: SparkSession, folder: Path) -> Iterator[str]:
         spark.sql("DROP NAMESPACE plain CASCADE")
 
 
-@pytest.mark.more("tests/interop/test_procedures.py adds files of such tables on both sides")
 def test_files_of_sparks_own_tables(spark: SparkSession, folder: Path, plain: str) -> None:
     rows = sorted(map(str, spark.table("plain.p").collect()))
     assert len(rows) == 2

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.amounts import RUNS_MORE
 from tests.services.gcs_connector import connector_jar
 from tests.services.hadoop_aws import s3a_jars
 from tests.services.hadoop_azure import abfs_jar
@@ -171,11 +170,9 @@ def test_tasks_renew_credentials_by_the_driver(
                 conf[f"spark.{process}.extraClassPath"] = ":".join(s3a)
         else:
             master = kind
-            others = [str(connector_jar()), str(abfs_jar())] if RUNS_MORE else []
-            conf["spark.jars"] = ",".join([*s3a, *others])
-            if RUNS_MORE:  # tokens are renewed as keys are, by other file systems of Hadoop
-                stores["google"] = stack.enter_context(google_store(tmp_path))
-                stores["azure"] = stack.enter_context(azure_store(tmp_path))
+            conf["spark.jars"] = ",".join([*s3a, str(connector_jar()), str(abfs_jar())])
+            stores["google"] = stack.enter_context(google_store(tmp_path))
+            stores["azure"] = stack.enter_context(azure_store(tmp_path))
         catalog = stack.enter_context(vending_catalog(tmp_path))
         # Arguments would be in the event log, which is searched for secrets.
         monkeypatch.setenv("VENDING_CATALOG", json.dumps(catalog.properties))

@@ -39,7 +39,7 @@ def test_sql_on_a_rest_catalog(spark: SparkSession, rest_uri: str) -> None:
         session.uninstall()
 
 
-@pytest.mark.more("tests/interop/test_rest_catalog.py has it in turns with Java")
+@pytest.mark.more("test_renewed_credentials.py writes so, and test_planned_by_server.py reads so")
 def test_the_data_source_on_a_rest_catalog(spark: SparkSession, rest_uri: str) -> None:
     options = {"catalog": "rest", "catalog.type": "rest", "catalog.uri": rest_uri}
     rows = spark.range(5).selectExpr("id", "id * 2 AS twice")

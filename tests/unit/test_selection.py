@@ -23,6 +23,8 @@ def test_what_is_left_out_is_slow_and_shows_no_line_of_its_own() -> None:
         case("test_quick[1]", 0.1, 1),
         case("test_quick[2]", 0.1, 1),
         case("test_alone", 9, 1),
+        case("test_unmeasured[1]", 9),
+        case("test_unmeasured[2]", 9),
     ]
     assert [c.node_id[-9:] for c in left_out(cases)] == ["test_a[1]", "test_a[3]"]
 
