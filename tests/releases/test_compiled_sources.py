@@ -26,7 +26,7 @@ from iceberg_pyspark.spark.bridge.java_modules import (
 )
 from jobs.find_java import find_java_home
 from tests.releases.releases import LACKING, RELEASES
-from tests.releases.spark_jars import JarsUnavailableError, jars_of
+from tests.releases.spark_jars import JarsUnavailableError, download_jars, jars_of
 from tests.services import gcs_connector, hadoop_azure
 from tests.services.server import SERVICES
 from tests.support.spark_sessions import QUICK_JVM, SPARK_HOME
@@ -91,6 +91,7 @@ def _loader(gateway: Any, jars: list[Path], parent: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def jvm(pytestconfig: pytest.Config) -> Iterator[ReleaseJvm]:
+    download_jars(RELEASES)
     jars = release_jars(RELEASES[-1], pytestconfig)
     result = ReleaseJvm(next(jar for jar in jars if jar.name.startswith("py4j")))
     yield result

@@ -9,7 +9,7 @@ import importlib
 import sys
 
 if "pyspark.daemon" in sys.orig_argv:
-    sys.path = [path for path in sys.path if not path.endswith(".zip")]
+    sys.path = [path for path in sys.path if not path.endswith((".zip", ".jar"))]
     worker = sys.orig_argv[-1]
     # A JVM looks data sources up only once.
     of_queries = (
