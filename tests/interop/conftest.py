@@ -3,13 +3,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, Row
 
+from tests.services.hadoop_aws import s3a_jars
+from tests.services.iceberg_aws import aws_sdk_jar
 from tests.services.rest_fixture import rest_server
 from tests.services.server import Server
-from tests.support.oracle import Oracle, OracleUnavailableError, start_oracle
+from tests.support.oracle import ORACLE_VERSION, Oracle, OracleUnavailableError, start_oracle
 from tests.support.readings import INTERPRETED, INTERPRETED_QUERY
 from tests.support.rows import PlainRow
 from tests.support.spark_settings import configured
@@ -47,13 +50,23 @@ class InterpretedOracle(Oracle):
             return super().table_rows(name)
 
 
+def s3_jars() -> list[Path]:
+    """Return the jars with which Java and Spark reach S3; none if they cannot be downloaded."""
+    try:
+        # The AWS SDK must be the connector's, and Netty must be Spark's own.
+        s3a = [jar for jar in s3a_jars() if not jar.name.startswith("netty-")]
+        return [aws_sdk_jar(ORACLE_VERSION), *s3a]
+    except pytest.skip.Exception:
+        return []
+
+
 @pytest.fixture(scope="session")
 def oracle(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Oracle]:
     """Yield a Spark session with Iceberg's Java runtime; without the jar, skip or (in CI) fail."""
     try:
-        started = start_oracle(tmp_path_factory.mktemp("oracle"))
+        started = start_oracle(tmp_path_factory.mktemp("oracle"), more_jars=s3_jars())
     except OracleUnavailableError as error:
         if request.config.getoption("--require-oracle"):
             pytest.fail(f"the oracle is required here: {error}")

@@ -32,8 +32,9 @@ from tests.support.spark_sessions import (
 )
 
 PYSPARK_OF_THE_ORACLE = "4.1."
+ORACLE_VERSION = "1.12.0"
 ARTIFACTS = (
-    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+    f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{ORACLE_VERSION}",
     "org.xerial:sqlite-jdbc:3.54.1.0",
     "org.postgresql:postgresql:42.7.8",
 )
