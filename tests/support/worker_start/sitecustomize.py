@@ -2,9 +2,10 @@
 
 Spark's workers import pyspark, pandas, pyarrow and this package after each fork, and each query of
 the data source forks: a second of processor time, partly because `importlib.invalidate_caches`
-makes them read pyspark's archives again. The pyspark in use is the environment's.
+makes them read pyspark's archives and Spark's jar again. The pyspark in use is the environment's.
 """
 
+import gc
 import importlib
 import sys
 
@@ -21,3 +22,5 @@ if "pyspark.daemon" in sys.orig_argv:
     )
     for module in (*(() if worker.endswith(".lookup_data_sources") else of_queries), worker):
         importlib.import_module(module)
+    # Workers collect garbage after each task; imported objects would take most of a short task.
+    gc.freeze()
