@@ -108,7 +108,7 @@ test:
 	@rm -rf $(RESULTS)
 	@$(MAKE) --no-print-directory --jobs=2 env oracle-env
 	@$(MAKE) --no-print-directory --jobs=3 style spark-sessions interop programs \
-		spark-programs unit-and-spec catalogs older-releases spark-oldest types docs
+		unit-and-spec spark-programs catalogs older-releases spark-oldest types docs
 	@$(NEWEST) -m tests.support.total $(RESULTS)
 
 # Run by hand or on a schedule (takes some hours): every point of the fault matrix, twenty times as many mutated inputs, all

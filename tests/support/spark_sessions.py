@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from jobs.find_java import find_java_home
 from tests.support.java_names import look_up_once
 from tests.support.ports import free_port, is_listening
+from tests.support.python_daemons import start_python_daemons
 
 ROOT = Path(__file__).parents[2]
 SPARK_HOME = Path(pyspark.__file__).parent
@@ -36,7 +37,7 @@ QUICK_JVM = (
 _FULL_HEAP = "-Xms1g -Xmn640m"
 
 WORKER_START = Path(__file__).parent / "worker_start"
-"""The folder with the imports that Spark's Python daemons do before they fork."""
+"""The folder with what Spark's Python daemons do at their start."""
 
 CLASS_ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 """The archive of `class_archive`; if missing or made for other jars, sessions only start slower."""
@@ -73,6 +74,7 @@ def spark_environment() -> dict[str, str]:
     """Return the environment for every Spark process of a test, the pytest process included."""
     modules = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     if _is_of_pytest():
+        start_python_daemons()
         modules = [str(WORKER_START), *modules]
     environment = {
         **os.environ,

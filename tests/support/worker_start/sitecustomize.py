@@ -1,26 +1,33 @@
-"""Python runs this at its start: Spark's daemons import once for all workers they fork.
+"""Python runs this at its start: a daemon of Spark's Python workers is forked by a server.
 
-Spark's workers import pyspark, pandas, pyarrow and this package after each fork, and each query of
-the data source forks: a second of processor time, partly because `importlib.invalidate_caches`
-makes them read pyspark's archives and Spark's jar again. The pyspark in use is the environment's.
+See `tests/support/python_daemons.py`, which is not imported, because any release's Python runs
+this. A Python that is not the server's, or has none, is a daemon as Spark starts it.
 """
 
-import gc
-import importlib
+import json
+import os
+import socket
 import sys
 
+
+def hand_over(address: str) -> None:
+    """Give the arguments and the standard streams of this process away; end with the daemon."""
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(address)
+    except OSError:
+        return
+    message = json.dumps([sys.orig_argv[-1], os.getcwd(), dict(os.environ)]).encode()
+    socket.send_fds(connection, [message[:1]], [0, 1, 2])
+    connection.sendall(message[1:])
+    connection.shutdown(socket.SHUT_WR)
+    for stream in (0, 1, 2):
+        os.close(stream)
+    connection.recv(1)
+    os._exit(0)
+
+
 if "pyspark.daemon" in sys.orig_argv:
-    sys.path = [path for path in sys.path if not path.endswith((".zip", ".jar"))]
-    worker = sys.orig_argv[-1]
-    # A JVM looks data sources up only once.
-    of_queries = (
-        "pandas",
-        "pyarrow.compute",
-        "pyarrow.parquet",
-        "iceberg_pyspark.spark.data_source.read_job",
-        "iceberg_pyspark.spark.data_source.writer",
-    )
-    for module in (*(() if worker.endswith(".lookup_data_sources") else of_queries), worker):
-        importlib.import_module(module)
-    # Workers collect garbage after each task; imported objects would take most of a short task.
-    gc.freeze()
+    executable, _, server = os.environ.get("ICEBERG_PYTHON_DAEMONS", "").partition("\n")
+    if executable == sys.executable:
+        hand_over(server)
