@@ -24,8 +24,8 @@ class BackgroundCalls:
     A full queue drops new calls. A call may raise: that is logged without the error's text.
     """
 
-    def __init__(self, most_waiting: int) -> None:
-        self._waiting: queue.Queue[tuple[str, Call]] = queue.Queue(most_waiting)
+    def __init__(self, max_waiting: int) -> None:
+        self._waiting: queue.Queue[tuple[str, Call]] = queue.Queue(max_waiting)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 

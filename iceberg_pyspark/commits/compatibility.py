@@ -70,10 +70,10 @@ def check_schema(schema: Schema, format_version: int) -> None:
 
 def _check_field(f: types.NestedField, name: str, format_version: int) -> None:
     if isinstance(f.type, types.PrimitiveType):
-        least_version = types.MIN_FORMAT_VERSION.get(type(f.type), 1)
-        if format_version < least_version:
+        min_version = types.MIN_FORMAT_VERSION.get(type(f.type), 1)
+        if format_version < min_version:
             raise InvalidRequestError(
-                f"column '{name}': type {f.type} needs format version {least_version}, "
+                f"column '{name}': type {f.type} needs format version {min_version}, "
                 f"the table has {format_version}; upgrade the table or choose another type"
             )
     if isinstance(f.type, types.UnknownType) and f.required:

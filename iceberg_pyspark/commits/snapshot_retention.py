@@ -104,10 +104,10 @@ def _is_kept(metadata: TableMetadata, name: str, ref: SnapshotRef, now_ms: int) 
     if snapshot is None:
         # the reference points at no snapshot
         return False
-    most_ms = ref.max_ref_age_ms
-    if most_ms is None:
-        most_ms = HISTORY_MAX_REF_AGE_MS.of(metadata.properties)
-    return now_ms - snapshot.timestamp_ms <= most_ms
+    max_ms = ref.max_ref_age_ms
+    if max_ms is None:
+        max_ms = HISTORY_MAX_REF_AGE_MS.of(metadata.properties)
+    return now_ms - snapshot.timestamp_ms <= max_ms
 
 
 def _check_is_unreferenced(refs: dict[str, SnapshotRef], snapshot_ids: Collection[int]) -> None:

@@ -102,7 +102,7 @@ class PlannedFiles:
     retyped_ids: frozenset[int] = frozenset()
     """Columns whose partition values are of another type, from before the table was replaced."""
 
-    def least_live_rows(self) -> Numbers:
+    def min_live_rows(self) -> Numbers:
         """Return the least number of rows of each file after its deletes and residuals."""
         rows: Numbers = np.maximum(self.entries["record_count"].to_numpy(), 0)
         rows[list(self.deletes)] = 0

@@ -150,10 +150,10 @@ def _item_ratios(schema: Any, size: Any) -> Iterator[float]:
     """Yield an item's bytes of memory per byte in the file, for each list and map."""
     match schema:
         case {"type": "array", "items": items}:
-            yield max(1, (size(items) + _POINTER) / _least_bytes(items))
+            yield max(1, (size(items) + _POINTER) / _min_bytes(items))
             yield from _item_ratios(items, size)
         case {"type": "map", "values": values}:
-            yield max(1, (size(values) + _MAP_KEY) / (1 + _least_bytes(values)))
+            yield max(1, (size(values) + _MAP_KEY) / (1 + _min_bytes(values)))
             yield from _item_ratios(values, size)
         case {"type": "record", "fields": fields}:
             for f in fields:
@@ -211,7 +211,7 @@ def _python_size(schema: Any) -> int:
             return _PYTHON_DECIMAL
 
 
-def _least_bytes(schema: Any) -> int:
+def _min_bytes(schema: Any) -> int:
     """Return the smallest number of bytes of a value in a file; 1 if it could take no bytes."""
     return max(1, _bytes_at_least(schema))
 

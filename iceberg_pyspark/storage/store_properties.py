@@ -95,8 +95,8 @@ def s3_settings(bucket: str, properties: Mapping[str, str]) -> StoreSettings:
     )
     retry = _retry_config(
         retries=_number(properties, "s3.retry.num-retries"),
-        least_ms=_number(properties, "s3.retry.min-wait-ms"),
-        most_ms=_number(properties, "s3.retry.max-wait-ms"),
+        min_ms=_number(properties, "s3.retry.min-wait-ms"),
+        max_ms=_number(properties, "s3.retry.max-wait-ms"),
     )
     return StoreSettings(
         config=config,
@@ -260,15 +260,15 @@ def _client_options(
 
 
 def _retry_config(
-    retries: int | None = None, least_ms: int | None = None, most_ms: int | None = None
+    retries: int | None = None, min_ms: int | None = None, max_ms: int | None = None
 ) -> dict[str, Any]:
     """Return retry settings with growing random pauses, which spread the retries of clients."""
     return {
         "max_retries": _RETRIES if retries is None else retries,
         "retry_timeout": _RETRY_TIMEOUT,
         "backoff": {
-            "init_backoff": timedelta(milliseconds=100 if least_ms is None else least_ms),
-            "max_backoff": timedelta(milliseconds=15_000 if most_ms is None else most_ms),
+            "init_backoff": timedelta(milliseconds=100 if min_ms is None else min_ms),
+            "max_backoff": timedelta(milliseconds=15_000 if max_ms is None else max_ms),
             "base": 2,
         },
     }

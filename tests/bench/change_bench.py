@@ -256,7 +256,7 @@ def driver_peak_mib() -> Iterator[list[float]]:
         thread.join()
 
 
-def pyiceberg_upsert(warehouse: Path, rows: int, most_seconds: float) -> float | None:
+def pyiceberg_upsert(warehouse: Path, rows: int, max_seconds: float) -> float | None:
     """Return the seconds of the same upsert by PyIceberg in a new process, or None on timeout."""
     script = PYICEBERG_UPSERT.format(warehouse=warehouse, rows=rows)
     try:
@@ -265,7 +265,7 @@ def pyiceberg_upsert(warehouse: Path, rows: int, most_seconds: float) -> float |
             check=True,
             capture_output=True,
             text=True,
-            timeout=most_seconds,
+            timeout=max_seconds,
         )
     except subprocess.TimeoutExpired:
         return None

@@ -84,7 +84,7 @@ def _mutated(choose: Random) -> Any:
 
 def _parse(arguments: Any) -> None:
     for files in PlannedFilesReader(_scan_and_answer()[0]).read(JsonObject(arguments)):
-        files.least_live_rows()
+        files.min_live_rows()
         assert len(tasks_of(files, Splitter(1000))) >= files.entries.num_rows
 
 

@@ -43,9 +43,9 @@ jvm = spark._jvm
 folder = sys.argv[3]
 
 
-def answers(queries, most_driver_bytes, settings):
-    deletion_vectors.MAX_DRIVER_BYTES = most_driver_bytes
-    position_delete_files.MAX_DRIVER_BYTES = most_driver_bytes
+def answers(queries, max_driver_bytes, settings):
+    deletion_vectors.MAX_DRIVER_BYTES = max_driver_bytes
+    position_delete_files.MAX_DRIVER_BYTES = max_driver_bytes
     for key, value in settings.items():
         spark.conf.set(key, value)
     found = {}

@@ -23,9 +23,9 @@ def at_once(threads: int, run: Callable[[int], T]) -> list[T]:
         return list(pool.map(started, range(threads)))
 
 
-def until(is_true: Callable[[], bool], most_s: float = 60) -> None:
-    """Wait until a condition holds; fail after `most_s` seconds."""
-    end = time.monotonic() + most_s
+def until(is_true: Callable[[], bool], max_s: float = 60) -> None:
+    """Wait until a condition holds; fail after `max_s` seconds."""
+    end = time.monotonic() + max_s
     while not is_true():
         assert time.monotonic() < end, "the condition did not come true"
         time.sleep(0.01)

@@ -28,9 +28,9 @@ class Joins:
     def _joins(self) -> Any:
         return self._java.instance("IcebergPyJoins")
 
-    def is_cheap(self, frame: DataFrame, most_bytes: int) -> bool:
+    def is_cheap(self, frame: DataFrame, max_bytes: int) -> bool:
         """Return whether a frame gives the same rows each time, and Spark estimates it as small."""
-        return bool(self._joins.fits(frame._jdf, most_bytes))
+        return bool(self._joins.fits(frame._jdf, max_bytes))
 
     def comes_in_groups(self, frame: DataFrame) -> bool:
         """Return whether Spark joins a frame by groups of its files and gets the same rows each
@@ -60,16 +60,16 @@ class Joins:
         ]
 
     def needs_no_rebalance(
-        self, source: DataFrame, *, records: int, least_bytes: int, most_bytes: int
+        self, source: DataFrame, *, records: int, min_bytes: int, max_bytes: int
     ) -> bool:
         """Return whether a join with a table of `records` rows needs no rebalancing afterwards.
 
         No rebalancing is needed if Spark shuffles both sides and each task gets between
-        `least_bytes` and `most_bytes` of the source.
+        `min_bytes` and `max_bytes` of the source.
         """
         session = self._java.session
         return bool(
-            self._joins.needsNoRebalance(session, source._jdf, records, least_bytes, most_bytes)
+            self._joins.needsNoRebalance(session, source._jdf, records, min_bytes, max_bytes)
         )
 
     def join(self, rows: DataFrame, source: DataFrame, condition: Column, kind: str) -> DataFrame:

@@ -16,7 +16,7 @@ from iceberg_pyspark.spark.data_source.table_access import find_table
 if TYPE_CHECKING:
     from iceberg_pyspark.spark.data_source.options import TableOptions
 
-_calls = BackgroundCalls(most_waiting=8)
+_calls = BackgroundCalls(max_waiting=8)
 
 
 class LaterReports:

@@ -154,7 +154,7 @@ def metadata_table_frame(
             return bridge.spark.createDataFrame(pa.Table.from_batches(batches), schema)
     cores = bridge.spark.sparkContext.defaultParallelism
     partitions = min(max(len(tasks) // _TASKS_OF_A_PARTITION, cores), _MAX_PARTITIONS)
-    return python_tasks(bridge, tasks, read_tasks.rows, schema, most_partitions=partitions)
+    return python_tasks(bridge, tasks, read_tasks.rows, schema, max_partitions=partitions)
 
 
 # A Spark task takes 0.1 seconds in Python before it reads; a small manifest takes 5 ms.

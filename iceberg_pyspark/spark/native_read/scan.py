@@ -220,7 +220,7 @@ class NativeScan:
                 yield planned_files, tasks_of(planned_files)
                 continue
             # Floats, because wrong counts could overflow integers.
-            rows_after = rows + np.cumsum(planned_files.least_live_rows(), dtype=float)
+            rows_after = rows + np.cumsum(planned_files.min_live_rows(), dtype=float)
             first = planned_files.first(int(np.searchsorted(rows_after, self._limit)) + 1)
             yield first, tasks_of(first)
             rows = rows_after[-1] if len(rows_after) else rows

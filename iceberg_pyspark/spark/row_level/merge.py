@@ -101,8 +101,8 @@ class Merge:
             and target.session.bridge.joins.needs_no_rebalance(
                 self.source,
                 records=target.record_count,
-                least_bytes=MIN_TASK_BYTES,
-                most_bytes=MAX_TASK_BYTES,
+                min_bytes=MIN_TASK_BYTES,
+                max_bytes=MAX_TASK_BYTES,
             )
             and bool(keys_of(target, target.rows(), self.source, self.condition))
         )

@@ -24,12 +24,12 @@ def python_tasks(
     rows: Callable[[Any], Iterator[pa.RecordBatch]],
     schema: StructType,
     *,
-    most_partitions: int | None = None,
+    max_partitions: int | None = None,
 ) -> DataFrame:
     """Return the rows that `rows` yields for each task; one partition per task unless bounded."""
     if not tasks:
         return bridge.spark.createDataFrame([], schema)
-    partitions = min(len(tasks), most_partitions or len(tasks))
+    partitions = min(len(tasks), max_partitions or len(tasks))
     task_rows = bridge.binary_rows([(pickle.dumps(task),) for task in tasks], "task", partitions)
     return task_rows.mapInArrow(_ReadPythonTasks(rows), schema)
 

@@ -103,7 +103,7 @@ class Executors:
         self._properties = {name: context.getLocalProperty(name) for name in _OF_THE_CALLER}
 
     @property
-    def most_at_once(self) -> int:
+    def max_at_once(self) -> int:
         """The number of groups that run at a time, equal to the number of parallel tasks."""
         return self._context.defaultParallelism
 
@@ -141,7 +141,7 @@ class Executors:
         else:
             order = order.fit(sample)
             files = FileRanges.of_group(group, order, sample, writer.memory)
-            count = min(len(group.tasks), 4 * self.most_at_once)
+            count = min(len(group.tasks), 4 * self.max_at_once)
             pieces = self._context.parallelize(group.tasks, count).mapPartitions(
                 partial(tasks.split, files)
             )

@@ -81,7 +81,7 @@ def parquet_options(context: WriteContext) -> Mapping[str, str] | None:
         "parquet.dictionary.page.size": str(PARQUET_DICTIONARY_SIZE.of(properties)),
         "parquet.page.row.count.limit": str(parquet.page_rows),
         "parquet.writer.version": "PARQUET_1_0" if parquet.page_version == "1.0" else "PARQUET_2_0",
-        "maxRecordsPerFile": str(most_rows_per_file(context)),
+        "maxRecordsPerFile": str(max_rows_per_file(context)),
     }
     if codec == "zstd":
         options["parquet.compression.codec.zstd.level"] = str(parquet.level or _ZSTD_LEVEL)
@@ -98,7 +98,7 @@ def session_settings(open_files: int) -> Mapping[str, str]:
     return {**_SETTINGS, "spark.sql.maxConcurrentOutputFileWriters": str(open_files)}
 
 
-def most_rows_per_file(context: WriteContext) -> int:
+def max_rows_per_file(context: WriteContext) -> int:
     """Return the row count of a file of about the target size, for a writer that counts rows.
 
     The count is based on the bytes per row of the table's files. If the table has no rows, it is

@@ -32,7 +32,7 @@ class GroupRunner(Protocol):
     """A place where the groups of a rewrite are written: threads or Spark's executors."""
 
     @property
-    def most_at_once(self) -> int:
+    def max_at_once(self) -> int:
         """The number of groups that are written at a time."""
         ...
 

@@ -290,7 +290,7 @@ class DataFileRewrite:
         With partial progress, a group that fails is left unchanged; otherwise the error is raised.
         """
         runner, io = self._runner, self._table.io
-        most = min(self._options.max_concurrent, runner.most_at_once if runner else _CORES)
+        most = min(self._options.max_concurrent, runner.max_at_once if runner else _CORES)
         at_once = min(most, len(groups))
         threads = max(most // at_once, 1)
         finished_groups: list[FileGroup] = []

@@ -287,12 +287,12 @@ class CountingStore(MemoryFileIO):
     def __init__(self) -> None:
         super().__init__()
         self.open = 0
-        self.most_open = 0
+        self.max_open = 0
 
     def open_output(self, location: str) -> BinaryIO:
         stream = super().open_output(location)
         self.open += 1
-        self.most_open = max(self.most_open, self.open)
+        self.max_open = max(self.max_open, self.open)
         close = stream.close
 
         def closed() -> None:
@@ -308,7 +308,7 @@ def test_open_files_are_bounded_and_no_row_is_lost() -> None:
     context = a_context(spec=spec_of(1, IdentityTransform()), max_open_files=3, buffer_bytes=20_000)
     batches = list(noise(20_000, groups=10))
     files, _ = write(context, batches, store)
-    assert store.most_open == 3
+    assert store.max_open == 3
     assert store.open == 0
     assert all(row["p"] == f.partition[0] for f in files for row in rows(store, [f]))
     key = lambda row: (row["p"], row["v"])  # noqa: E731
@@ -355,7 +355,7 @@ def test_a_failure_half_way_removes_open_and_finished_files(
     )
     with pytest.raises(error, match="source"):
         write(context, failing(), store)
-    assert store.most_open >= 1
+    assert store.max_open >= 1
     assert store.open == 0
     assert list(store.list_files("mem")) == []
 

@@ -6,7 +6,7 @@ import pytest
 
 from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.write.native_options import most_rows_per_file, parquet_options
+from iceberg_pyspark.spark.write.native_options import max_rows_per_file, parquet_options
 from iceberg_pyspark.spec.partitioning import PartitionSpec
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
@@ -81,6 +81,6 @@ def test_wrong_properties_are_refused_as_by_the_other_writer() -> None:
 
 
 def test_rows_per_file_go_by_the_tables_own_rows_else_by_a_third_of_their_width() -> None:
-    assert most_rows_per_file(context(bytes_per_row=40.0)) == 25_000
-    assert most_rows_per_file(context()) == int(1_000_000 / (49 / 3))
-    assert most_rows_per_file(context(bytes_per_row=1e9)) == 1000
+    assert max_rows_per_file(context(bytes_per_row=40.0)) == 25_000
+    assert max_rows_per_file(context()) == int(1_000_000 / (49 / 3))
+    assert max_rows_per_file(context(bytes_per_row=1e9)) == 1000

@@ -48,7 +48,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     growing = store_properties._retry_config
 
     def shortened(*, retries: int | None = None, **_: int | None) -> dict[str, object]:
-        return growing(retries=retries, least_ms=1, most_ms=5)
+        return growing(retries=retries, min_ms=1, max_ms=5)
 
     monkeypatch.setattr(store_properties, "_retry_config", shortened)
 

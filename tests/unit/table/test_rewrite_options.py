@@ -116,7 +116,7 @@ class CountedWrites:
     The first groups wait for `expected` groups, and each group waits a little for one more.
     """
 
-    most_at_once = 8
+    max_at_once = 8
 
     def __init__(self, expected: int) -> None:
         self._expected = expected
