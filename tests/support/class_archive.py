@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from tests.services.server import build_lock
 from tests.support.oracle import bring_local_files
 from tests.support.spark_sessions import (
     CLASS_ARCHIVE,
@@ -40,7 +41,9 @@ run_steps(Path(sys.argv[2]), STEPS)
 def make_archive() -> None:
     """Download the faster local file system, if available, and dump Spark's classes."""
     bring_local_files()
-    _dump_classes()
+    # Lanes of `make test` that begin together would each take a minute for the same archive.
+    with build_lock("spark-classes"):
+        _dump_classes()
 
 
 def _dump_classes() -> None:

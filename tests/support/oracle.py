@@ -260,13 +260,13 @@ def bring_jars(artifacts: Sequence[str], folder: Path) -> None:
                 f"-DoutputDirectory={folder}",
             ]
             for artifact in artifacts:
-                run_download([*copy, f"-Dartifact={artifact}"])
+                _run_download([*copy, f"-Dartifact={artifact}"])
         else:
             nothing = folder / "nothing.py"
             nothing.touch()
             ivy = ["--conf", f"spark.jars.ivy={folder}", "--packages", ",".join(artifacts)]
             submit = str(SPARK_HOME / "bin/spark-submit")
-            run_download([submit, "--master", "local[1]", *ivy, str(nothing)])
+            _run_download([submit, "--master", "local[1]", *ivy, str(nothing)])
         for artifact in artifacts:
             # Ivy stores them in jars/ and prefixes their names with the group.
             result = next(folder.rglob(f"*{jar_name(artifact)}"))
@@ -278,7 +278,7 @@ def bring_jars(artifacts: Sequence[str], folder: Path) -> None:
         ) from error
 
 
-def run_download(command: Sequence[str]) -> None:
+def _run_download(command: Sequence[str]) -> None:
     """Run a command that downloads; pytest shows its output if the test fails."""
     subprocess.run(command, env=spark_environment(), stdout=sys.stderr, timeout=600, check=True)
 

@@ -66,13 +66,12 @@ def start_python_daemons() -> None:
 def _serve(listener: socket.socket) -> None:
     """Fork a daemon for each connection, until standard input ends."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while 0 not in (ready := select.select([0, listener.fileno()], [], [])[0]):
-        if ready:
-            connection, _ = listener.accept()
-            if os.fork() == 0:
-                listener.close()
-                _run_daemon(connection)
-            connection.close()
+    while 0 not in select.select([0, listener.fileno()], [], [])[0]:
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            _run_daemon(connection)
+        connection.close()
 
 
 def _run_daemon(connection: socket.socket) -> NoReturn:
