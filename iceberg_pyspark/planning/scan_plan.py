@@ -352,7 +352,6 @@ def _live_files(manifest: ManifestFile) -> int:
     return max(0, added_count + existing - manifest.dead_count)
 
 
-@without_collection
 def split_into_tasks(
     groups: Iterable[PlannedFiles], split: SplitOptions | None
 ) -> Iterator[ScanTask]:
@@ -362,6 +361,7 @@ def split_into_tasks(
         yield from tasks_of(planned_files, splitter)
 
 
+@without_collection
 def tasks_of(planned_files: PlannedFiles, splitter: Splitter | None = None) -> list[ScanTask]:
     """Return planned files as tasks; without a splitter, each file is one task."""
     table = planned_files.entries

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -327,6 +329,28 @@ def test_planning_many_manifests_keeps_their_order() -> None:
     manifests = [numbered(io, f"m{i}", i) for i in range(20)]
     tasks = list(plan(io, manifests).tasks())
     assert [t.partition for t in tasks] == [(i,) for i in range(20)]
+
+
+def test_the_files_of_a_manifest_become_tasks_without_garbage_collection() -> None:
+    io = MemoryFileIO()
+    planned = plan(io, [numbered(io, "m", *range(2000))])
+    list(planned.tasks())  # decodes the manifest
+    collections = Counter[str]()
+
+    def count(phase: str, _info: dict[str, int]) -> None:
+        collections[phase] += 1
+
+    thresholds = gc.get_threshold()
+    gc.set_threshold(100)
+    gc.callbacks.append(count)
+    try:
+        tasks = planned.tasks()
+        next(tasks)
+    finally:
+        gc.callbacks.remove(count)
+        gc.set_threshold(*thresholds)
+    assert len(list(tasks)) == 1999
+    assert collections["start"] < 10
 
 
 Row = Mapping[int, Any]
