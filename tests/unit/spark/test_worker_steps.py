@@ -1,7 +1,11 @@
-"""A worker's step leaves no archive finder behind, and no traceback of our own errors."""
+"""A worker's step leaves no archive finder behind, and no traceback of our own errors.
+
+After the first step of a worker, garbage collection leaves out what is imported.
+"""
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -69,3 +73,26 @@ def test_pyspark_shows_an_error_of_ours_without_a_traceback(
     with pytest.raises(type(error)), worker_step():
         raise error
     assert os.environ.pop("SPARK_HIDE_TRACEBACK", None) == hidden
+
+
+@pytest.mark.parametrize(
+    ("main", "is_frozen"), [("pyspark.daemon", True), ("a_program_of_a_user", False), (None, False)]
+)
+def test_a_worker_leaves_imported_objects_out_of_garbage_collection(
+    monkeypatch: pytest.MonkeyPatch, main: str | None, is_frozen: bool
+) -> None:
+    spec = None if main is None else ModuleSpec(main, None)
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", spec)
+    gc.unfreeze()
+    try:
+        with worker_step():
+            assert gc.get_freeze_count() == 0
+        first = gc.get_freeze_count()
+        objects_of_the_next_step: list[list[object]] = [[] for _ in range(1000)]
+        with worker_step():
+            pass
+        assert (first > 0) is is_frozen
+        assert gc.get_freeze_count() <= first
+        assert len(objects_of_the_next_step) == 1000
+    finally:
+        gc.unfreeze()
