@@ -255,6 +255,7 @@ OF_TABLES = sorted({*PROCEDURES} - {"migrate", "register_table", "snapshot"})
     "name",
     [pytest.param(n, marks=() if i % 4 == 0 else LOOKED_UP_ALIKE) for i, n in enumerate(OF_TABLES)],
 )
+@pytest.mark.usefixtures("folder")
 def test_a_missing_table_is_the_error_that_spark_has_for_it(spark: SparkSession, name: str) -> None:
     """The three others make the table."""
     arguments = f", {CALLS[name]}" if name in CALLS else ""
