@@ -78,9 +78,9 @@ def _key_type(f: PartitionField, source: NestedField) -> pa.DataType:
             return pa.int32()
 
 
-def _position(spec: PartitionSpec, like: PartitionField) -> int | None:
+def _position(spec: PartitionSpec, field: PartitionField) -> int | None:
     """Return the position of the same field of the same column in a spec, or None."""
     for i, f in enumerate(spec.fields):
-        if f.source_ids == like.source_ids and f.transform == like.transform:
+        if f.source_ids == field.source_ids and f.transform == field.transform:
             return i
     return None

@@ -246,11 +246,11 @@ class _PartitionTypes:
     def common(self, spec_id: int) -> StructType | None:
         """Return the partition type of the spec, or None if manifests disagree about it."""
         if spec_id not in self._common:
-            like: Sequence[ManifestFile] = [
+            manifests: Sequence[ManifestFile] = [
                 m for m in self._base.manifests if m.partition_spec_id == spec_id
             ]
             self._common[spec_id] = common_partition_type(
-                self._io, like, self._base.metadata, spec_id
+                self._io, manifests, self._base.metadata, spec_id
             )
         return self._common[spec_id]
 

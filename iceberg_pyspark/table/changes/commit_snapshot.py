@@ -290,15 +290,15 @@ class SnapshotStep:
         return [self._write_manifest(new_manifest, metadata, group)]
 
     def _write_manifest(
-        self, new_manifest: NewManifest, metadata: TableMetadata, like: Sequence[ManifestFile]
+        self, new_manifest: NewManifest, metadata: TableMetadata, manifests: Sequence[ManifestFile]
     ) -> ManifestFile:
-        """Write a manifest with the types of partition values that the manifests `like` have."""
+        """Write a manifest with the types of partition values that `manifests` have."""
         key = (metadata.format_version, *new_manifest.key)
         manifest = self._written_manifests.get(key)
         if manifest is not None:
             return manifest
         spec = metadata.spec_by_id[new_manifest.spec_id]
-        type_ = common_partition_type(self._io, like, metadata, new_manifest.spec_id)
+        type_ = common_partition_type(self._io, manifests, metadata, new_manifest.spec_id)
         if type_ is None:
             raise ambiguous_types(metadata.location, new_manifest.spec_id)
         provider = location_provider(metadata.location, metadata.properties)
