@@ -17,6 +17,7 @@ import sys
 import zipimport
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from iceberg_pyspark.errors import IcebergError
 
@@ -42,8 +43,17 @@ def worker_step() -> Iterator[None]:
         for path, finder in list(sys.path_importer_cache.items()):
             if isinstance(finder, zipimport.zipimporter):
                 sys.path_importer_cache.pop(path, None)
-        if gc.get_freeze_count() == 0 and _in_a_worker():
-            gc.freeze()
+        if _in_a_worker():
+            _freeze_objects()
+
+
+@cache
+def _freeze_objects() -> None:
+    """Leave all present objects out of garbage collection; later calls do nothing.
+
+    `gc.get_freeze_count` could say whether it was called, but goes through all frozen objects.
+    """
+    gc.freeze()
 
 
 def _in_a_worker() -> bool:

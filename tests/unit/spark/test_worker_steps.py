@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from iceberg_pyspark.errors import IcebergError, StorageError
-from iceberg_pyspark.spark.rows.worker_steps import worker_step
+from iceberg_pyspark.spark.rows.worker_steps import _freeze_objects, worker_step
 
 
 @pytest.fixture
@@ -84,6 +84,7 @@ def test_a_worker_leaves_imported_objects_out_of_garbage_collection(
     spec = None if main is None else ModuleSpec(main, None)
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", spec)
     gc.unfreeze()
+    _freeze_objects.cache_clear()
     try:
         with worker_step():
             assert gc.get_freeze_count() == 0
@@ -96,3 +97,4 @@ def test_a_worker_leaves_imported_objects_out_of_garbage_collection(
         assert len(objects_of_the_next_step) == 1000
     finally:
         gc.unfreeze()
+        _freeze_objects.cache_clear()
