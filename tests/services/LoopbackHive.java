@@ -25,6 +25,9 @@ public final class LoopbackHive {
     conf.set("hive.metastore.try.direct.sql", "true"); // needed to compare expected parameters
     conf.set("hive.metastore.disallow.incompatible.col.type.changes", "false");
     conf.set("datanucleus.connectionPoolingType", "HikariCP");
+    // On Derby, requests for locks wait for each other while each of them holds a connection. If
+    // they hold all connections (10 by default), the one that they wait for gets none for 30 s.
+    conf.set("datanucleus.connectionPool.maxPoolSize", "24");
     conf.set("hive.metastore.uris", "");
     HiveMetaStore.HMSHandler base = new HiveMetaStore.HMSHandler("loopback", conf, false);
     IHMSHandler handler = RetryingHMSHandler.getProxy(conf, base, true);

@@ -244,8 +244,11 @@ def _exchange(protocol: Any, operation: str, arguments: Mapping[str, Any]) -> An
         error = TApplicationException()
         error.read(protocol)
         protocol.readMessageEnd()
-        is_unknown = error.type == TApplicationException.UNKNOWN_METHOD
-        code = UNKNOWN_CALL if is_unknown else "TApplicationException"
+        codes = {
+            TApplicationException.UNKNOWN_METHOD: UNKNOWN_CALL,
+            TApplicationException.INTERNAL_ERROR: INTERNAL_ERROR,
+        }
+        code = codes.get(error.type, "TApplicationException")
         raise HiveAnswerError(f"the Hive metastore failed at {operation}: {error}", code)
     fields = {name: (n, ERROR) for n, name in enumerate(call.errors, 1)}
     answer = StructOf({**fields, **({} if call.answer is None else {"success": (0, call.answer)})})
@@ -268,6 +271,9 @@ def _exchange(protocol: Any, operation: str, arguments: Mapping[str, Any]) -> An
 
 UNKNOWN_CALL = "unknown method"
 """The error code for a call that the metastore does not support."""
+
+INTERNAL_ERROR = "internal error"
+"""The error code for a call that failed within the metastore, as if its database is too busy."""
 
 
 def _addresses(catalog: str, properties: Mapping[str, str]) -> list[tuple[str, int]]:

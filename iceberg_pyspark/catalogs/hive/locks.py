@@ -4,6 +4,9 @@ A lock without heartbeats expires, so a thread sends heartbeats while the lock i
 heartbeat is overdue, because the process was stopped for a while, the next check sends one: the
 lock may have expired. A release is always tried; a failed release is only logged. Threads of one
 process first wait for each other, and only one of them asks the metastore.
+
+A metastore whose database is too busy answers with an internal error. It may have granted the lock
+nevertheless, so the client looks for the lock before it makes another request.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from weakref import WeakValueDictionary
 
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.hive.client import (
+    INTERNAL_ERROR,
+    UNKNOWN_CALL,
     HiveAnswerError,
     HiveClient,
     hive_property,
@@ -39,6 +44,8 @@ _log = logging.getLogger(__name__)
 _EXCLUSIVE, _OF_TABLE = 3, 2
 _ACQUIRED, _WAITING = 1, 2
 _BACK_OFF = 1.5
+_UNLOCK_ATTEMPTS = 5
+_WITHOUT_LOCKS = "where the metastore has no locks, set engine.hive.lock-enabled to false"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +55,9 @@ class LockSettings:
     timeout: float
     min_wait: float
     max_wait: float
+    creation_timeout: float
+    creation_min_wait: float
+    creation_max_wait: float
     heartbeat_interval: float
 
     @staticmethod
@@ -59,6 +69,9 @@ class LockSettings:
             timeout=_milliseconds(properties, "lock-timeout-ms", 180_000),
             min_wait=seconds or _milliseconds(properties, "lock-check-min-wait-ms", 50),
             max_wait=longest or _milliseconds(properties, "lock-check-max-wait-ms", 5_000),
+            creation_timeout=_milliseconds(properties, "lock-creation-timeout-ms", 180_000),
+            creation_min_wait=_milliseconds(properties, "lock-creation-min-wait-ms", 50),
+            creation_max_wait=_milliseconds(properties, "lock-creation-max-wait-ms", 5_000),
             heartbeat_interval=_milliseconds(properties, "lock-heartbeat-interval-ms", 240_000),
         )
 
@@ -123,15 +136,31 @@ class TableLock:
             if self._is_unanswered:
                 self._id = self._find_id()
             if self._id is not None:
-                self._client.call("unlock", rqst={"lockid": self._id})
+                self._unlock(self._id)
         except Exception as e:  # noqa: BLE001 - what was done under the lock is done
             _log.warning("lock %s of %s was not given back: %s", self._id, self._name, e)
         finally:
             self._id, self._is_unanswered = None, False
             self._local.release()
 
+    def _unlock(self, lock_id: int) -> None:
+        wait = self._settings.min_wait
+        for attempt in range(1, _UNLOCK_ATTEMPTS + 1):
+            try:
+                self._client.call("unlock", rqst={"lockid": lock_id})
+            except HiveAnswerError as e:
+                if attempt > 1 and e.code == "NoSuchLockException":
+                    # an attempt with an internal error has given the lock back
+                    return
+                if e.code != INTERNAL_ERROR or attempt == _UNLOCK_ATTEMPTS:
+                    raise
+                time.sleep(wait)
+                wait *= _BACK_OFF
+            else:
+                return
+
     def _take(self, end: float, while_waiting: Callable[[], None]) -> None:
-        state = self._request()
+        state = self._request_until_answered(while_waiting)
         wait = self._settings.min_wait
         while state == _WAITING:
             if time.monotonic() + wait > end:
@@ -139,16 +168,65 @@ class TableLock:
             time.sleep(wait)
             wait = min(wait * _BACK_OFF, self._settings.max_wait)
             while_waiting()
-            asked_at = _now()
-            answer = self._client.call("check_lock", rqst={"lockid": self._id})
-            self._confirmed_at, state = asked_at, answer.get("state")
+            state = self._state()
         if state != _ACQUIRED:
             raise CommitConflictError(
                 f"the Hive metastore granted no lock of {self._name} (state {state}); try again"
             )
 
+    def _state(self) -> int | None:
+        """Ask for the state of the requested lock, which also counts as a heartbeat."""
+        asked_at = _now()
+        try:
+            answer = self._client.call("check_lock", rqst={"lockid": self._id})
+        except HiveAnswerError as e:
+            if e.code != INTERNAL_ERROR:
+                raise
+            return _WAITING
+        self._confirmed_at = asked_at
+        state: int | None = answer.get("state")
+        return state
+
+    def _request_until_answered(self, while_waiting: Callable[[], None]) -> int | None:
+        """Request the lock, again after each internal error, and return its state."""
+        settings = self._settings
+        end = time.monotonic() + settings.creation_timeout
+        wait = settings.creation_min_wait
+        while True:
+            try:
+                return self._request()
+            except HiveAnswerError as e:
+                if e.code == UNKNOWN_CALL:
+                    self._is_unanswered = False
+                if e.code != INTERNAL_ERROR:
+                    raise CatalogError(f"{e}; {_WITHOUT_LOCKS}") from e
+                if time.monotonic() + wait > end:
+                    raise CatalogError(
+                        f"the Hive metastore created no lock of {self._name} within "
+                        f"{settings.creation_timeout:g} s (iceberg.hive.lock-creation-timeout-ms): "
+                        f"{e}; see the metastore's log, try again when it is less busy, and "
+                        f"{_WITHOUT_LOCKS}"
+                    ) from e
+                _log.warning("a lock of %s is requested again: %s", self._name, e)
+            time.sleep(wait)
+            wait = min(wait * _BACK_OFF, settings.creation_max_wait)
+            while_waiting()
+
     def _request(self) -> int | None:
-        """Request the lock and return its state."""
+        """Find the lock if an earlier request may have created it, or else request it."""
+        try:
+            answer = self._find() if self._is_unanswered else None
+            if answer is None:
+                self._is_unanswered, self._confirmed_at = True, _now()
+                answer = self._create()
+        except CatalogUnavailableError as e:
+            # the answer was lost, but the metastore may have granted the lock
+            answer = self._find_after(e)
+        self._id, self._is_unanswered = answer["lockid"], False
+        state: int | None = answer.get("state")
+        return state
+
+    def _create(self) -> dict[str, Any]:
         component = {
             "type": _EXCLUSIVE,
             "level": _OF_TABLE,
@@ -161,20 +239,8 @@ class TableLock:
             "hostname": socket.gethostname(),
             "agentInfo": self._agent,
         }
-        self._is_unanswered, self._confirmed_at = True, _now()
-        try:
-            answer = self._client.call("lock", rqst=request)
-        except CatalogUnavailableError as e:
-            # the answer was lost, but the metastore may have granted the lock
-            answer = self._find_after(e)
-        except HiveAnswerError as e:
-            self._is_unanswered = False
-            raise CatalogError(
-                f"{e}; where the metastore has no locks, set engine.hive.lock-enabled to false"
-            ) from e
-        self._id, self._is_unanswered = answer["lockid"], False
-        state: int | None = answer.get("state")
-        return state
+        answer: dict[str, Any] = self._client.call("lock", rqst=request)
+        return answer
 
     def _find_after(self, cause: CatalogUnavailableError) -> dict[str, Any]:
         try:
