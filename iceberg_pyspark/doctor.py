@@ -11,13 +11,17 @@ import sys
 
 
 def main() -> int:
-    """Describe a new session; return 0 if no feature is missing, 1 if one is, 2 without Spark."""
+    """Describe a new session; return 0 if nothing is missing, 1 if anything is, 2 without Spark."""
     try:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - it may not be there: that is said
     except ImportError as e:
         print(f"no Spark here: {e}; pip install 'iceberg-pyspark[spark]'", file=sys.stderr)
         return 2
-    from iceberg_pyspark.spark.session import install  # noqa: PLC0415 - needs pyspark
+    # these need pyspark
+    from iceberg_pyspark.spark.data_source.worker_python import (  # noqa: PLC0415
+        worker_python_problem,
+    )
+    from iceberg_pyspark.spark.session import install  # noqa: PLC0415
 
     try:
         spark = SparkSession.builder.appName("iceberg-pyspark doctor").getOrCreate()
@@ -27,7 +31,8 @@ def main() -> int:
     try:
         session = install(spark)
         print(session.describe())
-        return 0 if session.bridge is not None and not session.bridge.missing_features else 1
+        is_complete = session.bridge is not None and not session.bridge.missing_features
+        return 0 if is_complete and worker_python_problem(spark) is None else 1
     finally:
         spark.stop()
 

@@ -19,6 +19,10 @@ from iceberg_pyspark.spark.bridge.described_session import describe_session
 from iceberg_pyspark.spark.bridge.features import SQL_EXTENSIONS
 from iceberg_pyspark.spark.bridge.hidden_secrets import hide_secrets, show_as_before
 from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG
+from iceberg_pyspark.spark.data_source.worker_python import (
+    prepare_worker_python,
+    worker_python_problem,
+)
 from iceberg_pyspark.spark.procedures.adoption import MigratedTable, SnapshotTable
 from iceberg_pyspark.spark.procedures.definition import DRY_RUN, ProcedureRun, no_other_catalog
 from iceberg_pyspark.spark.procedures.migrate import MIGRATE, check_session_catalog
@@ -54,6 +58,7 @@ def install(spark: SparkSession) -> IcebergSession:
         bridge = _open_bridge(spark)
     except BridgeUnavailableError as e:
         _log.warning("no native scans in this session, the portable path serves: %s", e)
+        prepare_worker_python(spark)
         return IcebergSession(spark, None, portable_because=str(e))
     return _sessions.install(bridge)
 
@@ -66,6 +71,7 @@ def _begin(bridge: Bridge, catalogs: CatalogCallbacks) -> IcebergSession:
         bridge.install()
         bridge.set_request_handler(_handle)
         say_our_errors_first()
+    prepare_worker_python(bridge.spark)
     return IcebergSession(bridge.spark, bridge, catalogs=catalogs)
 
 
@@ -129,7 +135,9 @@ class IcebergSession:
         """Return the versions and features of the session: which are native, which portable, and
         why.
         """
-        return describe_session(self.spark, self.bridge, self._portable_because)
+        text = describe_session(self.spark, self.bridge, self._portable_because)
+        problem = worker_python_problem(self.spark)
+        return text if problem is None else f"{text}\n{problem}"
 
     def table(self, name: str) -> SparkTable:
         """Return the table of a name as SQL writes it, or of a path; raise `NoSuchTableError`."""

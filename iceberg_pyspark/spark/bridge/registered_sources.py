@@ -1,0 +1,31 @@
+"""Python data sources that Spark cannot find by itself."""
+
+from __future__ import annotations
+
+import logging
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
+
+_log = logging.getLogger(__name__)
+
+_JAVA_CLASS = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"
+
+
+def register_unless_found(spark: SparkSession, source: type[DataSource]) -> None:
+    """Register a data source in a classic session if Spark, which searches now, does not find it.
+
+    `spark.dataSource.register` would refuse the name: once Iceberg has been installed, the JVM has
+    a class of this name, which needs the Python data source.
+    """
+    name = source.name()
+    try:
+        from pyspark.sql.udf import _wrap_function  # noqa: PLC0415 - internal to Spark
+
+        manager = spark._jsparkSession.sessionState().dataSourceManager()
+        if not manager.dataSourceExists(name):
+            java_class = getattr(spark.sparkContext._jvm, _JAVA_CLASS)
+            python_class = _wrap_function(spark.sparkContext, source)
+            manager.registerDataSource(name, java_class(python_class))
+    except Exception as e:  # noqa: BLE001 - whatever this release of Spark lacks
+        _log.warning("Spark does not find the format %s, and it cannot be registered: %s", name, e)

@@ -1,0 +1,101 @@
+"""The Python programs that Spark runs for the data source.
+
+Spark looks for data sources with PYSPARK_DRIVER_PYTHON, which may be Jupyter, and runs all other
+steps and the tasks with PYSPARK_PYTHON. Without these variables, it runs the `python3` of PATH,
+which is another Python than the driver's if the driver's environment is not activated.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from iceberg_pyspark.spark.bridge.registered_sources import register_unless_found
+from iceberg_pyspark.spark.data_source.source import IcebergDataSource
+
+_log = logging.getLogger(__name__)
+
+_PACKAGE = "iceberg_pyspark"
+_PROBE = f"""
+import importlib.util, sys
+print("%d.%d" % sys.version_info[:2], importlib.util.find_spec("{_PACKAGE}") is not None)
+"""
+_PROBE_SECONDS = 20
+
+
+def prepare_worker_python(spark: SparkSession) -> None:
+    """Register the data source where Spark cannot find it, and warn of a Python that cannot run it.
+
+    Spark is asked only if its Python for searching is none, because its search takes a second.
+    Nothing is done under Spark Connect.
+    """
+    if _context(spark) is None:
+        return
+    program = os.environ.get("PYSPARK_DRIVER_PYTHON")
+    if program and not Path(program).name.startswith("python"):
+        register_unless_found(spark, IcebergDataSource)
+    if problem := worker_python_problem(spark):
+        _warn_once(problem)
+
+
+def worker_python_problem(spark: SparkSession) -> str | None:
+    """Return why the Python of Spark's tasks cannot run this package, or None.
+
+    The answer is None too on a cluster, whose machines have Pythons of their own, and under Spark
+    Connect.
+    """
+    context = _context(spark)
+    if context is None or not (context.master or "").startswith("local"):
+        return None
+    return _problem(context.pythonExec)
+
+
+def _context(spark: SparkSession) -> SparkContext | None:
+    """Return the context of a classic session; None under Spark Connect."""
+    return getattr(spark, "sparkContext", None)
+
+
+@cache
+def _problem(program: str) -> str | None:
+    path = shutil.which(program)
+    if path is not None and os.path.abspath(path) == sys.executable:
+        return None
+    advice = (
+        f"activate the environment of {sys.executable}, or set the environment variable "
+        "PYSPARK_PYTHON to it, before Spark starts"
+    )
+    if path is None:
+        return f"Spark runs Python tasks with '{program}', which is not on PATH; {advice}"
+    try:
+        answer = subprocess.run(
+            [path, "-c", _PROBE], capture_output=True, text=True, timeout=_PROBE_SECONDS, check=True
+        ).stdout.split()
+        version, has_package = answer[-2:]
+    except (OSError, subprocess.SubprocessError, ValueError):
+        # it may be a program that runs only in Spark's tasks
+        return None
+    own_version = "{}.{}".format(*sys.version_info)
+    if version != own_version:
+        return (
+            f"Spark runs Python tasks with {path}, which is Python {version}, and the driver is "
+            f"Python {own_version}; {advice}"
+        )
+    if has_package != "True":
+        return (
+            f"Spark runs Python tasks with {path}, where iceberg-pyspark is not installed; {advice}"
+        )
+    return None
+
+
+@cache
+def _warn_once(problem: str) -> None:
+    """Log a problem, the first time."""
+    _log.warning("%s", problem)

@@ -1,0 +1,138 @@
+"""The Python of Spark's tasks, where it cannot run the package."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from iceberg_pyspark.spark.bridge.registered_sources import register_unless_found
+from iceberg_pyspark.spark.data_source import worker_python
+from iceberg_pyspark.spark.data_source.source import IcebergDataSource
+from iceberg_pyspark.spark.data_source.worker_python import (
+    prepare_worker_python,
+    worker_python_problem,
+)
+
+OWN_VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+class Session:
+    """A session whose tasks run a program."""
+
+    def __init__(self, program: str, master: str = "local[2]") -> None:
+        self.sparkContext = SimpleNamespace(master=master, pythonExec=program)
+
+
+def problem_of(program: str | Path, master: str = "local[2]") -> str | None:
+    session: Any = Session(str(program), master)
+    return worker_python_problem(session)
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Path:
+    """Return a `python3` whose text a test writes."""
+    program = tmp_path / "python3"
+    program.touch(mode=0o755)
+    return program
+
+
+def test_the_python_of_the_driver_has_no_problem() -> None:
+    assert problem_of(sys.executable) is None
+
+
+def test_another_python_with_the_package_has_no_problem(python: Path) -> None:
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    assert problem_of(python) is None
+
+
+def test_a_python_without_the_package_is_named(
+    python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Python runs isolated: without the packages of the environment and without this folder
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
+    monkeypatch.setenv("PATH", str(python.parent), prepend=":")
+    problem = problem_of("python3")
+    assert problem is not None
+    assert f"{python}, where iceberg-pyspark is not installed; " in problem
+    assert f"{sys.executable}, or set the environment variable PYSPARK_PYTHON" in problem
+    assert problem_of("python3", master="spark://host:7077") is None
+
+
+def test_a_python_of_another_version_is_named(python: Path) -> None:
+    python.write_text('#!/bin/sh\necho "a greeting"\necho "3.8 False"\n')
+    problem = problem_of(python)
+    assert problem is not None
+    assert f"which is Python 3.8, and the driver is Python {OWN_VERSION};" in problem
+
+
+def test_a_missing_python_is_named(tmp_path: Path) -> None:
+    problem = problem_of(tmp_path / "python9")
+    assert problem is not None
+    assert "python9', which is not on PATH; activate" in problem
+
+
+@pytest.mark.parametrize("text", ["exit 3", "echo ok"])
+def test_a_program_that_answers_nothing_is_not_judged(python: Path, text: str) -> None:
+    python.write_text(f"#!/bin/sh\n{text}\n")
+    assert problem_of(python) is None
+
+
+def test_a_session_of_connect_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Connected:
+        @property
+        def sparkContext(self) -> Any:  # noqa: N802 - Spark's name
+            raise AttributeError("JVM_ATTRIBUTE_NOT_SUPPORTED")
+
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "jupyter")
+    session: Any = Connected()
+    assert worker_python_problem(session) is None
+    prepare_worker_python(session)
+
+
+@pytest.mark.parametrize(
+    ("program", "registered"),
+    [
+        (None, []),
+        ("/opt/bin/python3.12", []),
+        ("jupyter", [IcebergDataSource]),
+        ("/a/ipython", [IcebergDataSource]),
+    ],
+)
+def test_the_data_source_is_registered_where_jupyter_is_the_driver(
+    monkeypatch: pytest.MonkeyPatch, program: str | None, registered: list[type]
+) -> None:
+    if program is None:
+        monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+    else:
+        monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", program)
+    sources: list[type] = []
+    monkeypatch.setattr(
+        worker_python, "register_unless_found", lambda _, source: sources.append(source)
+    )
+    session: Any = Session(sys.executable)
+    prepare_worker_python(session)
+    assert sources == registered
+
+
+def test_a_release_that_cannot_register_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    session: Any = Session(sys.executable)
+    register_unless_found(session, IcebergDataSource)
+    assert "does not find the format iceberg-py" in caplog.text
+
+
+def test_a_problem_is_logged_once(
+    python: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+    worker_python._warn_once.cache_clear()
+    python.write_text('#!/bin/sh\necho "3.8 False"\n')
+    session: Any = Session(str(python))
+    with caplog.at_level(logging.WARNING):
+        prepare_worker_python(session)
+        prepare_worker_python(session)
+    assert [str(python) in record.getMessage() for record in caplog.records] == [True]
