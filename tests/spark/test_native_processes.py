@@ -151,8 +151,18 @@ CASES: dict[str, tuple[Mapping[str, list[Any]], int, Mapping[str, str]]] = {
 """Each case: a query, the maximum bytes of deletes that the driver reads itself, and settings."""
 
 
+OF_CLUSTERS = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.io.encryption.enabled": "true",
+    "spark.memory.offHeap.enabled": "true",
+    "spark.memory.offHeap.size": "128m",
+    "spark.sql.columnVector.offheap.enabled": "true",
+}
+"""Settings that clusters have and sessions of tests lack."""
+
+
 def settings_of(folder: Path) -> dict[str, str]:
-    return sqlite_conf("lake", folder, folder / "warehouse")
+    return {**sqlite_conf("lake", folder, folder / "warehouse"), **OF_CLUSTERS}
 
 
 def open_catalog(folder: Path) -> TableCatalog:
