@@ -98,7 +98,7 @@ def _open_bridge(spark: SparkSession) -> Bridge:
 
         from iceberg_pyspark.spark.bridge import jvm  # noqa: PLC0415
     except ImportError as e:
-        raise BridgeUnavailableError(str(e)) from e
+        raise BridgeUnavailableError(f"{e}, as in a client of Spark Connect") from e
     try:
         return jvm.Bridge(spark)
     except (AttributeError, OSError, Py4JError) as e:

@@ -59,6 +59,15 @@ except Exception as error:
 print(json.dumps(results))
 """
 
+# The package `pyspark-client` has neither py4j nor the modules of classic sessions.
+OF_THE_CLIENT_ALONE = """
+import os, sys
+sys.modules["py4j"] = None
+os.environ["SPARK_SKIP_CONNECT_COMPAT_TESTS"] = "1"  # pyspark takes itself for this package
+import pyspark
+assert not hasattr(pyspark, "SparkContext")
+"""
+
 INSTALLED = """
 import json, logging, sys
 from pyspark.sql import SparkSession
@@ -79,6 +88,8 @@ found = {
     "path": ids(session.table(path).to_df()),
     "name": ids(session.table("lake.db.t").to_df()),
     "format": ids(spark.read.format("iceberg-py").load(path).filter("id < 3")),
+    "sql": ids(session.sql("SELECT id FROM range(2)")),
+    "described": session.describe().splitlines()[-1].partition(":")[0],
     "lines": lines,
 }
 session.uninstall()
@@ -174,14 +185,18 @@ def test_a_connect_client_reads_and_writes(server: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.program
-def test_connect_has_the_portable_path_and_one_line_says_so(server: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("package", ["pyspark", "pyspark-client"])
+def test_connect_has_the_portable_path_and_one_line_says_so(
+    server: str, tmp_path: Path, package: str
+) -> None:
     lake = lake_settings(tmp_path)
     catalog = load_catalog("lake", **lake)
     catalog.create_namespace("db")
     table = catalog.create_table("db.t", "id BIGINT")
     table.append(pa.table({"id": pa.array(range(5), pa.int64())}))
     script = tmp_path / "client.py"
-    script.write_text(INSTALLED, encoding="utf-8")
+    prelude = OF_THE_CLIENT_ALONE if package == "pyspark-client" else ""
+    script.write_text(prelude + INSTALLED, encoding="utf-8")
     prefix = "spark.sql.catalog.lake"
     settings = json.dumps(
         {prefix: "iceberg_pyspark", **{f"{prefix}.{k}": v for k, v in lake.items()}}
@@ -196,6 +211,8 @@ def test_connect_has_the_portable_path_and_one_line_says_so(server: str, tmp_pat
         "path": [0, 1, 2, 3, 4],
         "name": [0, 1, 2, 3, 4],
         "format": [0, 1, 2],
+        "sql": [0, 1],
+        "described": 'portable, by format("iceberg-py") alone',
     }
 
 

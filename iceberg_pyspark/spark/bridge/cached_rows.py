@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
 from iceberg_pyspark.spec.snapshots import MAIN
 from iceberg_pyspark.sql_text.names import quoted_name
 

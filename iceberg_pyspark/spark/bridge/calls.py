@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
-from py4j.java_gateway import JavaObject
 from pyspark.sql import Column
 
+from iceberg_pyspark.spark.bridge.py4j_names import JavaObject
 from iceberg_pyspark.spark.bridge.values import Side, Value
 from iceberg_pyspark.spec.manifests import FileFormat
 

@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from py4j.protocol import Py4JJavaError
-
 from iceberg_pyspark.spark.bridge.class_jar import class_jar
 from iceberg_pyspark.spark.bridge.java_modules import (
     BUILDS_ON,
@@ -35,6 +33,7 @@ from iceberg_pyspark.spark.bridge.java_modules import (
     generator_text,
     source_of,
 )
+from iceberg_pyspark.spark.bridge.py4j_names import Py4JJavaError
 from iceberg_pyspark.storage.user_folder import user_folder
 
 _OF_EACH_JAR = (

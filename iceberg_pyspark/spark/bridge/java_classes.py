@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.spark.bridge.compiler import new_instance
+from iceberg_pyspark.spark.bridge.py4j_names import JavaObject
 
 
 class JavaClasses:

@@ -7,14 +7,13 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, finalize
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, StructType
 
 from iceberg_pyspark.errors import UnsupportedFeatureError
-from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
 from iceberg_pyspark.spark.bridge.calls import to_json
 from iceberg_pyspark.spark.bridge.compiler import load_modules
 from iceberg_pyspark.spark.bridge.features import (
@@ -33,6 +32,9 @@ from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
 from iceberg_pyspark.spark.bridge.row_changes import RowChangePlans
 from iceberg_pyspark.spark.bridge.scans import Scans
 from iceberg_pyspark.spark.bridge.writes import Writes
+
+if TYPE_CHECKING:
+    from iceberg_pyspark.spark.bridge.callback_port import CallbackPort
 
 _log = logging.getLogger(__name__)
 _missing_features: WeakKeyDictionary[Any, Mapping[Feature, str]] = WeakKeyDictionary()
@@ -141,6 +143,11 @@ class Bridge:
         """
         with _of_gateways:
             if self._gateway not in _callbacks:
+                # a client of Spark Connect may lack py4j
+                from iceberg_pyspark.spark.bridge.callback_port import (  # noqa: PLC0415
+                    CallbackPort,
+                )
+
                 port = CallbackPort(self._gateway, _over_py4j(handler))
                 _callbacks[self._gateway] = (port, port.client(self._plans.callback))
                 finalize(self._gateway, port.close).atexit = False

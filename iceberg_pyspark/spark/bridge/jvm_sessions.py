@@ -6,9 +6,10 @@ import json
 from functools import cached_property
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark import SparkContext
+import pyspark
 from pyspark.sql import SparkSession
+
+from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
 
 
 class JvmSessions:
@@ -25,7 +26,7 @@ class JvmSessions:
 
     def session_of(self, handle: str) -> SparkSession | None:
         """Return the session of a handle if it exists and Iceberg is still installed in it."""
-        session, context = self._plans.sessionOf(handle), SparkContext._active_spark_context
+        session, context = self._plans.sessionOf(handle), pyspark.SparkContext._active_spark_context
         return None if session is None or context is None else SparkSession(context, session)
 
     def abandoned_handles(self) -> list[str] | None:

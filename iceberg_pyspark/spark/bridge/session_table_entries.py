@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import (
@@ -18,6 +17,7 @@ from iceberg_pyspark.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from iceberg_pyspark.spark.bridge.py4j_names import Py4JJavaError
 from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG, SessionTable
 
 EXTERNAL = "EXTERNAL"

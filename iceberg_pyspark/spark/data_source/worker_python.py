@@ -14,12 +14,15 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.spark.bridge.registered_sources import register_unless_found
 from iceberg_pyspark.spark.data_source.source import IcebergDataSource
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _log = logging.getLogger(__name__)
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JError
-from pyspark import Accumulator, SparkContext
+from pyspark import Accumulator
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
 
 from iceberg_pyspark.maintenance.progress import Progress, StepQueue, no_progress
 from iceberg_pyspark.planning.scan_tasks import ScanContext, ScanTask
+from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
 from iceberg_pyspark.spark.error_text import error_of_job
 from iceberg_pyspark.spark.progress.job_descriptions import described_jobs
 from iceberg_pyspark.spark.progress.task_counts import task_count
@@ -32,6 +33,9 @@ from iceberg_pyspark.table.statistics.table_statistics import (
     sketches_of_task,
     unite_sketches,
 )
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _TASKS_PER_CORE = 4
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pyspark import SparkContext
-
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.procedures.definition import (
     DRY_RUN,
@@ -40,7 +38,7 @@ _MANIFEST_COUNTS = ("rewritten_manifests_count", "added_manifests_count")
 def _rewrite_data_files(run: ProcedureRun) -> tuple[Row, ...]:
     arguments = dict(run.given_arguments)
     options = dict(arguments.pop("options", {}))
-    context = SparkContext.getOrCreate()
+    context = run.spark.sparkContext
     on_executors = options.pop(USE_EXECUTORS.name, None)
     if on_executors is None:
         on_executors = "true" if has_executors(context) else "false"

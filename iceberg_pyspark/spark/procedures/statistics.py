@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from pyspark import SparkContext
-
 from iceberg_pyspark.spark.procedures.definition import (
     DRY_RUN,
     Column,
@@ -18,7 +16,7 @@ from iceberg_pyspark.spark.write.executors import has_executors
 
 
 def _compute_table_stats(run: ProcedureRun) -> tuple[Row, ...]:
-    context = SparkContext.getOrCreate()
+    context = run.spark.sparkContext
     sketch = None
     if has_executors(context):
         sketch = partial(sketches_by_executors, context, progress=run.progress)

@@ -13,13 +13,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from weakref import ref
 
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
+
     from iceberg_pyspark.spark.bridge.jvm import Bridge
     from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
 

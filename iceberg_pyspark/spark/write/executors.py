@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from py4j.protocol import Py4JError
-from pyspark import Accumulator, SparkContext, TaskContext
+from pyspark import Accumulator, TaskContext
 from pyspark.errors import PySparkException
 
 from iceberg_pyspark.arrow.read.read_task import read_task
@@ -37,6 +36,7 @@ from iceberg_pyspark.arrow.write.write_context import WriteContext
 from iceberg_pyspark.arrow.write.write_files import write_data_files
 from iceberg_pyspark.maintenance.file_groups import FileGroup
 from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
 from iceberg_pyspark.spark.error_text import error_of_job
 from iceberg_pyspark.spark.progress.job_descriptions import described_jobs
 from iceberg_pyspark.spark.progress.task_counts import task_count
@@ -46,6 +46,9 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.rewrites.group_progress import GroupSteps
 from iceberg_pyspark.table.rewrites.group_writer import GroupWriter
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 Piece: TypeAlias = tuple[int, bytes]
 """Some rows of one new file: the file's number, and an Arrow stream."""

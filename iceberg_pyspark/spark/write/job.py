@@ -11,10 +11,10 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pyarrow as pa
-from pyspark import Accumulator, SparkContext, TaskContext
+from pyspark import Accumulator, TaskContext
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import DataFrame
 
@@ -25,6 +25,9 @@ from iceberg_pyspark.spark.rows.worker_steps import worker_step
 from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.table.changes.written_files import remove_files
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 Result = TypeVar("Result")
 WritingTask: TypeAlias = Callable[
