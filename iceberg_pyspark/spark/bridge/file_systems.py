@@ -27,3 +27,35 @@ class JvmFileSystem:
 
     has_blob_interface: bool = False
     """Whether the file system can use Azure's Blob interface, the only one that emulators have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JvmLocalFiles:
+    """How the JVM names files of the local file system."""
+
+    encoding: str = "utf-8"
+    """The encoding of file names in the JVM's locale."""
+
+    default_file_system: str = "file:///"
+    """The URI of the file system that the JVM takes for a location without a scheme."""
+
+    @property
+    def are_default(self) -> bool:
+        """Whether a location without a scheme is a local file for the JVM too."""
+        return self.default_file_system.startswith("file:")
+
+    def can_name(self, location: str) -> bool:
+        """Return whether the JVM can open a file of this name."""
+        if location.isascii():
+            return True
+        try:
+            location.encode(self.encoding)
+        except (LookupError, UnicodeEncodeError):
+            return False
+        return True
+
+    def location(self, location: str) -> str:
+        """Return the location of a local file by which the JVM finds the file."""
+        return (
+            f"file://{location}" if location.startswith("/") and not self.are_default else location
+        )

@@ -25,7 +25,7 @@ from iceberg_pyspark.spark.bridge.features import (
     Feature,
     missing_features,
 )
-from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem
+from iceberg_pyspark.spark.bridge.file_systems import JvmFileSystem, JvmLocalFiles
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
 from iceberg_pyspark.spark.bridge.joins import Joins
 from iceberg_pyspark.spark.bridge.jvm_sessions import JvmSessions
@@ -192,6 +192,12 @@ class Bridge:
         """Return the session's file system for a URI scheme, or None if it has none."""
         description = self._java.instance("IcebergPyFileSystems").find(self._java.session, scheme)
         return None if description is None else JvmFileSystem(**json.loads(description))
+
+    @cached_property
+    def local_files(self) -> JvmLocalFiles:
+        """How the JVM names local files."""
+        description = self._java.instance("IcebergPyFileSystems").local(self._java.session)
+        return JvmLocalFiles(**json.loads(description))
 
     def open_in_tasks(self, file_system: str, renews: bool) -> str | None:
         """Let tasks open stores by one of `STORES_IN_TASKS`; return None, or why they cannot.

@@ -129,6 +129,7 @@ class NativeScan:
             bridge.file_system,
             storage or {},
             open_in_tasks=bridge.open_in_tasks,
+            local_files=lambda: bridge.local_files,
         )
         files = list(self._files_for_limit(plan))
         never_null_ids = self._prove_conditions([planned_files for planned_files, _ in files])

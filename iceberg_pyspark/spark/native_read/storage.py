@@ -1,7 +1,8 @@
 """Decides whether the JVM can access a table's files, by which location and with which options.
 
 If the JVM has no file system for the scheme (pyspark lacks hadoop-aws, for example), or a storage
-property has no Hadoop option, Python reads and writes the files.
+property has no Hadoop option, Python reads and writes the files. Python also reads local files
+whose names do not exist in the JVM's locale.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from iceberg_pyspark.spark.bridge.file_systems import (
     GOOGLE_IN_TASKS,
     S3A_IN_TASKS,
     JvmFileSystem,
+    JvmLocalFiles,
 )
 from iceberg_pyspark.spark.native_read.hadoop_options import (
     AZURE_FILE_SYSTEMS,
@@ -54,17 +56,19 @@ class NativeStorage:
         *,
         writes: bool = False,
         open_in_tasks: Callable[[str, bool], str | None] = lambda *_: "not in this session",
+        local_files: Callable[[], JvmLocalFiles] = JvmLocalFiles,
     ):
         """`file_system` returns the JVM's file system for a scheme; `properties` are Iceberg's
         properties.
 
         With `writes` the options are for written files and include encryption. `open_in_tasks` is
-        `Bridge.open_in_tasks`.
+        `Bridge.open_in_tasks`. `local_files` is called if a location is local.
         """
         self._file_system = file_system
         # Not all credentials can be renewed in the JVM.
         self._properties = lasting_properties(properties)
         self._open_in_tasks = open_in_tasks
+        self._local_files = local_files
         self._writes = writes
         self._roots: dict[str, tuple[str | None, Mapping[str, str]]] = {}
         self._options: dict[str, str] = {}
@@ -77,7 +81,7 @@ class NativeStorage:
     def location(self, location: str) -> str | None:
         """Return the location by which the JVM opens a file, or None if the JVM cannot open it."""
         if is_local(location):
-            return location
+            return local_location(location, self._local_files())
         scheme, separator, rest = location.partition("://")
         host, _, _ = rest.partition("/")
         root = f"{scheme}{separator}{host}"
@@ -178,6 +182,23 @@ class NativeStorage:
             _warn_of_end(location.partition("://")[0], reason)
             return None
         return handle, end_s
+
+
+def local_location(location: str, files: JvmLocalFiles) -> str | None:
+    """Return the location by which the JVM opens a local file; None if it cannot name the file."""
+    if not files.can_name(location):
+        _warn_once(
+            f"the JVM's locale has file names in {files.encoding}, which lacks characters of a "
+            f"table's location; {_PYTHON_SERVES} (start Spark with LC_ALL=C.UTF-8)"
+        )
+        return None
+    if location.startswith("/") and not files.are_default:
+        _warn_once(
+            "a table's location without a scheme is a folder of the local file system, and not of "
+            f"Spark's default file system {files.default_file_system}; a location in the latter "
+            "begins with its scheme"
+        )
+    return files.location(location)
 
 
 def _remedy(scheme: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -21,6 +21,7 @@ from iceberg_pyspark.arrow.write.written_parquet import written_file
 from iceberg_pyspark.commits.outcomes import NeverSent
 from iceberg_pyspark.spark.bridge.features import STORE_WRITE
 from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.native_read.storage import local_location
 from iceberg_pyspark.spark.write.direct_files import direct_files, reach_store
 from iceberg_pyspark.spark.write.distribution import (
     WriteDistribution,
@@ -91,7 +92,12 @@ def write_natively(
     )
     spark = frame.sparkSession
     if store is None:
-        return _write_and_move(spark, context, f"{data}/{writing_folder_name()}", io, job, options)
+        folder = f"{data}/{writing_folder_name()}"
+        jvm_folder = local_location(folder, bridge.local_files)
+        if jvm_folder is None:
+            return None
+        job = partial(job, jvm_folder, options=options)
+        return _write_and_move(spark, context, folder, io, job)
     folder, store_options = store
     commit = bridge.writes.direct_commit(direct_files(context, locations, folder))
     job = partial(job, folder, options={**options, **store_options}, commit=commit)
@@ -105,12 +111,11 @@ def _write_and_move(
     context: WriteContext,
     folder: str,
     io: FileIO,
-    job: Callable[..., None],
-    options: Mapping[str, str],
+    job: Callable[[], None],
 ) -> list[DataFile]:
     """Write below a folder that no other write uses, because a failed write empties its folder."""
     try:
-        job(folder, options=options)
+        job()
         locations = [
             f"{folder}/{below}/{name}"
             for below, name in files_below(folder)

@@ -33,6 +33,15 @@ public class IcebergPyFileSystems {
     return IcebergPyBridge.JSON.writeValueAsString(description);
   }
 
+  /** Return, as JSON, how the JVM names local files. */
+  public String local(Object session) throws JsonProcessingException {
+    Configuration settings = ((SparkSession) session).sessionState().newHadoopConf();
+    Map description = new HashMap();
+    description.put("encoding", System.getProperty("sun.jnu.encoding"));
+    description.put("default_file_system", FileSystem.getDefaultUri(settings).toString());
+    return IcebergPyBridge.JSON.writeValueAsString(description);
+  }
+
   private static String className(String scheme, Configuration settings) {
     try {
       return FileSystem.getFileSystemClass(scheme, settings).getName();
