@@ -158,6 +158,26 @@ def test_another_catalog_name_sees_nothing(catalog: SqlCatalog, database: Path) 
     assert not other.table_exists(EVENTS)
 
 
+def test_a_missing_table_of_another_catalog_name_says_which(
+    catalog: SqlCatalog, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(catalog, EVENTS)
+    other = SqlCatalog("other", {"uri": f"sqlite:///{database}"})
+    with pytest.raises(NoSuchTableError, match=f"'other'; .*in catalog '{catalog.name}'$"):
+        other.load_table(EVENTS)
+    with pytest.raises(NoSuchTableError, match=r"missing is not in catalog 'other'$"):
+        other.load_table(TableIdentifier(namespace=EVENTS.namespace, name="missing"))
+    with pytest.raises(NoSuchTableError, match=r"is not in catalog 'other'$"):
+        other.load_table(TableIdentifier(namespace=("a.b",), name="events"))
+
+    def failing(_: TableIdentifier) -> list[str]:
+        raise CatalogError("the database is gone")
+
+    monkeypatch.setattr(other._tables, "other_catalogs", failing)
+    with pytest.raises(NoSuchTableError, match=r"is not in catalog 'other'$"):
+        other.load_table(EVENTS)
+
+
 def test_a_namespace_exists_by_its_tables_alone(catalog: SqlCatalog, database: Path) -> None:
     create(catalog, EVENTS)
     execute(database, "DELETE FROM iceberg_namespace_properties")

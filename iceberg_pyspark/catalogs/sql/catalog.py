@@ -26,6 +26,7 @@ from iceberg_pyspark.errors import (
     CatalogError,
     CommitStateUnknownError,
     IcebergError,
+    NoSuchTableError,
     TableAlreadyExistsError,
     UnsupportedFeatureError,
 )
@@ -127,6 +128,22 @@ class SqlCatalog(MetastoreViewCatalog):
         return TableAlreadyExistsError(
             f"table or view {identifier} is already in catalog '{self._name}'"
         )
+
+    def _no_such_table(self, identifier: TableIdentifier) -> NoSuchTableError:
+        """Return the error, which names other catalogs of the database with such a table.
+
+        The rows of a database belong to catalog names, which is easy to overlook where the database
+        is a file in the warehouse.
+        """
+        error = super()._no_such_table(identifier)
+        try:
+            others = self._tables.other_catalogs(identifier)
+        except IcebergError:
+            others = []
+        if not others:
+            return error
+        names = ", ".join(f"'{name}'" for name in others)
+        return NoSuchTableError(f"{error}; its database has the table in catalog {names}")
 
     # views
 

@@ -55,6 +55,14 @@ class SqlPointers:
             )
         return None if row is None else row.metadata_location
 
+    def other_catalogs(self, identifier: TableIdentifier) -> list[str]:
+        """Return the other catalog names of the database that have this name, sorted."""
+        if not can_exist(identifier.namespace):
+            return []
+        column = TABLES.c.catalog_name
+        query = sa.select(column).where(*self._has_name(identifier), column != self._catalog)
+        return sorted(self._database.read(lambda c: c.execute(query).scalars().all()))
+
     def insert(self, identifier: TableIdentifier, location: str) -> None:
         """Insert a row."""
         row: dict[str, str | None] = {
@@ -95,8 +103,10 @@ class SqlPointers:
         return self._database.write(lambda c: c.execute(statement).rowcount) > 0
 
     def _is_row_of(self, identifier: TableIdentifier) -> tuple[sa.ColumnElement[bool], ...]:
+        return (TABLES.c.catalog_name == self._catalog, *self._has_name(identifier))
+
+    def _has_name(self, identifier: TableIdentifier) -> tuple[sa.ColumnElement[bool], ...]:
         return (
-            TABLES.c.catalog_name == self._catalog,
             *self._database.equals(TABLES.c.table_namespace, joined_levels(identifier.namespace)),
             *self._database.equals(TABLES.c.table_name, identifier.name),
             *self._only_type(),
