@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -96,19 +97,26 @@ def test_it_has_the_extras_that_pages_name(metadata: Message) -> None:
     assert documented_extras <= set(metadata.get_all("Provides-Extra", []))
 
 
+def fresh_environment(folder: Path) -> tuple[Path, Path]:
+    """Make an environment that lacks only this package; return its Python and its packages."""
+    python = folder / "fresh" / "bin" / "python"
+    run([sys.executable, "-m", "venv", "--without-pip", folder / "fresh"], folder)
+    # Python searches a path from a .pth file after the wheel, and ignores .pth files in that path,
+    # so the tests' editable install of the package has no effect.
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    packages = folder / "fresh" / "lib" / version / "site-packages"
+    pth = packages / "dependencies.pth"
+    pth.write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+    return python, packages
+
+
 @pytest.mark.program
 def test_it_runs_the_quick_start_of_readme_outside_of_the_checkout(
     wheel: Path, tmp_path: Path
 ) -> None:
-    python = tmp_path / "fresh" / "bin" / "python"
-    run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "fresh"], tmp_path)
+    python, packages = fresh_environment(tmp_path)
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python)
     run([*pip, "install", "--quiet", "--no-deps", "--no-index", wheel], tmp_path)
-    # Python searches a path from a .pth file after the wheel, and ignores .pth files in that path,
-    # so the tests' editable install of the package has no effect.
-    dependencies = tmp_path / "fresh" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    pth = dependencies / "site-packages" / "dependencies.pth"
-    pth.write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
     quick_start, portable = (b for b in blocks_of(README) if b.language == "python")
     program = tmp_path / "quick_start.py"
     program.write_text(
@@ -118,6 +126,32 @@ def test_it_runs_the_quick_start_of_readme_outside_of_the_checkout(
         encoding="utf-8",
     )
     shown = run([python, program], tmp_path)
-    assert f"installed in ['{pth.parent}/iceberg_pyspark']" in shown
+    assert f"installed in ['{packages}/iceberg_pyspark']" in shown
     assert "(1, datetime.date(2026, 1, 31), 'a'), (2, None, 'new')]" in shown
     assert 'v: [["new"]]' in shown
+
+
+@pytest.mark.program
+def test_a_job_that_gets_it_as_a_zip_file_is_native(wheel: Path, tmp_path: Path) -> None:
+    """As by `--py-files`: neither the driver's Python nor that of the tasks has the package."""
+    python, _ = fresh_environment(tmp_path)
+    archive = shutil.copy(wheel, tmp_path / "iceberg_pyspark.zip")
+    program = tmp_path / "job.py"
+    program.write_text(
+        "import sys\n"
+        "from pyspark.sql import SparkSession\n"
+        "spark = SparkSession.builder.master('local[2]').getOrCreate()\n"
+        "spark.sparkContext.addPyFile(sys.argv[1])\n"
+        "import iceberg_pyspark as ice\n"
+        "print(ice.install(spark).describe())\n"
+        "spark.range(5).write.format('iceberg-py').mode('append').save(sys.argv[2])\n"
+        "read = spark.read.format('iceberg-py')\n"
+        "print(read.load(sys.argv[2]).count(), 'rows')\n"
+        "print(read.option('native', 'false').load(sys.argv[2]).count(), 'rows by Python')\n"
+        "print('imported from', ice.__path__)\n",
+        encoding="utf-8",
+    )
+    shown = run([python, program, archive, tmp_path / "table"], tmp_path)
+    assert re.search(r"^native scans +native$", shown, re.MULTILINE), shown
+    assert "\n5 rows\n5 rows by Python\n" in shown
+    assert "iceberg_pyspark.zip/iceberg_pyspark']" in shown

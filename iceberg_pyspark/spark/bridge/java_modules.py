@@ -10,10 +10,14 @@ import inspect
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
-from typing import Any
+from importlib import resources
+from typing import TYPE_CHECKING, Any
 
 from iceberg_pyspark.spark.bridge import parser_source
+
+if TYPE_CHECKING:
+    # Python 3.11 has another module for it
+    from importlib.abc import Traversable
 
 CORE = "core"
 """The catalog, the callback to Python, the optimizer rule and commands, for all other modules."""
@@ -137,12 +141,14 @@ compile. These classes name no other classes of this package.
 _OF_THREADS = ("IcebergPyThreadProbe",)
 """The classes that executors compile if each thread needs its own probe."""
 
-_SOURCES = Path(__file__).parent / "java"
+# A job may get the package as a zip file, by `--py-files`.
+_SUFFIX = ".java"
+_SOURCES = resources.files(__package__) / "java"
 
 
 def classes_of(module: str) -> list[str]:
     """Return the names of the classes that a module has a file for."""
-    return [path.stem for path in _files(module)]
+    return [_class(file) for file in _files(module)]
 
 
 def source_of(module: str) -> str:
@@ -166,14 +172,14 @@ def source_of_threads() -> str:
 
 def _generate(classes: Sequence[str], name: str) -> str:
     """Return classes as the body of a class that Spark generates, which creates an object."""
-    files = [f for module in _ON_EXECUTORS for f in _files(module) if f.stem in classes]
+    files = [f for module in _ON_EXECUTORS for f in _files(module) if _class(f) in classes]
     entry = f"\npublic Object generate(Object[] references) {{ return {name}; }}\n"
     inner = re.sub(r"^(public )?class ", "static class ", _one_file(files), flags=re.MULTILINE)
     # On a driver that also executes, Janino would resolve these names to the driver's classes.
     return (inner + entry).replace("IcebergPy", "Inner")
 
 
-def _one_file(files: Sequence[Path]) -> str:
+def _one_file(files: Sequence[Traversable]) -> str:
     lines = [line for f in files for line in f.read_text("utf-8").splitlines()]
     imports = sorted({line for line in lines if line.startswith("import ")})
     return "\n".join([*imports, *(line for line in lines if not line.startswith("import "))])
@@ -191,5 +197,10 @@ def generator_text(module: str) -> str:
     return " ".join(FORMATS.get(module, ()))
 
 
-def _files(module: str) -> list[Path]:
-    return sorted((_SOURCES / module).glob("*.java"))
+def _files(module: str) -> list[Traversable]:
+    files = (f for f in (_SOURCES / module).iterdir() if f.name.endswith(_SUFFIX))
+    return sorted(files, key=lambda f: f.name)
+
+
+def _class(file: Traversable) -> str:
+    return file.name.removesuffix(_SUFFIX)

@@ -1,8 +1,9 @@
 """The Python programs that Spark runs for the data source.
 
-Spark looks for data sources with PYSPARK_DRIVER_PYTHON, which may be Jupyter, and runs all other
-steps and the tasks with PYSPARK_PYTHON. Without these variables, it runs the `python3` of PATH,
-which is another Python than the driver's if the driver's environment is not activated.
+Spark looks for data sources with PYSPARK_DRIVER_PYTHON, which may be Jupyter, and without the files
+of `--py-files`. It runs all other steps and the tasks with PYSPARK_PYTHON. Without these variables,
+it runs the `python3` of PATH, which is another Python than the driver's if the driver's environment
+is not activated.
 """
 
 from __future__ import annotations
@@ -37,13 +38,15 @@ _PROBE_SECONDS = 20
 def prepare_worker_python(spark: SparkSession) -> None:
     """Register the data source where Spark cannot find it, and warn of a Python that cannot run it.
 
-    Spark is asked only if its Python for searching is none, because its search takes a second.
-    Nothing is done under Spark Connect.
+    Spark is asked only where its search may fail, because its search takes a second. Nothing is
+    done under Spark Connect.
     """
-    if _context(spark) is None:
+    context = _context(spark)
+    if context is None:
         return
     program = os.environ.get("PYSPARK_DRIVER_PYTHON")
-    if program and not Path(program).name.startswith("python"):
+    is_python = not program or Path(program).name.startswith("python")
+    if not is_python or _has_own_files(context):
         register_unless_found(spark, IcebergDataSource)
     if problem := worker_python_problem(spark):
         _warn_once(problem)
@@ -58,7 +61,15 @@ def worker_python_problem(spark: SparkSession) -> str | None:
     context = _context(spark)
     if context is None or not (context.master or "").startswith("local"):
         return None
-    return _problem(context.pythonExec)
+    return _problem(context.pythonExec, needs_package=not _has_own_files(context))
+
+
+def _has_own_files(context: SparkContext) -> bool:
+    """Return whether the application sends Python files, which may be this package, to its tasks.
+
+    These are the files of `--py-files` and of `addPyFile`.
+    """
+    return bool(getattr(context, "_python_includes", ()))
 
 
 def _context(spark: SparkSession) -> SparkContext | None:
@@ -67,7 +78,7 @@ def _context(spark: SparkSession) -> SparkContext | None:
 
 
 @cache
-def _problem(program: str) -> str | None:
+def _problem(program: str, *, needs_package: bool) -> str | None:
     path = shutil.which(program)
     if path is not None and os.path.abspath(path) == sys.executable:
         return None
@@ -91,7 +102,7 @@ def _problem(program: str) -> str | None:
             f"Spark runs Python tasks with {path}, which is Python {version}, and the driver is "
             f"Python {own_version}; {advice}"
         )
-    if has_package != "True":
+    if needs_package and has_package != "True":
         return (
             f"Spark runs Python tasks with {path}, where iceberg-pyspark is not installed; {advice}"
         )

@@ -43,7 +43,7 @@ def java(name: str) -> str:
         p
         for module in java_modules.BUILDS_ON
         for p in java_modules._files(module)
-        if p.stem == name
+        if p.name == f"{name}.java"
     )
     text = path.read_text("utf-8")
     return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)

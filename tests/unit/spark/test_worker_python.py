@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,12 +25,16 @@ OWN_VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 class Session:
     """A session whose tasks run a program."""
 
-    def __init__(self, program: str, master: str = "local[2]") -> None:
-        self.sparkContext = SimpleNamespace(master=master, pythonExec=program)
+    def __init__(self, program: str, master: str = "local[2]", files: Sequence[str] = ()) -> None:
+        self.sparkContext = SimpleNamespace(
+            master=master, pythonExec=program, _python_includes=list(files)
+        )
 
 
-def problem_of(program: str | Path, master: str = "local[2]") -> str | None:
-    session: Any = Session(str(program), master)
+def problem_of(
+    program: str | Path, master: str = "local[2]", files: Sequence[str] = ()
+) -> str | None:
+    session: Any = Session(str(program), master, files)
     return worker_python_problem(session)
 
 
@@ -61,6 +66,8 @@ def test_a_python_without_the_package_is_named(
     assert f"{python}, where iceberg-pyspark is not installed; " in problem
     assert f"{sys.executable}, or set the environment variable PYSPARK_PYTHON" in problem
     assert problem_of("python3", master="spark://host:7077") is None
+    # tasks get the package by --py-files
+    assert problem_of("python3", files=["package.zip"]) is None
 
 
 def test_a_python_of_another_version_is_named(python: Path) -> None:
@@ -101,11 +108,13 @@ def test_a_session_of_connect_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> 
         ("/opt/bin/python3.12", []),
         ("jupyter", [IcebergDataSource]),
         ("/a/ipython", [IcebergDataSource]),
+        ("python3 with files", [IcebergDataSource]),
     ],
 )
-def test_the_data_source_is_registered_where_jupyter_is_the_driver(
+def test_the_data_source_is_registered_where_spark_may_not_find_it(
     monkeypatch: pytest.MonkeyPatch, program: str | None, registered: list[type]
 ) -> None:
+    files = ["package.zip"] if program == "python3 with files" else []
     if program is None:
         monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
     else:
@@ -114,7 +123,7 @@ def test_the_data_source_is_registered_where_jupyter_is_the_driver(
     monkeypatch.setattr(
         worker_python, "register_unless_found", lambda _, source: sources.append(source)
     )
-    session: Any = Session(sys.executable)
+    session: Any = Session(sys.executable, files=files)
     prepare_worker_python(session)
     assert sources == registered
 
