@@ -83,8 +83,8 @@ def _problem(program: str, *, needs_package: bool) -> str | None:
     if path is not None and os.path.abspath(path) == sys.executable:
         return None
     advice = (
-        f"activate the environment of {sys.executable}, or set the environment variable "
-        "PYSPARK_PYTHON to it, before Spark starts"
+        "activate the driver's environment, or set the environment variable PYSPARK_PYTHON to "
+        f"{sys.executable}, before Spark starts"
     )
     if path is None:
         return f"Spark runs Python tasks with '{program}', which is not on PATH; {advice}"

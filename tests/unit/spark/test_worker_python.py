@@ -64,7 +64,7 @@ def test_a_python_without_the_package_is_named(
     problem = problem_of("python3")
     assert problem is not None
     assert f"{python}, where iceberg-pyspark is not installed; " in problem
-    assert f"{sys.executable}, or set the environment variable PYSPARK_PYTHON" in problem
+    assert f"or set the environment variable PYSPARK_PYTHON to {sys.executable}," in problem
     assert problem_of("python3", master="spark://host:7077") is None
     # tasks get the package by --py-files
     assert problem_of("python3", files=["package.zip"]) is None
