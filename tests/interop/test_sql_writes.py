@@ -251,6 +251,17 @@ def test_columns_that_are_new_are_merged(lake: Oracle) -> None:
     )
 
 
+def test_columns_are_not_merged_without_the_property(lake: Oracle) -> None:
+    def unmerged(lake: Oracle, table: str) -> None:
+        merging = {"mergeSchema": "true"}
+        lake.sql("select cast(2 as int) id").writeTo(table).options(**merging).append()
+        wider = lake.sql("select 3L id, 'n' n").writeTo(table).options(**merging)
+        with pytest.raises(PySparkException, match="TOO_MANY_DATA_COLUMNS"):
+            wider.append()
+
+    both(lake, "unmerged", "create table {t} (id bigint) using iceberg", unmerged)
+
+
 def test_files_are_written_by_an_older_spec_where_asked(lake: Oracle) -> None:
     both(
         lake,

@@ -172,7 +172,6 @@ def test_a_branch_and_what_cannot_be_written_to(spark: SparkSession, lake: Icebe
         (lambda: spark.range(1).writeTo(t).option("branch", "t").append(), "is a tag"),
         (lambda: spark.range(1).writeTo(t).option("write-format", "csv").append(), "none of"),
         (lambda: spark.range(1).writeTo(t).option("fanout", "true").append(), "unknown write"),
-        (lambda: spark.range(1).writeTo(t).option("merge-schema", "true").append(), "accept-any"),
         (
             lambda: spark.range(1).writeTo(t).overwrite(F.col("id").cast("string").contains("1")),
             "cannot be evaluated on the metadata",

@@ -220,7 +220,11 @@ def test_hooks_before_a_commit_are_the_checks_of_lint() -> None:
 # --- error messages -------------------------------------------------------------------------------
 
 TROUBLESHOOTING = DOCS / "troubleshooting.md"
-OF_SPARK = {"CANNOT_LOAD_CATALOG.PLUGIN_CLASS_NOT_FOUND", "DATA_SOURCE_NOT_EXIST"}
+OF_SPARK = {
+    "CANNOT_LOAD_CATALOG.PLUGIN_CLASS_NOT_FOUND",
+    "DATA_SOURCE_NOT_EXIST",
+    "INSERT_COLUMN_ARITY_MISMATCH",
+}
 
 
 def test_messages_it_explains_are_in_the_code() -> None:

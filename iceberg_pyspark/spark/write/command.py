@@ -14,7 +14,6 @@ from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.commits.manifest_changes import RemoveAll
 from iceberg_pyspark.commits.schema_changes import SchemaChanges
 from iceberg_pyspark.commits.snapshot_changes import DeleteFiles
-from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.predicates import AlwaysTrue
 from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.bridge.jvm import Bridge
@@ -144,15 +143,14 @@ def _as_the_table_has(frame: StructType, schema: Schema) -> Schema:
 def _with_schema_of(
     command: WriteCommand, write: ResolvedWrite
 ) -> tuple[Sequence[MetadataStep], TableMetadata]:
-    """Return the schema change that adds the frame's new columns, and the changed metadata."""
+    """Return the schema change that adds the frame's new columns, and the changed metadata.
+
+    Without `write.spark.accept-any-schema`, Spark refuses new columns before, and casts the others.
+    """
     metadata = write.metadata
-    if not write.settings.options.merges_schema:
+    merges_schema = write.settings.options.merges_schema
+    if not merges_schema or not ACCEPT_ANY_SCHEMA.of(metadata.properties):
         return (), metadata
-    if not ACCEPT_ANY_SCHEMA.of(metadata.properties):
-        raise InvalidRequestError(
-            f"option merge-schema: Spark accepts other columns only if table {write.table} has the "
-            f"property {ACCEPT_ANY_SCHEMA.name}=true; set the property"
-        )
     changes = SchemaChanges(metadata)
     changes.union_by_name(_as_the_table_has(command.frame.schema, metadata.current_schema))
     evolution = changes.changes(metadata)
