@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as spark_types
@@ -18,6 +18,8 @@ from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.described_session import describe_session
 from iceberg_pyspark.spark.bridge.features import SQL_EXTENSIONS
 from iceberg_pyspark.spark.bridge.hidden_secrets import hide_secrets, show_as_before
+from iceberg_pyspark.spark.bridge.jvm import Bridge
+from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
 from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG
 from iceberg_pyspark.spark.data_source.worker_python import (
     prepare_worker_python,
@@ -41,9 +43,6 @@ from iceberg_pyspark.spark.sql_catalog.catalog import CatalogCallbacks
 from iceberg_pyspark.spark.sql_catalog.statements import run_statement
 from iceberg_pyspark.sql_text.extensions import extension_statement
 from iceberg_pyspark.sql_text.names import quoted_name
-
-if TYPE_CHECKING:
-    from iceberg_pyspark.spark.bridge.jvm import Bridge
 
 _log = logging.getLogger(__name__)
 
@@ -93,14 +92,7 @@ _sessions = Sessions(install, _begin, _end)
 def _open_bridge(spark: SparkSession) -> Bridge:
     """Return the bridge to the session's JVM; raise `BridgeUnavailableError`."""
     try:
-        # A client of Spark Connect may lack py4j.
-        from py4j.protocol import Py4JError  # noqa: PLC0415
-
-        from iceberg_pyspark.spark.bridge import jvm  # noqa: PLC0415
-    except ImportError as e:
-        raise BridgeUnavailableError(f"{e}, as in a client of Spark Connect") from e
-    try:
-        return jvm.Bridge(spark)
+        return Bridge(spark)
     except (AttributeError, OSError, Py4JError) as e:
         # Without the JVM's stack trace, and on one line.
         reason = str(e).partition("\n\tat ")[0].partition("JVM stacktrace")[0]

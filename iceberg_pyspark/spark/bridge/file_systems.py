@@ -39,23 +39,15 @@ class JvmLocalFiles:
     default_file_system: str = "file:///"
     """The URI of the file system that the JVM takes for a location without a scheme."""
 
-    @property
-    def are_default(self) -> bool:
-        """Whether a location without a scheme is a local file for the JVM too."""
-        return self.default_file_system.startswith("file:")
-
-    def can_name(self, location: str) -> bool:
-        """Return whether the JVM can open a file of this name."""
-        if location.isascii():
-            return True
-        try:
-            location.encode(self.encoding)
-        except (LookupError, UnicodeEncodeError):
-            return False
-        return True
-
-    def location(self, location: str) -> str:
-        """Return the location of a local file by which the JVM finds the file."""
-        return (
-            f"file://{location}" if location.startswith("/") and not self.are_default else location
-        )
+    def location(self, location: str) -> str | None:
+        """Return the location by which the JVM opens a local file; None if it cannot name the
+        file.
+        """
+        if not location.isascii():
+            try:
+                location.encode(self.encoding)
+            except (LookupError, UnicodeEncodeError):
+                return None
+        if location.startswith("/") and not self.default_file_system.startswith("file:"):
+            return f"file://{location}"
+        return location

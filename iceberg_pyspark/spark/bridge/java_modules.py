@@ -141,8 +141,9 @@ compile. These classes name no other classes of this package.
 _OF_THREADS = ("IcebergPyThreadProbe",)
 """The classes that executors compile if each thread needs its own probe."""
 
-# A job may get the package as a zip file, by `--py-files`.
 _SUFFIX = ".java"
+
+# A job may get the package as a zip file, by `--py-files`.
 _SOURCES = resources.files(__package__) / "java"
 
 

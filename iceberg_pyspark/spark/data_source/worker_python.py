@@ -80,7 +80,7 @@ def _context(spark: SparkSession) -> SparkContext | None:
 @cache
 def _problem(program: str, *, needs_package: bool) -> str | None:
     path = shutil.which(program)
-    if path is not None and os.path.abspath(path) == sys.executable:
+    if path is not None and _is_own(path):
         return None
     advice = (
         "activate the driver's environment, or set the environment variable PYSPARK_PYTHON to "
@@ -107,6 +107,13 @@ def _problem(program: str, *, needs_package: bool) -> str | None:
             f"Spark runs Python tasks with {path}, where iceberg-pyspark is not installed; {advice}"
         )
     return None
+
+
+def _is_own(path: str) -> bool:
+    """Return whether a program is the driver's Python: by its environment's folder, too."""
+    own = sys.executable
+    is_of_environment = os.path.dirname(os.path.abspath(path)) == os.path.dirname(own)
+    return is_of_environment and os.path.realpath(path) == os.path.realpath(own)
 
 
 @cache

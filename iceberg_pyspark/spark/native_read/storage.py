@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import cached_property
 
 from iceberg_pyspark.spark.bridge.file_systems import (
     AZURE_IN_TASKS,
@@ -73,6 +74,10 @@ class NativeStorage:
         self._roots: dict[str, tuple[str | None, Mapping[str, str]]] = {}
         self._options: dict[str, str] = {}
 
+    @cached_property
+    def _local(self) -> JvmLocalFiles:
+        return self._local_files()
+
     @property
     def options(self) -> Mapping[str, str]:
         """Hadoop's options for all locations so far."""
@@ -81,7 +86,7 @@ class NativeStorage:
     def location(self, location: str) -> str | None:
         """Return the location by which the JVM opens a file, or None if the JVM cannot open it."""
         if is_local(location):
-            return local_location(location, self._local_files())
+            return local_location(location, self._local)
         scheme, separator, rest = location.partition("://")
         host, _, _ = rest.partition("/")
         root = f"{scheme}{separator}{host}"
@@ -185,20 +190,22 @@ class NativeStorage:
 
 
 def local_location(location: str, files: JvmLocalFiles) -> str | None:
-    """Return the location by which the JVM opens a local file; None if it cannot name the file."""
-    if not files.can_name(location):
+    """Return `files.location`, and log what is special about it."""
+    jvm_location = files.location(location)
+    if jvm_location == location:
+        return location
+    if jvm_location is None:
         _warn_once(
             f"the JVM's locale has file names in {files.encoding}, which lacks characters of a "
             f"table's location; {_PYTHON_SERVES} (start Spark with LC_ALL=C.UTF-8)"
         )
-        return None
-    if location.startswith("/") and not files.are_default:
+    else:
         _warn_once(
             "a table's location without a scheme is a folder of the local file system, and not of "
             f"Spark's default file system {files.default_file_system}; a location in the latter "
             "begins with its scheme"
         )
-    return files.location(location)
+    return jvm_location
 
 
 def _remedy(scheme: str) -> str:

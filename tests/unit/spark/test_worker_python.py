@@ -50,6 +50,21 @@ def test_the_python_of_the_driver_has_no_problem() -> None:
     assert problem_of(sys.executable) is None
 
 
+def test_another_name_of_the_same_python_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `python3` and `python` of an environment; its Python in another folder is another one."""
+    own, alias, copy = tmp_path / "bin" / "python", tmp_path / "bin" / "python3", tmp_path / "py"
+    own.parent.mkdir()
+    own.write_text('#!/bin/sh\necho "3.8 False"\n')
+    own.chmod(0o755)
+    alias.symlink_to(own)
+    copy.symlink_to(own)
+    monkeypatch.setattr(sys, "executable", str(own))
+    assert problem_of(alias) is None
+    assert problem_of(copy) is not None
+
+
 def test_another_python_with_the_package_has_no_problem(python: Path) -> None:
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     assert problem_of(python) is None
