@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from iceberg_pyspark.catalogs.catalog import TableIdentifier
 from iceberg_pyspark.catalogs.hive.catalog import HiveCatalog
 from iceberg_pyspark.catalogs.known_metadata import KnownMetadata
 from iceberg_pyspark.errors import IcebergError
@@ -19,7 +20,7 @@ from tests.services.mysql import mariadb
 from tests.services.postgres import postgres
 from tests.services.server import Server
 from tests.services.toxiproxy import Toxiproxy, toxiproxy
-from tests.support.hive_catalogs import open_with
+from tests.support.hive_catalogs import create_events, open_catalog, open_with
 
 
 @pytest.fixture(scope="session")
@@ -63,6 +64,17 @@ def proxies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toxiproxy]:
 def hive_uri(hive_server: Server) -> str:
     """Return the URI of a metastore that many tests share."""
     return thrift_uri(hive_server)
+
+
+@pytest.fixture
+def hive_catalog(hive_uri: str, tmp_path: Path) -> HiveCatalog:
+    return open_catalog(hive_uri, tmp_path)
+
+
+@pytest.fixture
+def hive_events(hive_catalog: HiveCatalog) -> TableIdentifier:
+    """Return a new table in a namespace of its own."""
+    return create_events(hive_catalog)
 
 
 @pytest.fixture(params=["true", "false"])

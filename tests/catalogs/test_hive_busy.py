@@ -19,19 +19,9 @@ from iceberg_pyspark.catalogs.hive.client import (
 )
 from iceberg_pyspark.errors import CatalogError, CatalogUnavailableError
 from tests.support.catalog_contract import set_property
-from tests.support.hive_catalogs import create_events, locks_of, metadata_files, open_catalog
+from tests.support.hive_catalogs import hold_lock, locks_of, metadata_files, open_catalog
 
 FOR_EVER = 1_000_000
-
-
-@pytest.fixture
-def catalog(hive_uri: str, tmp_path: Path) -> HiveCatalog:
-    return open_catalog(hive_uri, tmp_path)
-
-
-@pytest.fixture
-def events(catalog: HiveCatalog) -> TableIdentifier:
-    return create_events(catalog)
 
 
 class Busy:
@@ -70,96 +60,104 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> Busy:
     return Busy(monkeypatch)
 
 
-def assert_done(catalog: HiveCatalog, events: TableIdentifier, busy: Busy) -> None:
+def assert_done(hive_catalog: HiveCatalog, hive_events: TableIdentifier, busy: Busy) -> None:
     """Assert that a commit succeeds and leaves no lock."""
-    done = set_property(catalog, events, "a", "1")
+    done = set_property(hive_catalog, hive_events, "a", "1")
     busy.recover()
-    assert catalog.load_table(events) == done
+    assert hive_catalog.load_table(hive_events) == done
     assert done.metadata.properties["a"] == "1"
-    assert locks_of(catalog, events) == []
+    assert locks_of(hive_catalog, hive_events) == []
 
 
 def test_a_lock_is_requested_again_after_an_internal_error(
-    catalog: HiveCatalog, events: TableIdentifier, busy: Busy, caplog: pytest.LogCaptureFixture
+    hive_catalog: HiveCatalog,
+    hive_events: TableIdentifier,
+    busy: Busy,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     busy.fail("lock", 2)
-    assert_done(catalog, events, busy)
+    assert_done(hive_catalog, hive_events, busy)
     assert busy.calls["lock"] == 3
     assert "is requested again" in caplog.text
 
 
 def test_a_lock_that_was_granted_with_an_internal_error_is_found(
-    catalog: HiveCatalog, events: TableIdentifier, busy: Busy
+    hive_catalog: HiveCatalog, hive_events: TableIdentifier, busy: Busy
 ) -> None:
     busy.fail("lock", 1, made=True)
-    assert_done(catalog, events, busy)
+    assert_done(hive_catalog, hive_events, busy)
     assert busy.calls["lock"] == 1
 
 
 def test_a_lock_that_cannot_be_looked_up_is_not_requested_twice(
-    catalog: HiveCatalog, events: TableIdentifier, busy: Busy
+    hive_catalog: HiveCatalog, hive_events: TableIdentifier, busy: Busy
 ) -> None:
     busy.fail("lock", 1, made=True)
     busy.fail("show_locks", 2)
-    assert_done(catalog, events, busy)
+    assert_done(hive_catalog, hive_events, busy)
     assert busy.calls["lock"] == 1
 
 
 def test_a_metastore_that_creates_no_lock_in_time_refuses_the_commit(
-    hive_uri: str, catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path, busy: Busy
+    hive_uri: str,
+    hive_catalog: HiveCatalog,
+    hive_events: TableIdentifier,
+    tmp_path: Path,
+    busy: Busy,
 ) -> None:
     hasty = open_catalog(hive_uri, tmp_path, **{"iceberg.hive.lock-creation-timeout-ms": "300"})
     busy.fail("lock", FOR_EVER)
     with pytest.raises(
         CatalogError, match=r"no lock of .* within 0\.3 s .*Internal error.*lock-enabled"
     ):
-        set_property(hasty, events, "a", "1")
+        set_property(hasty, hive_events, "a", "1")
     assert busy.calls["lock"] > 1
     busy.recover()
     assert metadata_files(tmp_path) == 1
-    assert_done(catalog, events, busy)
+    assert_done(hive_catalog, hive_events, busy)
 
 
 def test_a_lock_that_may_be_held_when_time_is_up_is_given_back(
-    hive_uri: str, catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path, busy: Busy
+    hive_uri: str,
+    hive_catalog: HiveCatalog,
+    hive_events: TableIdentifier,
+    tmp_path: Path,
+    busy: Busy,
 ) -> None:
     hasty = open_catalog(hive_uri, tmp_path, **{"iceberg.hive.lock-creation-timeout-ms": "10"})
     busy.fail("lock", 1, made=True)
     with pytest.raises(CatalogError, match="created no lock"):
-        set_property(hasty, events, "a", "1")
-    assert locks_of(catalog, events) == []
+        set_property(hasty, hive_events, "a", "1")
+    assert locks_of(hive_catalog, hive_events) == []
     assert metadata_files(tmp_path) == 1
 
 
 def test_a_metastore_that_breaks_after_an_internal_error_refuses_the_commit(
-    catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path, busy: Busy
+    hive_catalog: HiveCatalog, hive_events: TableIdentifier, tmp_path: Path, busy: Busy
 ) -> None:
     busy.fail("lock", 1)
     busy.fail("show_locks", FOR_EVER, error=CatalogUnavailableError("gone"))
     with pytest.raises(CatalogUnavailableError, match="gone"):
-        set_property(catalog, events, "a", "1")
+        set_property(hive_catalog, hive_events, "a", "1")
     assert busy.calls["show_locks"] == 2
     assert metadata_files(tmp_path) == 1
 
 
 @pytest.mark.parametrize("code", [UNKNOWN_CALL, "TxnAbortedException"])
 def test_another_error_answer_to_a_lock_is_final(
-    catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path, busy: Busy, code: str
+    hive_catalog: HiveCatalog, hive_events: TableIdentifier, tmp_path: Path, busy: Busy, code: str
 ) -> None:
     busy.fail("lock", FOR_EVER, error=HiveAnswerError("no such method", code))
     with pytest.raises(CatalogError, match="no such method; where the metastore has no locks"):
-        set_property(catalog, events, "a", "1")
+        set_property(hive_catalog, hive_events, "a", "1")
     assert busy.calls["lock"] == 1
     assert metadata_files(tmp_path) == 1
 
 
 def test_a_lock_whose_state_cannot_be_read_is_waited_for(
-    catalog: HiveCatalog, events: TableIdentifier, busy: Busy
+    hive_catalog: HiveCatalog, hive_events: TableIdentifier, busy: Busy
 ) -> None:
-    component = {"type": 3, "level": 2, "dbname": events.namespace[0], "tablename": events.name}
-    request = {"component": [component], "user": "other", "hostname": "elsewhere"}
-    other = catalog._hive.call("lock", rqst=request)["lockid"]
-
+    other = hold_lock(hive_catalog, hive_events)
     busy.fail("check_lock", 2)
     check = busy._call
 
@@ -170,31 +168,34 @@ def test_a_lock_whose_state_cannot_be_read_is_waited_for(
         return check(client, name, **arguments)
 
     busy._call = given_back
-    assert_done(catalog, events, busy)
+    assert_done(hive_catalog, hive_events, busy)
     assert busy.calls["check_lock"] == 3
 
 
 @pytest.mark.parametrize("made", [False, True])
 def test_a_lock_is_given_back_again_after_an_internal_error(
-    catalog: HiveCatalog,
-    events: TableIdentifier,
+    hive_catalog: HiveCatalog,
+    hive_events: TableIdentifier,
     busy: Busy,
     caplog: pytest.LogCaptureFixture,
     made: bool,
 ) -> None:
     busy.fail("unlock", 1, made=made)
-    assert_done(catalog, events, busy)
+    assert_done(hive_catalog, hive_events, busy)
     assert busy.calls["unlock"] == 2
     assert "was not given back" not in caplog.text
 
 
 def test_a_lock_that_is_never_given_back_fails_nothing(
-    catalog: HiveCatalog, events: TableIdentifier, busy: Busy, caplog: pytest.LogCaptureFixture
+    hive_catalog: HiveCatalog,
+    hive_events: TableIdentifier,
+    busy: Busy,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     busy.fail("unlock", FOR_EVER)
-    done = set_property(catalog, events, "a", "1")
+    done = set_property(hive_catalog, hive_events, "a", "1")
     busy.recover()
-    assert catalog.load_table(events) == done
+    assert hive_catalog.load_table(hive_events) == done
     assert "was not given back" in caplog.text
-    (lock,) = locks_of(catalog, events)
-    catalog._hive.call("unlock", rqst={"lockid": lock["lockid"]})
+    (lock,) = locks_of(hive_catalog, hive_events)
+    hive_catalog._hive.call("unlock", rqst={"lockid": lock["lockid"]})

@@ -36,7 +36,14 @@ from iceberg_pyspark.errors import (
 from tests.services.server import Server
 from tests.services.toxiproxy import Proxy, Toxiproxy
 from tests.support.catalog_contract import create, new_name, set_property
-from tests.support.hive_catalogs import ALTER, calling, locks_of, metadata_files, open_catalog
+from tests.support.hive_catalogs import (
+    ALTER,
+    calling,
+    hold_lock,
+    locks_of,
+    metadata_files,
+    open_catalog,
+)
 
 WITHOUT_LOCKS = {"engine.hive.lock-enabled": "false"}
 
@@ -252,13 +259,6 @@ def test_a_lock_that_cannot_be_given_back_fails_nothing(
 
 
 # Locks.
-
-
-def hold_lock(catalog: HiveCatalog, table: TableIdentifier) -> int:
-    component = {"type": 3, "level": 2, "dbname": table.namespace[0], "tablename": table.name}
-    request = {"component": [component], "user": "other", "hostname": "elsewhere"}
-    lock: int = catalog._hive.call("lock", rqst=request)["lockid"]
-    return lock
 
 
 def test_a_commit_waits_for_the_lock_and_not_for_ever(

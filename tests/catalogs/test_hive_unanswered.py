@@ -25,23 +25,11 @@ from tests.support.hive_catalogs import (
     ALTER,
     NO_ANSWER,
     calling,
-    create_events,
     locks_of,
     lost,
     metadata_files,
-    open_catalog,
 )
 from tests.support.view_contract import first_view
-
-
-@pytest.fixture
-def catalog(hive_uri: str, tmp_path: Path) -> HiveCatalog:
-    return open_catalog(hive_uri, tmp_path)
-
-
-@pytest.fixture
-def events(catalog: HiveCatalog) -> TableIdentifier:
-    return create_events(catalog)
 
 
 def named(identifier: TableIdentifier, name: str) -> TableIdentifier:
@@ -53,49 +41,49 @@ def never_carried_out(_: Callable[[], Any]) -> Any:
 
 
 def test_a_drop_without_an_answer_is_done_where_the_table_is_gone(
-    catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
+    hive_catalog: HiveCatalog, hive_events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calling(monkeypatch, "drop_table", lost)
-    assert catalog.drop_table(events) is False
-    assert not catalog.table_exists(events)
-    create(catalog, events)
-    assert catalog.drop_table(events) is True
+    assert hive_catalog.drop_table(hive_events) is False
+    assert not hive_catalog.table_exists(hive_events)
+    create(hive_catalog, hive_events)
+    assert hive_catalog.drop_table(hive_events) is True
 
 
 def test_a_drop_without_an_answer_leaves_the_new_table_of_another_client_alone(
-    catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
+    hive_catalog: HiveCatalog, hive_events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def overtaken(make: Callable[[], Any]) -> Any:
         make()
-        create(catalog, events, {"whose": "theirs"})
+        create(hive_catalog, hive_events, {"whose": "theirs"})
         raise NO_ANSWER
 
     calling(monkeypatch, "drop_table", overtaken)
-    catalog.drop_table(events)
-    assert catalog.load_table(events).metadata.properties["whose"] == "theirs"
+    hive_catalog.drop_table(hive_events)
+    assert hive_catalog.load_table(hive_events).metadata.properties["whose"] == "theirs"
 
 
 def test_a_drop_that_may_still_come_is_unknown(
-    catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
+    hive_catalog: HiveCatalog, hive_events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calling(monkeypatch, "drop_table", never_carried_out)
     with pytest.raises(CommitStateUnknownError, match="drop of table"):
-        catalog.drop_table(events)
-    assert catalog.table_exists(events)
+        hive_catalog.drop_table(hive_events)
+    assert hive_catalog.table_exists(hive_events)
 
     def overtaken(_: Callable[[], Any]) -> Any:
-        set_property(catalog, events, "later", "1")
+        set_property(hive_catalog, hive_events, "later", "1")
         raise NO_ANSWER
 
     # The pointer has moved, but the table is the same.
     calling(monkeypatch, "drop_table", overtaken)
     with pytest.raises(CommitStateUnknownError, match="drop of table"):
-        catalog.drop_table(events)
-    assert catalog.load_table(events).metadata.properties["later"] == "1"
+        hive_catalog.drop_table(hive_events)
+    assert hive_catalog.load_table(hive_events).metadata.properties["later"] == "1"
 
 
 def test_a_drop_that_cannot_be_looked_up_is_unknown(
-    catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
+    hive_catalog: HiveCatalog, hive_events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call, broken = HiveClient.call, False
 
@@ -111,55 +99,61 @@ def test_a_drop_that_cannot_be_looked_up_is_unknown(
 
     monkeypatch.setattr(HiveClient, "call", failing)
     with pytest.raises(CommitStateUnknownError):
-        catalog.drop_table(events)
+        hive_catalog.drop_table(hive_events)
 
 
 def test_a_purge_without_an_answer_deletes_no_file(
-    catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hive_catalog: HiveCatalog,
+    hive_events: TableIdentifier,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The name is free, but the table has another name."""
-    renamed = named(events, "renamed")
+    renamed = named(hive_events, "renamed")
 
     def overtaken(_: Callable[[], Any]) -> Any:
-        catalog.rename_table(events, renamed)
+        hive_catalog.rename_table(hive_events, renamed)
         raise NO_ANSWER
 
     calling(monkeypatch, "drop_table", overtaken)
     with pytest.raises(CommitStateUnknownError, match="its files were kept"):
-        TableCatalog(catalog).drop_table(str(events), purge=True)
+        TableCatalog(hive_catalog).drop_table(str(hive_events), purge=True)
     assert metadata_files(tmp_path) == 1
-    assert catalog.load_table(renamed).identifier == renamed
+    assert hive_catalog.load_table(renamed).identifier == renamed
 
 
 def test_nothing_happens_without_a_metastore(
-    catalog: HiveCatalog, events: TableIdentifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hive_catalog: HiveCatalog,
+    hive_events: TableIdentifier,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def unreachable(_: Callable[[], Any]) -> Any:
         raise HiveUnreachableError("no metastore can be reached")
 
     calling(monkeypatch, "drop_table", unreachable)
     with pytest.raises(CatalogUnavailableError):
-        catalog.drop_table(events)
+        hive_catalog.drop_table(hive_events)
     calling(monkeypatch, ALTER, unreachable)
     with pytest.raises(CatalogUnavailableError):
-        catalog.rename_table(events, named(events, "renamed"))
+        hive_catalog.rename_table(hive_events, named(hive_events, "renamed"))
     calling(monkeypatch, ALTER, unreachable)
     with pytest.raises(CatalogUnavailableError):
-        set_property(catalog, events, "a", "1")
+        set_property(hive_catalog, hive_events, "a", "1")
     calling(monkeypatch, "create_table", unreachable)
     with pytest.raises(CatalogUnavailableError):
-        create(catalog, named(events, "more"))
+        create(hive_catalog, named(hive_events, "more"))
     # The commits are refused, so their files are removed.
     assert metadata_files(tmp_path) == 1
 
 
 def test_a_rename_without_an_answer_is_done_where_the_table_has_the_name(
-    each_catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
+    each_catalog: HiveCatalog, hive_events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second = named(events, "first"), named(events, "second")
+    first, second = named(hive_events, "first"), named(hive_events, "second")
     calling(monkeypatch, ALTER, lost)
-    each_catalog.rename_table(events, first)
-    assert each_catalog.list_tables(events.namespace) == [first]
+    each_catalog.rename_table(hive_events, first)
+    assert each_catalog.list_tables(hive_events.namespace) == [first]
 
     def overtaken(make: Callable[[], Any]) -> Any:
         make()
@@ -170,84 +164,84 @@ def test_a_rename_without_an_answer_is_done_where_the_table_has_the_name(
     calling(monkeypatch, ALTER, overtaken)
     each_catalog.rename_table(first, second)
     assert each_catalog.load_table(second).metadata.properties["later"] == "1"
-    assert each_catalog.list_tables(events.namespace) == [first, second]
-    assert locks_of(each_catalog, events) == locks_of(each_catalog, first) == []
+    assert each_catalog.list_tables(hive_events.namespace) == [first, second]
+    assert locks_of(each_catalog, hive_events) == locks_of(each_catalog, first) == []
 
 
 def test_a_rename_that_may_still_come_is_unknown(
-    each_catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
+    each_catalog: HiveCatalog, hive_events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calling(monkeypatch, ALTER, never_carried_out)
     with pytest.raises(CommitStateUnknownError, match="rename of table"):
-        each_catalog.rename_table(events, named(events, "renamed"))
-    assert each_catalog.list_tables(events.namespace) == [events]
-    assert locks_of(each_catalog, events) == []
+        each_catalog.rename_table(hive_events, named(hive_events, "renamed"))
+    assert each_catalog.list_tables(hive_events.namespace) == [hive_events]
+    assert locks_of(each_catalog, hive_events) == []
 
 
 def test_a_rename_to_a_name_that_was_taken_meanwhile_is_refused(
-    catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
+    hive_catalog: HiveCatalog, hive_events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken = named(events, "taken")
+    taken = named(hive_events, "taken")
 
     def overtaken(make: Callable[[], Any]) -> Any:
-        create(catalog, taken)
+        create(hive_catalog, taken)
         return make()
 
     calling(monkeypatch, ALTER, overtaken)
     with pytest.raises(TableAlreadyExistsError):
-        catalog.rename_table(events, taken)
-    assert catalog.list_tables(events.namespace) == [events, taken]
+        hive_catalog.rename_table(hive_events, taken)
+    assert hive_catalog.list_tables(hive_events.namespace) == [hive_events, taken]
 
 
 def test_views_without_an_answer(
-    catalog: HiveCatalog, events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
+    hive_catalog: HiveCatalog, hive_events: TableIdentifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    view, renamed = named(events, "v"), named(events, "w")
-    catalog.create_view(view, first_view(catalog, view, "SELECT 1"))
+    view, renamed = named(hive_events, "v"), named(hive_events, "w")
+    hive_catalog.create_view(view, first_view(hive_catalog, view, "SELECT 1"))
     calling(monkeypatch, ALTER, never_carried_out)
     with pytest.raises(CommitStateUnknownError, match="rename of view"):
-        catalog.rename_view(view, renamed)
+        hive_catalog.rename_view(view, renamed)
     calling(monkeypatch, ALTER, lost)
-    catalog.rename_view(view, renamed)
-    assert catalog.list_views(events.namespace) == [renamed]
+    hive_catalog.rename_view(view, renamed)
+    assert hive_catalog.list_views(hive_events.namespace) == [renamed]
     calling(monkeypatch, "drop_table", never_carried_out)
     with pytest.raises(CommitStateUnknownError, match="drop of view"):
-        catalog.drop_view(renamed)
+        hive_catalog.drop_view(renamed)
     calling(monkeypatch, "drop_table", lost)
-    catalog.drop_view(renamed)
-    assert catalog.list_views(events.namespace) == []
+    hive_catalog.drop_view(renamed)
+    assert hive_catalog.list_views(hive_events.namespace) == []
 
 
 def test_namespaces_without_an_answer(
-    catalog: HiveCatalog, monkeypatch: pytest.MonkeyPatch
+    hive_catalog: HiveCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     namespace = (new_name("db"),)
     calling(monkeypatch, "create_database", never_carried_out)
     with pytest.raises(CommitStateUnknownError, match="creation of namespace"):
-        catalog.create_namespace(namespace)
+        hive_catalog.create_namespace(namespace)
     calling(monkeypatch, "create_database", lost)
-    catalog.create_namespace(namespace, {"owner": "me", "comment": "of the tests"})
+    hive_catalog.create_namespace(namespace, {"owner": "me", "comment": "of the tests"})
     with pytest.raises(NamespaceAlreadyExistsError):
-        catalog.create_namespace(namespace)
+        hive_catalog.create_namespace(namespace)
     calling(monkeypatch, "alter_database", never_carried_out)
     with pytest.raises(CommitStateUnknownError, match="change of the properties"):
-        catalog.update_namespace_properties(namespace, removals=["owner"], updates={"a": "1"})
+        hive_catalog.update_namespace_properties(namespace, removals=["owner"], updates={"a": "1"})
     calling(monkeypatch, "alter_database", lost)
-    catalog.update_namespace_properties(namespace, removals=["owner"], updates={"a": "1"})
-    properties = catalog.load_namespace_properties(namespace)
+    hive_catalog.update_namespace_properties(namespace, removals=["owner"], updates={"a": "1"})
+    properties = hive_catalog.load_namespace_properties(namespace)
     assert (properties["a"], "owner" in properties) == ("1", False)
     calling(monkeypatch, "drop_database", never_carried_out)
     with pytest.raises(CommitStateUnknownError, match="drop of namespace"):
-        catalog.drop_namespace(namespace)
+        hive_catalog.drop_namespace(namespace)
     calling(monkeypatch, "drop_database", lost)
-    catalog.drop_namespace(namespace)
-    assert not catalog.namespace_exists(namespace)
+    hive_catalog.drop_namespace(namespace)
+    assert not hive_catalog.namespace_exists(namespace)
 
 
 @pytest.mark.parametrize("error", [RuntimeError, MemoryError])
 def test_an_unexpected_error_at_the_lock_refuses_the_commit(
-    catalog: HiveCatalog,
-    events: TableIdentifier,
+    hive_catalog: HiveCatalog,
+    hive_events: TableIdentifier,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     error: type[Exception],
@@ -263,10 +257,10 @@ def test_an_unexpected_error_at_the_lock_refuses_the_commit(
         else:
             calling(monkeypatch, operation, failing)
         with pytest.raises(CatalogError, match=r"was not changed: .*odd"):
-            set_property(catalog, events, "a", "1")
+            set_property(hive_catalog, hive_events, "a", "1")
         assert metadata_files(tmp_path) == 1
-        assert locks_of(catalog, events) == []
-    assert set_property(catalog, events, "a", "1").metadata.properties["a"] == "1"
+        assert locks_of(hive_catalog, hive_events) == []
+    assert set_property(hive_catalog, hive_events, "a", "1").metadata.properties["a"] == "1"
 
 
 def _then(
@@ -281,7 +275,7 @@ def _then(
 
 
 def test_a_table_that_is_not_there_is_not_dropped(
-    catalog: HiveCatalog, events: TableIdentifier
+    hive_catalog: HiveCatalog, hive_events: TableIdentifier
 ) -> None:
     with pytest.raises(NoSuchTableError):
-        catalog.drop_table(named(events, "other"))
+        hive_catalog.drop_table(named(hive_events, "other"))

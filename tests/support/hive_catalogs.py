@@ -68,5 +68,13 @@ def locks_of(catalog: HiveCatalog, table: TableIdentifier) -> list[Any]:
     return list(answer.get("locks") or ())
 
 
+def hold_lock(catalog: HiveCatalog, table: TableIdentifier) -> int:
+    """Take the lock of a table for another client and return the lock's id."""
+    component = {"type": 3, "level": 2, "dbname": table.namespace[0], "tablename": table.name}
+    request = {"component": [component], "user": "other", "hostname": "elsewhere"}
+    lock: int = catalog._hive.call("lock", rqst=request)["lockid"]
+    return lock
+
+
 def metadata_files(folder: Path) -> int:
     return len(list(folder.rglob("*.metadata.json")))
