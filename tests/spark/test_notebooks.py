@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.spark_sessions import spark_environment
+from tests.support.spark_sessions import run_process
 
 NOTEBOOK = """
 import json, sys
@@ -39,16 +38,9 @@ def test_tables_are_read_where_jupyter_is_the_driver(tmp_path: Path) -> None:
     jupyter.chmod(0o755)
     script = tmp_path / "notebook.py"
     script.write_text(NOTEBOOK, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, script, tmp_path / "table"],
-        env={**spark_environment(), "PYSPARK_DRIVER_PYTHON": str(jupyter)},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == {
+    command = [sys.executable, str(script), str(tmp_path / "table")]
+    printed = run_process(command, 240, environment={"PYSPARK_DRIVER_PYTHON": str(jupyter)})
+    assert json.loads(printed.splitlines()[-1]) == {
         "native": [3, 4],
         "in a new session": 5,
         "portable": [3, 4],

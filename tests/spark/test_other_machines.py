@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.spark_sessions import spark_environment
+from tests.support.spark_sessions import run_process
 
 PROGRAM = """
 import json, sys
@@ -47,19 +46,13 @@ def test_local_tables_where_files_are_elsewhere_by_default_and_names_are_ascii(
 ) -> None:
     script = tmp_path / "program.py"
     script.write_text(PROGRAM, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, script, tmp_path / "warehouse"],
-        env={**spark_environment(), "LC_ALL": "C", "LANG": "C"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    command = [sys.executable, str(script), str(tmp_path / "warehouse")]
+    environment = {"LC_ALL": "C", "LANG": "C"}
+    printed = run_process(command, 240, errors=True, environment=environment)
+    found = json.loads(next(line for line in printed.splitlines() if line.startswith("{")))
     has_no_name = "UTF" not in found.pop("encoding").upper()  # on macOS, it always has names
     counts = [1998, sum(range(2000)) - 7, 2]
     # Python reads where the JVM has no name for a folder.
     assert found == {"plain": [False, *counts], "näme": [has_no_name, *counts]}
-    assert done.stderr.count("default file system hdfs://nowhere.invalid:8020") == 1
-    assert done.stderr.count("start Spark with LC_ALL") == has_no_name
+    assert printed.count("default file system hdfs://nowhere.invalid:8020") == 1
+    assert printed.count("start Spark with LC_ALL") == has_no_name

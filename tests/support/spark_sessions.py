@@ -186,11 +186,19 @@ def run_python(script: Path, *arguments: str, timeout_seconds: float = 500) -> s
     return run_process([sys.executable, str(script), *arguments], timeout_seconds)
 
 
-def run_process(command: Sequence[str], timeout_seconds: float, errors: bool = False) -> str:
-    """Run a command in the tests' environment; return its stdout, and stderr if `errors`."""
+def run_process(
+    command: Sequence[str],
+    timeout_seconds: float,
+    errors: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> str:
+    """Run a command in the tests' environment; return its stdout, and stderr if `errors`.
+
+    `environment` has variables that replace those of the tests.
+    """
     done = subprocess.run(
         command,
-        env=spark_environment(),
+        env={**spark_environment(), **(environment or {})},
         capture_output=True,
         text=True,
         timeout=timeout_seconds,
