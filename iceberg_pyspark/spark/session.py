@@ -13,12 +13,12 @@ from pyspark.sql import types as spark_types
 from iceberg_pyspark.catalogs.catalog import Catalog
 from iceberg_pyspark.errors import UnsupportedFeatureError
 from iceberg_pyspark.maintenance.progress import Progress, no_progress
+from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.spark.bridge.captured_errors import say_errors_as_before, say_our_errors_first
 from iceberg_pyspark.spark.bridge.compiler import BridgeUnavailableError
 from iceberg_pyspark.spark.bridge.described_session import describe_session
 from iceberg_pyspark.spark.bridge.features import SQL_EXTENSIONS
 from iceberg_pyspark.spark.bridge.hidden_secrets import hide_secrets, show_as_before
-from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.py4j_names import Py4JError
 from iceberg_pyspark.spark.bridge.session_tables import SESSION_CATALOG
 from iceberg_pyspark.spark.data_source.worker_python import (
@@ -62,7 +62,7 @@ def install(spark: SparkSession) -> IcebergSession:
     return _sessions.install(bridge)
 
 
-def _begin(bridge: Bridge, catalogs: CatalogCallbacks) -> IcebergSession:
+def _begin(bridge: jvm.Bridge, catalogs: CatalogCallbacks) -> IcebergSession:
     """Install Iceberg in a session."""
     # This comes first, because sessions that Spark makes from this one copy its settings.
     hide_secrets(bridge)
@@ -74,7 +74,7 @@ def _begin(bridge: Bridge, catalogs: CatalogCallbacks) -> IcebergSession:
     return IcebergSession(bridge.spark, bridge, catalogs=catalogs)
 
 
-def _end(bridge: Bridge) -> None:
+def _end(bridge: jvm.Bridge) -> None:
     """Remove Iceberg from a session."""
     with _first_and_last:
         bridge.uninstall()
@@ -89,10 +89,10 @@ _first_and_last = threading.Lock()
 _sessions = Sessions(install, _begin, _end)
 
 
-def _open_bridge(spark: SparkSession) -> Bridge:
+def _open_bridge(spark: SparkSession) -> jvm.Bridge:
     """Return the bridge to the session's JVM; raise `BridgeUnavailableError`."""
     try:
-        return Bridge(spark)
+        return jvm.Bridge(spark)
     except (AttributeError, OSError, Py4JError) as e:
         # Without the JVM's stack trace, and on one line.
         reason = str(e).partition("\n\tat ")[0].partition("JVM stacktrace")[0]
@@ -105,7 +105,7 @@ class IcebergSession:
     def __init__(
         self,
         spark: SparkSession,
-        bridge: Bridge | None,
+        bridge: jvm.Bridge | None,
         *,
         catalogs: CatalogCallbacks | None = None,
         portable_because: str = "",
