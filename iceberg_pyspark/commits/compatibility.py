@@ -7,13 +7,22 @@ these checks for new metadata are strict.
 
 from __future__ import annotations
 
-from iceberg_pyspark.errors import InvalidRequestError, UnsupportedFeatureError
+from collections.abc import Iterable
+
+from iceberg_pyspark.errors import (
+    InvalidMetadataError,
+    InvalidRequestError,
+    UnsupportedFeatureError,
+)
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.default_values import why_no_default
+from iceberg_pyspark.spec.manifests import ManifestFile
+from iceberg_pyspark.spec.metadata_columns import ROW_LINEAGE_VERSION
 from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
 from iceberg_pyspark.spec.properties import ROOT_MANIFESTS
 from iceberg_pyspark.spec.relative_paths import RELATIVE_PATHS_VERSION
 from iceberg_pyspark.spec.schema import MAX_USER_FIELD_ID, Schema
+from iceberg_pyspark.spec.snapshots_of_refs import SnapshotsOfRefs
 from iceberg_pyspark.spec.sorting import SortOrder
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.spec.transforms import (
@@ -33,11 +42,12 @@ _NULL_DEFAULT_ONLY = (types.UnknownType, types.VariantType, types.GeometryType, 
 
 
 def check_may_change(metadata: TableMetadata) -> None:
-    """Refuse to change a version 4 table that another engine has made.
+    """Refuse to change a table whose counters lag, or a version 4 table of another engine.
 
-    This applies to every change that writes metadata or deletes files: a snapshot with a root
-    manifest would make the table unreadable for that engine.
+    This applies to every change that writes metadata or deletes files: numbers would be given out
+    twice, and a snapshot with a root manifest would make the table unreadable for that engine.
     """
+    _check_counters(metadata)
     if metadata.format_version >= RELATIVE_PATHS_VERSION and not ROOT_MANIFESTS.of(
         metadata.properties
     ):
@@ -47,6 +57,62 @@ def check_may_change(metadata: TableMetadata) -> None:
             f"it with that engine, or set its property {ROOT_MANIFESTS.name} to true there to go "
             "on without it"
         )
+
+
+def _check_counters(metadata: TableMetadata) -> None:
+    """Refuse metadata with a counter behind the numbers that its snapshots have."""
+    snapshots = metadata.snapshots
+    if isinstance(snapshots, SnapshotsOfRefs):
+        # the others are in the hands of the catalog's server, which checks the commit too
+        snapshots = tuple(snapshots.loaded_by_id.values())
+    for s in snapshots:
+        if s.sequence_number > metadata.last_sequence_number:
+            raise _lags(
+                metadata,
+                "last-sequence-number",
+                metadata.last_sequence_number,
+                f"snapshot {s.snapshot_id} has sequence number {s.sequence_number}",
+            )
+        if (s.first_row_id or 0) + (s.added_rows or 0) > metadata.next_row_id:
+            raise _lags(
+                metadata,
+                "next-row-id",
+                metadata.next_row_id,
+                f"snapshot {s.snapshot_id} has {s.added_rows or 0} rows from id "
+                f"{s.first_row_id or 0}",
+            )
+
+
+def check_manifests(metadata: TableMetadata, manifests: Iterable[ManifestFile]) -> None:
+    """Refuse to build on manifests with numbers that the metadata has not given out yet."""
+    for m in manifests:
+        if m.sequence_number > metadata.last_sequence_number:
+            raise _lags(
+                metadata,
+                "last-sequence-number",
+                metadata.last_sequence_number,
+                f"manifest {m.manifest_path} has sequence number {m.sequence_number}",
+            )
+        if metadata.format_version < ROW_LINEAGE_VERSION or m.first_row_id is None:
+            continue
+        # existing files may have ids of their own, which an older snapshot has given out
+        if m.first_row_id + (m.added_rows_count or 0) > metadata.next_row_id:
+            raise _lags(
+                metadata,
+                "next-row-id",
+                metadata.next_row_id,
+                f"manifest {m.manifest_path} has {m.added_rows_count or 0} rows from id "
+                f"{m.first_row_id}",
+            )
+
+
+def _lags(metadata: TableMetadata, name: str, number: int, higher: str) -> InvalidMetadataError:
+    return InvalidMetadataError(
+        f"table {metadata.location}: it cannot be changed, because its {name} is {number}, but "
+        f"{higher}: the next commit would give out numbers again that are in use; the table can "
+        "still be read, so copy its rows to a new table, or let the engine that wrote the metadata "
+        "correct it"
+    )
 
 
 def check_schema(schema: Schema, format_version: int) -> None:

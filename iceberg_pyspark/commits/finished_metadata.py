@@ -33,6 +33,7 @@ def finished_metadata(
         [
             builder.now_ms if not added_at_ms else max(added_at_ms),
             base.last_updated_ms if base else 0,
+            *(e.timestamp_ms for e in m.snapshot_log[-1:]),
         ]
     )
     return replace(

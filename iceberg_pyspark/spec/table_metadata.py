@@ -359,7 +359,7 @@ def metadata_from_json(
         format_version=version,
         table_uuid=table_uuid,
         location=location,
-        last_sequence_number=o.int64("last-sequence-number", 0) if version >= 2 else 0,
+        last_sequence_number=_last_sequence_number(o, version, snapshots),
         last_updated_ms=o.time_ms("last-updated-ms"),
         last_column_id=last_column_id,
         schemas=schemas,
@@ -380,6 +380,17 @@ def metadata_from_json(
         next_row_id=o.int64("next-row-id", 0) if version >= 3 else 0,
         encryption_keys=tuple(map(_encryption_key, o.objects("encryption-keys"))),
         unknown=unknown_keys(data),
+    )
+
+
+def _last_sequence_number(o: JsonObject, version: int, snapshots: Iterable[Snapshot]) -> int:
+    if version < 2:
+        return 0
+    # DuckDB's COPY leaves the key out; no file of the table has a higher number than its snapshots
+    return (
+        o.int64("last-sequence-number", 0)
+        if o.has("last-sequence-number")
+        else max((s.sequence_number for s in snapshots), default=0)
     )
 
 

@@ -13,7 +13,11 @@ from iceberg_pyspark.expressions.json import predicate_from_json, predicate_to_j
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.name_mapping import name_mapping_from_text, name_mapping_to_text
 from iceberg_pyspark.spec.schema import schema_from_json
-from iceberg_pyspark.spec.table_metadata import metadata_from_bytes, metadata_to_bytes
+from iceberg_pyspark.spec.table_metadata import (
+    TableMetadata,
+    metadata_from_bytes,
+    metadata_to_bytes,
+)
 from iceberg_pyspark.spec.types import PrimitiveType, Type, primitive_from_string
 from iceberg_pyspark.spec.values import (
     value_from_bytes,
@@ -36,8 +40,25 @@ class WrongAnswerError(Exception):
 
 def _mutated(choose: Random) -> tuple[SeedTable, bytes, int]:
     seed = choose.choice(seed_tables())
-    changed = mutate_json(seed.metadata_json, choose)
+    if choose.random() < 0.1:
+        changed = _with_lagging_counter(seed.metadata_json, choose)
+    else:
+        changed = mutate_json(seed.metadata_json, choose)
     return seed, json_bytes(changed, choose), choose.getrandbits(32)
+
+
+_COUNTERS = (
+    *("last-sequence-number", "last-updated-ms", "last-column-id", "last-partition-id"),
+    "next-row-id",
+)
+
+
+def _with_lagging_counter(metadata: dict[str, Any], choose: Random) -> dict[str, Any]:
+    """Return the metadata with one of its counters lowered or missing."""
+    name = choose.choice([name for name in _COUNTERS if name in metadata])
+    changed = dict(metadata)
+    lower = choose.choice((None, 0, choose.randrange(max(1, changed.pop(name)))))
+    return changed if lower is None else {**changed, name: lower}
 
 
 def _parse(arguments: tuple[SeedTable, bytes, int]) -> None:
@@ -137,6 +158,7 @@ _CHANGES: Sequence[Callable[[Table], object]] = (
 def _commit(arguments: tuple[SeedTable, bytes, int]) -> None:
     seed, data, number = arguments
     table = seed.opened(data)
+    before = table.metadata
     Random(number).choice(_CHANGES)(table)
     try:
         table.refresh()
@@ -145,6 +167,30 @@ def _commit(arguments: tuple[SeedTable, bytes, int]) -> None:
         raise WrongAnswerError(f"the commit was accepted and cannot be read: {e}") from e
     if again != table.metadata:
         raise WrongAnswerError("the commit is not what was read again")
+    _check_new_numbers(before, again)
+
+
+def _check_new_numbers(before: TableMetadata, after: TableMetadata) -> None:
+    """Check that a commit gave out no number that the table had given out before."""
+    for s in after.snapshots:
+        if s.snapshot_id in before.snapshot_by_id:
+            continue
+        if after.format_version > 1 and any(
+            s.sequence_number <= old.sequence_number for old in before.snapshots
+        ):
+            raise WrongAnswerError(f"sequence number {s.sequence_number} is given out again")
+        if s.first_row_id is not None and any(
+            s.first_row_id < (old.first_row_id or 0) + (old.added_rows or 0)
+            for old in before.snapshots
+        ):
+            raise WrongAnswerError(f"row id {s.first_row_id} is given out again")
+    known_columns = {i for schema in before.schemas for i in schema.field_by_id}
+    new_columns = {i for schema in after.schemas for i in schema.field_by_id} - known_columns
+    if new_columns and min(new_columns) <= max(known_columns):
+        raise WrongAnswerError(f"field ids {new_columns} are given out again")
+    log = after.snapshot_log
+    if after != before and log and after.last_updated_ms < log[-1].timestamp_ms:
+        raise WrongAnswerError("last-updated-ms is before the end of the snapshot log")
 
 
 def _name_mapping(arguments: str) -> None:

@@ -213,6 +213,14 @@ def test_an_append_after_damage_to_a_list_of_this_process_writes_it_whole(table:
     assert read_by_steps(table.location).rows == [(0,), (2,)]
 
 
+def test_a_write_does_not_begin_on_counters_that_lag(table: Table) -> None:
+    data = json.loads(metadata_file(table).read_text())
+    metadata_file(table).write_text(json.dumps({**data, "last-sequence-number": 1}))
+    assert read_by_steps(table.location).rows == [(0,), (2,)]
+    with pytest.raises(InvalidMetadataError, match="last-sequence-number is 1, but snapshot"):
+        prepare_write({"path": table.location}, IDS, overwrite=False)
+
+
 # Errors as a user of Spark sees them.
 
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import replace
 
 from iceberg_pyspark.commits.changes import Changes
+from iceberg_pyspark.commits.compatibility import check_manifests
 from iceberg_pyspark.commits.manifest_changes import (
     NewManifest,
     RemoveAll,
@@ -165,10 +166,12 @@ class SnapshotStep:
             metadata, options.branch, creates_branch=options.creates_branch
         )
         self._choose_snapshot_id(metadata)
+        manifests = tuple(self._read_manifests(parent))
+        check_manifests(metadata, manifests)
         base = SnapshotBase(
             metadata=metadata,
             parent=parent,
-            manifests=tuple(self._read_manifests(parent)),
+            manifests=manifests,
             read_entries=lambda m: self._read_entries(metadata, m, parent),
             read_paths=self._read_paths,
             read_manifests=self._read_manifests,
