@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 
 from iceberg_pyspark.errors import IcebergError, InvalidMetadataError, StorageError
 from iceberg_pyspark.redaction import without_secrets
+from iceberg_pyspark.storage.server_endpoints import of_server, with_server_properties
 from iceberg_pyspark.storage.vended_credentials import (
     VENDED_CREDENTIALS,
     properties_at,
@@ -296,7 +297,8 @@ def with_credentials_of(
     """
     other_properties = {k: v for k, v in properties.items() if k != VENDED_CREDENTIALS}
     keys = (*_KEYS, VENDED_CREDENTIALS)
-    return {**other_properties, **{k: v for k, v in new_properties.items() if k.startswith(keys)}}
+    new = {k: v for k, v in of_server(new_properties).items() if k.startswith(keys)}
+    return with_server_properties({**other_properties, **new}, new_properties)
 
 
 def with_new_keys(properties: Mapping[str, str], answer: bytes) -> dict[str, str]:

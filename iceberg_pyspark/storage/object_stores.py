@@ -48,6 +48,8 @@ _OWN_CREDENTIALS = frozenset(
     ("skip_signature", "service_account_key", "account_key", "sas_key", "token")
 )
 # obstore does not accept these names, and two spellings must not become one name
+# other characters could end the host of an address that the bucket is part of
+_BUCKET = re.compile(r"[\w.$:-]+(?:@[\w.:-]+)?", re.ASCII)
 _NO_NAME = re.compile(r"(?:^|/)(?:\.{0,2})(?:/|$)|[\x00-\x1f\x7f]")
 
 
@@ -71,6 +73,8 @@ def object_place(location: str) -> tuple[str, str, str]:
     bucket, _, name = rest.partition("/")
     if not bucket:
         raise StorageError(f"{location}: there is no bucket in it")
+    if _BUCKET.fullmatch(bucket) is None:
+        raise StorageError(f"{location}: '{bucket}' is no name of a bucket")
     kind = scheme.lower()
     return EQUAL_SCHEMES.get(kind, kind), bucket, name
 

@@ -58,6 +58,9 @@ class StoreSettings:
     endpoint: str | None = None
     """The address of the store's server; None means the cloud's own."""
 
+    is_anonymous: bool = False
+    """Whether requests carry no credentials, not even those of the environment."""
+
 
 def store_settings(kind: str, bucket: str, properties: Mapping[str, str]) -> StoreSettings:
     """Return the settings of a bucket; an Azure bucket is `<container>[@<host>]`."""
@@ -105,6 +108,7 @@ def s3_settings(bucket: str, properties: Mapping[str, str]) -> StoreSettings:
         credentials=_s3_credentials(properties),
         profile=first_of(properties, "s3.profile-name", "client.profile-name"),
         endpoint=endpoint,
+        is_anonymous=is_true(properties, "s3.anonymous"),
     )
 
 
@@ -164,6 +168,7 @@ def gcs_settings(properties: Mapping[str, str]) -> StoreSettings:
         if token is None or anonymous
         else {"token": token, "expires_at": _expiry(properties, "gcs.oauth2.token-expires-at")},
         endpoint=host,
+        is_anonymous=anonymous,
     )
 
 
@@ -179,37 +184,38 @@ def azure_settings(host: str | None, properties: Mapping[str, str]) -> StoreSett
         )
     suffix = host.partition(".")[2].partition(".")[2] if host and host.count(".") > 2 else None
     endpoint = _azure_endpoint(account, suffix, connection, properties)
-    sas = _of_account(properties, "sas-token", host or account)
-    sas = sas or connection.get("sharedaccesssignature")
     config = _present(
         account_name=account,
-        account_key=first_of(properties, "adls.account-key", "adls.auth.shared-key.account.key")
-        or connection.get("accountkey"),
-        sas_key=sas,
         tenant_id=properties.get("adls.tenant-id"),
         client_id=properties.get("adls.client-id"),
         client_secret=properties.get("adls.client-secret"),
-        token=properties.get("adls.token"),
         endpoint=endpoint,
     )
-    credentials = None
-    if sas is not None:
-        # the SAS token has the narrower rights, and catalogs vend it
-        config.pop("account_key", None)
-        end = _of_account(properties, "sas-token-expires-at-ms", host or account)
-        if end is not None:
-            name = "adls.sas-token-expires-at-ms"
-            credentials = {
-                "sas_token": config.pop("sas_key"),
-                "expires_at": _expiry({name: end}, name),
-            }
     return StoreSettings(
         config=config,
         client_options=_client_options(endpoint),
         retry_config=_retry_config(),
-        credentials=credentials,
+        credentials=_azure_credentials(host or account, connection, properties),
         endpoint=endpoint,
     )
+
+
+def _azure_credentials(
+    host: str, connection: Mapping[str, str], properties: Mapping[str, str]
+) -> dict[str, Any] | None:
+    # in this order: a SAS token has the narrowest rights, and catalogs vend it
+    sas = _of_account(properties, "sas-token", host)
+    if sas := sas or connection.get("sharedaccesssignature"):
+        end = _of_account(properties, "sas-token-expires-at-ms", host)
+        name = "adls.sas-token-expires-at-ms"
+        expires_at = None if end is None else _expiry({name: end}, name)
+        return {"sas_token": sas, "expires_at": expires_at}
+    if token := properties.get("adls.token"):
+        return {"token": token, "expires_at": None}
+    key = first_of(properties, "adls.account-key", "adls.auth.shared-key.account.key")
+    if key := key or connection.get("accountkey"):
+        return {"access_key": key, "expires_at": None}
+    return None
 
 
 def _azure_endpoint(

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from iceberg_pyspark.errors import InvalidMetadataError
 from iceberg_pyspark.storage.places import is_below
+from iceberg_pyspark.storage.server_endpoints import with_vended
 
 VENDED_CREDENTIALS = "storage.credentials"
 """The storage property with the credentials that a catalog vends by prefix."""
@@ -21,6 +22,9 @@ VENDED_CREDENTIALS = "storage.credentials"
 
 def properties_at(location: str, properties: Mapping[str, str]) -> Mapping[str, str]:
     """Return the properties for one location; properties vended for it override the table's.
+
+    An address of the store that the server has set gets only the server's credentials
+    (`server_endpoints.py`); raise `LocationRefusedError` if it has sent none.
 
     >>> vended = '[{"prefix": "s3://b/t", "config": {"s3.access-key-id": "k"}}]'
     >>> properties_at("s3://b/t/data/f", {"s3.region": "r", "storage.credentials": vended})
@@ -30,10 +34,10 @@ def properties_at(location: str, properties: Mapping[str, str]) -> Mapping[str, 
     """
     text = properties.get(VENDED_CREDENTIALS)
     if text is None:
-        return properties
+        return with_vended(location, properties, {})
     own = {k: v for k, v in properties.items() if k != VENDED_CREDENTIALS}
     entry = _entry_at(location, text)
-    return own if entry is None else {**own, **dict(entry[1])}
+    return with_vended(location, own, {} if entry is None else dict(entry[1]))
 
 
 def prefix_at(location: str, properties: Mapping[str, str]) -> str | None:

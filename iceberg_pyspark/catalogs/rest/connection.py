@@ -31,6 +31,7 @@ from iceberg_pyspark.errors import CatalogError, NoSuchNamespaceError, NotFoundE
 from iceberg_pyspark.redaction import secret_values
 from iceberg_pyspark.spec.json_fields import JsonObject
 from iceberg_pyspark.spec.properties import bool_property, int_property
+from iceberg_pyspark.storage.server_endpoints import SERVER_PROPERTIES, server_property_names
 
 _WAREHOUSE = "warehouse"
 _PAGE_SIZE = "rest-page-size"
@@ -110,7 +111,8 @@ class Connection:
             taken_properties(self._catalog, self._settings.uri, properties, own)
             for properties in (unset, server_configuration.overrides)
         )
-        return CatalogProperties({**defaults, **own, **overrides})
+        servers = server_property_names({**defaults, **overrides}, own)
+        return CatalogProperties({**defaults, **own, **overrides, SERVER_PROPERTIES: servers})
 
     @cached_property
     def paths(self) -> Paths:

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from iceberg_pyspark.catalogs.properties import CatalogProperties, storage_properties
 from iceberg_pyspark.catalogs.rest.server_properties import taken_properties
 from iceberg_pyspark.spec.json_fields import JsonObject
-from iceberg_pyspark.storage.credential_renewal import RENEWAL
-from iceberg_pyspark.storage.remote_signing import SIGNING
+from iceberg_pyspark.storage.server_endpoints import SERVER_PROPERTIES, server_property_names
 from iceberg_pyspark.storage.vended_credentials import VENDED_CREDENTIALS
 
 
@@ -23,12 +22,10 @@ def table_storage_properties(
 ) -> CatalogProperties:
     """Return the storage properties of the table in an answer; `properties` are the catalog's."""
     table_properties = taken_properties(catalog, uri, answer.string_map("config"), properties)
-    all_properties = {**storage_properties(properties), **storage_properties(table_properties)}
-    # the server's `config` must not set these: credentials have a list of their own, and this
-    # client decides how to renew and to sign
-    all_properties.pop(VENDED_CREDENTIALS, None)
-    all_properties.pop(RENEWAL, None)
-    all_properties.pop(SIGNING, None)
+    before = storage_properties(properties)
+    sent = storage_properties(table_properties)
+    servers = server_property_names(sent, before, before.get(SERVER_PROPERTIES))
+    all_properties = {**before, **sent, SERVER_PROPERTIES: servers}
     credentials = vended_credentials(answer, catalog=catalog, uri=uri, properties=properties)
     return CatalogProperties(
         all_properties

@@ -1,7 +1,8 @@
 """Decides which of the server's properties are accepted.
 
-A server may set how the storage of a table is reached. A server may not choose code (a class named
-in properties is never loaded), the locations that a table may read, or how the client reaches and
+A server may set how the storage of a table is reached; `storage/server_endpoints.py` decides with
+whose credentials. A server may not choose code (a class named in properties is never loaded), the
+locations that a table may read, one of the user's own identities, or how the client reaches and
 trusts the server. Addresses of this machine or of its cloud's metadata service are refused, also
 by a host name that resolves to one, unless the catalog itself is on this machine or the user's own
 configuration has the same value. A name is resolved when the property arrives; the libraries that
@@ -24,12 +25,18 @@ from iceberg_pyspark.redaction import redact_uri
 from iceberg_pyspark.storage.restricted_io import LOCATION_OPTIONS
 
 _CLASSES = ("impl", "factory", "credentials-provider", "signer", "auth.type", "reporter")
-_OWN = ("rest.", "auth.", "header.", "ssl.", "urn:ietf:params:oauth:")
+_IDENTITIES = ("profile-name", "kerberos_ticket")
+"""The ends of properties that choose one of the user's own credentials."""
+
+# this client decides itself how it uses, renews and signs with a table's credentials: `storage.`
+_OWN = ("rest.", "auth.", "header.", "ssl.", "urn:ietf:params:oauth:", "storage.")
 _OWN_NAMES = (
     *("type", "auth", "credential", "token", "scope", "audience", "resource", "oauth2-server-uri"),
     *LOCATION_OPTIONS,
 )
 _ADDRESSES = ("endpoint", "uri", "url", "host")
+_PARTS_OF_HOSTS = ("region", "account-name", "account.name", "tenant-id")
+_NO_PART_OF_HOST = re.compile(r"[^A-Za-z0-9._-]")
 _AUTHORITY = re.compile(r"(?:^|=|([a-z][a-z0-9+.-]*)?:)//+([^/?#;,]*)", re.IGNORECASE)
 _RESOLVED_SCHEMES = ("", "http", "https")
 """Schemes of addresses whose host is a name of the network; a bucket's name is no such name."""
@@ -57,7 +64,12 @@ def taken_properties(
 
 
 def _is_left_out(key: str) -> bool:
-    return key in _OWN_NAMES or key.startswith(_OWN) or key.endswith(_CLASSES) or "proxy" in key
+    return (
+        key in _OWN_NAMES
+        or key.startswith(_OWN)
+        or key.endswith((*_CLASSES, *_IDENTITIES))
+        or "proxy" in key
+    )
 
 
 def _check_address(catalog: str, catalog_uri: str, key: str, value: str) -> None:
@@ -71,6 +83,12 @@ def _check_address(catalog: str, catalog_uri: str, key: str, value: str) -> None
                 "yourself if you trust that server"
             )
         return
+    if key.endswith(_PARTS_OF_HOSTS) and _NO_PART_OF_HOST.search(value):
+        raise CatalogError(
+            f"catalog '{catalog}': its server sets '{key}' to {value!r:.80}, which would be part "
+            "of a store's address and may hold letters, digits, '.', '-' and '_' only; set "
+            f"'{key}' of the catalog yourself"
+        )
     if _is_inner(own.hostname or ""):
         return
     for host, is_resolved in _hosts(key, value):

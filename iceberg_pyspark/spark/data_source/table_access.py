@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
 from iceberg_pyspark.spark.data_source.options import TableOptions, parse_table_options
+from iceberg_pyspark.storage.server_endpoints import with_users_properties
 from iceberg_pyspark.table.table import Table
 from iceberg_pyspark.table.table_reference import resolve_table
 
@@ -24,7 +25,8 @@ def find_table(options: TableOptions) -> tuple[Catalog, TableIdentifier]:
 def load_table(catalog: Catalog, identifier: TableIdentifier, options: TableOptions) -> LoadedTable:
     """Return the table's current metadata; the storage options complete its config."""
     loaded_table = catalog.load_table(identifier)
-    return replace(loaded_table, config={**loaded_table.config, **options.storage_properties})
+    config = with_users_properties(loaded_table.config, options.storage_properties)
+    return replace(loaded_table, config=config)
 
 
 def open_table(name: str, options: Mapping[str, str]) -> Table:

@@ -33,6 +33,7 @@ from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.ddl import parse_partitioning
 from iceberg_pyspark.sql_text.on_demand import as_predicate
+from iceberg_pyspark.storage.server_endpoints import with_users_properties
 from iceberg_pyspark.table.changes.commit_files import OverwriteMode, commit_action, write_action
 from iceberg_pyspark.table.changes.create_table import (
     create_namespace_if_absent,
@@ -63,7 +64,8 @@ def prepare_write(
         )
         planned = planned_table(catalog, identifier, new)
         new_table = planned.metadata
-        loaded_table = replace(planned, config={**planned.config, **table.storage_properties})
+        config = with_users_properties(planned.config, table.storage_properties)
+        loaded_table = replace(planned, config=config)
     metadata = loaded_table.metadata
     settings = resolve_settings(options, {}, metadata.properties)
     write = resolve_write(table.table, catalog, loaded_table, settings)

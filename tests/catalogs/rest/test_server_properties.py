@@ -69,9 +69,9 @@ def taken(
 def test_defaults_give_way_and_overrides_do_not() -> None:
     config = {
         "defaults": {"s3.region": "default", "s3.endpoint": "https://default"},
-        "overrides": {"prefix": "my/lake", "namespace-separator": "%2E", "s3.profile-name": "x"},
+        "overrides": {"prefix": "my/lake", "namespace-separator": "%2E", "s3.sse.type": "s3"},
     }
-    properties = {"s3.region": "given", "s3.profile-name": "given", "warehouse": "my lake"}
+    properties = {"s3.region": "given", "s3.sse.type": "none", "warehouse": "my lake"}
     with http_server(configured(lambda _: table_reply(), config)) as server:
         catalog = RestCatalog("rest", {"uri": f"{server.uri}/", **properties})
         catalog.load_table(EVENTS)
@@ -79,7 +79,7 @@ def test_defaults_give_way_and_overrides_do_not() -> None:
         assert server.paths("GET")[1] == "/v1/my/lake/namespaces/db/tables/events"
     assert catalog.properties["s3.region"] == "given"
     assert catalog.properties["s3.endpoint"] == "https://default"
-    assert catalog.properties["s3.profile-name"] == "x"
+    assert catalog.properties["s3.sse.type"] == "s3"
 
 
 @pytest.mark.parametrize("separator", [None, "%2E", "%1F"])
@@ -108,6 +108,9 @@ def test_namespaces_are_joined_as_the_server_says(separator: str | None) -> None
         *("auth.type", "auth.impl", "auth.custom.key"),
         *("rest.client.proxy.hostname", "s3.proxy-uri", "type"),
         *("read.allow-outside-locations", "read.restrict-locations"),
+        # The server must not choose which of the user's own identities is used.
+        *("s3.profile-name", "client.profile-name", "hdfs.kerberos_ticket"),
+        *("storage.credentials", "storage.remote-signing", "storage.server-properties"),
     ],
 )
 def test_what_is_no_business_of_the_server_is_left_out(key: str) -> None:
@@ -160,6 +163,21 @@ def test_addresses_of_this_machine_and_its_network_are_refused(address: str) -> 
 def test_addresses_in_a_connection_string_are_refused(connection: str) -> None:
     with pytest.raises(CatalogError, match=r"adls\.connection-string"):
         taken({"adls.connection-string": connection})
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("s3.region", "client.region", "adls.tenant-id"),
+        *("adls.account-name", "adls.auth.shared-key.account.name"),
+    ],
+)
+def test_what_becomes_part_of_an_address_must_not_end_its_host(key: str) -> None:
+    for value in ("example.com/", "example.com?x", "a@example.com", "example.com#", "a\\b", "a b"):
+        with pytest.raises(CatalogError, match=rf"{key}.* part of a store's address"):
+            taken({key: value})
+        assert taken({key: value}, own={key: value}) == {key: value}
+    assert taken({key: "eu-central-1"}) == {key: "eu-central-1"}
 
 
 def test_a_connection_string_to_elsewhere_is_taken() -> None:
@@ -310,6 +328,7 @@ def test_vended_credentials_go_over_the_tables_config_over_the_catalogs() -> Non
         "s3.region": "table",
         "s3.access-key-id": "table",
         "s3.endpoint": "http://given",
+        "storage.server-properties": '["s3.access-key-id"]',
         "storage.credentials": (
             '[{"prefix":"s3://b/t","config":{"s3.access-key-id":"vended"}},'
             '{"prefix":"s3://other","config":{"s3.access-key-id":"other"}}]'
@@ -330,7 +349,7 @@ def test_addresses_among_credentials_are_checked_too() -> None:
 def test_credentials_by_prefix_are_no_property_of_the_table() -> None:
     answer = JsonObject({"config": {"storage.credentials": "[]", "s3.region": "eu"}})
     properties = table_storage_properties(answer, catalog="rest", uri=PUBLIC, properties={})
-    assert dict(properties) == {"s3.region": "eu"}
+    assert dict(properties) == {"s3.region": "eu", "storage.server-properties": "[]"}
 
 
 def test_a_header_of_the_user_asks_for_other_delegation() -> None:

@@ -40,8 +40,9 @@ def test_the_shared_key_of_azure_signs() -> None:
     request = sent("abfss://box@acc.dfs.core.windows.net/file", properties)
     assert request.headers["authorization"].startswith("SharedKey acc:")
     assert request.path == "/acc/box/file"
-    named = azure_settings(None, properties).config
-    assert (named["account_name"], named["account_key"]) == ("acc", SECRET)
+    named = azure_settings(None, properties)
+    assert named.config["account_name"] == "acc"
+    assert named.credentials == {"access_key": SECRET, "expires_at": None}
 
 
 def test_the_connection_string_of_an_account_is_for_that_account_only() -> None:
@@ -49,10 +50,26 @@ def test_the_connection_string_of_an_account_is_for_that_account_only() -> None:
     request = sent(f"abfss://box@{HOST}/file", {"adls.connection-string.acc": text})
     assert request.headers["authorization"].startswith("SharedKey acc:")
     assert request.path == "/acc/box/file"
-    by_host = azure_settings(HOST, {f"adls.connection-string.{HOST}": text}).config
-    assert by_host["account_key"] == SECRET
-    other = azure_settings(HOST, {"adls.connection-string.other": text}).config
-    assert other == {"account_name": "acc"}
+    by_host = azure_settings(HOST, {f"adls.connection-string.{HOST}": text})
+    assert by_host.credentials == {"access_key": SECRET, "expires_at": None}
+    other = azure_settings(HOST, {"adls.connection-string.other": text})
+    assert (other.config, other.credentials) == ({"account_name": "acc"}, None)
+
+
+def test_the_keys_of_azure_that_properties_name_exclude_those_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_TOKEN", "of-the-environment")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", SECRET)
+    own = {"adls.blob-storage-authority": "{authority}", "adls.blob-storage-scheme": "http"}
+    for key, authorization in (
+        ({"adls.sas-token.acc": "sv=1&sig=2"}, ""),
+        ({"adls.account-key": SECRET}, "SharedKey acc:"),
+        ({"adls.token": "of-the-table"}, "Bearer of-the-table"),
+    ):
+        request = sent(f"abfss://box@{HOST}/file", {**own, **key})
+        assert request.headers.get("authorization", "")[: len(authorization)] == authorization
+        assert ("sig" in request.query) == (not authorization)
 
 
 def test_the_proxy_of_s3_gets_the_requests() -> None:

@@ -144,9 +144,10 @@ def test_properties_of_google() -> None:
 def test_properties_of_azure(
     host: str | None, properties: dict[str, str], config: tuple[str | None, ...]
 ) -> None:
-    settings = azure_settings(host, properties).config
-    names = ("account_name", "account_key", "sas_key", "endpoint")
-    assert tuple(settings.get(name) for name in names) == config
+    settings = azure_settings(host, properties)
+    values = {**settings.config, **(settings.credentials or {})}
+    names = ("account_name", "access_key", "sas_token", "endpoint")
+    assert tuple(values.get(name) for name in names) == config
 
 
 def test_azure_without_an_account_is_refused() -> None:
