@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,21 @@ def rows(session: SparkSession, statement: str) -> list[tuple[object, ...]]:
 
 def tables(session: SparkSession, db: str) -> list[str]:
     return sorted(row.tableName for row in session.sql(f"SHOW TABLES IN {db}").collect())
+
+
+@contextmanager
+def active(session: SparkSession) -> Iterator[None]:
+    """Make a session the active one, by whose settings Spark finds the catalog of saveAsTable."""
+    jvm = session._jvm
+    assert jvm is not None
+    sessions = jvm.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session._jsparkSession)
+    yield
+    if before.isDefined():
+        sessions.setActiveSession(before.get())
+    else:
+        sessions.clearActiveSession()
 
 
 def is_iceberg(session: SparkSession, table: str) -> bool:
@@ -130,19 +146,151 @@ def test_tables_of_queries_and_of_writers(session: SparkSession, db: str) -> Non
     }
 
 
-def test_no_table_hides_another(session: SparkSession, db: str) -> None:
+def test_no_table_or_view_hides_another(session: SparkSession, db: str) -> None:
     session.sql(f"CREATE TABLE {db}.plain (id INT) USING parquet")
     session.sql(f"CREATE TABLE {db}.ice (id INT) USING iceberg")
+    session.sql(f"CREATE VIEW {db}.seen AS SELECT 1 AS id")
     for statement in (
         f"CREATE TABLE {db}.plain (id INT) USING iceberg",
         f"CREATE TABLE {db}.plain USING iceberg AS SELECT 1 AS id",
         f"ALTER TABLE {db}.ice RENAME TO {db}.plain",
+        f"CREATE TABLE {db}.ice (id INT) USING parquet",
+        f"CREATE TABLE {db}.ice USING parquet AS SELECT 1 AS id",
+        f"CREATE TABLE {db}.ice LIKE {db}.plain",
+        f"CREATE VIEW {db}.ice AS SELECT 1 AS id",
+        f"CREATE OR REPLACE VIEW {db}.ice AS SELECT 1 AS id",
+        f"ALTER TABLE {db}.plain RENAME TO {db}.ice",
+        f"ALTER TABLE {db}.plain RENAME TO ice",
+        f"ALTER VIEW {db}.seen RENAME TO {db}.ice",
     ):
         with pytest.raises(AnalysisException, match="ALREADY_EXISTS"):
             session.sql(statement)
+    for accepted in (
+        f"CREATE TABLE IF NOT EXISTS {db}.ice (id INT) USING parquet",
+        f"CREATE TABLE IF NOT EXISTS {db}.ice USING parquet AS SELECT 1 AS id",
+        f"CREATE TABLE IF NOT EXISTS {db}.ice LIKE {db}.plain",
+        f"CREATE VIEW IF NOT EXISTS {db}.ice AS SELECT 1 AS id",
+    ):
+        session.sql(accepted)
     with pytest.raises(PySparkException, match="no Iceberg table"):
         session.sql(f"CREATE OR REPLACE TABLE {db}.plain (id INT) USING iceberg")
+    session.sql(f"CREATE TEMPORARY VIEW {db}_ice AS SELECT 1 AS id")
+    session.catalog.dropTempView(f"{db}_ice")
+    assert tables(session, db) == ["ice", "plain", "seen"]
+    session.sql(f"DROP TABLE {db}.ice")
+    assert tables(session, db) == ["plain", "seen"], "and none was behind it"
+
+
+def test_rows_are_not_saved_where_an_iceberg_table_hides_them(
+    session: SparkSession, db: str
+) -> None:
+    session.sql(f"CREATE TABLE {db}.ice (id INT) USING iceberg")
+    frame = session.sql("SELECT 1 AS id")
+    with active(session):
+        for mode in ("append", "overwrite"):
+            with pytest.raises(PySparkException, match=r'is an Iceberg table.*format\("iceberg"\)'):
+                frame.write.mode(mode).saveAsTable(f"{db}.ice")
+        with pytest.raises(AnalysisException, match="ALREADY_EXISTS"):
+            frame.write.saveAsTable(f"{db}.ice")
+        frame.write.mode("ignore").saveAsTable(f"{db}.ice")
+        assert session.table(f"{db}.ice").count() == 0
+        frame.write.format("iceberg").mode("append").saveAsTable(f"{db}.ice")
+    assert rows(session, f"SELECT * FROM {db}.ice") == [(1,)]
+    session.sql(f"DROP TABLE {db}.ice")
+    assert tables(session, db) == []
+
+
+def test_show_table_extended_has_both_kinds(session: SparkSession, db: str) -> None:
+    """dbt and SQLMesh learn from this statement alone which tables exist."""
+    session.sql(f"CREATE TABLE {db}.ice (id INT, s STRUCT<a: STRING NOT NULL>) USING iceberg")
+    session.sql(f"CREATE TABLE {db}.plain (id INT, v STRING) USING parquet PARTITIONED BY (v)")
+    session.sql(f"INSERT INTO {db}.plain VALUES (1, 'a')")
+    session.sql(f"CREATE VIEW {db}.seen AS SELECT id FROM {db}.plain")
+    session.sql(f"CREATE TEMPORARY VIEW {db}_temporary AS SELECT 1 AS id")
+    extended = f"SHOW TABLE EXTENDED IN {db} LIKE"
+    listed = session.sql(f"{extended} '*'").collect()
+    found = {row.tableName: row for row in listed if row.tableName != f"{db}_temporary"}
+    assert sorted(found) == ["ice", "plain", "seen"]
+    assert len(listed) == 4
+    assert {row.namespace for row in found.values()} == {db}
+    assert not any(row.isTemporary for row in found.values())
+    lines = found["ice"].information.splitlines()
+    described = {r[0]: r[1] for r in session.sql(f"DESCRIBE EXTENDED {db}.ice").collect()}
+    for key in ("Type", "Provider", "Owner", "Location"):
+        assert f"{key}: {described[key]}" in lines
+    assert f"Namespace: {db}" in lines
+    assert lines[lines.index("Schema: root") + 1 :] == [
+        " |-- id: integer (nullable = true)",
+        " |-- s: struct (nullable = true)",
+        " |    |-- a: string (nullable = false)",
+        "",
+    ]
+    assert "Provider: parquet" in found["plain"].information
+    assert "Type: VIEW" in found["seen"].information
+    session.sql(f"USE {db}")
+    assert [
+        row.tableName for row in session.sql("SHOW TABLE EXTENDED LIKE 'ice|s*'").collect()
+    ] == [
+        "seen",
+        "ice",
+    ]
+    assert session.sql(f"{extended} 'none'").collect() == []
+    partition = session.sql(f"{extended} 'plain' PARTITION (v = 'a')").collect()
+    assert "Partition Values: [v=a]" in partition[0].information
+    with pytest.raises(AnalysisException, match="PARTITION_MANAGEMENT_IS_UNSUPPORTED"):
+        session.sql(f"{extended} 'ice' PARTITION (id = 1)")
+    for setting, statement, name in (
+        ("keepCommandOutputSchema", f"{extended} 'ice'", "database"),
+        ("useV1Command", f"SHOW TABLES IN {db} LIKE 'ice'", "namespace"),
+    ):
+        session.conf.set(f"spark.sql.legacy.{setting}", "true")
+        old = session.sql(statement)
+        assert (old.columns[0], old.collect()[0].tableName) == (name, "ice")
+        session.conf.unset(f"spark.sql.legacy.{setting}")
+    session.catalog.dropTempView(f"{db}_temporary")
+
+
+def test_an_iceberg_table_comes_before_a_table_that_another_session_gave_its_name(
+    spark: SparkSession, session: SparkSession, db: str
+) -> None:
+    session.sql(f"CREATE TABLE {db}.ice (id INT) USING iceberg")
+    spark.sql(f"CREATE TABLE {db}.ice (id INT) USING parquet")
+    [found] = session.sql(f"SHOW TABLE EXTENDED IN {db} LIKE 'ice'").collect()
+    assert "Provider: iceberg" in found.information
+    assert [r.name for r in session.catalog.listTables(db)] == ["ice"]
+
+
+def test_a_table_like_an_iceberg_table_is_refused(session: SparkSession, db: str) -> None:
+    session.sql(f"CREATE TABLE {db}.ice (id INT) USING iceberg")
+    session.sql(f"CREATE TABLE {db}.plain (id INT) USING parquet")
+    for like in (f"{db}.ice", f"{db}.ice USING iceberg", f"{db}.plain USING iceberg"):
+        with pytest.raises(PySparkException, match=r"CREATE TABLE.* LIKE"):
+            session.sql(f"CREATE TABLE {db}.copied LIKE {like}")
     assert tables(session, db) == ["ice", "plain"]
+
+
+def test_sparks_own_catalog_keeps_no_iceberg_table(spark: SparkSession) -> None:
+    """Such a table would be a name alone: every use of it is an error."""
+    installed = install(spark.newSession())
+    session = installed.spark
+    frame = session.sql("SELECT 1 AS id")
+    before = tables(session, "default")
+    for use in (
+        lambda: session.sql("CREATE TABLE spark_catalog.default.x (id INT) USING iceberg"),
+        lambda: session.sql("CREATE TABLE IF NOT EXISTS x (id INT) USING ICEBERG"),
+        lambda: session.sql("CREATE TABLE x USING `iceberg-py` AS SELECT 1 AS id"),
+        lambda: session.sql("CREATE OR REPLACE TABLE default.x (id INT) USING iceberg"),
+        lambda: session.sql("CREATE OR REPLACE TABLE default.x USING iceberg AS SELECT 1 AS id"),
+        lambda: frame.write.format("iceberg").saveAsTable("x"),
+        lambda: frame.write.format("iceberg-py").mode("append").saveAsTable("x"),
+        lambda: frame.write.format("iceberg").mode("overwrite").saveAsTable("x"),
+        lambda: frame.writeTo("x").using("iceberg").create(),
+        lambda: session.catalog.createTable("x", source="iceberg", schema=frame.schema),
+    ):
+        with pytest.raises(PySparkException, match=r"spark\.sql\.catalog\.spark_catalog"):
+            use()
+    assert tables(session, "default") == before
+    installed.uninstall()
 
 
 def test_a_namespace_may_be_in_one_or_in_both(

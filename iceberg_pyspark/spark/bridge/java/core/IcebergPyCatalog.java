@@ -42,6 +42,14 @@ class IcebergPyCatalog
   /** Keeps the session's handle reachable: see `IcebergPySessionHandle`. */
   private IcebergPySessionHandle session;
 
+  IcebergPyCatalog() {}
+  /** The same catalog without what a subclass adds. */
+  IcebergPyCatalog(IcebergPyCatalog other) {
+    this.name = other.name;
+    this.handle = other.handle;
+    this.session = other.session;
+  }
+
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
     this.session = IcebergPySessions.handleOf(IcebergPySessions.active());

@@ -15,6 +15,9 @@ public class IcebergPyStrategy extends org.apache.spark.sql.execution.SparkStrat
     plan = IcebergPyCachedTargets.withoutCache(plan);
     if (changesRows(plan)) plan = IcebergPyPythonFunctions.unwrap(plan);
     if (isOurs(plan)) commands.add(new IcebergPyCommand(plan));
+    LogicalPlan answer = IcebergPySessionCommands.answer(plan);
+    if (answer != null)
+      return IcebergPySessions.active().sessionState().planner().plan(answer).toSeq();
     return IcebergPyBridge.seq(commands);
   }
   private static boolean isOurs(LogicalPlan plan) {

@@ -37,6 +37,14 @@ public class iceberg_pyspark extends IcebergPyCatalog implements CatalogExtensio
   private SupportsNamespaces namespaces() { return (SupportsNamespaces) spark; }
   private FunctionCatalog functions() { return (FunctionCatalog) spark; }
 
+  /** Return the catalog without Spark's tables. */
+  IcebergPyCatalog icebergTables() { return new IcebergPyCatalog(this); }
+  /** Return whether a name, which may be one of Spark's tables too, is that of an Iceberg table. */
+  boolean hasIcebergTable(Identifier identifier) { return super.tableExists(identifier); }
+  static boolean isIceberg(String provider) {
+    return provider.equalsIgnoreCase("iceberg") || provider.equalsIgnoreCase("iceberg-py");
+  }
+
   /** Return whether Spark's catalog, whose namespaces have one level, may have such a table. */
   private boolean mayBeSparks(Identifier identifier) {
     return spark != null && identifier.namespace().length == 1;
@@ -121,8 +129,7 @@ public class iceberg_pyspark extends IcebergPyCatalog implements CatalogExtensio
   /** Return whether a new table is an Iceberg table: no provider, or a name of Iceberg. */
   private boolean isOurs(Map properties) {
     String provider = (String) properties.get("provider");
-    return spark == null || provider == null || provider.equalsIgnoreCase("iceberg")
-        || provider.equalsIgnoreCase("iceberg-py");
+    return spark == null || provider == null || isIceberg(provider);
   }
   private void checkStaged(Identifier identifier, Map properties) {
     if (!isOurs(properties))
