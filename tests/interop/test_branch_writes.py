@@ -63,6 +63,35 @@ def test_a_branch_of_an_empty_table(lake: Oracle) -> None:
         assert actual[0] == actual[1]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "insert into {t}.branch_main values (1, 'a')",
+        "insert overwrite {t}.branch_main values (1, 'a')",
+        "merge into {t}.branch_main t using (select 1 id, 'a' v) s on t.id = s.id "
+        "when matched then update set * when not matched then insert *",
+    ],
+)
+def test_main_of_a_table_without_a_snapshot(lake: Oracle, statement: str) -> None:
+    name = "main_" + "_".join(statement.split()[:2])
+    unchanged = (
+        "delete from {t}.branch_main where id = 1",
+        "update {t}.branch_main set v = 'b'",
+    )
+    for table in (f"{w}.writes.{name}_by_{w}" for w in (OURS, JAVAS)):
+        lake.sql(f"create table {table} (id int, v string) using iceberg")
+        assert lake.table_rows(f"{table}.branch_main") == []
+        for change in unchanged:
+            lake.sql(change.format(t=table))
+        assert lake.table_rows(f"{table}.branch_main") == []
+        lake.sql(statement.format(t=table))
+        assert lake.table_rows(f"{by_java(table)}.branch_main") == [(1, "a")]
+        assert lake.table_rows(by_java(table)) == [(1, "a")]
+    assert refs(lake, f"{OURS}.writes.{name}_by_{OURS}") == refs(
+        lake, f"{JAVAS}.writes.{name}_by_{JAVAS}"
+    )
+
+
 def test_totals_of_a_branch_that_a_write_begins_count_all_its_rows(lake: Oracle) -> None:
     totals = {}
     for writer in (OURS, JAVAS):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from iceberg_pyspark.spark.session import IcebergSession
+from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.amounts import RUNS_MORE
 from tests.support.frames import append_rows
 from tests.support.native_lake import plan_of, sqlite_lake
@@ -159,9 +161,32 @@ def test_the_option_comes_before_the_branch_of_an_audit(session: IcebergSession)
         assert ids(read(session, table, "main")) == [1, 2]
 
 
-def test_a_table_without_rows(session: IcebergSession) -> None:
-    session.spark.sql("create table optional.db.empty (id bigint) using iceberg")
-    assert ids(read(session, "optional.db.empty", "main")) == []
+def test_main_of_a_table_without_a_snapshot(session: IcebergSession) -> None:
+    spark, empty = session.spark, "optional.db.empty"
+    spark.sql(f"create table {empty} (id bigint) using iceberg")
+    location = session.table(empty).location
+    for frame in (
+        read(session, empty, "main"),
+        spark.table(f"{empty}.branch_main"),
+        spark.sql(f"select * from {empty} version as of 'main'"),
+        spark.read.option("versionAsOf", "main").table(empty),
+        *(
+            spark.read.format("iceberg-py")
+            .option(name, "main")
+            .option("native", native)
+            .load(location)
+            for name in ("branch", "versionAsOf")
+            for native in ("true", "false")
+        ),
+    ):
+        assert ids(frame) == []
+    assert spark.sql(f"select count(*), max(id) from {empty}.branch_main").first() == (0, None)
+    spark.sql(f"delete from {empty}.branch_main where id = 1")
+    spark.sql(f"update {empty}.branch_main set id = 1")
+    of_main = SnapshotSelector(branch="main")
+    assert session.table(empty).scan(selector=of_main).to_arrow().num_rows == 0
+    session.table(empty).append(pa.table({"id": [3]}), branch="main")
+    assert ids(spark.table(f"{empty}.branch_main")) == ids(spark.table(empty)) == [3]
 
 
 @pytest.mark.more("test_incremental_reads.py merges from what an option chooses of a table")

@@ -432,7 +432,6 @@ def _at_branch(state: TableState, branch: str) -> SnapshotSelector:
             f"snapshot of {name} to be read; keep one of them"
         )
     if branch == MAIN:
-        # An empty table does not have the branch main yet.
         return SnapshotSelector()
     metadata.ref_snapshot(branch)
     if metadata.refs[branch].type != "branch":

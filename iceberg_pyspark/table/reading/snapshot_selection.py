@@ -125,6 +125,9 @@ def select_snapshot(metadata: TableMetadata, selector: SnapshotSelector) -> Sele
     """Resolve a selector; raise `NoSuchSnapshotError` if there is no such snapshot."""
     if selector.is_incremental:
         return _between(metadata, selector)
+    if MAIN in (selector.branch, selector.version) and MAIN not in metadata.refs:
+        # Every table has the branch main; before its first snapshot the metadata does not name it.
+        selector = SnapshotSelector()
     if selector.branch is not None:
         snapshot = metadata.ref_snapshot(selector.branch)
         if metadata.refs[selector.branch].type != "branch":

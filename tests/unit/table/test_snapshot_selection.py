@@ -14,6 +14,7 @@ from iceberg_pyspark.table.reading.snapshot_selection import (
     SnapshotSelector,
     select_snapshot,
     snapshot_as_of,
+    snapshots_between,
     timestamp_ms_of,
 )
 
@@ -128,3 +129,19 @@ def test_branch_and_tag_are_not_mixed_up() -> None:
 )
 def test_points_in_time(text: str, expected: int) -> None:
     assert timestamp_ms_of(text) == expected
+
+
+@pytest.mark.parametrize(
+    "selector", [SnapshotSelector(branch="main"), SnapshotSelector(version="main")], ids=str
+)
+def test_main_before_its_first_snapshot_is_empty(selector: SnapshotSelector) -> None:
+    """Specification: there is always a branch main, also if the metadata has no refs."""
+    audited = {"audit": SnapshotRef(snapshot_id=1)}
+    for refs in ({}, audited):
+        table = replace(a_table(), current_snapshot_id=None, refs=refs, snapshot_log=())
+        selection = select_snapshot(table, selector)
+        assert (selection.snapshot, selection.schema) == (None, NEW)
+        assert snapshots_between(table, SnapshotSelector(branch="main")) == ()
+        for missing in (SnapshotSelector(tag="main"), SnapshotSelector(branch="other")):
+            with pytest.raises(NoSuchSnapshotError, match="has no branch or tag"):
+                select_snapshot(table, missing)
