@@ -119,6 +119,15 @@ class PlacingCatalog(Protocol):
 
 
 @runtime_checkable
+class LocatingCatalog(Protocol):
+    """A catalog that knows which of its tables and views have their metadata in a folder."""
+
+    def other_pointers(self, identifier: TableIdentifier, folder: str) -> list[str]:
+        """Return the current metadata files in a folder of all tables and views but this one."""
+        ...
+
+
+@runtime_checkable
 class CheckingCatalog(Protocol):
     """A catalog that refuses some tables, and can be asked before files are written."""
 

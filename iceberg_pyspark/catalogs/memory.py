@@ -113,6 +113,16 @@ class MemoryCatalog(MetastoreViewCatalog):
         with self._lock:
             return dict(self._namespaces.get(namespace, {}))
 
+    def other_pointers(self, identifier: TableIdentifier, folder: str) -> list[str]:
+        """Return the current metadata files in a folder of all tables and views but this one."""
+        with self._lock:
+            tables = [f for i, f in self._locations.items() if i != identifier]
+            return [
+                f
+                for f in [*tables, *self._view_locations.values()]
+                if f.rpartition("/")[0] == folder.rstrip("/")
+            ]
+
     def _pointer(self, identifier: TableIdentifier) -> str | None:
         return self._locations.get(identifier)
 

@@ -8,17 +8,13 @@ the same digest.
 
 from __future__ import annotations
 
-import os
-import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from hashlib import blake2b
 
 from iceberg_pyspark.errors import StorageError
 from iceberg_pyspark.maintenance.temporary_database import TemporaryDatabase
-from iceberg_pyspark.storage.local import is_local
-from iceberg_pyspark.storage.places import normalized_location
+from iceberg_pyspark.storage.places import path_in_store
 
 _DIGEST_BYTES = 16
 _AT_ONCE = 1000
@@ -100,27 +96,10 @@ def _paths_of(locations: Iterable[str]) -> Iterator[tuple[bytes, str]]:
     """Yield the digest of each location's path; a text that is not a location is left out."""
     for location in locations:
         try:
-            path = _path(location)
+            path = path_in_store(location)
         except StorageError:
             continue
         yield blake2b(_encode(path), digest_size=_DIGEST_BYTES).digest(), location
-
-
-def _path(location: str) -> str:
-    """Return the path of a location in its store; links to local folders are resolved."""
-    folder, _, name = location.rpartition("/")
-    if name in ("", ".", ".."):
-        # the location is a folder, not a file
-        return _folder_path(location)
-    return f"{_folder_path(folder)}/{name}"
-
-
-@lru_cache(maxsize=16_384)
-def _folder_path(folder: str) -> str:
-    """Return the path of a folder; the cache helps because many files share a folder."""
-    _, _, rest = normalized_location(f"{folder}/x", keep_empty=False).partition("://")
-    path = posixpath.dirname(f"/{rest.partition('/')[2]}")
-    return os.path.realpath(path) if is_local(folder) else path
 
 
 def _encode(text: str) -> bytes:

@@ -22,6 +22,7 @@ from iceberg_pyspark.maintenance.expired_files import (
     manifests_of,
     statistics_paths,
 )
+from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import is_local, local_path
 from iceberg_pyspark.storage.metadata_files import is_metadata_file, read_table_metadata
@@ -47,8 +48,9 @@ class FolderListing:
 
     A subfolder may belong to another table: it has metadata files in `metadata`, or anywhere but in
     this table's own metadata folders. When all files were iterated, `foreign_folders` has these
-    folders, whose files do not belong to this table, and `link_targets` the files behind links: the
-    table may need a file by the name of a link to it.
+    folders, whose files do not belong to this table, `metadata_files` the metadata files in this
+    table's own metadata folders, and `link_targets` the files behind links: the table may need a
+    file by the name of a link to it.
     """
 
     io: FileIO
@@ -58,6 +60,7 @@ class FolderListing:
     inventory: Inventory | None = None
     foreign_folders: set[str] = field(default_factory=set)
     link_targets: set[str] = field(default_factory=set)
+    metadata_files: list[str] = field(default_factory=list)
 
     def files(self) -> Iterator[str]:
         """Yield the locations of the files, spelled like the folder."""
@@ -81,9 +84,12 @@ class FolderListing:
             ):
                 continue
             parent = _parent(location)
-            if is_metadata_file(location) and not any(_same(parent, o) for o in own):
-                above, _, name = parent.rpartition("/")
-                self.foreign_folders.add(above if name == _METADATA else parent)
+            if is_metadata_file(location):
+                if any(_same(parent, o) for o in own):
+                    self.metadata_files.append(location)
+                else:
+                    above, _, name = parent.rpartition("/")
+                    self.foreign_folders.add(above if name == _METADATA else parent)
             # if a store does not tell a file's age, the file may be new
             if modified_ms is not None and modified_ms < self.older_than_ms:
                 yield location
@@ -101,25 +107,36 @@ class FolderListing:
 
 
 def referenced_files(
-    io: FileIO, table: LoadedTable, seen_manifests: set[Hashable]
+    io: FileIO,
+    table: LoadedTable,
+    seen_manifests: set[Hashable],
+    *,
+    may_lack_snapshots: bool = False,
 ) -> Iterator[list[str]]:
     """Yield all files that a table needs, some at a time: metadata, its log and all snapshots.
 
     Manifests in `seen_manifests` are not opened; opened manifests are added to it. Raises an
-    `IcebergError` if a file of the table cannot be read.
+    `IcebergError` if a file of the table cannot be read. With `may_lack_snapshots`, snapshots whose
+    list of manifests does not exist are left out: nobody can read them.
     """
     metadata = table.metadata
     files = [table.metadata_location, *older_metadata_files(io, table)]
     yield files
     yield [f"{folder}/{_HINT}" for folder in {_parent(file) for file in files}]
     yield list(statistics_paths(metadata))
-    yield from map(list, files_of_snapshots(io, metadata.snapshots))
-    manifests = {
-        (part, m.dead_positions): m for part, m in manifests_of(io, metadata.snapshots).items()
-    }
+    snapshots = metadata.snapshots
+    if may_lack_snapshots:
+        snapshots = tuple(s for s in snapshots if _has_manifests(io, s))
+    yield from map(list, files_of_snapshots(io, snapshots))
+    manifests = {(part, m.dead_positions): m for part, m in manifests_of(io, snapshots).items()}
     yield [m.manifest_path for m in manifests.values()]
     yield from live_paths(io, [m for key, m in manifests.items() if key not in seen_manifests])
     seen_manifests.update(manifests)
+
+
+def _has_manifests(io: FileIO, snapshot: Snapshot) -> bool:
+    location = snapshot.root_manifest or snapshot.manifest_list
+    return location is None or io.exists(location)
 
 
 def older_metadata_files(

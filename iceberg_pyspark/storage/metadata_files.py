@@ -76,6 +76,15 @@ def read_view_metadata(io: FileIO, location: str) -> ViewMetadata:
     return view_metadata_from_bytes(_checked_json_bytes(io, location), location)
 
 
+def read_any_metadata(io: FileIO, location: str) -> TableMetadata | ViewMetadata:
+    """Read the metadata file of a table or a view, with the rules of `read_table_metadata`."""
+    data = _checked_json_bytes(io, location)
+    content = parse_json(data, location)
+    if isinstance(content, dict) and "view-uuid" in content:
+        return view_metadata_from_bytes(data, location)
+    return metadata_from_bytes(data, location)
+
+
 def _checked_json_bytes(io: FileIO, location: str) -> bytes:
     data, size = _json_bytes(io, location, MAX_METADATA_BYTES)
     check_json_memory(data, location, size)

@@ -8,6 +8,8 @@ agree.
 from __future__ import annotations
 
 import functools
+import os
+import posixpath
 import re
 from collections.abc import Sequence
 
@@ -136,6 +138,30 @@ def normalized_location(location: str, keep_empty: bool = True) -> str:
         return f"{LOCAL_STORE}/{'/'.join(_resolve_parts(path, keep_empty=False))}{end}"
     scheme, authority, path = _split(location)
     return f"{scheme}://{authority}/{'/'.join(_resolve_parts(path, keep_empty=keep_empty))}"
+
+
+def path_in_store(location: str) -> str:
+    """Return the path of a file in its store, which is equal for all spellings of the location.
+
+    Links to local folders are resolved; a link to a file counts as a file of its own. Raises
+    `StorageError` for text that is not a location.
+
+    >>> path_in_store("s3a://b/t//x/./f"), path_in_store("file:/proc/../f")
+    ('/t/x/f', '/f')
+    """
+    folder, _, name = location.rpartition("/")
+    if name in ("", ".", ".."):
+        # the location is a folder, not a file
+        return _folder_path(location)
+    return f"{_folder_path(folder)}/{name}".replace("//", "/", 1)
+
+
+@functools.lru_cache(maxsize=16_384)
+def _folder_path(folder: str) -> str:
+    """Return the path of a folder; the cache helps because many files share a folder."""
+    _, _, rest = normalized_location(f"{folder}/x", keep_empty=False).partition("://")
+    path = posixpath.dirname(f"/{rest.partition('/')[2]}")
+    return os.path.realpath(path) if is_local(folder) else path
 
 
 @functools.lru_cache(maxsize=256)

@@ -98,6 +98,10 @@ class SqlCatalog(MetastoreViewCatalog):
         """Return whether the table exists."""
         return self._tables.location(identifier) is not None
 
+    def other_pointers(self, identifier: TableIdentifier, folder: str) -> list[str]:
+        """Return the current metadata files in a folder of all tables and views but this one."""
+        return self._tables.others_in(identifier, folder)
+
     def _pointer(self, identifier: TableIdentifier) -> str | None:
         return self._tables.location(identifier)
 

@@ -13,6 +13,7 @@ from iceberg_pyspark.catalogs.sql.database import Database
 from iceberg_pyspark.catalogs.sql.namespaces import can_exist, joined_levels
 from iceberg_pyspark.catalogs.sql.schema import TABLE_TYPE, TABLES
 from iceberg_pyspark.errors import CatalogError
+from iceberg_pyspark.storage.places import spellings
 
 
 class SqlPointers:
@@ -62,6 +63,21 @@ class SqlPointers:
         column = TABLES.c.catalog_name
         query = sa.select(column).where(*self._has_name(identifier), column != self._catalog)
         return sorted(self._database.read(lambda c: c.execute(query).scalars().all()))
+
+    def others_in(self, identifier: TableIdentifier, folder: str) -> list[str]:
+        """Return the metadata locations in a folder of all other rows, whatever their type.
+
+        The rows of other catalog names count too.
+        """
+        starts = spellings(f"{folder.rstrip('/')}/")
+        column = TABLES.c.metadata_location
+        query = sa.select(column).where(
+            sa.or_(*(column.startswith(start, autoescape=True) for start in starts)),
+            sa.not_(sa.and_(*self._is_row_of(identifier))),
+        )
+        locations = self._database.read(lambda c: c.execute(query).scalars().all())
+        # some databases ignore case in comparisons
+        return sorted(f for f in locations if f"{f.rpartition('/')[0]}/" in starts)
 
     def insert(self, identifier: TableIdentifier, location: str) -> None:
         """Insert a row."""

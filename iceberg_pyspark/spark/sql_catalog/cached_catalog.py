@@ -39,7 +39,7 @@ _MAX_TABLES = 100
 _WITHOUT_CHANGE = (
     *("name", "properties", "list_namespaces", "namespace_exists", "load_namespace_properties"),
     *("list_tables", "table_exists", "default_table_location", "place_table"),
-    *("list_views", "view_exists", "load_view", "default_view_location"),
+    *("list_views", "view_exists", "load_view", "default_view_location", "other_pointers"),
 )
 """The names of a catalog's attributes whose use changes no table."""
 

@@ -38,6 +38,7 @@ from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps, with_changes
 from iceberg_pyspark.table.changes.deleted_files import FileDeletion
 from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
+from iceberg_pyspark.table.changes.other_tables import files_of_others
 
 _log = logging.getLogger(__name__)
 
@@ -99,7 +100,7 @@ class SnapshotExpiry:
         own = own_folders(self._table.catalog, current)
         counts: Counter[str] = Counter()
         with CandidateFiles() as files:
-            self._add_expired_files(files, current.metadata, after)
+            self._add_expired_files(files, current.metadata, current, after)
             for kind, locations in files.batches():
                 owned_count = sum(map(own.owns, locations))
                 counts[_COUNTS[FileKind(kind)]] += owned_count
@@ -122,9 +123,17 @@ class SnapshotExpiry:
         return new_table, self._result(new_table.metadata, counts)
 
     def _add_expired_files(
-        self, files: CandidateFiles, before: TableMetadata, after: TableMetadata
+        self,
+        files: CandidateFiles,
+        before: TableMetadata,
+        newest: LoadedTable,
+        after: TableMetadata,
     ) -> None:
-        add_expired_files(files, self._table.io, before, after, self._table.progress)
+        t = self._table
+        add_expired_files(files, t.io, before, after, t.progress)
+        if files.counts():
+            for locations in files_of_others(t.catalog, t.io, newest):
+                files.need(locations)
 
     def _changes(self, metadata: TableMetadata) -> Changes:
         check_may_delete(self._table.loaded, metadata, "expire snapshots")
@@ -157,7 +166,7 @@ class SnapshotExpiry:
             check_may_delete(t.loaded, newest.metadata, "delete files of expired snapshots")
             with CandidateFiles() as files:
                 try:
-                    self._add_expired_files(files, self._before, newest.metadata)
+                    self._add_expired_files(files, self._before, newest, newest.metadata)
                 except IcebergError:
                     # Another expiry may have deleted a manifest that was to be read.
                     earlier, newest = newest, t.newest()

@@ -9,9 +9,10 @@ from another table (`add_files`, a snapshot of a table), which may still need it
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,9 +35,11 @@ from iceberg_pyspark.storage.manifest_columns import read_entries
 from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.storage.metadata_files import is_metadata_file, read_table_metadata
 from iceberg_pyspark.storage.own_folders import OwnFolders
+from iceberg_pyspark.storage.places import path_in_store
 from iceberg_pyspark.storage.restricted_io import RestrictedFileIO, check_read
 from iceberg_pyspark.storage.root_manifests import snapshot_files
 from iceberg_pyspark.table.changes.deleted_files import DEFAULT_THREADS, DeletedFile, FileDeletion
+from iceberg_pyspark.table.changes.other_tables import files_of_others
 from iceberg_pyspark.table.table_storage import table_io
 
 _log = logging.getLogger(__name__)
@@ -45,11 +48,15 @@ _THREADS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgedFiles:
-    """The numbers of deleted files, of kept files outside the table's folders, and of failures."""
+    """The numbers of deleted files, of kept files, and of failures.
+
+    Files are kept outside the table's own folders, and where another table or view needs them.
+    """
 
     deleted: int
     outside: int
     failed: int
+    shared: int = 0
 
 
 def drop_with_files(catalog: Catalog, identifier: TableIdentifier) -> None:
@@ -84,6 +91,11 @@ def purge_table(
         if isinstance(io, RestrictedFileIO):
             io = replace(io, own=own)
         stages = _reachable_files(io, own, loaded_table)
+        shared = {
+            path
+            for files in files_of_others(catalog, io, loaded_table)
+            for path in _paths_of(files)
+        }
     except IcebergError as e:
         raise type(e)(
             f"table {identifier} cannot be purged and was not dropped, because it is not known "
@@ -96,7 +108,9 @@ def purge_table(
             f"table uses them, delete the folder {loaded_table.metadata.location}"
         )
     stages.append(_metadata_of_dropped_table(io, loaded_table))
-    return _delete_files(io, own, stages, identifier)
+    kept = [[f for f in files if shared.isdisjoint(_paths_of([f]))] for files in stages]
+    shared_count = sum(map(len, stages)) - sum(map(len, kept))
+    return _delete_files(io, own, kept, identifier, shared_count)
 
 
 def _check_files_are_its_own(loaded_table: LoadedTable) -> None:
@@ -137,7 +151,11 @@ def _has_other_metadata(io: FileIO, folder: str, loaded_table: LoadedTable) -> b
 
 
 def _delete_files(
-    io: FileIO, own: OwnFolders, stages: list[list[str]], identifier: TableIdentifier
+    io: FileIO,
+    own: OwnFolders,
+    stages: list[list[str]],
+    identifier: TableIdentifier,
+    shared_count: int,
 ) -> PurgedFiles:
     counts: Counter[DeletedFile] = Counter()
     with FileDeletion(io, own, DEFAULT_THREADS, "a file of a dropped table") as deletion:
@@ -145,16 +163,20 @@ def _delete_files(
             # all files of a stage are deleted before the first file of the next stage
             counts = sum(deletion.delete(files), counts)
     purged_files = PurgedFiles(
-        deleted=counts["deleted"], outside=counts["outside"], failed=counts["failed"]
+        deleted=counts["deleted"],
+        outside=counts["outside"],
+        shared=shared_count,
+        failed=counts["failed"],
     )
-    if purged_files.outside or purged_files.failed:
+    if purged_files.outside or purged_files.shared or purged_files.failed:
         _log.warning(
             "table %s was dropped and %d of its files deleted; %d outside its own folders (%s) "
-            "stay, %d could not be deleted",
+            "stay, %d that other tables need stay, %d could not be deleted",
             identifier,
             purged_files.deleted,
             purged_files.outside,
             ", ".join(own.folders) or "none that its catalog knows",
+            purged_files.shared,
             purged_files.failed,
         )
     return purged_files
@@ -186,6 +208,13 @@ def _reachable_files(io: FileIO, own: OwnFolders, loaded_table: LoadedTable) -> 
         log,
         [loaded_table.metadata_location],
     ]
+
+
+def _paths_of(files: Iterable[str]) -> Iterator[str]:
+    """Yield the paths of the files in their store; a text that is not a location is left out."""
+    for file in files:
+        with contextlib.suppress(StorageError):
+            yield path_in_store(file)
 
 
 def _files_of(io: FileIO, manifest: ManifestFile) -> list[str]:

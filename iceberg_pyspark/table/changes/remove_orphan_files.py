@@ -1,7 +1,8 @@
 """Removes old files in a table's folder that the table does not need.
 
 The folder is listed first; then the needed files are read from the newest metadata, and again if
-the table has changed meanwhile. Only files in the table's own folders are deleted.
+the table has changed meanwhile. Only files in the table's own folders are deleted, and none that
+another table needs there.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Literal
 
 from iceberg_pyspark.catalogs.catalog import LoadedTable
@@ -29,6 +30,7 @@ from iceberg_pyspark.storage.places import is_below
 from iceberg_pyspark.table.changes.deleted_files import DeletedFile, FileDeletion
 from iceberg_pyspark.table.changes.expire_snapshots import check_may_delete
 from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
+from iceberg_pyspark.table.changes.other_tables import files_of_others
 
 PrefixMismatchMode = Literal["error", "ignore", "delete"]
 DEFAULT_AGE_MS = 3 * 86_400_000
@@ -142,7 +144,10 @@ class OrphanRemoval:
         location, failures = None, 0
         while (newest := self._newest()).metadata_location != location:
             location = newest.metadata_location
-            references = referenced_files(self.table.io, newest, read_manifests)
+            references = chain(
+                referenced_files(self.table.io, newest, read_manifests),
+                self._files_of_others(newest, listing),
+            )
             try:
                 # the locations arrive in batches, one per manifest
                 for locations in with_progress(
@@ -161,6 +166,15 @@ class OrphanRemoval:
                 self._check_one_store(files)
             case "ignore":
                 files.drop_elsewhere()
+
+    def _files_of_others(self, newest: LoadedTable, listing: FolderListing) -> Iterator[list[str]]:
+        return files_of_others(
+            self.table.catalog,
+            self.table.io,
+            newest,
+            listed=listing.metadata_files,
+            with_tables_above=True,
+        )
 
     def _check_one_store(self, files: CandidateFiles) -> None:
         pairs = list(islice(files.elsewhere(), _MAX_EXAMPLES))
