@@ -215,12 +215,13 @@ class SchemaChanges:
         ids = tuple(self._schema.find(name).field_id for name in names)
         return self._set(replace(self._schema, identifier_field_ids=ids))
 
-    def union_by_name(self: Self, other: Schema) -> Self:
+    def union_by_name(self: Self, other: Schema, *, case_sensitive: bool = True) -> Self:
         """Add the missing columns of another schema, and widen types and nullability.
 
-        Columns are matched by full name; the field ids of the other schema are ignored.
+        Columns are matched by full name; the field ids of the other schema are ignored. A column
+        whose name differs from the table's only in case is another one, if `case_sensitive`.
         """
-        self._union(other.as_struct, None)
+        self._union(other.as_struct, None, case_sensitive)
         return self
 
     def changes(self, metadata: TableMetadata) -> Changes:
@@ -339,13 +340,15 @@ class SchemaChanges:
                         f"'{p.name}' ({p.transform}) would change its values"
                     )
 
-    def _union(self, struct: types.StructType, parent: str | None) -> None:
-        ids = self._schema.id_by_name
-        existing = [f for f in struct.fields if _dotted_name(parent, f.name) in ids]
+    def _union(self, struct: types.StructType, parent: str | None, case_sensitive: bool) -> None:
+        names = {f.name: _dotted_name(parent, f.name) for f in struct.fields}
+        if not case_sensitive:
+            names = {n: self._spelling(name) for n, name in names.items()}
+        existing = [f for f in struct.fields if names[f.name] in self._schema.id_by_name]
         # As in Java, new fields inside an existing column get their ids before new columns beside
         # it.
         for field in existing:
-            self._union_field(field, _dotted_name(parent, field.name))
+            self._union_field(field, names[field.name], case_sensitive)
         for field in struct.fields:
             if field in existing:
                 continue
@@ -359,7 +362,14 @@ class SchemaChanges:
                 default=field.write_default,
             )
 
-    def _union_field(self, new_field: types.NestedField, name: str) -> None:
+    def _spelling(self, name: str) -> str:
+        """Return a column's name as the schema has it, in any case; otherwise the name itself."""
+        if not any(n.lower() == name.lower() for n in self._schema.id_by_name):
+            return name
+        field = self._schema.find(name, case_sensitive=False)
+        return self._schema.name_by_id[field.field_id]
+
+    def _union_field(self, new_field: types.NestedField, name: str, case_sensitive: bool) -> None:
         field = self._schema.find(name)
         if field.required and new_field.optional:
             self.make_optional(name)
@@ -367,13 +377,13 @@ class SchemaChanges:
             self.update_doc(name, new_field.doc)
         match field.type, new_field.type:
             case types.StructType(), types.StructType():
-                self._union(new_field.type, name)
+                self._union(new_field.type, name, case_sensitive)
             case types.ListType(), types.ListType():
-                self._union_field(new_field.type.element, f"{name}.element")
+                self._union_field(new_field.type.element, f"{name}.element", case_sensitive)
             case types.MapType(), types.MapType():
                 if not _same_shape(field.type.key_type, new_field.type.key_type):
                     raise InvalidRequestError(f"'{name}': the key of a map never changes")
-                self._union_field(new_field.type.value, f"{name}.value")
+                self._union_field(new_field.type.value, f"{name}.value", case_sensitive)
             case old, new if old == new:
                 return
             case types.PrimitiveType() as old, types.PrimitiveType() as new:

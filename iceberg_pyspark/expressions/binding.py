@@ -25,7 +25,7 @@ _NOT_COMPARABLE = (types.VariantType, types.GeometryType, types.GeographyType)
 
 
 def bind(
-    predicate: predicates.Predicate, schema: Schema, *, case_sensitive: bool = True
+    predicate: predicates.Predicate, schema: Schema, *, case_sensitive: bool | None = True
 ) -> predicates.Predicate:
     """Return the predicate bound to a schema; bound parts stay unchanged.
 
@@ -40,7 +40,7 @@ def bind(
 
 
 def _bind(
-    predicate: predicates.Predicate, schema: Schema, case_sensitive: bool
+    predicate: predicates.Predicate, schema: Schema, case_sensitive: bool | None
 ) -> predicates.Predicate:
     match predicate:
         case predicates.And(left, right):
@@ -60,7 +60,7 @@ def _bind(
 
 
 def bind_column(
-    name: str, schema: Schema, *, case_sensitive: bool = True
+    name: str, schema: Schema, *, case_sensitive: bool | None = True
 ) -> predicates.BoundColumn:
     """Return the column with that full dotted name; a column inside a list or map is refused."""
     field = schema.find(name, case_sensitive=case_sensitive)

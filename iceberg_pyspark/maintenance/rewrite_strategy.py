@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from iceberg_pyspark.arrow.write.row_order import AlongCurve, RowOrder, SortedBy
 from iceberg_pyspark.arrow.write.space_filling_curves import CURVES, Curve
@@ -40,9 +41,20 @@ class RewriteStrategy:
 
     @staticmethod
     def of(
-        strategy: str | None, sort_order: str | None, metadata: TableMetadata, table: str
+        strategy: str | None,
+        sort_order: str | None,
+        metadata: TableMetadata,
+        table: str,
+        *,
+        case_sensitive: bool | None = None,
     ) -> RewriteStrategy:
-        """Return the strategy in a procedure's arguments; raise `InvalidRequestError`."""
+        """Return the strategy in a procedure's arguments; raise `InvalidRequestError`.
+
+        Names in `sort_order` are found as `Schema.find` does.
+        """
+        parse_order = partial(
+            parse_sort_order, schema=metadata.current_schema, case_sensitive=case_sensitive
+        )
         name = (strategy or ("binpack" if sort_order is None else "sort")).lower()
         if name not in ("binpack", "sort"):
             raise InvalidRequestError(
@@ -67,15 +79,14 @@ class RewriteStrategy:
         terms = _terms(sort_order)
         curves = [c for c in CURVES if any(_is_call(t, c) for t in terms)]
         if not curves:
-            return _sorted_by(
-                parse_sort_order(_texts(sort_order, terms), metadata.current_schema), metadata
-            )
+            return _sorted_by(parse_order(_texts(sort_order, terms)), metadata)
         if len(terms) > 1:
             raise InvalidRequestError(
                 f"{_PROCEDURE}: sort_order '{sort_order}' has a curve among other terms; a curve "
                 "must be the only term"
             )
-        return _along(curves[0], _texts(sort_order, _arguments(terms[0])), metadata)
+        columns = _texts(sort_order, _arguments(terms[0]))
+        return _along(curves[0], columns, parse_order(columns), metadata)
 
 
 def _sorted_by(order: SortOrder, metadata: TableMetadata) -> RewriteStrategy:
@@ -89,8 +100,9 @@ def _sorted_by(order: SortOrder, metadata: TableMetadata) -> RewriteStrategy:
     )
 
 
-def _along(curve: Curve, columns: Sequence[str], metadata: TableMetadata) -> RewriteStrategy:
-    order = parse_sort_order(columns, metadata.current_schema)
+def _along(
+    curve: Curve, columns: Sequence[str], order: SortOrder, metadata: TableMetadata
+) -> RewriteStrategy:
     check_sort_order(order, metadata.current_schema)
     for text, f in zip(columns, order.fields, strict=True):
         if not isinstance(f.transform, IdentityTransform) or f.direction == "desc":

@@ -25,6 +25,7 @@ from iceberg_pyspark.spark.changelog.reading import (
     changes_of_source,
 )
 from iceberg_pyspark.spark.changelog.view import Changelog, view_name
+from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.row_level.assignments import as_column, parse_assignments
 from iceberg_pyspark.spark.row_level.delete import Delete
 from iceberg_pyspark.spark.row_level.equality_writes import write_equality_deletes
@@ -57,6 +58,7 @@ class SparkTable(Table):
 
     def __init__(
         self,
+        spark: SparkSession,
         catalog: Catalog,
         identifier: TableIdentifier,
         *,
@@ -71,6 +73,7 @@ class SparkTable(Table):
         Without a `session` rows cannot be changed. `levels` are those of the full name in Spark.
         """
         super().__init__(catalog, catalog.load_table(identifier))
+        self._spark = spark
         self._name = name
         self._read = read
         self._read_changes = read_changes
@@ -81,6 +84,11 @@ class SparkTable(Table):
     def name(self) -> str:
         """The table's full name, or its path."""
         return self._name
+
+    @property
+    def case_sensitive(self) -> bool:
+        """Whether names of columns in texts are case-sensitive: `spark.sql.caseSensitive`."""
+        return is_case_sensitive(self._spark)
 
     @property
     def history(self) -> tuple[SnapshotLogEntry, ...]:
@@ -112,7 +120,7 @@ class SparkTable(Table):
             compute_updates=compute_updates,
             identifier_columns=identifier_columns,
             net_changes=net_changes,
-        ).of(self.name, self.metadata, self._read_changes)
+        ).of(self.name, self.metadata, self._read_changes, case_sensitive=self.case_sensitive)
         changelog.createOrReplaceTempView(name)
         return changelog
 
@@ -155,6 +163,7 @@ class SparkTable(Table):
         session = self._row_level()
         steps = MergeTable(
             columns=lambda: tuple(f.name for f in self.schema.fields),
+            case_sensitive=self.case_sensitive,
             has_alias=session.bridge.has_alias,
             evolve=self._add_columns_of,
             run=lambda merge: self._merge(session, merge, branch, snapshot_properties),
@@ -204,7 +213,8 @@ class SparkTable(Table):
 
     def _add_columns_of(self, source: DataFrame) -> None:
         columns = from_spark_schema(source.schema, all_optional=True)
-        self.refresh().update_schema().union_by_name(columns).commit()
+        changes = self.refresh().update_schema()
+        changes.union_by_name(columns, case_sensitive=self.case_sensitive).commit()
 
     def _change(
         self,
@@ -264,6 +274,7 @@ def spark_table(
     if catalog_table is None:
         catalog, identifier = resolve_table(name)
         return SparkTable(
+            spark,
             catalog,
             identifier,
             name=name,
@@ -281,6 +292,7 @@ def spark_table(
         text = quoted_name(levels)
         try:
             return SparkTable(
+                spark,
                 catalog,
                 identifier,
                 name=full_name,
@@ -294,6 +306,7 @@ def spark_table(
             raise type(e)(f"{e}; {_NO_SECRETS}") from None
     text = quoted_name((catalog_name, *levels))
     return SparkTable(
+        spark,
         open_catalog(catalog_name),
         identifier,
         name=full_name,

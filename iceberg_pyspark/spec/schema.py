@@ -96,22 +96,34 @@ class Schema:
                 parents[child.field_id] = f.field_id
         return parents
 
+    def path_to(self, field_id: int) -> tuple[types.NestedField, ...]:
+        """Return the fields that lead from the top level to a field, with the field itself."""
+        path = [self.field_by_id[field_id]]
+        while (parent := self.parent_by_id.get(path[0].field_id)) is not None:
+            path.insert(0, self.field_by_id[parent])
+        return tuple(path)
+
     @cached_property
     def highest_field_id(self) -> int:
         """The largest id in use, or 0 for an empty schema."""
         return max(self.field_by_id, default=0)
 
-    def find(self, name: str, *, case_sensitive: bool = True) -> types.NestedField:
-        """Return the field with the full dotted name; raise `InvalidRequestError` if missing."""
+    def find(self, name: str, *, case_sensitive: bool | None = True) -> types.NestedField:
+        """Return the field with the full dotted name; raise `InvalidRequestError` if missing.
+
+        If names are not case-sensitive, two columns whose names differ only in case are ambiguous;
+        None means that the exact name comes first.
+        """
         field_id = self.id_by_name.get(name)
-        if field_id is None and not case_sensitive:
-            matches = [i for n, i in self.id_by_name.items() if n.lower() == name.lower()]
+        if case_sensitive is False or (case_sensitive is None and field_id is None):
+            matches = [n for n in self.id_by_name if n.lower() == name.lower()]
             if len(matches) > 1:
                 raise InvalidRequestError(
-                    f"column '{name}' is ambiguous, because the names of several columns differ "
-                    "only in case; write the name as in the table"
+                    f"column '{name}' is ambiguous: {' and '.join(map(repr, matches))} differ only "
+                    "in case; make names case-sensitive (spark.sql.caseSensitive, or the read "
+                    "option case-sensitive), or rename one"
                 )
-            field_id = matches[0] if matches else None
+            field_id = self.id_by_name[matches[0]] if matches else None
         if field_id is None:
             columns = ", ".join(f.name for f in self.fields)
             raise InvalidRequestError(f"no column '{name}'; the table has: {columns}")

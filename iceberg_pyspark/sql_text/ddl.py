@@ -5,8 +5,9 @@ Terms are those of Spark DDL; unknown terms are refused. `sql_text/schemas.py` p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from iceberg_pyspark.errors import InvalidRequestError
@@ -65,7 +66,7 @@ def parse_partitioning(terms: Sequence[str], schema: Schema) -> PartitionSpec:
             case ["AS", _] if tokens[-1].is_name:
                 alias = ".".join(parse_levels(tokens[-1].text))
                 tokens = tokens[:-2]
-        partition_term = _term(term, tokens, schema)
+        partition_term = _term(term, tokens, schema, None)
         fields.append(
             PartitionField(
                 source_ids=(partition_term.source_id,),
@@ -83,11 +84,13 @@ def parse_partitioning(terms: Sequence[str], schema: Schema) -> PartitionSpec:
     return PartitionSpec(spec_id=0, fields=tuple(fields))
 
 
-def parse_sort_order(terms: Sequence[str], schema: Schema) -> SortOrder:
+def parse_sort_order(
+    terms: Sequence[str], schema: Schema, *, case_sensitive: bool | None = None
+) -> SortOrder:
     """Return the sort order of terms such as `ts DESC NULLS LAST`; raise `InvalidRequestError`.
 
-    As in Spark, ascending puts nulls first and descending puts nulls last, unless NULLS FIRST or
-    NULLS LAST follows.
+    Names are found as `Schema.find` does. As in Spark, ascending puts nulls first and descending
+    puts nulls last, unless NULLS FIRST or NULLS LAST follows.
     """
     fields: list[SortField] = []
     for term in terms:
@@ -106,7 +109,7 @@ def parse_sort_order(terms: Sequence[str], schema: Schema) -> SortOrder:
             case ["ASC" | "DESC" as order]:
                 direction = "asc" if order == "ASC" else "desc"
                 tokens = tokens[:-1]
-        sort_term = _term(term, tokens, schema)
+        sort_term = _term(term, tokens, schema, case_sensitive)
         fields.append(
             SortField(
                 source_ids=(sort_term.source_id,),
@@ -139,20 +142,26 @@ class Term:
     field_name: str
 
 
-def parse_term(text: str, schema: Schema) -> Term:
-    """Return the column or transform of a column in a text; raise `InvalidRequestError`."""
-    return _term(text, term_tokens(text), schema)
+def parse_term(text: str, schema: Schema, *, case_sensitive: bool | None = None) -> Term:
+    """Return the column or transform of a column in a text; raise `InvalidRequestError`.
+
+    Names are found as `Schema.find` does.
+    """
+    return _term(text, term_tokens(text), schema, case_sensitive)
 
 
-def _term(text: str, tokens: Sequence[ClauseToken], schema: Schema) -> Term:
+def _term(
+    text: str, tokens: Sequence[ClauseToken], schema: Schema, case_sensitive: bool | None
+) -> Term:
     """Return the column or transform of a column that the tokens of a text name."""
     term_text = text[tokens[0].start : tokens[-1].end] if tokens else ""
     match [token.text for token in tokens]:
         case [function, "(", *_, ")"] if tokens[0].is_word:
             arguments = _arguments(text, tokens[2:-1])
-            return _transform(function.lower(), arguments, cut_off(term_text), schema)
+            find = partial(_column, schema=schema, case_sensitive=case_sensitive)
+            return _transform(function.lower(), arguments, cut_off(term_text), find)
         case _:
-            name, source_id = _column(term_text, schema)
+            name, source_id = _column(term_text, schema, case_sensitive)
             return Term(
                 source_id=source_id, column=name, transform=IdentityTransform(), field_name=name
             )
@@ -168,7 +177,12 @@ def _arguments(text: str, tokens: Sequence[ClauseToken]) -> list[str]:
     return [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
 
 
-def _transform(function: str, arguments: Sequence[str], term_text: str, schema: Schema) -> Term:
+def _transform(
+    function: str,
+    arguments: Sequence[str],
+    term_text: str,
+    find: Callable[[str], tuple[str, int]],
+) -> Term:
     # Python's int() refuses numbers of thousands of digits
     numbers = [
         int(a) if len(a) <= _INT32_DIGITS else MAX_INT32 + 1 for a in arguments if a.isdecimal()
@@ -176,7 +190,7 @@ def _transform(function: str, arguments: Sequence[str], term_text: str, schema: 
     columns = [a for a in arguments if not a.isdecimal()]
     if len(columns) != 1:
         raise InvalidRequestError(f"'{term_text}': a transform takes one column")
-    name, source_id = _column(columns[0], schema)
+    name, source_id = find(columns[0])
     if function in ("bucket", "truncate"):
         if len(numbers) != 1 or not 1 <= numbers[0] <= MAX_INT32:
             raise InvalidRequestError(
@@ -201,8 +215,7 @@ def _transform(function: str, arguments: Sequence[str], term_text: str, schema: 
     return Term(source_id=source_id, column=name, transform=transform, field_name=f"{name}{suffix}")
 
 
-def _column(text: str, schema: Schema) -> tuple[str, int]:
-    """Return full name and id of the column that a term names, in its exact case or any other."""
-    name = ".".join(parse_levels(text))
-    column = schema.find(name, case_sensitive=name in schema.id_by_name)
+def _column(text: str, schema: Schema, case_sensitive: bool | None) -> tuple[str, int]:
+    """Return full name and id of the column that a term names."""
+    column = schema.find(".".join(parse_levels(text)), case_sensitive=case_sensitive)
     return schema.name_by_id[column.field_id], column.field_id

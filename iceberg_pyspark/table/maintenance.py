@@ -284,7 +284,13 @@ class TableMaintenance:
         predicate = None if where is None else as_predicate(where)
         rewrite = DeleteFileRewrite(self._table, dry_run=dry_run)
         table, result = rewrite.position_deletes(
-            None if predicate is None else lambda m: bind(predicate, m.current_schema),
+            None
+            if predicate is None
+            else lambda m: bind(
+                predicate,
+                m.current_schema,
+                case_sensitive=self._table.case_sensitive is not False,
+            ),
             delete_options,
         )
         if not dry_run:

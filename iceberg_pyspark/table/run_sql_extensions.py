@@ -6,12 +6,13 @@ a replaced branch keeps its retention settings.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.properties import DISTRIBUTION_MODE
-from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.sql_text.ddl import parse_term
+from iceberg_pyspark.sql_text.ddl import Term, parse_term
 from iceberg_pyspark.sql_text.extensions import (
     AddPartitionField,
     Clause,
@@ -30,47 +31,49 @@ from iceberg_pyspark.table.table import Table
 
 def run_clause(table: Table, clause: Clause) -> None:
     """Execute one statement on a table."""
+    find = partial(parse_term, schema=table.schema, case_sensitive=table.case_sensitive)
     match clause:
         case AddPartitionField(term=term, name=name):
-            _add_field(table.update_spec(), table.schema, term, name).commit()
+            _add_field(table.update_spec(), find(term), name).commit()
         case DropPartitionField(term=term):
-            _remove_field(table.update_spec(), table.schema, term).commit()
+            _remove_field(table.update_spec(), term, find).commit()
         case ReplacePartitionField(term=term, with_term=with_term, name=name):
-            spec = _remove_field(table.update_spec(), table.schema, term)
-            _add_field(spec, table.schema, with_term, name).commit()
+            spec = _remove_field(table.update_spec(), term, find)
+            _add_field(spec, find(with_term), name).commit()
         case SetWriteLayout():
-            _set_layout(table, clause)
+            _set_layout(table, clause, find)
         case SetIdentifierFields(columns=columns):
-            names = [_column_name(c) for c in columns]
+            names = [_column_name(table, c) for c in columns]
             table.update_schema().set_identifier_fields(*names).commit()
         case DropIdentifierFields(columns=columns):
-            _drop_identifier_fields(table, [_column_name(c) for c in columns])
+            _drop_identifier_fields(table, [_column_name(table, c) for c in columns])
         case CreateRef():
             _create_ref(table, clause)
         case DropRef():
             _drop_ref(table, clause)
 
 
-def _add_field(spec: UpdateSpec, schema: Schema, text: str, name: str | None) -> UpdateSpec:
-    term = parse_term(text, schema)
+def _add_field(spec: UpdateSpec, term: Term, name: str | None) -> UpdateSpec:
     return spec.add_field(term.column, term.transform, name)
 
 
-def _remove_field(spec: UpdateSpec, schema: Schema, text: str) -> UpdateSpec:
+def _remove_field(spec: UpdateSpec, text: str, find: Callable[[str], Term]) -> UpdateSpec:
     """Remove a partition field; a name that is not a column is the partition field's own name."""
-    if "(" not in text:
-        levels = parse_levels(text)
-        if len(levels) == 1 and levels[0] not in schema.id_by_name:
-            return spec.remove_field(levels[0])
-    term = parse_term(text, schema)
+    try:
+        term = find(text)
+    except InvalidRequestError:
+        levels = () if "(" in text else parse_levels(text)
+        if len(levels) != 1:
+            raise
+        return spec.remove_field(levels[0])
     return spec.remove_source(term.column, term.transform)
 
 
-def _set_layout(table: Table, clause: SetWriteLayout) -> None:
+def _set_layout(table: Table, clause: SetWriteLayout, find: Callable[[str], Term]) -> None:
     with table.transaction() as transaction:
         order = transaction.replace_sort_order()
         for by in clause.ordered_by:
-            term = parse_term(by.term, table.schema)
+            term = find(by.term)
             add = order.asc if by.direction == "asc" else order.desc
             add(term.column, term.transform, by.null_order)
         order.commit()
@@ -80,15 +83,16 @@ def _set_layout(table: Table, clause: SetWriteLayout) -> None:
     table.refresh()
 
 
-def _column_name(text: str) -> str:
-    return ".".join(parse_levels(text))
+def _column_name(table: Table, text: str) -> str:
+    schema, name = table.schema, ".".join(parse_levels(text))
+    field = schema.find(name, case_sensitive=table.case_sensitive is not False)
+    return schema.name_by_id[field.field_id]
 
 
 def _drop_identifier_fields(table: Table, names: list[str]) -> None:
     schema = table.schema
     remaining = {schema.name_by_id[i] for i in schema.identifier_field_ids}
     for name in names:
-        schema.find(name)
         if name not in remaining:
             others = ", ".join(sorted(remaining)) or "none"
             raise InvalidRequestError(

@@ -61,9 +61,11 @@ _OWN_MS = 500
 """How long after its own commit a lone writer commits again without reloading the table."""
 
 
-def load_table(catalog: Catalog, identifier: TableIdentifier) -> Table:
+def load_table(
+    catalog: Catalog, identifier: TableIdentifier, *, case_sensitive: bool | None = None
+) -> Table:
     """Load the table with this name; raises `NoSuchTableError`."""
-    return Table(catalog, catalog.load_table(identifier))
+    return Table(catalog, catalog.load_table(identifier), case_sensitive=case_sensitive)
 
 
 class Table(EditableTable):
@@ -76,8 +78,15 @@ class Table(EditableTable):
         *,
         io: FileIO | None = None,
         clock: Clock = SYSTEM_CLOCK,
+        case_sensitive: bool | None = None,
     ) -> None:
-        """Use `io` as the storage; None: the storage is chosen by location."""
+        """Use `io` as the storage; None: the storage is chosen by location.
+
+        `case_sensitive` says whether names of columns in filters, orders and terms are: in a Spark
+        session that is `spark.sql.caseSensitive`. None: names in filters are, and names in orders
+        and terms may be in another case, if no column has that name exactly.
+        """
+        self._case_sensitive = case_sensitive
         self._catalog = catalog
         self._loaded_table = loaded_table
         self._io = io
@@ -131,6 +140,11 @@ class Table(EditableTable):
     def loaded(self) -> LoadedTable:
         """The table as the catalog returned it last."""
         return self._loaded_table
+
+    @property
+    def case_sensitive(self) -> bool | None:
+        """Whether names of columns in texts are case-sensitive, as in the constructor."""
+        return self._case_sensitive
 
     @property
     def metadata(self) -> TableMetadata:
@@ -196,9 +210,14 @@ class Table(EditableTable):
         filter: str | Predicate | None = None,
         columns: Sequence[str] | None = None,
         selector: SnapshotSelector | None = None,
-        case_sensitive: bool = True,
+        case_sensitive: bool | None = None,
     ) -> TableScan:
-        """Return a scan of one snapshot, by default the current one."""
+        """Return a scan of one snapshot, by default the current one.
+
+        `case_sensitive` None: names are as the table's `case_sensitive` says.
+        """
+        if case_sensitive is None:
+            case_sensitive = self.case_sensitive is not False
         return scan_table(
             str(self.identifier),
             self.metadata,
@@ -255,8 +274,12 @@ class Table(EditableTable):
         """
         mode: OverwriteMode = "dynamic" if dynamic else "static"
         if filter is not None:
-            mode = as_predicate(filter)
+            mode = self._bound(filter)
         self._write(rows, mode, branch, snapshot_properties)
+
+    def _bound(self, filter: str | Predicate) -> Predicate:
+        case_sensitive = self.case_sensitive is not False
+        return bind(as_predicate(filter), self.schema, case_sensitive=case_sensitive)
 
     def _write(
         self,
@@ -308,7 +331,7 @@ class Table(EditableTable):
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> None:
         """Remove the files of which all rows match; a file of which only some match is an error."""
-        match = compile_file_match(bind(as_predicate(filter), self.schema), self.metadata)
+        match = compile_file_match(self._bound(filter), self.metadata)
         text = filter if isinstance(filter, str) else condition_text(filter)
         action = DeleteFiles(removal=RemoveWhere(match, text))
         self._commit(action, _options(branch, snapshot_properties, None))
@@ -374,6 +397,7 @@ class Table(EditableTable):
             io=self.io,
             clock=self._clock,
             progress=progress,
+            case_sensitive=self.case_sensitive,
         )
         return TableMaintenance(table, after_commit=self._is_now)
 

@@ -115,7 +115,7 @@ def test_both_refuse_the_range(
          "net_changes .* updates are those of one snapshot", "net changes with update images"),
         (", no_such => 1", AnalysisException, "no_such", "no_such"),
         # Java leaves these two to Spark, which has another class for them.
-        (", identifier_columns => array('no')", PySparkException, "no identifier column 'no'",
+        (", identifier_columns => array('no')", PySparkException, "no column 'no'",
          "name `no` cannot be resolved"),
         (", changelog_view => 'a.b'", PySparkException, "a.b is a temporary view",
          "single-part view names"),

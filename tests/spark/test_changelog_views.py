@@ -369,7 +369,7 @@ def test_what_is_refused(session: IcebergSession) -> None:
         (f", {images}, net_changes => true", "net_changes shows what all snapshots together"),
         (", compute_updates => true, net_changes => true", "net_changes shows what all snapshots"),
         (", compute_updates => true", "no identifier columns to match updated rows by"),
-        (", identifier_columns => array('no')", "no identifier column 'no'; its columns are id, v"),
+        (", identifier_columns => array('no')", "no column 'no'; the table has: id, v"),
         (", options => map('nonsense', '1')", "unknown option 'nonsense'; there are branch, end-"),
         (", options => map('start-snapshot-id', 'x')", "start-snapshot-id is a whole number"),
         (", options => map('start-snapshot-id', '7')", "snapshot 7, the start .* no ancestor"),

@@ -72,7 +72,7 @@ def comparable_predicate_of(condition: Expression | None, schema: Schema) -> Pre
     if condition is None:
         return AlwaysTrue()
     try:
-        predicate = bind(_exact(condition, schema), schema)
+        predicate = _bound(_exact(condition, schema), schema)
     except (_NotUnderstoodError, InvalidRequestError):
         return None
     leaves = leaves_of(predicate)
@@ -81,7 +81,7 @@ def comparable_predicate_of(condition: Expression | None, schema: Schema) -> Pre
 
 
 def exact_predicate_of(condition: Expression, schema: Schema) -> Predicate:
-    """Return the predicate that selects exactly the condition's rows, or raise
+    """Return the bound predicate that selects exactly the condition's rows, or raise
     `InvalidRequestError`.
     """
     try:
@@ -91,8 +91,12 @@ def exact_predicate_of(condition: Expression, schema: Schema) -> Predicate:
             f"the condition of the overwrite cannot be evaluated on the metadata of files ({e}); "
             "compare columns with literals, or delete the rows first"
         ) from e
-    bind(predicate, schema, case_sensitive=False)
-    return predicate
+    return _bound(predicate, schema)
+
+
+def _bound(predicate: Predicate, schema: Schema) -> Predicate:
+    """Bind a predicate to columns that Spark has found; it keeps the spelling of the query."""
+    return bind(predicate, schema, case_sensitive=None)
 
 
 def _inclusive(node: Expression, schema: Schema) -> Predicate:
@@ -102,7 +106,7 @@ def _inclusive(node: Expression, schema: Schema) -> Predicate:
         case Operator(op="or", args=args):
             return or_(*(_inclusive(a, schema) for a in args))
     try:
-        return bind(_exact(node, schema), schema)
+        return _bound(_exact(node, schema), schema)
     except (_NotUnderstoodError, InvalidRequestError):
         return AlwaysTrue()
 
@@ -150,8 +154,7 @@ def _exact_operator(op: str, args: Sequence[Expression], schema: Schema) -> Pred
 def _comparison(column: Expression, literal: Expression, schema: Schema) -> tuple[str, Any]:
     """Return the column's name and the value that the column is compared with."""
     name, value = _column(column), literal_value(literal)
-    field_id = schema.id_by_name.get(name)
-    is_uuid = field_id is not None and isinstance(schema.field_by_id[field_id].type, UUIDType)
+    is_uuid = isinstance(schema.find(name, case_sensitive=None).type, UUIDType)
     if is_uuid and value is not None and not _CANONICAL_UUID.fullmatch(value):
         raise _NotUnderstoodError(
             "Spark compares uuids as strings, and this string is not in the same form"

@@ -42,7 +42,14 @@ class Changelog:
     identifier_columns: Sequence[str] | None = None
     net_changes: bool = False
 
-    def of(self, table: str, metadata: TableMetadata, read_changes: ReadChanges) -> DataFrame:
+    def of(
+        self,
+        table: str,
+        metadata: TableMetadata,
+        read_changes: ReadChanges,
+        *,
+        case_sensitive: bool | None,
+    ) -> DataFrame:
         """Return the changelog rows of a table as of now; later snapshots do not show.
 
         Raise `InvalidRequestError` for arguments that contradict each other, and for ranges that a
@@ -50,7 +57,7 @@ class Changelog:
         """
         with_images = self._with_images()
         snapshots = _snapshots(metadata, self.options)
-        identifiers = self._identifiers(metadata) if with_images else ()
+        identifiers = self._identifiers(metadata, case_sensitive) if with_images else ()
         by_lineage = with_images and not identifiers
         if by_lineage:
             _check_lineage(table, metadata, snapshots)
@@ -82,21 +89,23 @@ class Changelog:
             )
         return with_images
 
-    def _identifiers(self, metadata: TableMetadata) -> tuple[tuple[str, ...], ...]:
+    def _identifiers(
+        self, metadata: TableMetadata, case_sensitive: bool | None
+    ) -> tuple[tuple[str, ...], ...]:
         """Return the paths of the columns that identify rows."""
         schema = metadata.current_schema
         if not self.identifier_columns:
-            return tuple(_path(metadata, i) for i in schema.identifier_field_ids)
+            ids = schema.identifier_field_ids
+            return tuple(tuple(f.name for f in schema.path_to(i)) for i in ids)
         paths = []
         for name in self.identifier_columns:
-            names = [f.name for f in schema.fields if f.name == name]
-            names = names or [f.name for f in schema.fields if f.name.lower() == name.lower()]
-            if len(names) != 1:
+            field = schema.find(name, case_sensitive=case_sensitive)
+            if field.field_id in schema.parent_by_id:
                 raise InvalidRequestError(
-                    f"{PROCEDURE}: table {metadata.location} has no identifier column '{name}'; "
-                    f"its columns are {', '.join(f.name for f in schema.fields)}"
+                    f"{PROCEDURE}: identifier column '{name}' of table {metadata.location} is a "
+                    f"field inside a column; there are {', '.join(f.name for f in schema.fields)}"
                 )
-            paths.append((names[0],))
+            paths.append((field.name,))
         return tuple(paths)
 
 
@@ -153,15 +162,6 @@ def _check_lineage(table: str, metadata: TableMetadata, snapshots: Sequence[Snap
                 "; give identifier_columns, "
                 f"or start-snapshot-id {snapshot.snapshot_id} or a later one"
             )
-
-
-def _path(metadata: TableMetadata, field_id: int) -> tuple[str, ...]:
-    schema = metadata.current_schema
-    names = [schema.field_by_id[field_id].name]
-    while (parent := schema.parent_by_id.get(field_id)) is not None:
-        names.insert(0, schema.field_by_id[parent].name)
-        field_id = parent
-    return tuple(names)
 
 
 def _column(path: Sequence[str]) -> Column:

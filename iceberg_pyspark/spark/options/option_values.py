@@ -10,6 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from pyspark.sql import SparkSession
+
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.property_types import LONG_MAX, whole_number
 from iceberg_pyspark.sql_text.on_demand import term_tokens
@@ -64,6 +66,11 @@ def choice_option(name: str, *choices: str) -> Option[str | None]:
     """Return an option whose value is one of some words, in any case, or None if it is left out."""
     values = {word: word for word in choices}
     return Option(name, None, lambda text: values.get(text.lower()), " or ".join(choices))
+
+
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Return whether names of columns are case-sensitive in the session: the one rule for texts."""
+    return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 
 def lower_names(options: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,10 @@ def _create_changelog_view(run: ProcedureRun) -> tuple[Row, ...]:
     identifier = run.identifier
     levels = (run.catalog.name, *identifier.levels)
     read = changes_of_catalog(run.spark, levels)
-    changelog = Changelog(**arguments).of(str(identifier), run.table.metadata, read)
+    table = run.table
+    changelog = Changelog(**arguments).of(
+        str(identifier), table.metadata, read, case_sensitive=table.case_sensitive
+    )
     changelog.createOrReplaceTempView(name)
     return ((name,),)
 

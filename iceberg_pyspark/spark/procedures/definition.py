@@ -13,6 +13,7 @@ from iceberg_pyspark.catalogs.catalog import Catalog, Namespace, TableIdentifier
 from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError
 from iceberg_pyspark.maintenance.progress import Progress, no_progress
 from iceberg_pyspark.maintenance.rewrite_reasons import PlannedGroup
+from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.sql_text.names import parse_levels
 from iceberg_pyspark.table.maintenance import TableMaintenance
 from iceberg_pyspark.table.table import Table, load_table
@@ -82,7 +83,9 @@ class ProcedureRun:
     def table(self) -> Table:
         """The loaded table; raises `NoTableToCallError`."""
         try:
-            return load_table(self.catalog, self.identifier)
+            return load_table(
+                self.catalog, self.identifier, case_sensitive=is_case_sensitive(self.spark)
+            )
         except NoSuchTableError as e:
             raise NoTableToCallError(str(e)) from e
 

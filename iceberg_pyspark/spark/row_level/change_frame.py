@@ -25,6 +25,7 @@ from iceberg_pyspark.spark.bridge.values import (
     UnusedValue,
     Value,
 )
+from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.row_level.assignments import (
     Assignments,
     resolve_paths,
@@ -133,7 +134,7 @@ def _assignments(
     """Return the assignments of each change as whole columns, cast to the column types."""
     if not any(c.values for c in changes):
         return [{} for _ in changes]
-    case_sensitive = target.session.spark.conf.get("spark.sql.caseSensitive", "false") == "true"
+    case_sensitive = is_case_sensitive(target.session.spark)
     paths_by_change = [
         resolve_paths(c.values, struct, target.name, case_sensitive=case_sensitive) for c in changes
     ]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.change_frame import Change
@@ -36,7 +35,7 @@ class Delete(ChangeWhere):
         if condition is None:
             return None
         try:
-            predicate = bind(exact_predicate_of(condition, target.schema), target.schema)
+            predicate = exact_predicate_of(condition, target.schema)
         except InvalidRequestError:
             # The condition has more than columns and literals.
             return None

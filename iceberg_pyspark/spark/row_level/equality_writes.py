@@ -23,6 +23,7 @@ from iceberg_pyspark.commits.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spark.bridge.calls import ChangeCondition, ChangedColumn, ChangedRows
 from iceberg_pyspark.spark.bridge.values import Sql, Value
+from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.row_level.run import RowLevelRequest
 from iceberg_pyspark.spark.row_level.store_assignment import Rows, StoreAssignment, cast_for_store
 from iceberg_pyspark.spark.rows.types import to_spark_schema
@@ -48,7 +49,8 @@ def write_equality_deletes(
     loaded_table = request.load()
     write = request.resolve(loaded_table)
     specs = _specs_to_delete_from(write)
-    keys = _keys(write, columns, specs)
+    case_sensitive = is_case_sensitive(request.session.spark)
+    keys = _keys(write, columns, specs, case_sensitive=case_sensitive)
     schema = Schema(fields=keys)
     bridge = request.session.bridge
     assignments = [
@@ -125,24 +127,31 @@ def _specs_to_delete_from(write: ResolvedWrite) -> tuple[PartitionSpec, ...]:
 
 
 def _keys(
-    write: ResolvedWrite, columns: Sequence[str], specs: Sequence[PartitionSpec]
+    write: ResolvedWrite,
+    columns: Sequence[str],
+    specs: Sequence[PartitionSpec],
+    *,
+    case_sensitive: bool,
 ) -> tuple[NestedField, ...]:
     metadata, table = write.metadata, write.table
     if metadata.format_version < 2:
         raise InvalidRequestError(
             f"table {table} is of version 1, which has no delete files: upgrade the table"
         )
-    fields = {f.name: f for f in metadata.current_schema.fields}
+    schema = metadata.current_schema
+    keys = [schema.find(c, case_sensitive=case_sensitive) for c in dict.fromkeys(columns)]
     unknown = [
-        c for c in columns if not isinstance(fields[c].type if c in fields else None, PrimitiveType)
+        schema.name_by_id[f.field_id]
+        for f in keys
+        if f.field_id in schema.parent_by_id or not isinstance(f.type, PrimitiveType)
     ]
     if unknown or not columns:
         raise InvalidRequestError(
             f"equality deletes of table {table} need one or more top-level columns of primitive "
             f"types, not {', '.join(unknown) or 'none'}; name such columns"
         )
-    ids = {fields[c].field_id for c in columns}
-    names = metadata.current_schema.name_by_id
+    ids = {f.field_id for f in keys}
+    names = schema.name_by_id
     required_ids = (
         i
         for spec in specs
@@ -156,4 +165,4 @@ def _keys(
             f"files of table {table} are partitioned by {', '.join(absent)}, and an equality "
             "delete applies to its own partition: name these columns too"
         )
-    return tuple(fields[c] for c in dict.fromkeys(columns))
+    return tuple({f.field_id: f for f in keys}.values())

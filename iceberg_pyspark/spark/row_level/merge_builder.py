@@ -25,11 +25,13 @@ SOURCE_ALIAS = "s"
 class MergeTable:
     """The target table of a merge builder.
 
-    `columns` returns the column names, `has_alias` whether a source has an alias. `evolve` adds the
+    `columns` returns the column names, `has_alias` whether a source has an alias;
+    `case_sensitive` says whether names of columns are. `evolve` adds the
     new columns of a source to the table, and `run` runs the merge.
     """
 
     columns: Callable[[], tuple[str, ...]]
+    case_sensitive: bool
     has_alias: Callable[[DataFrame], bool]
     evolve: Callable[[DataFrame], None]
     run: Callable[[Merge], RowChanges]
@@ -96,9 +98,9 @@ class MergeBuilder:
     def _new_columns(self) -> DataFrame:
         """Return the source's columns that the clauses assign to the table."""
         drafts = (*self._matched, *self._not_matched, *self._not_matched_by_source)
-        names = {name.lower() for g in drafts for name in g.values or ()}
+        names = {self._key(name) for g in drafts for name in g.values or ()}
         every = any(g.values is None and g.op is not Op.DELETE for g in drafts)
-        columns = [c for c in self._source.columns if every or c.lower() in names]
+        columns = [c for c in self._source.columns if every or self._key(c) in names]
         return self._source.select(*(self._source[quoted(c)] for c in columns))
 
     def _clauses(self, drafts: list[_ClauseDraft], source: DataFrame) -> tuple[Clause, ...]:
@@ -117,18 +119,22 @@ class MergeBuilder:
             return None
         if draft.values is not None:
             return parse_assignments(draft.values)
-        by_name = {name.lower(): name for name in source.columns}
-        absent = [c for c in self._table.columns() if c.lower() not in by_name]
+        by_name = {self._key(name): name for name in source.columns}
+        absent = [c for c in self._table.columns() if self._key(c) not in by_name]
         if absent and not self._evolves:
             raise InvalidRequestError(
                 f"the source has no column {', '.join(absent)}: add it, or name the columns to "
                 "update or insert"
             )
         return {
-            (c,): SourceColumn(quoted(by_name[c.lower()]))
+            (c,): SourceColumn(quoted(by_name[self._key(c)]))
             for c in self._table.columns()
-            if c.lower() in by_name
+            if self._key(c) in by_name
         }
+
+    def _key(self, name: str) -> str:
+        """Return a name in the form in which equal names of columns are equal."""
+        return name if self._table.case_sensitive else name.lower()
 
 
 class _Clause:

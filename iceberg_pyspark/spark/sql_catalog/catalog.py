@@ -114,7 +114,7 @@ from iceberg_pyspark.table.changes.create_table import (
 from iceberg_pyspark.table.changes.purge_table import drop_with_files
 from iceberg_pyspark.table.metadata_tables.by_name import table_of_metadata_table
 from iceberg_pyspark.table.reading.snapshot_selection import SelectedSnapshot, SnapshotSelector
-from iceberg_pyspark.table.table import Table
+from iceberg_pyspark.table.table import load_table
 
 _ACKNOWLEDGEMENT = Acknowledgement()
 
@@ -315,7 +315,7 @@ class CatalogCallbacks:
     def table_alter(self, request: TableAlter) -> TableDefinition:
         """Carry out ALTER TABLE, or the Iceberg statement that is passed as an ALTER TABLE."""
         catalog = self.catalog(request.catalog)
-        table = Table(catalog, catalog.load_table(_identifier(request)))
+        table = load_table(catalog, _identifier(request), case_sensitive=request.case_sensitive)
         statement = statement_in(request.changes)
         if statement is None:
             alter_table(table, request.changes)

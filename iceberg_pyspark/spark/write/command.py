@@ -19,6 +19,7 @@ from iceberg_pyspark.spark.bridge.filters import exact_predicate_of
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.protocol.values import Expression
 from iceberg_pyspark.spark.bridge.protocol.writes import WriteEnvironment, WriteKind
+from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.rows.types import from_spark_schema, to_spark_schema
 from iceberg_pyspark.spark.table_states import TableState
 from iceberg_pyspark.spark.write.context import context_and_distribution
@@ -57,7 +58,7 @@ def run_write(bridge: Bridge, catalog: Catalog, state: TableState, command: Writ
         _log.info("%s already has the write of %s", write.table, write.settings.options.transaction)
         return
     mode = _overwrite_mode(command, write)
-    schema_change, metadata = _with_schema_of(command, write)
+    schema_change, metadata = _with_schema_of(bridge, command, write)
     files = write_rows(bridge, command.frame, write, metadata)
     with WrittenFiles(write.io, files) as written_files:
         if mode == "dynamic" and not files:
@@ -88,7 +89,8 @@ def write_rows(
     """
     context, distribution = context_and_distribution(write, metadata)
     columns = from_spark_schema(frame.schema)
-    check_write_schema(columns, context.schema, table=write.table, case_sensitive=False)
+    case_sensitive = is_case_sensitive(bridge.spark)
+    check_write_schema(columns, context.schema, table=write.table, case_sensitive=case_sensitive)
     return write_files(bridge, frame, context, distribution, write.io)
 
 
@@ -121,16 +123,17 @@ def _overwrite_mode(command: WriteCommand, write: ResolvedWrite) -> OverwriteMod
     return condition
 
 
-def _as_the_table_has(frame: StructType, schema: Schema) -> Schema:
+def _as_the_table_has(frame: StructType, schema: Schema, *, case_sensitive: bool) -> Schema:
     """Return the frame's columns; a column that reads like a table's column gets that column's
     type.
 
     An example is a uuid, which a frame has as a string.
     """
-    by_name = {f.name.lower(): f for f in schema.fields} | {f.name: f for f in schema.fields}
+    by_name = {f.name: f for f in schema.fields}
+    by_lower_name = {} if case_sensitive else {f.name.lower(): f for f in schema.fields}
     fields = []
     for f in from_spark_schema(frame).fields:
-        column = by_name.get(f.name) or by_name.get(f.name.lower())
+        column = by_name.get(f.name) or by_lower_name.get(f.name.lower())
         if column is not None and to_spark_schema(Schema(fields=(column,))) == to_spark_schema(
             Schema(fields=(replace(f, name=column.name, required=column.required, doc=column.doc),))
         ):
@@ -141,7 +144,7 @@ def _as_the_table_has(frame: StructType, schema: Schema) -> Schema:
 
 
 def _with_schema_of(
-    command: WriteCommand, write: ResolvedWrite
+    bridge: Bridge, command: WriteCommand, write: ResolvedWrite
 ) -> tuple[Sequence[MetadataStep], TableMetadata]:
     """Return the schema change that adds the frame's new columns, and the changed metadata.
 
@@ -152,7 +155,11 @@ def _with_schema_of(
     if not merges_schema or not ACCEPT_ANY_SCHEMA.of(metadata.properties):
         return (), metadata
     changes = SchemaChanges(metadata)
-    changes.union_by_name(_as_the_table_has(command.frame.schema, metadata.current_schema))
+    case_sensitive = is_case_sensitive(bridge.spark)
+    columns = _as_the_table_has(
+        command.frame.schema, metadata.current_schema, case_sensitive=case_sensitive
+    )
+    changes.union_by_name(columns, case_sensitive=case_sensitive)
     evolution = changes.changes(metadata)
     if not evolution.updates:
         return (), metadata

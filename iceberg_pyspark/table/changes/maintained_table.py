@@ -12,13 +12,17 @@ from iceberg_pyspark.table.changes.commit import Clock
 
 @dataclass(frozen=True, kw_only=True)
 class MaintainedTable:
-    """A table as it was loaded, with its catalog and storage; `progress` hears of the steps."""
+    """A table as it was loaded, with its catalog and storage; `progress` hears of the steps.
+
+    `case_sensitive` is as in `Table`.
+    """
 
     catalog: Catalog
     loaded: LoadedTable
     io: FileIO
     clock: Clock
     progress: Progress = no_progress
+    case_sensitive: bool | None = None
 
     @property
     def name(self) -> str:

@@ -122,7 +122,13 @@ class DataFileRewrite:
         self._table = table = replace(table, loaded=table.newest())
         self._branch = branch
         self._metadata = table.loaded.metadata
-        self._strategy = RewriteStrategy.of(strategy, sort_order, self._metadata, table.name)
+        self._strategy = RewriteStrategy.of(
+            strategy,
+            sort_order,
+            self._metadata,
+            table.name,
+            case_sensitive=table.case_sensitive,
+        )
         self._options = RewriteOptions.of(
             options, self._metadata.properties, self._strategy.options_without_effect
         )
@@ -261,7 +267,14 @@ class DataFileRewrite:
         if where is None:
             return scan
         # A filtered scan would leave out rows, and deletes of rows that do not match the filter.
-        matching_scan = scan_table(name, self._metadata, io, selector=selector, filter=where)
+        matching_scan = scan_table(
+            name,
+            self._metadata,
+            io,
+            selector=selector,
+            filter=where,
+            case_sensitive=self._table.case_sensitive is not False,
+        )
         return scan.of_files(frozenset(t.file_path for t in matching_scan.plan_files()))
 
     def _write_context(self) -> WriteContext:

@@ -194,7 +194,7 @@ class TableStatisticsComputation:
         columns: list[SketchedColumn] = []
 
         def projection(schema: Schema) -> Schema:
-            columns.extend(_columns(self._table.name, schema, self._names))
+            columns.extend(_columns(self._table, schema, self._names))
             return schema.select([".".join(c.path) for c in columns])
 
         scan = scan_table(
@@ -209,7 +209,9 @@ class TableStatisticsComputation:
         return columns, scan
 
 
-def _columns(table: str, schema: Schema, names: Sequence[str] | None) -> Sequence[SketchedColumn]:
+def _columns(
+    table: MaintainedTable, schema: Schema, names: Sequence[str] | None
+) -> Sequence[SketchedColumn]:
     if names is None:
         columns = [
             SketchedColumn(path=(f.name,), field=f) for f in schema.fields if is_hashable(f.type)
@@ -218,32 +220,23 @@ def _columns(table: str, schema: Schema, names: Sequence[str] | None) -> Sequenc
         columns = [_column(table, schema, name) for name in dict.fromkeys(names)]
     if not columns:
         raise InvalidRequestError(
-            f"table {table}: no columns to compute statistics of; structs, lists and maps have no "
-            "statistics: name a field of a struct"
+            f"table {table.name}: no columns to compute statistics of; structs, lists and maps "
+            "have no statistics: name a field of a struct"
         )
     return columns
 
 
-def _column(table: str, schema: Schema, name: str) -> SketchedColumn:
-    path = (name,) if any(f.name == name for f in schema.fields) else parse_levels(name)
-    fields = {f.name: f for f in schema.fields}
-    field: types.NestedField | None = None
-    for level in path:
-        field = fields.get(level)
-        if field is None:
-            raise InvalidRequestError(
-                f"table {table} has no column {name}; its columns are "
-                f"{', '.join(f.name for f in schema.fields)}"
-            )
-        children = field.type.fields if isinstance(field.type, types.StructType) else ()
-        fields = {f.name: f for f in children}
-    assert field is not None
-    if not is_hashable(field.type):
+def _column(table: MaintainedTable, schema: Schema, name: str) -> SketchedColumn:
+    full_name = name if name in schema.id_by_name else ".".join(parse_levels(name))
+    field = schema.find(full_name, case_sensitive=table.case_sensitive is not False)
+    path = schema.path_to(field.field_id)
+    in_structs = all(isinstance(f.type, types.StructType) for f in path[:-1])
+    if not in_structs or not is_hashable(field.type):
         raise InvalidRequestError(
-            f"table {table}: the column {name} is of type {field.type}, which has no statistics; "
-            "leave it out, or name a field of a struct"
+            f"table {table.name}: the column {name} is of type {field.type}, or in a list or map, "
+            "which have no statistics; leave it out, or name a field of a struct"
         )
-    return SketchedColumn(path=tuple(path), field=field)
+    return SketchedColumn(path=tuple(f.name for f in path), field=field)
 
 
 def _write(

@@ -43,11 +43,13 @@ TABLE = '"catalog":"s/lake","namespace":["db"],"name":"t"'
 
 def test_a_request_is_what_java_wrote() -> None:
     changes = '[{"op":"set_property","key":"k","value":"v"}]'
-    assert decode_request("table.alter", f'{{{TABLE},"changes":{changes}}}') == TableAlter(
+    text = f'{{{TABLE},"changes":{changes},"case_sensitive":false}}'
+    assert decode_request("table.alter", text) == TableAlter(
         catalog="s/lake",
         namespace=("db",),
         name="t",
         changes=(SetProperty(key="k", value="v"),),
+        case_sensitive=False,
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.sorting import UNSORTED
-from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order
+from iceberg_pyspark.sql_text.ddl import parse_partitioning, parse_sort_order, parse_term
 from iceberg_pyspark.sql_text.schemas import parse_schema
 
 SCHEMA = parse_schema("id BIGINT, ts TIMESTAMP, v STRING, s STRUCT<a: INT, `b.c`: DATE>, `x y` INT")
@@ -189,6 +189,20 @@ def test_a_column_is_found_by_its_exact_case_first() -> None:
     assert [f.source_id for f in fields] == [2, 1, 3]
     with pytest.raises(InvalidRequestError, match="ambiguous"):
         parse_partitioning(["ab"], parse_schema("AB INT, Ab INT"))
+
+
+def test_the_case_of_names_counts_as_the_caller_says() -> None:
+    schema = parse_schema("a INT, B INT, s STRUCT<X: INT>, C INT, c INT")
+    assert parse_term("bucket(4, S.x)", schema, case_sensitive=False).column == "s.X"
+    assert parse_sort_order(["b"], schema, case_sensitive=False).fields[0].source_ids == (2,)
+    for case_sensitive, name, why in (
+        (True, "A", "no column 'A'"),
+        (True, "s.x", "no column 's.x'"),
+        # as in Spark, the exact spelling is no better
+        (False, "c", "'c' is ambiguous: 'C' and 'c' differ only in case"),
+    ):
+        with pytest.raises(InvalidRequestError, match=why):
+            parse_term(name, schema, case_sensitive=case_sensitive)
 
 
 @pytest.mark.parametrize(

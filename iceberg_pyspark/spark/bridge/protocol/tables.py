@@ -119,6 +119,8 @@ class TableAlter(TableRequest, frozen=True, kw_only=True):
     """The request of ALTER TABLE: all of the changes are made, or none."""
 
     changes: tuple[TableChange, ...]
+    case_sensitive: bool
+    """Whether names of columns are case-sensitive in the session."""
 
 
 class TableDrop(TableRequest, frozen=True, kw_only=True):

@@ -29,6 +29,7 @@ import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -203,8 +204,8 @@ class IcebergPyCatalog
       throws NoSuchTableException {
     List messages = new ArrayList();
     for (int i = 0; i < changes.length; i++) messages.add(change(changes[i]));
-    return new IcebergPyTable(
-        IcebergPyRequests.tableAlter(handle, levels(identifier), identifier.name(), messages));
+    return new IcebergPyTable(IcebergPyRequests.tableAlter(handle, levels(identifier),
+        identifier.name(), messages, SQLConf.get().caseSensitiveAnalysis()));
   }
 
   /** Describe a default by its SQL text and, for a literal, its value; null if there is none. */

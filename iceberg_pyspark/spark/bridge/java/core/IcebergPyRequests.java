@@ -83,10 +83,10 @@ class IcebergPyRequests {
         IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "handle", handle}));
   }
   static IcebergPyTableDefinition tableAlter(
-      String catalog, List namespace, String name, List changes) {
+      String catalog, List namespace, String name, List changes, boolean caseSensitive) {
     return new IcebergPyTableDefinition(IcebergPyBridge.call("table.alter",
-        IcebergPyBridge.arguments(new Object[] {
-            "catalog", catalog, "namespace", namespace, "name", name, "changes", changes})));
+        IcebergPyBridge.arguments(new Object[] {"catalog", catalog, "namespace", namespace, "name",
+            name, "changes", changes, "case_sensitive", Boolean.valueOf(caseSensitive)})));
   }
   static IcebergPyDropResult tableDrop(String catalog, List namespace, String name, boolean purge) {
     return new IcebergPyDropResult(IcebergPyBridge.call("table.drop",
