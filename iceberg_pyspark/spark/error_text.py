@@ -27,9 +27,18 @@ _LEADING_MESSAGE = re.compile(
     re.DOTALL,
 )
 
+_NOT_FOLDABLE = "requirement failed: args must be foldable"
+"""Spark's assertion for an argument of CALL, before a procedure sees it."""
+
 
 def iceberg_error_in(text: str) -> tuple[str, str] | None:
     """Return the class name and message of the last error of this package in a text, or None."""
+    if text.startswith(_NOT_FOLDABLE):
+        return errors.InvalidRequestError.__name__, (
+            "an argument of CALL is not constant: Spark evaluates expressions such as "
+            "current_timestamp() - INTERVAL 30 DAYS, but no lambda, no aggregate, no window and no "
+            "function whose value is random, such as rand() or uuid()"
+        )
     first = _LEADING_MESSAGE.match(text)
     if first is not None:
         return first[2], first[1].strip()

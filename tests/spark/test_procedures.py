@@ -235,6 +235,42 @@ def test_what_is_refused(spark: SparkSession, folder: Path) -> None:
     assert len(snapshot_ids(spark, "r")) == 3
 
 
+@pytest.mark.release
+def test_arguments_are_constant_expressions(spark: SparkSession, folder: Path) -> None:
+    make(spark, "a")
+    for arguments in (
+        "table => 'db.a', older_than => current_timestamp() - INTERVAL 30 DAYS",
+        "concat('db', '.a'), now() - make_interval(0, 0, 0, 30)",
+        "'db.a', date_sub(current_date(), 3), 1 + 2",
+        "'db.a', '2020-01-01 00:00:00', '3', stream_results => 1 = 1",
+        "'db.a', cast('2020-01-01' AS TIMESTAMP), snapshot_ids => array(1L + 1)",
+        "'db.a', snapshot_ids => sequence(1, 3)",
+        "table => 'db.a', retain_last => (SELECT 3 + 1)",
+    ):
+        assert call(spark, f"expire_snapshots({arguments})")[0][0] == 0, arguments
+    for options in (
+        "map('min-input-files', concat('1', '0'))",
+        "map_from_arrays(array('min-input-files'), array('10'))",
+        "str_to_map('min-input-files=10', ',', '=')",
+    ):
+        where = "concat('id', ' >= ', 1 - 1)"
+        text = f"rewrite_data_files(table => 'db.a', options => {options}, where => {where})"
+        assert call(spark, text)[0][0] == 0, text
+    for text, message in (
+        ("expire_snapshots('db.a', retain_last => cast(rand() AS INT))", "is not constant: Spark"),
+        ("expire_snapshots(uuid())", "an argument of CALL is not constant"),
+        ("expire_snapshots('db.a', retain_last => max(3))", "an argument of CALL is not constant"),
+        ("expire_snapshots('db.a', retain_last => c)", "UNRESOLVED_COLUMN"),
+        ("expire_snapshots('db.a', 5)", r'requires the "TIMESTAMP" type'),
+        ("expire_snapshots('db.a', retain_last => 1 / 0)", "DIVIDE_BY_ZERO"),
+        ("expire_snapshots('db.a', snapshot_ids => array(null))", "snapshot_ids holds a null"),
+        ("rewrite_data_files('db.a', options => map('a', null))", "options holds a null"),
+    ):
+        with pytest.raises(PySparkException, match=message):
+            spark.sql(f"CALL kept.system.{text}").collect()
+    assert len(snapshot_ids(spark, "a")) == 3
+
+
 CALLS = {
     "add_files": "source_table => '`parquet`.`/nowhere`'",
     "cherrypick_snapshot": "snapshot_id => 1",

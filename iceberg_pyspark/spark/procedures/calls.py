@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, ValuesView
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -123,6 +123,11 @@ def call_procedure(
     types = {**procedure.required, **procedure.optional}
     values: dict[str, Any] = dict(arguments)
     for parameter, value in values.items():
+        items = value.values() if isinstance(value, dict) else value
+        if isinstance(items, tuple | ValuesView) and None in items:
+            raise InvalidRequestError(
+                f"{name}: the argument {parameter} holds a null; leave that item out"
+            )
         if types[parameter] == "timestamp" and value is not None:
             values[parameter] = value // 1000
     subject = f"{name} {escape_text(str(values.get('table')))}"

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from iceberg_pyspark.spark.bridge.protocol.catalogs import CatalogRequest, NamespaceRequest
 from iceberg_pyspark.spark.bridge.protocol.messages import Message, Response
 
-Argument: TypeAlias = bool | int | str | tuple[int | str, ...] | dict[str, str] | None
+Argument: TypeAlias = bool | int | str | tuple[int | str | None, ...] | dict[str, str | None] | None
 """The value of an argument; a timestamp is in microseconds since 1970."""
 
 
