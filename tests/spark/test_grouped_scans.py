@@ -340,7 +340,7 @@ CALLS = {
 }
 ASKED_TWICE = ("decimal(9, 2)", "timestamp")
 VALUES_ONCE = pytest.mark.once("the functions are ours: 4.1 is asked with other types")
-NOT_KNOWN = {"decimal(9, 2)": ("truncate",), "date": ("hours",)}
+NOT_KNOWN = {"date": ("hours",)}
 
 
 def physical(value: Any) -> Any:

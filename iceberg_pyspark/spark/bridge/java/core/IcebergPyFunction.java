@@ -51,17 +51,10 @@ class IcebergPyFunction implements UnboundFunction {
     return new IcebergPyTransform(name, types, width);
   }
   private boolean accepts(DataType type) {
-    if (isOfTwo()) return IcebergPyTransform.kindOf(type) != null && !isCutDecimal(type);
-    if (width != null) return IcebergPyTransform.kindOf(type) != null && !isTime(type);
+    String kind = IcebergPyTransform.kindOf(type);
+    if (name.equals("bucket")) return kind != null;
+    if (name.equals("truncate")) return kind != null && !kind.equals("time");
     boolean isTime = type instanceof TimestampType || type instanceof TimestampNTZType;
     return isTime || type instanceof DateType && !name.equals("hours");
-  }
-  /** A truncated decimal depends on its scale, and times are not truncated. */
-  private boolean isCutDecimal(DataType type) {
-    return name.equals("truncate")
-        && (IcebergPyTransform.kindOf(type).equals("decimal") || isTime(type));
-  }
-  private static boolean isTime(DataType type) {
-    return IcebergPyTransform.kindOf(type).equals("time");
   }
 }

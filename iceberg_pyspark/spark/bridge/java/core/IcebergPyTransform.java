@@ -5,18 +5,21 @@ import org.apache.spark.sql.catalyst.expressions.Add;
 import org.apache.spark.sql.catalyst.expressions.BitwiseAnd;
 import org.apache.spark.sql.catalyst.expressions.BoundReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
+import org.apache.spark.sql.catalyst.expressions.CheckOverflow;
 import org.apache.spark.sql.catalyst.expressions.EvalMode;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Hour;
 import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.MakeDecimal;
 import org.apache.spark.sql.catalyst.expressions.Month;
 import org.apache.spark.sql.catalyst.expressions.Multiply;
 import org.apache.spark.sql.catalyst.expressions.Pmod;
 import org.apache.spark.sql.catalyst.expressions.PreciseTimestampConversion;
 import org.apache.spark.sql.catalyst.expressions.Substring;
 import org.apache.spark.sql.catalyst.expressions.Subtract;
+import org.apache.spark.sql.catalyst.expressions.UnaryMinus;
 import org.apache.spark.sql.catalyst.expressions.UnixDate;
 import org.apache.spark.sql.catalyst.expressions.Year;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
@@ -25,7 +28,6 @@ import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DateType$;
-import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.IntegerType$;
@@ -99,7 +101,6 @@ public class IcebergPyTransform implements ScalarFunction {
       return orNull(value, new Pmod(positive, (Expression) arguments.get(0)));
     }
     if (name.equals("truncate")) {
-      if (kindOf(value.dataType()).equals("decimal")) return cutDecimal(width.intValue(), value);
       return cut(width == null ? (Expression) arguments.get(0) : integer(width.intValue()), value);
     }
     Expression date =
@@ -117,18 +118,31 @@ public class IcebergPyTransform implements ScalarFunction {
 
   private static Expression cut(Expression width, Expression value) {
     String kind = kindOf(value.dataType());
-    if (kind.equals("long"))
-      return new Subtract(value, new Pmod(value, cast(width, value.dataType())));
-    return new Substring(value, integer(1), width);
+    if (kind.equals("decimal")) return cutDecimal(cast(width, LongType$.MODULE$), value);
+    if (!kind.equals("long")) return new Substring(value, integer(1), width);
+    Expression all = cast(value, LongType$.MODULE$);
+    Expression rest = new Pmod(all, cast(width, LongType$.MODULE$));
+    // As in Java, what lies below the least number is counted from the greatest.
+    Expression sum = new org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(Long.class,
+        LongType$.MODULE$, "sum",
+        IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {all, new UnaryMinus(rest)})),
+        IcebergPyBridge.seq(new ArrayList()), true, true, true, scala.Option.empty());
+    return cast(sum, value.dataType());
   }
 
-  /** The width is in units of the unscaled value. */
-  private static Expression cutDecimal(int width, Expression value) {
-    int scale = ((DecimalType) value.dataType()).scale();
-    DecimalType wide = new DecimalType(38, scale);
-    Decimal unscaled = Decimal.apply(java.math.BigDecimal.valueOf(width, scale), 38, scale);
-    Expression left = new Pmod(cast(value, wide), new Literal(unscaled, wide));
-    return cast(new Subtract(cast(value, wide), cast(left, wide)), value.dataType());
+  /**
+   * The width is in units of the unscaled value; null if the result has too many digits. Spark's
+   * own subtraction of decimals with 38 digits would round.
+   */
+  private static Expression cutDecimal(Expression width, Expression value) {
+    DecimalType type = (DecimalType) value.dataType();
+    DecimalType wide = new DecimalType(38, type.scale());
+    Expression rest =
+        new Pmod(cast(value, wide), new MakeDecimal(width, wide.precision(), wide.scale(), false));
+    Expression difference = new org.apache.spark.sql.catalyst.expressions.objects.Invoke(value,
+        "$minus", wide, IcebergPyBridge.seq(IcebergPyBridge.list(new Object[] {rest})),
+        IcebergPyBridge.seq(new ArrayList()), true, true, true);
+    return new CheckOverflow(difference, type, true);
   }
 
   private static Expression hash(Expression value) {
