@@ -140,6 +140,31 @@ def test_a_source_without_rows_reads_no_file(
     assert set(Path(session.table(table).location).rglob("*.parquet")) == files
 
 
+def test_a_source_that_may_give_other_rows_the_next_time_is_not_read_twice(
+    session: IcebergSession, tmp_path: Path
+) -> None:
+    assert session.bridge is not None
+    spark, joins = session.spark, session.bridge.joins
+    spark.range(3).write.parquet(str(tmp_path / "files"))
+    spark.read.parquet(str(tmp_path / "files")).createOrReplaceTempView("files")
+    same = ["select * from files", "select id from changes where v > (select max(id) from files)"]
+    others = [
+        "select id, current_timestamp() t from files",
+        "select id from files where current_date() > date'2020-01-01' or id > 1",
+        "select id from files where id > (select second(now()))",
+        "select id from files where id > (select max(id) from (select id from files limit 2))",
+        "select id from files where id > (select max(r) from (select rand() r from files))",
+        "select id from files where rand() > 0.5",
+    ]
+    cheap = {text: joins.is_cheap(spark.sql(text), 1 << 60) for text in (*same, *others)}
+    assert cheap == dict.fromkeys(same, True) | dict.fromkeys(others, False)
+    # The rows of a cache stay.
+    cached = spark.sql(others[0]).cache()
+    assert joins.is_cheap(cached.where("t > now()"), 1 << 60) is False
+    assert joins.is_cheap(cached.where("id > 0"), 1 << 60) is True
+    cached.unpersist()
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_only_rows_that_would_have_been_read_are_a_conflict(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch, mode: str

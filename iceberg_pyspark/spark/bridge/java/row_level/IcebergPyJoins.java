@@ -30,9 +30,11 @@ import org.apache.spark.sql.catalyst.plans.logical.Range;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreePattern$;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.execution.LogicalRDD;
+import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -189,15 +191,23 @@ public class IcebergPyJoins {
    * estimate.
    */
   public boolean fits(Object frame, long most) {
-    LogicalPlan plan =
-        ((org.apache.spark.sql.classic.Dataset) frame).queryExecution().optimizedPlan();
-    if (!plan.deterministic() || isLimited(plan)
+    QueryExecution execution = ((org.apache.spark.sql.classic.Dataset) frame).queryExecution();
+    LogicalPlan plan = execution.optimizedPlan();
+    // the optimizer replaces the current time by a literal, each time by another one
+    if (!plan.deterministic()
+        || execution.withCachedData().containsPattern(TreePattern$.MODULE$.CURRENT_LIKE())
         || plan.stats().sizeInBytes().bigInteger().compareTo(java.math.BigInteger.valueOf(most))
             > 0)
       return false;
-    scala.collection.Iterator leaves = plan.collectLeaves().iterator();
-    while (leaves.hasNext())
-      if (!isLasting((LogicalPlan) leaves.next())) return false;
+    List plans = new ArrayList();
+    plans.add(plan);
+    plans.addAll(scala.jdk.javaapi.CollectionConverters.asJava(plan.subqueriesAll()));
+    for (int i = 0; i < plans.size(); i++) {
+      if (isLimited((LogicalPlan) plans.get(i))) return false;
+      scala.collection.Iterator leaves = ((LogicalPlan) plans.get(i)).collectLeaves().iterator();
+      while (leaves.hasNext())
+        if (!isLasting((LogicalPlan) leaves.next())) return false;
+    }
     return true;
   }
   /**
