@@ -11,7 +11,11 @@ from pyspark.sql import Column, DataFrame
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode
-from iceberg_pyspark.spark.row_level.key_range import prune_by_subqueries
+from iceberg_pyspark.spark.row_level.key_range import (
+    Source,
+    prune_by_key_range,
+    subqueries_of,
+)
 from iceberg_pyspark.spark.row_level.operation import RowChanges
 from iceberg_pyspark.spark.row_level.store_assignment import Rows
 from iceberg_pyspark.spark.row_level.target import Target
@@ -35,6 +39,10 @@ class ChangeWhere(ABC):
         del target
         return False
 
+    def sources(self, target: Target, rows: DataFrame) -> list[Source]:
+        """See `Operation`."""
+        return subqueries_of(target, rows, self.condition)
+
     def touched_files(self, target: Target) -> DataFrame:
         """See `Operation`."""
         return self._select(target, target.rows())
@@ -54,7 +62,9 @@ class ChangeWhere(ABC):
         return {}
 
     def _select(self, target: Target, rows: DataFrame) -> DataFrame:
-        return prune_by_subqueries(target, rows, self.condition).where(self.condition)
+        for source, keys in self.sources(target, rows):
+            rows = prune_by_key_range(target, rows, source, keys)
+        return rows.where(self.condition)
 
 
 _COPY = Change(op=Op.COPY, has_position=False)

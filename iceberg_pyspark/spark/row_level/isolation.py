@@ -7,10 +7,16 @@ changed files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Literal, TypeAlias, cast
 
-from iceberg_pyspark.commits.conflicts import ConflictChecks, IsolationLevel, TouchedFile
+from iceberg_pyspark.commits.conflicts import (
+    ConflictChecks,
+    FileTest,
+    IsolationLevel,
+    TouchedFile,
+)
 from iceberg_pyspark.commits.file_filter import compile_may_match
 from iceberg_pyspark.expressions.predicates import Predicate
 from iceberg_pyspark.planning.scan_tasks import ScanTask
@@ -40,12 +46,15 @@ def conflict_checks(
     *,
     snapshot_id: int | None,
     read_predicate: Predicate,
+    source_predicate: Callable[[], Predicate],
     touched_tasks: Iterable[ScanTask],
     rows_are_kept: bool,
 ) -> ConflictChecks:
     """Return the conflict checks of an operation that touched these files.
 
-    The operation has read the rows that match `read_predicate`. `rows_are_kept` means that rows of
+    The operation has read the rows that match `read_predicate`, and only those that match
+    `source_predicate` matter to it; that is called at most once, and only if a file may have rows
+    that match `read_predicate`. `rows_are_kept` means that rows of
     the files are written again, which would undo deletes that other commits add to the files in the
     meantime.
     """
@@ -53,7 +62,9 @@ def conflict_checks(
     serializable = isolation_of(metadata, operation) == "serializable"
     return ConflictChecks(
         base_snapshot_id=snapshot_id,
-        no_new_data=compile_may_match(read_predicate, metadata) if serializable else None,
+        no_new_data=_may_matter(read_predicate, source_predicate, metadata)
+        if serializable
+        else None,
         still_live=frozenset(f.file_path for f in files),
         no_new_deletes_for=tuple(
             TouchedFile(file_path=f.file_path, spec_id=f.spec_id, partition=f.partition)
@@ -62,3 +73,15 @@ def conflict_checks(
         if rows_are_kept
         else (),
     )
+
+
+def _may_matter(
+    read_predicate: Predicate, source_predicate: Callable[[], Predicate], metadata: TableMetadata
+) -> FileTest:
+    was_read = compile_may_match(read_predicate, metadata)
+
+    @cache
+    def matches_source() -> FileTest:
+        return compile_may_match(source_predicate(), metadata)
+
+    return lambda f: was_read(f) and matches_source()(f)

@@ -19,6 +19,7 @@ from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, Where, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
 from iceberg_pyspark.spark.row_level.key_range import (
+    Source,
     keys_of,
     prune_by_key_range,
     rows_with_source_keys,
@@ -106,6 +107,12 @@ class Merge:
             )
             and bool(keys_of(target, target.rows(), self.source, self.condition))
         )
+
+    def sources(self, target: Target, rows: DataFrame) -> list[Source]:
+        """See `Operation`: a clause for rows that match no source row may change any row."""
+        if self.not_matched_by_source_clauses:
+            return []
+        return [(self.source, keys_of(target, rows, self.source, self.condition))]
 
     def summary(self, row_changes: RowChanges) -> dict[str, str]:
         """See `Operation`: return counts under Java's names.

@@ -8,6 +8,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
+from iceberg_pyspark.spark.row_level.key_range import Source
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.table.reading.whole_files import FileSelection
 
@@ -62,6 +63,13 @@ class Operation(Protocol):
 
     def needs_no_rebalance(self, target: Target) -> bool:
         """Return whether the tasks already get as many rows to write as after a rebalancing."""
+        ...
+
+    def sources(self, target: Target, rows: DataFrame) -> list[Source]:
+        """Return the sources of which a row of the target must match some row each to matter.
+
+        A row that does not is neither changed nor does it decide which rows are inserted.
+        """
         ...
 
     def touched_files(self, target: Target) -> DataFrame | None:

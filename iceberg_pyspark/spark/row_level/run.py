@@ -24,6 +24,7 @@ from iceberg_pyspark.errors import ConcurrentChangeError
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.isolation import Mode, conflict_checks, mode_of
 from iceberg_pyspark.spark.row_level.job import run_job
+from iceberg_pyspark.spark.row_level.key_range import rows_that_sources_select
 from iceberg_pyspark.spark.row_level.operation import Operation, RowChanges
 from iceberg_pyspark.spark.row_level.own_reads import OtherStateError
 from iceberg_pyspark.spark.row_level.target import (
@@ -95,11 +96,13 @@ def run(request: RowLevelRequest, operation: Operation) -> tuple[LoadedTable, Ro
     tries = 0
     analysed_table = request.analysed_table
     while True:
+        reads_itself = analysed_table is not None
         loaded_table = request.load() if analysed_table is None else analysed_table
         analysed_table = None
         _check_schema(request, loaded_table)
         write = request.resolve(loaded_table)
         with pin_table(request.session, write, request.statement_columns) as target:
+            target.reads.reads_itself = reads_itself
             try:
                 return _Run(operation, target).carry_out()
             except ConcurrentChangeError as e:
@@ -154,7 +157,7 @@ class _Run:
             mode = mode if rewritten_paths is not None else "merge-on-read"
             target_read = target.read(rewritten_paths)
             rows = self._run_job(target, target_read.rows, mode)
-        return self._commit(target, rows, rewritten_paths, target_read)
+            return self._commit(target, rows, rewritten_paths, target_read)
 
     def _run_job(self, target: Target, rows: DataFrame, mode: Mode) -> TouchedRows:
         operation = self.operation
@@ -205,6 +208,9 @@ class _Run:
                 self.operation.name,
                 snapshot_id=target.snapshot_id,
                 read_predicate=target.read_predicate(),
+                source_predicate=lambda: rows_that_sources_select(
+                    target, partial(self.operation.sources, target)
+                ),
                 touched_tasks=touched_files.values(),
                 rows_are_kept=rewritten_paths is not None or self.operation.name != "delete",
             )

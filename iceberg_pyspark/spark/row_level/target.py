@@ -78,6 +78,8 @@ class OperationReads:
         self._handles: list[str] = []
         self._reads: list[TargetReads] = []
         self._other_reads: dict[tuple[str, object], str] = {}
+        self.reads_itself = False
+        """Whether the operation reads its table also as a source, or in a subquery."""
 
     def register(self, state: TableState, reads: TargetReads) -> str:
         """Register a state for queries, whose scans `reads` records, and return its handle."""
@@ -279,6 +281,7 @@ class Target:
         handles = self.reads.others(row_changes.referenced_tables(frame))
         states = [self.session.state_of(handle) for handle in handles]
         own = state_read(self.loaded_table, states)
+        self.reads.reads_itself |= own is not None
         if own is not None and own.metadata_location != self.loaded_table.metadata_location:
             raise OtherStateError(own)
         self.reads.check_others(states)

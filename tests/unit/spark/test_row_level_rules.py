@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -16,12 +17,15 @@ from pyspark.sql.types import (
 )
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.expressions.predicates import AlwaysTrue
+from iceberg_pyspark.expressions.binding import bind
+from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
 from iceberg_pyspark.spark.row_level.assignments import resolve_paths, type_at
 from iceberg_pyspark.spark.row_level.isolation import conflict_checks, isolation_of, mode_of
 from iceberg_pyspark.spark.row_level.store_assignment import same_names, same_type
 from iceberg_pyspark.spec.table_metadata import TableMetadata
-from tests.support.commit_tables import commit_table
+from iceberg_pyspark.sql_text.filters import parse_filter
+from tests.support.commit_tables import SCHEMA as TABLE_SCHEMA
+from tests.support.commit_tables import commit_table, data_file
 
 VALUE = cast("Column", object())
 INNER = StructType([StructField("a", IntegerType()), StructField("B", LongType(), False)])
@@ -51,6 +55,7 @@ def test_isolation_levels() -> None:
     requests: dict[str, Any] = {
         "snapshot_id": 1,
         "read_predicate": AlwaysTrue(),
+        "source_predicate": AlwaysTrue,
         "touched_tasks": (),
     }
     strict = conflict_checks(metadata(), "update", rows_are_kept=True, **requests)
@@ -58,6 +63,41 @@ def test_isolation_levels() -> None:
     assert conflict_checks(snapshot, "update", rows_are_kept=True, **requests).no_new_data is None
     with pytest.raises(InvalidRequestError, match="neither serializable nor"):
         isolation_of(metadata(write_update_isolation__level="none"), "update")
+
+
+def test_the_source_is_asked_once_and_only_about_files_that_may_have_been_read() -> None:
+    asked: list[Predicate] = []
+    known = replace(
+        data_file("known"),
+        lower_bounds={1: (5).to_bytes(8, "little")},
+        upper_bounds={1: (9).to_bytes(8, "little")},
+        value_counts={1: 1},
+        null_value_counts={1: 0},
+    )
+    unknown = data_file("unknown")
+
+    def may_matter(read: str, selected: str) -> list[bool]:
+        def source_predicate() -> Predicate:
+            asked.append(bind(parse_filter(selected), TABLE_SCHEMA))
+            return asked[-1]
+
+        checks = conflict_checks(
+            metadata(),
+            "merge",
+            snapshot_id=1,
+            read_predicate=bind(parse_filter(read), TABLE_SCHEMA),
+            source_predicate=source_predicate,
+            touched_tasks=(),
+            rows_are_kept=True,
+        )
+        assert checks.no_new_data is not None
+        return [checks.no_new_data(f) for f in (known, known, unknown)]
+
+    assert may_matter("id < 5", "true") == [False, False, True]
+    assert len(asked) == 1
+    assert may_matter("id < 6", "id >= 10 and id <= 12") == [False, False, True]
+    assert may_matter("id < 6", "id >= 9 and id <= 12") == [True, True, True]
+    assert len(asked) == 3
 
 
 def test_assignments_name_columns_and_fields() -> None:
