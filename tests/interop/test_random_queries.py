@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.native_lake import native_lake
+from tests.support.native_lake import native_lake, same_rows
 from tests.support.oracle import Oracle
 from tests.support.rows import spark_rows
 
@@ -194,3 +194,39 @@ def test_a_query_has_the_same_rows_wherever_it_runs(lake: Oracle, number: int) -
         del rows["Java's"]
     wrong = [reader for reader, actual in rows.items() if actual != rows["plain"]]
     assert not wrong, f"{', '.join(wrong)} differ from the plain rows: {query}"
+
+
+def test_least_and_greatest_floats_are_those_of_the_connector(lake: Oracle) -> None:
+    """Metadata tell them unless a file has a NaN or a zero, whose sign its bounds do not tell."""
+    queries = [
+        f"SELECT min(f), max(f), count(f), min(d), max(d), count(d), count(y) FROM {{t}} {where}"
+        for where in (
+            "WHERE p <= 3",
+            "WHERE p = 1",
+            "WHERE p = 4",
+            "WHERE p = 5",
+            "WHERE p = 6",
+            "",
+        )
+    ]
+    for writer in ("lake", "java_hadoop"):
+        table = f"random_queries.floats_{writer}"
+        lake.spark.sql(
+            f"CREATE TABLE {writer}.{table} (p INT, f FLOAT, d DOUBLE, y BINARY) USING iceberg "
+            "PARTITIONED BY (p)"
+        )
+        lake.spark.sql(
+            f"INSERT INTO {writer}.{table} VALUES (1, 1.5, -2.25D, X'01'), "
+            "(1, float('inf'), 1e300D, null), (2, float('-inf'), 4.9e-324D, X'02'), "
+            "(3, null, null, null), (4, float('nan'), 1D, X''), (4, 3, double('nan'), X''), "
+            "(5, -0.0, 0.0D, X'00'), (5, -1, -0.0D, null), (6, 0.1, 0.1D, X'00')"
+        )
+        plans = []
+        for query in queries:
+            plans.append(same_rows(lake, query.format(t=f"{{t}}.{table}")))
+            ours = lake.spark.sql(query.format(t=f"lake.{table}")).collect()
+            plain = lake.spark.table(f"java_hadoop.{table}").toArrow()
+            lake.spark.createDataFrame(plain).createOrReplaceTempView("plain_floats")
+            assert repr(ours) == repr(lake.spark.sql(query.format(t="plain_floats")).collect())
+        is_read = ["IcebergPyParquetScan" in plan for plan in plans]
+        assert is_read == [False, False, True, True, False, True]

@@ -329,6 +329,7 @@ def test_batches_are_columnar_in_generated_code(session: IcebergSession) -> None
 AGGREGATES = (
     "select count(*), count(g), min(id), max(id), min(t), max(t), min(d), max(d) from {t}",
     "select max(id) + min(id) * 2 as both, count(*) c from {t}",
+    "select g, max(f), count(f), min(f), count(d) from {t} where g in (1, 2) group by g",
     "select g, count(*), max(id), count(s) from {t} group by g",
     "select g as h, min(t), g + 1 from {t} where g > 2 and g is not null group by g",
     "select count(*), max(id) from {t} where g in (1, 2)",
@@ -347,6 +348,7 @@ READ = (
     "select g % 2, count(*) from {t} group by g % 2",
     "select max(id) filter (where g = 1) from {t}",
     "select count(*) from {t} where g = 1 or length(s) = 2",
+    "select min(f), max(f) from {t} where g = 3",
 )
 VALUES = (
     "select id, g, s, t, cast(id / 4 as decimal(10, 2)) d, cast(id as double) f from plain "

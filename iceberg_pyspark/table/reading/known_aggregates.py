@@ -1,9 +1,10 @@
 """Computes counts, minima and maxima of a scan from manifests, without opening data files.
 
 They are known if every row of the planned files is live and matches the predicate, and if bounds
-are exact: bounds of strings and bytes may be truncated, and NaN is outside the bounds of floats, so
-for these types only partition values count. One file without this information makes the result
-unknown.
+are exact. Bounds of strings and bytes may be truncated, so for these types only partition values
+count. NaN is outside the bounds of floats, so a file must be known to have none; and a zero as the
+bound of floats does not tell the sign of the zeros. One file without this information makes the
+result unknown.
 """
 
 from __future__ import annotations
@@ -35,6 +36,14 @@ _BOUNDED_TYPES = (
     types.DecimalType,
 )
 _GROUPED_TYPES = (*_BOUNDED_TYPES, types.StringType)
+_FLOATS = (types.FloatType, types.DoubleType)
+_COUNTED_TYPES = (
+    *_GROUPED_TYPES,
+    *_FLOATS,
+    types.BinaryType,
+    types.FixedType,
+    types.UUIDType,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +66,14 @@ def known_aggregates(
     Columns are top-level columns of the schema that the scan selects. Values are physical
     (`spec/values.py`). Without groups there is one row.
     """
-    columns = [*groups, *(a.column for a in aggregates if a.column is not None)]
-    if scan.only_files is not None or not all(isinstance(c.type, _GROUPED_TYPES) for c in columns):
+    columns = [a.column for a in aggregates if a.column is not None]
+    if (
+        scan.only_files is not None
+        or not all(isinstance(g.type, _GROUPED_TYPES) for g in groups)
+        or not all(isinstance(c.type, _COUNTED_TYPES) for c in columns)
+    ):
         return None
-    plan = scan.plan([c.field_id for c in columns], reads_columns=False)
+    plan = scan.plan([c.field_id for c in (*groups, *columns)], reads_columns=False)
     try:
         tables = [
             _of_files(scan, planned_files, groups, aggregates)
@@ -69,7 +82,14 @@ def known_aggregates(
         ]
     except _UnknownError:
         return None
-    return list(_combine_tables(tables, groups, aggregates))
+    rows = list(_combine_tables(tables, groups, aggregates))
+    has_zero = any(
+        row[len(groups) + i] == 0
+        for i, a in enumerate(aggregates)
+        if a.kind in ("min", "max") and a.column is not None and isinstance(a.column.type, _FLOATS)
+        for row in rows
+    )
+    return None if has_zero else rows
 
 
 def _of_files(
@@ -124,12 +144,20 @@ class _File:
             values = self.partition_values(column)
             if function.kind == "count":
                 return pc.if_else(pc.is_null(values), 0, self.rows)
+            if not isinstance(column.type, (*_GROUPED_TYPES, *_FLOATS)) or _has_nan(values):
+                raise _UnknownError
             return values
         nulls = self._nulls(column)
         if function.kind == "count":
             return pc.subtract(self.rows, nulls)
-        if not isinstance(column.type, _BOUNDED_TYPES) or self._may_have_loose_bounds:
+        if not isinstance(column.type, (*_BOUNDED_TYPES, *_FLOATS)) or self._may_have_loose_bounds:
             raise _UnknownError
+        if isinstance(column.type, _FLOATS):
+            has_no_nan = pc.equal(self._metric("nan_value_counts", column), 0)
+            if not pc.all(
+                pc.or_(pc.fill_null(has_no_nan, False), pc.equal(nulls, self.rows))
+            ).as_py():
+                raise _UnknownError
         bounds = self._metric("lower_bounds" if function.kind == "min" else "upper_bounds", column)
         values = _as_values(decode_bounds(bounds, column.type), column.type)
         if pc.any(pc.and_(pc.is_null(values), pc.less(nulls, self.rows))).as_py():
@@ -151,6 +179,10 @@ class _File:
         return self._entries[metric_column(metric, column.field_id)].combine_chunks()
 
 
+def _has_nan(values: pa.Array) -> bool:
+    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
+
+
 def _as_values(array: pa.Array, type_: types.Type) -> pa.Array:
     """Cast the values to one type for all manifests, since the column may have been promoted."""
     match type_:
@@ -160,6 +192,10 @@ def _as_values(array: pa.Array, type_: types.Type) -> pa.Array:
             return array.cast(pa.string())
         case types.BooleanType():
             return array.cast(pa.bool_())
+        case types.FloatType() | types.DoubleType():
+            return array.cast(pa.float64())
+        case types.BinaryType() | types.FixedType() | types.UUIDType():
+            return array
         case _:
             return array.cast(pa.int64())
 

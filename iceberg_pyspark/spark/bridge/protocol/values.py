@@ -37,5 +37,5 @@ Expression: TypeAlias = Operator | ColumnPath | LiteralValue
 
 def wire_value(value: Any) -> WireValue:
     """Return a value in the physical form of `spec/values.py` as the protocol sends it."""
-    plain: WireValue = str(value) if isinstance(value, Decimal) else value
+    plain: WireValue = str(value) if isinstance(value, Decimal | float) else value
     return plain

@@ -1,0 +1,166 @@
+"""Counts, minima and maxima from metadata are those of the rows, or unknown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from functools import cmp_to_key
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iceberg_pyspark import Table, TableCatalog, load_catalog
+from iceberg_pyspark.arrow.schemas import to_arrow_schema
+from iceberg_pyspark.commits.snapshot_changes import AppendFiles
+from iceberg_pyspark.spec.manifests import DataFile
+from iceberg_pyspark.table.changes.commit_files import commit_action
+from iceberg_pyspark.table.reading.known_aggregates import (
+    Aggregate,
+    AggregateKind,
+    known_aggregates,
+)
+
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "b BOOLEAN": st.booleans(),
+    "f FLOAT": st.floats(width=32) | st.sampled_from([0.0, -0.0, math.inf, 1.5]),
+    "d DOUBLE": st.floats() | st.sampled_from([0.0, -0.0, -math.inf, 1.5]),
+    "c DECIMAL(9, 2)": st.decimals("-9999999.99", "9999999.99", places=2),
+    "e DECIMAL(38, 10)": st.decimals(-(10**27), 10**27, places=10),
+    "y BINARY": st.binary(max_size=20),
+    "i INT": st.integers(-5, 5),
+}
+NAMES = [column.partition(" ")[0] for column in VALUES]
+KINDS: tuple[AggregateKind, ...] = ("min", "max", "count")
+ROWS = st.lists(st.tuples(*(st.none() | value for value in VALUES.values())), max_size=4)
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> TableCatalog:
+    return load_catalog("known", type="hadoop", warehouse=str(tmp_path_factory.mktemp("known")))
+
+
+def in_spark(kind: AggregateKind, values: Sequence[Any]) -> Any:
+    """Return what Spark computes: NaN is the greatest number, and equals itself."""
+    values = [v for v in values if v is not None]
+    if kind == "count":
+        return len(values)
+
+    def compare(a: Any, b: Any) -> int:
+        if a != a or b != b:
+            return (a != a) - (b != b)
+        return (a > b) - (a < b)
+
+    ordered = sorted(values, key=cmp_to_key(compare))
+    return None if not ordered else ordered[0 if kind == "min" else -1]
+
+
+def same(left: Any, right: Any) -> bool:
+    if isinstance(left, float) and isinstance(right, float):
+        return repr(left) == repr(right)
+    return type(left) is type(right) and left == right
+
+
+def known(table: Table, kind: AggregateKind, name: str) -> list[tuple[Any, ...]] | None:
+    return known_aggregates(
+        table.scan(), (), [Aggregate(kind=kind, column=table.schema.find(name))]
+    )
+
+
+def append(table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
+    names = [f.name for f in table.schema.fields]
+    columns = [dict(zip(names, row, strict=True)) for row in rows]
+    table.append(pa.Table.from_pylist(columns, schema=to_arrow_schema(table.schema)))
+
+
+@settings(max_examples=settings().max_examples // 2, deadline=None)
+@given(
+    files=st.lists(ROWS, max_size=3),
+    partitioned_by=st.sampled_from([(), (), ("f",), ("d",), ("b",), ("c",), ("truncate(1, y)",)]),
+    file_format=st.sampled_from(["parquet", "parquet", "orc", "avro"]),
+)
+def test_what_metadata_tell_is_what_spark_computes_of_the_rows(
+    catalog: TableCatalog,
+    files: list[list[tuple[Any, ...]]],
+    partitioned_by: tuple[str, ...],
+    file_format: str,
+) -> None:
+    table = catalog.create_table(
+        f"db.t_{in_order()}",
+        ", ".join(VALUES),
+        partitioned_by=partitioned_by,
+        properties={"write.format.default": file_format},
+    )
+    for rows in files:
+        append(table, rows)
+    # as they are stored: partition values may have another sign of zero than the rows
+    stored = table.scan().to_arrow()
+    for name in NAMES:
+        values = stored[name].to_pylist()
+        for kind in KINDS:
+            answer = known(table, kind, name)
+            if answer is not None:
+                expected = in_spark(kind, values)
+                assert len(answer) == 1
+                assert same(answer[0][0], expected), (kind, name, answer, values)
+        # Ordinary values are known, or the law would be empty.
+        ordinary = all(v is None or (v == v and v != 0) for v in values)
+        if file_format == "parquet" and not partitioned_by and name != "y" and ordinary:
+            assert all(known(table, kind, name) is not None for kind in KINDS), name
+
+
+_numbers = iter(range(1_000_000))
+
+
+def in_order() -> int:
+    return next(_numbers)
+
+
+Change = Callable[[DataFile], DataFile]
+DOUBLE = 3
+CHANGES: dict[str, Change] = {
+    "no NaN count": lambda f: replace(f, nan_value_counts=None),
+    "a NaN": lambda f: replace(f, nan_value_counts={DOUBLE: 1}),
+    "an unknown NaN count": lambda f: replace(f, nan_value_counts={DOUBLE: -1}),
+    "no bounds": lambda f: replace(f, lower_bounds=None, upper_bounds=None),
+    "no null count": lambda f: replace(f, null_value_counts={}),
+    "too few values": lambda f: replace(f, value_counts={DOUBLE: 1}),
+    "NaN as bounds": lambda f: replace(
+        f, lower_bounds={DOUBLE: b"\0" * 6 + b"\xf8\x7f"}, upper_bounds={DOUBLE: b"\xff" * 8}
+    ),
+    "a zero": lambda f: replace(
+        f, lower_bounds={DOUBLE: bytes(8)}, upper_bounds={DOUBLE: bytes(8)}
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_metrics_that_do_not_tell_have_the_rows_read(tmp_path: Path, change: str) -> None:
+    catalog = load_catalog("none", type="memory")
+    table = catalog.create_table(str(tmp_path / "t"), ", ".join(VALUES))
+    append(table, [(True, 1.5, 2.5, Decimal(1), Decimal(1), b"x", 1), (None,) * 7])
+    (task,) = table.scan().plan_files()
+    assert [known(table, k, "d") for k in KINDS] == [[(2.5,)], [(2.5,)], [(1,)]]
+    bounds = {DOUBLE: b"\0" * 6 + b"\x04\x40"}
+    file = DataFile(
+        file_path=task.file_path,
+        record_count=2,
+        file_size_in_bytes=table.io.size(task.file_path),
+        value_counts={DOUBLE: 2},
+        null_value_counts={DOUBLE: 1},
+        nan_value_counts={DOUBLE: 0},
+        lower_bounds=bounds,
+        upper_bounds=bounds,
+    )
+    for name, make in {"same": lambda f: f, change: CHANGES[change]}.items():
+        other = catalog.create_table(str(tmp_path / name), ", ".join(VALUES))
+        action = AppendFiles(data_files=(make(file),))
+        commit_action(other.catalog, other.loaded, other.io, action)
+        other.refresh()
+        answers = [known(other, kind, "d") for kind in ("min", "max")]
+        assert answers == ([[(2.5,)]] * 2 if name == "same" else [None, None])
