@@ -53,8 +53,8 @@ def in_spark(kind: AggregateKind, values: Sequence[Any]) -> Any:
 
     def compare(a: Any, b: Any) -> int:
         if a != a or b != b:
-            return (a != a) - (b != b)
-        return (a > b) - (a < b)
+            return int(a != a) - int(b != b)
+        return int(a > b) - int(a < b)
 
     ordered = sorted(values, key=cmp_to_key(compare))
     return None if not ordered else ordered[0 if kind == "min" else -1]
