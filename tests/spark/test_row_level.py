@@ -474,6 +474,38 @@ def test_inserted_rows_get_defaults_of_lists_maps_and_structs(
     assert sorted(r.id for r in filtered.collect()) == [9, 10, 11]
 
 
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_null_structs_with_required_fields_are_written_anew(
+    session: IcebergSession, file_format: str, mode: str
+) -> None:
+    """A null struct has no fields, whatever Arrow keeps for them."""
+    name = f"rows.db.null_structs_{file_format}_{mode[0]}"
+    modes = ", ".join(f"'write.{op}.mode'='{mode}'" for op in ("delete", "update", "merge"))
+    session.spark.sql(
+        f"create table {name} (id int, c struct<x: string not null>, "
+        "l array<struct<d: struct<y: int not null> not null>>) tblproperties "
+        f"('format-version'='2', 'write.format.default'='{file_format}', {modes})"
+    )
+    session.spark.sql(
+        f"insert into {name} select id, if(id % 2 = 0, null, named_struct('x', 'a')), "
+        "if(id = 4, null, array(null, named_struct('d', named_struct('y', id)))) from range(6)"
+    )
+    session.spark.sql(f"update {name} set id = id + 10 where id in (1, 2, 4)")
+    session.spark.sql(f"delete from {name} where id in (0, 3)")
+    session.spark.sql(
+        f"merge into {name} t using (select 12 id union all select 20) s on t.id = s.id "
+        "when matched then update set c = null "
+        "when not matched then insert (id, c, l) values (s.id, null, array(null))"
+    )
+    rows = [tuple(r) for r in session.spark.table(name).orderBy("id").collect()]
+    a = Row(x="a")
+    assert rows == [
+        *((5, a, [None, Row(d=Row(y=5))]), (11, a, [None, Row(d=Row(y=1))])),
+        *((12, None, [None, Row(d=Row(y=2))]), (14, None, None), (20, None, [None])),
+    ]
+
+
 def test_rows_of_a_table_recreated_meanwhile_stay(
     session: IcebergSession, table: Callable[..., SparkTable]
 ) -> None:

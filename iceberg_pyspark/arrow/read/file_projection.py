@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.formats.file_fields import FileField, FileFields
+from iceberg_pyspark.arrow.nested import children_of, with_children
 from iceberg_pyspark.arrow.read.promotion import check_readable, promote
 from iceberg_pyspark.arrow.read.variants import check_variant, variant_array
 from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
@@ -217,14 +217,10 @@ def _compile_nested_type(
     match match.type:
         case StructType():
             return _compile_struct(match, target, selected_ids)
-        case ListType():
-            (element,) = match.children
-            convert = _child_converter(element, selected_ids)
-            return lambda array: _rebuild_list(array, target, convert)
         case _:
-            key, value = match.children
-            return _map_rebuilder(
-                target, _child_converter(key, selected_ids), _child_converter(value, selected_ids)
+            converters = [_child_converter(c, selected_ids) for c in match.children]
+            return lambda a: with_children(
+                a, target, [c(part) for c, part in zip(converters, children_of(a), strict=True)]
             )
 
 
@@ -242,57 +238,15 @@ def _compile_struct(match: FileColumn, target: pa.DataType, selected: Collection
     for child in match.children:
         sources.append(children.index(child.source) if isinstance(child, FileColumn) else None)
         converters.append(_child_converter(child, selected))
-    fields = [target.field(i) for i in range(target.num_fields)]
 
     def rebuild(array: pa.StructArray) -> pa.Array:
-        if not fields:
-            return _empty_struct(array)
         children = [
-            # field() keeps the slice but not the parent's nulls, which the mask restores
             convert(array if position is None else array.field(position))
             for position, convert in zip(sources, converters, strict=True)
         ]
-        mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+        return with_children(array, target, children)
 
     return rebuild
-
-
-def _empty_struct(array: pa.Array) -> pa.Array:
-    validity = None
-    if array.null_count:
-        validity = array.is_valid().buffers()[1]
-    return pa.Array.from_buffers(pa.struct([]), len(array), [validity], null_count=array.null_count)
-
-
-def _rebuild_list(array: pa.Array, target: pa.DataType, convert: Converter) -> pa.Array:
-    if pa.types.is_list(array.type):
-        offsets, (values,) = _rebase_offsets(array, array.values)
-    else:
-        # pyarrow's cast of list views creates invalid arrays
-        lengths = pc.list_value_length(array).fill_null(0).cast(pa.int32())
-        offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
-        values = array.flatten()
-    mask = array.is_null() if array.null_count else None
-    return pa.ListArray.from_arrays(offsets, convert(values), type=target, mask=mask)
-
-
-def _map_rebuilder(target: pa.DataType, key: Converter, value: Converter) -> Converter:
-    def rebuild(array: pa.MapArray) -> pa.Array:
-        offsets, (keys, items) = _rebase_offsets(array, array.keys, array.items)
-        mask = array.is_null() if array.null_count else None
-        return pa.MapArray.from_arrays(offsets, key(keys), value(items), type=target, mask=mask)
-
-    return rebuild
-
-
-def _rebase_offsets(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
-    """Return offsets that start at 0, and only the values within the offsets."""
-    offsets = array.offsets
-    first, last = offsets[0].as_py(), offsets[len(array)].as_py()
-    if array.offset or first:
-        offsets = pc.subtract(offsets, pa.scalar(first, offsets.type))
-    return offsets, [v.slice(first, last - first) for v in values]
 
 
 def exact_leaves(match: Match) -> dict[int, int]:

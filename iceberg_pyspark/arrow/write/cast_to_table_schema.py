@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iceberg_pyspark.arrow.file_schema import stored_arrow_schema, stored_schema
-from iceberg_pyspark.arrow.lists import with_entries, with_values
+from iceberg_pyspark.arrow.nested import children_of, with_children
 from iceberg_pyspark.arrow.scalars import constant_array, scalar_of
 from iceberg_pyspark.arrow.schemas import (
     is_binary_like,
@@ -74,7 +74,11 @@ def compile_cast_to_table_schema(
             arrays = [c.array([*batch.columns], rows) for c in columns]
             batch = pa.RecordBatch.from_arrays(arrays, schema=target)
         for i, f in required_fields:
-            _check_nulls(batch.column(i), f, f.name, table)
+            column = batch.column(i)
+            _check_nulls(column, f, f.name, table)
+            present = _without_nulls(column, f)
+            if present is not column:
+                batch = batch.set_column(i, target.field(i), present)
         return batch
 
     return cast_to_table_schema
@@ -227,16 +231,13 @@ class _Plan:
         columns = self.columns(
             [source.field(i) for i in range(source.num_fields)],
             type_.fields,
-            (fields := [target.field(i) for i in range(target.num_fields)]),
+            list(target),
             f"{path}.",
         )
 
         def convert(array: pa.StructArray) -> pa.StructArray:
-            children = [array.field(i) for i in range(source.num_fields)]
-            mask = array.is_null() if array.null_count else None
-            return pa.StructArray.from_arrays(
-                [c.array(children, len(array)) for c in columns], fields=fields, mask=mask
-            )
+            children = children_of(array)
+            return with_children(array, target, [c.array(children, len(array)) for c in columns])
 
         return convert
 
@@ -246,13 +247,7 @@ class _Plan:
         inner = self.convert(
             source.value_type, type_.element_type, target.value_type, f"{path}.element"
         )
-        plain = pa.list_(source.value_field)
-
-        def convert(array: pa.Array) -> pa.ListArray:
-            lists = array if array.type == plain else array.cast(plain)
-            return with_values(lists, target, inner(lists.values))
-
-        return convert
+        return lambda array: with_children(array, target, [inner(c) for c in children_of(array)])
 
     def _map(
         self, source: pa.DataType, type_: types.MapType, target: pa.DataType, path: str
@@ -261,7 +256,8 @@ class _Plan:
         item = self.convert(source.item_type, type_.value_type, target.item_type, f"{path}.value")
 
         def convert(array: pa.MapArray) -> pa.MapArray:
-            return with_entries(array, target, key(array.keys), item(array.items))
+            keys, items = children_of(array)
+            return with_children(array, target, [key(keys), item(items)])
 
         return convert
 
@@ -378,16 +374,26 @@ def _check_nulls(array: pa.Array, f: types.NestedField, path: str, table: str) -
         return
     # values below a null do not exist, whatever the child array holds
     present = array.drop_null() if array.null_count else array
-    match f.type:
-        case types.StructType(fields=fields):
-            for i, child in enumerate(fields):
-                _check_nulls(present.field(i), child, f"{path}.{child.name}", table)
-        case types.ListType():
-            _check_nulls(present.flatten(), f.type.element, f"{path}.element", table)
-        case types.MapType():
-            first, last = (present.offsets[i].as_py() for i in (0, -1))
-            keys, items = present.keys[first:last], present.items[first:last]
-            _check_nulls(keys, f.type.key, f"{path}.key", table)
-            _check_nulls(items, f.type.value, f"{path}.value", table)
-        case _:
-            return
+    for child, values in zip(types.children_of(f.type), children_of(present), strict=True):
+        _check_nulls(values, child, f"{path}.{child.name}", table)
+
+
+def _without_nulls(array: pa.Array, f: types.NestedField) -> pa.Array:
+    """Return the checked array without the nulls that required fields have below a null.
+
+    No value exists there, but Arrow's casts and writers refuse any null in a required field.
+    """
+    has_nulls = bool(f.required and array.null_count)
+    if not has_nulls and not _has_required_below(f.type):
+        return array
+    if isinstance(f.type, types.PrimitiveType):
+        buffers = [None, *array.buffers()[1:]]
+        return pa.Array.from_buffers(array.type, len(array), buffers, offset=array.offset)
+    children = children_of(array)
+    present = [
+        _without_nulls(values, child)
+        for child, values in zip(types.children_of(f.type), children, strict=True)
+    ]
+    if not has_nulls and all(a is b for a, b in zip(present, children, strict=True)):
+        return array
+    return with_children(array, array.type, present, nulls=not f.required)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.lists import with_entries, with_values
+from iceberg_pyspark.arrow.nested import children_of, with_children
 from iceberg_pyspark.arrow.schemas import to_arrow_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import (
@@ -25,6 +25,7 @@ from iceberg_pyspark.spec.types import (
     UUIDType,
     VariantType,
 )
+from iceberg_pyspark.spec.types import children_of as fields_below
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 
@@ -70,14 +71,8 @@ def _compile(type_: Type) -> Convert | None:
             return _variant
         case TimeType():
             return lambda array: array.cast(pa.time64("ns"))
-        case StructType(fields=fields):
-            return _compile_struct([_compile(f.type) for f in fields], type_)
-        case ListType():
-            element = _compile(type_.element_type)
-            return None if element is None else _compile_list(element, type_)
-        case MapType():
-            key, value = _compile(type_.key_type), _compile(type_.value_type)
-            return None if key is None and value is None else _compile_map(key, value, type_)
+        case StructType() | ListType() | MapType():
+            return _compile_nested([_compile(f.type) for f in fields_below(type_)], type_)
     return None
 
 
@@ -89,39 +84,16 @@ def _variant(array: pa.StructArray) -> pa.StructArray:
     )
 
 
-def _same(array: pa.Array) -> pa.Array:
-    return array
-
-
-def _compile_struct(converts: list[Convert | None], type_: StructType) -> Convert | None:
+def _compile_nested(converts: list[Convert | None], type_: Type) -> Convert | None:
     if not any(converts):
         return None
-    changes = [c or _same for c in converts]
 
-    def convert(array: pa.StructArray) -> pa.StructArray:
-        target = _spark_type(type_, array.type)
-        return pa.StructArray.from_arrays(
-            [change(array.field(i)) for i, change in enumerate(changes)],
-            fields=[target.field(i) for i in range(target.num_fields)],
-            mask=array.is_null() if array.null_count else None,
-        )
-
-    return convert
-
-
-def _compile_list(element: Convert, type_: ListType) -> Convert:
-    def convert(array: pa.ListArray) -> pa.Array:
-        return with_values(array, _spark_type(type_, array.type), element(array.values))
-
-    return convert
-
-
-def _compile_map(key: Convert | None, value: Convert | None, type_: MapType) -> Convert:
-    change_key, change_value = key or _same, value or _same
-
-    def convert(array: pa.MapArray) -> pa.Array:
-        target = _spark_type(type_, array.type)
-        return with_entries(array, target, change_key(array.keys), change_value(array.items))
+    def convert(array: pa.Array) -> pa.Array:
+        children = [
+            child if change is None else change(child)
+            for child, change in zip(children_of(array), converts, strict=True)
+        ]
+        return with_children(array, _spark_type(type_, array.type), children)
 
     return convert
 

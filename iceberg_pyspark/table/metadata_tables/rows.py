@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from iceberg_pyspark.arrow.lists import with_entries, with_values
+from iceberg_pyspark.arrow.nested import children_of, with_children
 from iceberg_pyspark.arrow.schemas import arrow_type, to_arrow_field, to_arrow_schema
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.types import ListType, MapType, NestedField, StructType, Type
@@ -119,12 +119,14 @@ def shaped_type(array: pa.Array, have: Type, want: Type) -> pa.Array:
             ]
             return struct_of(want, children, len(array), array)
         case (ListType(), ListType()):
-            child = shaped_type(array.values, have.element_type, want.element_type)
-            return with_values(array, target, child)
+            (values,) = children_of(array)
+            child = shaped_type(values, have.element_type, want.element_type)
+            return with_children(array, target, [child])
         case (MapType(), MapType()):
-            keys = shaped_type(array.keys, have.key_type, want.key_type)
-            items = shaped_type(array.items, have.value_type, want.value_type)
-            return with_entries(array, target, keys, items)
+            keys, items = children_of(array)
+            keys = shaped_type(keys, have.key_type, want.key_type)
+            items = shaped_type(items, have.value_type, want.value_type)
+            return with_children(array, target, [keys, items])
         case _:
             return array if array.type == target else array.cast(target)
 

@@ -1,0 +1,63 @@
+"""Takes Arrow structs, lists and maps apart, and puts them together with other children.
+
+The children are those of the array's own rows: an array may be a part of a much larger one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def children_of(array: pa.Array) -> list[pa.Array]:
+    """Return the fields of structs, the elements of lists of any kind, or keys and items of maps.
+
+    Fields of structs may hold values where the struct is null.
+    """
+    if isinstance(array, pa.StructArray):
+        return [array.field(i) for i in range(array.type.num_fields)]
+    if isinstance(array, pa.MapArray):
+        return [_in_range(array, array.keys), _in_range(array, array.items)]
+    if isinstance(array, pa.ListArray | pa.LargeListArray):
+        return [_in_range(array, array.values)]
+    return [array.flatten()]
+
+
+def with_children(
+    array: pa.Array, target: pa.DataType, children: Sequence[pa.Array], *, nulls: bool = True
+) -> pa.Array:
+    """Return the array with other children, as many as `children_of` returns of the same lengths.
+
+    The result has the type `target`: a struct, list or map; without `nulls`, no row of it is null.
+    """
+    if not len(array):
+        return pa.nulls(0, target)
+    mask = array.is_null() if nulls and array.null_count else None
+    if isinstance(target, pa.StructType):
+        if not children:
+            validity = None if mask is None else array.is_valid().buffers()[1]
+            return pa.Array.from_buffers(target, len(array), [validity])
+        return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
+    lists = pa.MapArray if isinstance(target, pa.MapType) else pa.ListArray
+    return lists.from_arrays(_offsets(array), *children, type=target, mask=mask)
+
+
+def _in_range(array: pa.Array, values: pa.Array) -> pa.Array:
+    if not len(array):
+        return values.slice(0, 0)
+    first, last = array.offsets[0].as_py(), array.offsets[len(array)].as_py()
+    return values.slice(first, last - first)
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    """Return offsets from 0 of the elements that `children_of` returns."""
+    if isinstance(array, pa.ListArray | pa.LargeListArray):
+        offsets = array.offsets
+        if array.offset or offsets[0].as_py():
+            offsets = pc.subtract(offsets, offsets[0])
+        return offsets.cast(pa.int32())
+    # pyarrow's casts of list views to lists create invalid arrays
+    lengths = pc.list_value_length(array).fill_null(0).cast(pa.int32())
+    return pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum_checked(lengths)])
