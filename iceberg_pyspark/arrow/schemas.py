@@ -250,7 +250,7 @@ def _doc(field: pa.Field) -> str | None:
 def primitive_of_arrow(type_: pa.DataType, name: str) -> types.PrimitiveType:
     """Return the Iceberg type that holds a primitive Arrow type's values; `name` is for errors."""
     t = pa.types
-    if t.is_dictionary(type_):
+    if t.is_dictionary(type_) or t.is_run_end_encoded(type_):
         return primitive_of_arrow(type_.value_type, name)
     if isinstance(type_, pa.BaseExtensionType):
         if type_.extension_name == "arrow.uuid":

@@ -18,6 +18,7 @@ from pyarrow import orc
 from iceberg_pyspark.arrow.file_schema import stored_schema
 from iceberg_pyspark.arrow.formats.data_file_writer import ClosedFile, discard_file
 from iceberg_pyspark.arrow.metrics.row_metrics import RowMetrics
+from iceberg_pyspark.arrow.nested import children_of
 from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.errors import StorageError, UnsupportedFeatureError
 from iceberg_pyspark.spec import types
@@ -165,14 +166,11 @@ def _check_times(array: pa.Array, type_: types.Type, path: str, location: str) -
     Arrow writes negative nanoseconds for such times, and Java then reads a time one second earlier.
     """
     match type_:
-        case types.StructType(fields=fields):
-            for i, f in enumerate(fields):
-                _check_times(array.field(i), f.type, f"{path}.{f.name}", location)
-        case types.ListType():
-            _check_times(array.values, type_.element_type, f"{path}.element", location)
-        case types.MapType():
-            _check_times(array.keys, type_.key_type, f"{path}.key", location)
-            _check_times(array.items, type_.value_type, f"{path}.value", location)
+        case types.StructType() | types.ListType() | types.MapType():
+            # values below a null do not exist
+            present = array.drop_null() if array.null_count else array
+            for f, values in zip(types.children_of(type_), children_of(present), strict=True):
+                _check_times(values, f.type, f"{path}.{f.name}", location)
         case (
             types.TimestampType()
             | types.TimestamptzType()

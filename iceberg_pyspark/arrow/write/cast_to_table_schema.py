@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -68,10 +69,20 @@ def compile_cast_to_table_schema(
     ]
     in_place = source.equals(target) and all(c.is_plain(i) for i, c in enumerate(columns))
 
+    def converted(column: _Column, batch: pa.RecordBatch, name: str) -> pa.Array:
+        try:
+            return column.array(batch.columns, batch.num_rows)
+        except pa.ArrowException as e:
+            type_ = batch.schema.field(column.index or 0).type
+            raise InvalidRequestError(
+                f"column '{name}' of table '{table}': rows of type {type_} cannot be converted to "
+                f"{target.field(name).type}: {e}; write fewer rows at once, or convert the column "
+                "before writing"
+            ) from e
+
     def cast_to_table_schema(batch: pa.RecordBatch) -> pa.RecordBatch:
         if not in_place:
-            rows = batch.num_rows
-            arrays = [c.array([*batch.columns], rows) for c in columns]
+            arrays = [converted(c, batch, f.name) for c, f in zip(columns, target, strict=True)]
             batch = pa.RecordBatch.from_arrays(arrays, schema=target)
         for i, f in required_fields:
             column = batch.column(i)
@@ -196,7 +207,12 @@ class _Plan:
         """Return a function from arrays of type `source` to `target`, the Arrow type of `type_`."""
         if isinstance(source, pa.DictionaryType):
             inner = self.convert(source.value_type, type_, target, path)
-            return lambda a: inner(a.dictionary_decode())
+            if _is_decodable(source.value_type):
+                return lambda a: inner(a.dictionary_decode())
+            return lambda a: inner(a.dictionary).take(a.indices)
+        if isinstance(source, pa.RunEndEncodedType):
+            inner = self.convert(source.value_type, type_, target, path)
+            return lambda a: _by_runs(a, inner)
         if source == target:
             return _same
         if isinstance(source, pa.BaseExtensionType):
@@ -266,6 +282,31 @@ def _same(array: pa.Array) -> pa.Array:
     return array
 
 
+def _from_zero(array: pa.Array) -> pa.Array:
+    """Return large texts or bytes with offsets from 0: those late in a long array exceed 32 bits.
+
+    Arrow's cast converts all offsets from the start of the array, however few rows are cast.
+    """
+    if pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type):
+        return pa.concat_arrays([array])
+    return array
+
+
+def _is_decodable(values: pa.DataType) -> bool:
+    """Return whether Arrow decodes dictionaries of such values: not of views, runs or lists."""
+    t = pa.types
+    encoded = t.is_string_view(values) or t.is_binary_view(values) or t.is_run_end_encoded(values)
+    return not (encoded or t.is_nested(values))
+
+
+def _by_runs(array: pa.RunEndEncodedArray, convert: ArrayFunction) -> pa.Array:
+    """Return the converted values of the array's runs, each as often as its run is long."""
+    first, count = array.find_physical_offset(), array.find_physical_length()
+    ends = np.minimum(array.run_ends.to_numpy()[first : first + count] - array.offset, len(array))
+    runs = np.repeat(np.arange(count), np.diff(ends, prepend=0))
+    return convert(array.values.slice(first, count)).take(pa.array(runs))
+
+
 def _default(f: types.NestedField, target: pa.DataType) -> Callable[[int], pa.Array]:
     if f.write_default is None:
         return lambda rows: pa.nulls(rows, target)
@@ -323,7 +364,7 @@ def _widens(source: pa.DataType, type_: types.Type) -> bool:
 def _cast(target: pa.DataType, type_: types.Type, path: str) -> ArrayFunction:
     def convert(array: pa.Array) -> pa.Array:
         try:
-            return array.cast(target)
+            return _from_zero(array).cast(target)
         except pa.ArrowInvalid as e:
             raise InvalidRequestError(
                 f"column '{path}' holds a value that {type_} cannot hold: {e}; "
@@ -337,7 +378,7 @@ def _fixed_cast(target: pa.FixedSizeBinaryType, path: str) -> ArrayFunction:
     length = target.byte_width
 
     def convert(array: pa.Array) -> pa.Array:
-        plain = array.cast(pa.binary())
+        plain = _from_zero(array).cast(pa.binary())
         lengths = pc.min_max(pc.binary_length(plain)).as_py()
         if {*lengths.values()} - {None, length}:
             raise InvalidRequestError(

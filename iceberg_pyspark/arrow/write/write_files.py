@@ -30,6 +30,9 @@ from iceberg_pyspark.storage.locations import data_file_name, location_provider
 _LARGEST_PIECE = 131_072
 """The most rows of a batch processed at once, so that a huge batch is not copied whole."""
 
+_LARGEST_PIECE_BYTES = 2**30
+"""About the most bytes of such rows: offsets of texts and lists have 32 bits."""
+
 _FEWEST_ROWS = 1000
 """The least rows of a file if there are more rows, as in Java, however small its target size."""
 
@@ -79,8 +82,11 @@ def _cast_batches(
                 table=context.table,
                 case_sensitive=context.case_sensitive,
             )
-        for start in range(0, batch.num_rows, _LARGEST_PIECE):
-            yield cast_to_table_schema(batch.slice(start, _LARGEST_PIECE))
+        rows = _LARGEST_PIECE
+        if (size := batch.nbytes) > _LARGEST_PIECE_BYTES:
+            rows = min(rows, max(batch.num_rows * _LARGEST_PIECE_BYTES // size, 1))
+        for start in range(0, batch.num_rows, rows):
+            yield cast_to_table_schema(batch.slice(start, rows))
 
 
 @dataclass(slots=True)

@@ -241,3 +241,16 @@ def test_times_that_arrow_writes_wrongly_to_orc_are_refused(
 
 def field(type_: Type) -> NestedField:
     return optional(3, "t", type_)
+
+
+def test_orc_checks_only_the_times_of_the_rows() -> None:
+    """Times of other rows of a longer array, or below a null, are not written."""
+    times = ListType(element_id=3, element_type=TimestampType())
+    schema = schema_of(optional(1, "s", StructType((optional(2, "l", times),))))
+    lists = pa.array([[-1], [-1], [5]], pa.list_(pa.timestamp("us")))
+    structs = pa.StructArray.from_arrays([lists], ["l"], mask=pa.array([False, True, False]))
+    table = pa.table({"s": structs})
+    with pytest.raises(UnsupportedFeatureError, match="element' holds a time before"):
+        write(table, schema, "orc")
+    [file], _ = write(table.slice(1), schema, "orc")
+    assert file.record_count == 2
