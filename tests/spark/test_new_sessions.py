@@ -118,6 +118,26 @@ def test_a_session_without_iceberg_makes_such_sessions(lake: IcebergSession) -> 
     assert is_native(lake.spark.newSession(), path)
 
 
+def test_the_first_statement_of_a_session_from_before_may_be_an_update(
+    lake: IcebergSession,
+) -> None:
+    """Before Spark 4.2 it is analysed before Iceberg is installed, and never stored by position."""
+    parent = lake.spark.newSession()
+    install(parent).uninstall()
+    lake.spark.sql("create or replace table made.db.u (id int, s struct<a: int, b: int>)")
+    lake.spark.sql("insert into made.db.u values (1, null)")
+    flat, nested = (configured(parent.newSession(), lake.spark) for _ in range(2))
+    flat.sql("update made.db.t set id = id where id = 1")
+    text = "update made.db.u set s = named_struct('b', 2, 'a', 1)"
+    if lake.spark.version < "4.2":
+        with pytest.raises(PySparkException, match=r"before Iceberg was installed.* run it again"):
+            nested.sql(text)
+    nested.sql(text)
+    assert [row.s for row in lake.spark.table("made.db.u").collect()] == [(1, 2)]
+    for session in (flat, nested):
+        install(session).uninstall()
+
+
 def test_a_catalog_that_no_statement_has_used_is_of_its_session(
     lake: IcebergSession, tmp_path: Path
 ) -> None:

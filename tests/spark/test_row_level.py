@@ -423,7 +423,7 @@ def test_values_are_stored_as_ansi_sql_asks(
 ) -> None:
     t = table()
     assert t.update({"G": "1L + 1"}, "id = 1").updated == 1
-    with pytest.raises(InvalidRequestError, match=r"column 'g' of table .* is int, the value is s"):
+    with pytest.raises(InvalidRequestError, match=r"table db\.test_.*safely cast `g` \"STRING\""):
         t.update({"g": "'one'"}, "id = 1")
     with pytest.raises(PySparkException, match="overflow"):
         t.update({"g": "5000000000"}, "id = 1")

@@ -181,12 +181,25 @@ class PositionPlaces:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredValue:
-    """A value to be stored in a column of a type (`IcebergPyChanges.storeTypes`)."""
+class AssignedValues:
+    """The values that one change assigns; `side` is whose columns they name."""
 
-    value: Value
+    paths: tuple[tuple[str, ...], ...]
+    """The column, or the column and the fields below it, that each value is assigned to."""
+
+    values: tuple[Value, ...]
     side: Side
-    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignedColumns:
+    """Values to assign to the columns of a table (`IcebergPyChanges.assign`)."""
+
+    table: str
+    schema: str
+    """The columns, as a Spark schema in JSON."""
+
+    changes: tuple[AssignedValues, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,6 +125,7 @@ AZURE_STORES = Feature(
 ROW_CHANGES = Feature(
     name="DELETE, UPDATE and MERGE",
     modules=(ROW_LEVEL, LAYOUT),
+    internals=("session_extensions",),
     otherwise="they are refused; replace rows by df.write.format('iceberg-py').mode('overwrite') "
     "with the option overwrite-filter",
 )

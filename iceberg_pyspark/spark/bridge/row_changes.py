@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
-from pyspark.sql.types import DataType, _parse_datatype_json_string
 
-from iceberg_pyspark.spark.bridge.calls import ChangedRows, StoredValue, to_json
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.bridge.calls import AssignedColumns, ChangedRows, to_json
 from iceberg_pyspark.spark.bridge.java_classes import JavaClasses
 from iceberg_pyspark.spark.bridge.protocol.messages import text_of
 from iceberg_pyspark.spark.bridge.protocol.statements import AnalysedStatement
@@ -90,21 +91,32 @@ class RowChangePlans:
         )
         return [StatementExpression(bound, i).column() for i in range(len(values))]
 
-    def store_types(
+    def assign(
         self,
         frame: DataFrame,
         rows: DataFrame,
         source: DataFrame | None,
-        values: Sequence[StoredValue],
-    ) -> list[tuple[DataType, bool]]:
-        """Return the type of each value, and whether Spark would store it in its target column.
+        columns: AssignedColumns,
+    ) -> list[dict[str, Value]]:
+        """Return the values of whole columns after each change, by the columns' names.
 
-        The frame joins the table's `rows` with the rows of a source, if there is one.
+        Spark assigns them as in an UPDATE of its own: fields by name, what is not assigned in a
+        struct stays, and a null in a required column or field is an error of the job. Raise
+        `InvalidRequestError` for a value that cannot be stored in its column. The frame joins the
+        table's `rows` with the rows of a source, if there is one.
         """
-        if not values:
-            return []
-        types = self._changes.storeTypes(*self._sides(frame, rows, source), to_json(values))
-        return [(_parse_datatype_json_string(has), fits) for has, fits in json.loads(types)]
+        try:
+            assigned = self._changes.assign(*self._sides(frame, rows, source), to_json(columns))
+        except AnalysisException as e:
+            if not str(e.getCondition()).startswith("INCOMPATIBLE_DATA_FOR_TABLE"):
+                raise
+            # Spark does not name the table of an UPDATE.
+            text = str(e).replace("the table ``", f"table {columns.table}")
+            raise InvalidRequestError(text) from None
+        return [
+            {name: StatementExpression(assigned, number) for name, number in numbers.items()}
+            for numbers in json.loads(assigned.description())
+        ]
 
     def changed_rows(
         self, frame: DataFrame, rows: DataFrame, source: DataFrame | None, description: ChangedRows

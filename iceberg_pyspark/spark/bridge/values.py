@@ -67,34 +67,10 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A field of a struct."""
-
-    value: Value
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Struct:
-    """A struct of named values."""
-
-    fields: tuple[tuple[str, Value], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class UnusedValue:
     """A placeholder whose value is never read."""
 
 
 Value: TypeAlias = (
-    Column
-    | Sql
-    | StatementExpression
-    | TargetValue
-    | SourceColumn
-    | Number
-    | Cast
-    | Field
-    | Struct
-    | UnusedValue
+    Column | Sql | StatementExpression | TargetValue | SourceColumn | Number | Cast | UnusedValue
 )

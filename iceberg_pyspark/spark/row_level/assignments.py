@@ -1,24 +1,30 @@
-"""Assignments to columns and to fields of structs, by dotted names.
-
-An assignment to a field rebuilds its struct with the other fields unchanged, as Spark's UPDATE
-does.
-"""
+"""Assignments to columns and to fields of structs, by dotted names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.values import Field, Sql, Struct, TargetValue, Value
+from iceberg_pyspark.spark.bridge.values import Sql, Value
 from iceberg_pyspark.sql_text.names import parse_levels
 
 ColumnPath: TypeAlias = tuple[str, ...]
 Assignments: TypeAlias = Mapping[ColumnPath, Value]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """The rows that values refer to: a frame of a table's rows and perhaps a source's rows."""
+
+    frame: DataFrame
+    target: DataFrame
+    source: DataFrame | None = None
 
 
 def as_column(condition: str | Column) -> Column:
@@ -75,38 +81,3 @@ def _resolve_path(
         resolved_path.append(matches[0].name)
         type_ = matches[0].dataType
     return tuple(resolved_path)
-
-
-def type_at(schema: spark_types.StructType, path: ColumnPath) -> spark_types.DataType:
-    """Return the type of the column or field at a path."""
-    type_: spark_types.DataType = schema
-    for name in path:
-        assert isinstance(type_, spark_types.StructType), "the path was resolved"
-        type_ = next(f.dataType for f in type_.fields if f.name == name)
-    return type_
-
-
-def whole_columns(assignments: Assignments, schema: spark_types.StructType) -> dict[str, Value]:
-    """Return the assignments as values of whole columns; fields without an assignment are kept."""
-    return {
-        name: assignments[name,]
-        if (name,) in assignments
-        else _update(TargetValue(name), type_at(schema, (name,)), (name,), assignments)
-        for name in dict.fromkeys(path[0] for path in assignments)
-    }
-
-
-def _update(
-    value: Value, type_: spark_types.DataType, path: ColumnPath, assignments: Assignments
-) -> Value:
-    if path in assignments:
-        return assignments[path]
-    if not any(p[: len(path)] == path for p in assignments):
-        return value
-    assert isinstance(type_, spark_types.StructType), "the path was resolved"
-    return Struct(
-        tuple(
-            (f.name, _update(Field(value, f.name), f.dataType, (*path, f.name), assignments))
-            for f in type_.fields
-        )
-    )

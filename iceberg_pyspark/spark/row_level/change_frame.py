@@ -15,7 +15,14 @@ from typing import Literal, TypeAlias
 from pyspark.sql import DataFrame
 from pyspark.sql import types as spark_types
 
-from iceberg_pyspark.spark.bridge.calls import ChangeCondition, ChangedColumn, ChangedRows
+from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.spark.bridge.calls import (
+    AssignedColumns,
+    AssignedValues,
+    ChangeCondition,
+    ChangedColumn,
+    ChangedRows,
+)
 from iceberg_pyspark.spark.bridge.values import (
     Cast,
     Number,
@@ -28,12 +35,10 @@ from iceberg_pyspark.spark.bridge.values import (
 from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.row_level.assignments import (
     Assignments,
+    Rows,
     resolve_paths,
-    type_at,
-    whole_columns,
 )
 from iceberg_pyspark.spark.row_level.change_columns import FILE, OP, POS, WRITE_OPS, Op
-from iceberg_pyspark.spark.row_level.store_assignment import Rows, StoreAssignment, cast_for_store
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spark.write.default_expressions import sql_of
@@ -131,22 +136,32 @@ def _values(target: Target, rows: Rows, changes: Sequence[Change]) -> list[Chang
 def _assignments(
     target: Target, rows: Rows, changes: Sequence[Change], struct: spark_types.StructType
 ) -> list[dict[str, Value]]:
-    """Return the assignments of each change as whole columns, cast to the column types."""
+    """Return the assignments of each change as whole columns, of the columns' types."""
     if not any(c.values for c in changes):
         return [{} for _ in changes]
     case_sensitive = is_case_sensitive(target.session.spark)
     paths_by_change = [
         resolve_paths(c.values, struct, target.name, case_sensitive=case_sensitive) for c in changes
     ]
-    assignments = [
-        StoreAssignment(path=path, value=value, type=type_at(struct, path), side=c.side)
-        for c, paths in zip(changes, paths_by_change, strict=True)
-        for path, value in paths.items()
-    ]
-    values = iter(cast_for_store(target.session.bridge, rows, assignments, target.name))
-    return [
-        whole_columns({path: next(values) for path in paths}, struct) for paths in paths_by_change
-    ]
+    for change, paths in zip(changes, paths_by_change, strict=True):
+        fields = [".".join(path) for path in paths if len(path) > 1]
+        if fields and change.op is Op.INSERT:
+            raise InvalidRequestError(
+                f"an insert into table {target.name} assigns to {', '.join(fields)}, but a new row "
+                "gets whole columns; assign a struct to the column"
+            )
+    columns = AssignedColumns(
+        table=target.name,
+        schema=struct.json(),
+        changes=tuple(
+            AssignedValues(paths=tuple(paths), values=tuple(paths.values()), side=c.side)
+            for c, paths in zip(changes, paths_by_change, strict=True)
+        ),
+    )
+    assigned: list[dict[str, Value]] = target.session.bridge.row_changes.assign(
+        rows.frame, rows.target, rows.source, columns
+    )
+    return assigned
 
 
 def _value(

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
 
+from iceberg_pyspark.spark.row_level.assignments import Rows
 from iceberg_pyspark.spark.row_level.change_columns import Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode
@@ -17,7 +18,6 @@ from iceberg_pyspark.spark.row_level.key_range import (
     subqueries_of,
 )
 from iceberg_pyspark.spark.row_level.operation import RowChanges
-from iceberg_pyspark.spark.row_level.store_assignment import Rows
 from iceberg_pyspark.spark.row_level.target import Target
 
 

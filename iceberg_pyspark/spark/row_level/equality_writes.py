@@ -12,8 +12,10 @@ import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
 
 from iceberg_pyspark.arrow.write.position_delete_files import delete_properties
 from iceberg_pyspark.arrow.write.write_context import WriteContext
@@ -21,11 +23,16 @@ from iceberg_pyspark.catalogs.catalog import LoadedTable
 from iceberg_pyspark.commits.conflicts import ConflictChecks
 from iceberg_pyspark.commits.snapshot_changes import RowDelta
 from iceberg_pyspark.errors import InvalidRequestError
-from iceberg_pyspark.spark.bridge.calls import ChangeCondition, ChangedColumn, ChangedRows
-from iceberg_pyspark.spark.bridge.values import Sql, Value
+from iceberg_pyspark.spark.bridge.calls import (
+    AssignedColumns,
+    AssignedValues,
+    ChangeCondition,
+    ChangedColumn,
+    ChangedRows,
+)
+from iceberg_pyspark.spark.bridge.values import Sql
 from iceberg_pyspark.spark.options.option_values import is_case_sensitive
 from iceberg_pyspark.spark.row_level.run import RowLevelRequest
-from iceberg_pyspark.spark.row_level.store_assignment import Rows, StoreAssignment, cast_for_store
 from iceberg_pyspark.spark.rows.types import to_spark_schema
 from iceberg_pyspark.spark.write.distribution import distribute_and_sort, write_distribution
 from iceberg_pyspark.spark.write.job import write_frame
@@ -41,6 +48,9 @@ from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.changes.new_data import delete_format
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 
+if TYPE_CHECKING:
+    from iceberg_pyspark.spark.bridge.jvm import Bridge
+
 
 def write_equality_deletes(
     request: RowLevelRequest, frame: DataFrame, columns: Sequence[str]
@@ -53,14 +63,7 @@ def write_equality_deletes(
     keys = _keys(write, columns, specs, case_sensitive=case_sensitive)
     schema = Schema(fields=keys)
     bridge = request.session.bridge
-    assignments = [
-        StoreAssignment(path=(f.name,), value=Sql(quoted(f.name)), type=f.dataType)
-        for f in to_spark_schema(schema).fields
-    ]
-    values = cast_for_store(bridge, Rows(frame=frame, target=frame), assignments, write.table)
-    rows = bridge.row_changes.changed_rows(
-        frame, frame, None, _values(assignments, values)
-    ).distinct()
+    rows = _rows(bridge, frame, write.table, schema).distinct()
     files: list[DataFile] = []
     with WrittenFiles(write.io) as written_files:
         with ExitStack() as after:
@@ -98,15 +101,29 @@ def _context(write: ResolvedWrite, schema: Schema, spec: PartitionSpec) -> Write
     )
 
 
-def _values(assignments: Sequence[StoreAssignment], values: Sequence[Value]) -> ChangedRows:
-    """Return the description of rows that consist of the values, named as their columns."""
-    return ChangedRows(
+def _rows(bridge: Bridge, frame: DataFrame, table: str, schema: Schema) -> DataFrame:
+    """Return the columns of the schema from the rows of a frame, as Spark would store them."""
+    # No row of the table equals a null in a required column: it deletes nothing.
+    columns = [StructField(f.name, f.dataType) for f in to_spark_schema(schema).fields]
+    assigned = AssignedValues(
+        paths=tuple((f.name,) for f in columns),
+        values=tuple(Sql(quoted(f.name)) for f in columns),
+        side=None,
+    )
+    [values] = bridge.row_changes.assign(
+        frame,
+        frame,
+        None,
+        AssignedColumns(table=table, schema=StructType(columns).json(), changes=(assigned,)),
+    )
+    description = ChangedRows(
         changes=(ChangeCondition(where="any", condition=None, side=None),),
         columns=tuple(
-            ChangedColumn(name=one.path[0], type=one.type.json(), cases=(value,))
-            for one, value in zip(assignments, values, strict=True)
+            ChangedColumn(name=f.name, type=f.dataType.json(), cases=(values[f.name],))
+            for f in columns
         ),
     )
+    return bridge.row_changes.changed_rows(frame, frame, None, description)
 
 
 def _specs_to_delete_from(write: ResolvedWrite) -> tuple[PartitionSpec, ...]:

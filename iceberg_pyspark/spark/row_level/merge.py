@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from iceberg_pyspark.spark.bridge.values import Side, Sql, Value
-from iceberg_pyspark.spark.row_level.assignments import Assignments
+from iceberg_pyspark.spark.row_level.assignments import Assignments, Rows
 from iceberg_pyspark.spark.row_level.change_columns import ClauseOp, Op
 from iceberg_pyspark.spark.row_level.change_frame import Change, Where, change_frame
 from iceberg_pyspark.spark.row_level.isolation import Mode, OperationName
@@ -25,7 +25,6 @@ from iceberg_pyspark.spark.row_level.key_range import (
     rows_with_source_keys,
 )
 from iceberg_pyspark.spark.row_level.operation import RowChanges
-from iceberg_pyspark.spark.row_level.store_assignment import Rows
 from iceberg_pyspark.spark.row_level.target import Target
 from iceberg_pyspark.spec.metadata_columns import FILE, POS
 

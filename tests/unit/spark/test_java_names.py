@@ -133,13 +133,13 @@ def test_kinds_of_values() -> None:
     assert keys_read("IcebergPyObjects") == {"is", "id"}
 
 
-def test_changes_and_values_to_store() -> None:
+def test_changes_and_values_to_assign() -> None:
     described = (calls.ChangedRows, calls.ChangeCondition, calls.ChangedColumn)
     read = keys_read("IcebergPyChangedRows") | {"changes", "columns"}
     assert {"changes", "columns"} <= keys_read("IcebergPyChanges")
     assert read == {"is", metadata_columns.POS.name, merge._FROM_SOURCE} | names_of(*described)
-    storing = keys_read("IcebergPyChanges") - {"changes", "columns"}
-    assert storing == names_of(calls.StoredValue)
+    assigning = keys_read("IcebergPyChanges") - {"columns"}
+    assert assigning == {"is"} & assigning | names_of(calls.AssignedColumns, calls.AssignedValues)
     sides = {side for side in get_args(get_args(values.Side)[0]) if side is not None}
     assert 'side.equals("source") ? source : target' in java("IcebergPyRowValues")
     assert sides == {"source", "target"}

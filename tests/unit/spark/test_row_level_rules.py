@@ -8,10 +8,8 @@ from typing import Any, cast
 import pytest
 from pyspark.sql import Column
 from pyspark.sql.types import (
-    ArrayType,
     IntegerType,
     LongType,
-    StringType,
     StructField,
     StructType,
 )
@@ -19,9 +17,8 @@ from pyspark.sql.types import (
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.expressions.binding import bind
 from iceberg_pyspark.expressions.predicates import AlwaysTrue, Predicate
-from iceberg_pyspark.spark.row_level.assignments import resolve_paths, type_at
+from iceberg_pyspark.spark.row_level.assignments import resolve_paths
 from iceberg_pyspark.spark.row_level.isolation import conflict_checks, isolation_of, mode_of
-from iceberg_pyspark.spark.row_level.store_assignment import same_names, same_type
 from iceberg_pyspark.spec.table_metadata import TableMetadata
 from iceberg_pyspark.sql_text.filters import parse_filter
 from tests.support.commit_tables import SCHEMA as TABLE_SCHEMA
@@ -105,7 +102,6 @@ def test_assignments_name_columns_and_fields() -> None:
         {("ID",): VALUE, ("st", "b"): VALUE}, SCHEMA, "db.t", case_sensitive=False
     )
     assert list(paths) == [("id",), ("St", "B")]
-    assert type_at(SCHEMA, ("St", "B")) == LongType()
 
 
 @pytest.mark.parametrize(
@@ -125,13 +121,3 @@ def test_assignments_that_name_nothing_or_one_twice(
 ) -> None:
     with pytest.raises(InvalidRequestError, match=message):
         resolve_paths(dict.fromkeys(paths, VALUE), SCHEMA, "db.t", case_sensitive=case_sensitive)
-
-
-def test_structs_are_stored_by_position_so_their_names_must_agree() -> None:
-    turned = StructType(list(reversed(INNER.fields)))
-    texts = StructType([StructField("A", StringType()), StructField("b", LongType())])
-    assert same_names(INNER, texts)
-    assert not same_type(INNER, texts)
-    assert not same_names(ArrayType(INNER), ArrayType(turned))
-    nullable = StructType([StructField("a", IntegerType(), False), StructField("B", LongType())])
-    assert same_type(ArrayType(INNER, False), ArrayType(nullable, True))

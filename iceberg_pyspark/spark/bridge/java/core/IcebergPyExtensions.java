@@ -1,6 +1,9 @@
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.WeakHashMap;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.classic.SparkSession;
 
 /**
@@ -18,18 +21,37 @@ class IcebergPyExtensions {
       if (OURS.containsKey(before)) return;
       SparkSessionExtensions ours = IcebergPyInternals.copyOf(before);
       ours.injectCheckRule(new IcebergPySessionStart());
-      // Spark gets these rules from the extensions at each query, also in a session from before
       ours.injectOptimizerRule(new IcebergPyPythonFunctions.Builder());
+      ours.injectPostHocResolutionRule(new IcebergPyAssignments.Builder());
       if (parser != null) ours.injectParser(parser);
       OURS.put(ours, before);
       IcebergPyInternals.setExtensions(session, ours);
+      setAssignments(session, true);
     }
   }
   static void remove(SparkSession session) throws ReflectiveOperationException {
     synchronized (OURS) {
       Object before = OURS.get(session.extensions());
-      if (before != null)
-        IcebergPyInternals.setExtensions(session, (SparkSessionExtensions) before);
+      if (before == null) return;
+      IcebergPyInternals.setExtensions(session, (SparkSessionExtensions) before);
+      setAssignments(session, false);
     }
+  }
+
+  /**
+   * Add our rule to the session's analyzer, or remove it. Unlike the optimizer, an analyzer gets
+   * its rules from the extensions only when Spark makes it.
+   */
+  private static void setAssignments(SparkSession session, boolean ours)
+      throws ReflectiveOperationException {
+    Analyzer analyzer = session.sessionState().analyzer();
+    List rules = new ArrayList();
+    scala.collection.Iterator it = analyzer.postHocResolutionRules().iterator();
+    while (it.hasNext()) {
+      Object rule = it.next();
+      if (!(rule instanceof IcebergPyAssignments)) rules.add(rule);
+    }
+    if (ours) rules.add(new IcebergPyAssignments());
+    IcebergPyInternals.setAnalysisRules(analyzer, IcebergPyBridge.seq(rules));
   }
 }

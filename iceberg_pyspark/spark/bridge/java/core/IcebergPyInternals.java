@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.SparkConf;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -57,6 +58,12 @@ public class IcebergPyInternals {
       if (name.equals("views")) viewDescription();
       if (name.equals("session_extensions")) {
         sessionExtensions().setAccessible(true);
+        analysisRules(session == null ? (Class) Analyzer.class
+                                      : ((org.apache.spark.sql.classic.SparkSession) session)
+                                            .sessionState()
+                                            .analyzer()
+                                            .getClass())
+            .setAccessible(true);
         copyOf(new SparkSessionExtensions());
       }
       return null;
@@ -170,6 +177,16 @@ public class IcebergPyInternals {
   }
   private static Field sessionExtensions() throws ReflectiveOperationException {
     return field(org.apache.spark.sql.classic.SparkSession.class, "extensions");
+  }
+  /** Set the rules that an analyzer applies after Spark has resolved a plan. */
+  static void setAnalysisRules(Analyzer analyzer, scala.collection.immutable.Seq rules)
+      throws ReflectiveOperationException {
+    Field field = analysisRules(analyzer.getClass());
+    field.setAccessible(true);
+    field.set(analyzer, rules);
+  }
+  private static Field analysisRules(Class analyzer) throws ReflectiveOperationException {
+    return field(analyzer, "postHocResolutionRules");
   }
   /** Return new extensions with all that was injected into the original. */
   static SparkSessionExtensions copyOf(SparkSessionExtensions original)

@@ -2,11 +2,9 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.spark.sql.catalyst.analysis.UnresolvedExtractValue;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Cast;
-import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.EvalMode;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
@@ -61,16 +59,7 @@ class IcebergPyRowValues {
       return new Cast(of(description.get("value")),
           DataType.fromJson((String) description.get("type")), scala.Option.empty(),
           EvalMode.ANSI());
-    if (is.equals("Field"))
-      return new UnresolvedExtractValue(
-          of(description.get("value")), Literal$.MODULE$.apply((String) description.get("name")));
-    if (!is.equals("Struct")) throw new IllegalArgumentException("a value of kind " + is);
-    List fields = (List) description.get("fields"), parts = new ArrayList();
-    for (int i = 0; i < fields.size(); i++) {
-      parts.add(Literal$.MODULE$.apply((String) ((List) fields.get(i)).get(0)));
-      parts.add(of(((List) fields.get(i)).get(1)));
-    }
-    return new CreateNamedStruct(IcebergPyBridge.seq(parts));
+    throw new IllegalArgumentException("a value of kind " + is);
   }
 
   /**

@@ -53,7 +53,12 @@ public class IcebergPyStatement extends IcebergPyExpressions {
       description.put("not_matched_by_source_actions", actions(merge.notMatchedBySourceActions()));
     }
     columns = target.output();
-    description.put("handle", tableOf(target).handle);
+    IcebergPyTable table = tableOf(target);
+    if (!(plan instanceof DeleteFromTable || table.assignsByName) && hasStructs(columns))
+      throw new IcebergPyUnsupportedFeatureException("Spark has analysed this statement on table "
+          + table.name() + " before Iceberg was installed in its session, and stores fields of "
+          + "structs by position then; run it again");
+    description.put("handle", table.handle);
     description.put("reads_iceberg", Boolean.valueOf(readsIceberg(plan)));
     describe(description);
   }
@@ -73,6 +78,12 @@ public class IcebergPyStatement extends IcebergPyExpressions {
     scala.collection.Iterator it = plan.collectLeaves().iterator();
     while (it.hasNext())
       if (it.next() instanceof LogicalRDD) return true;
+    return false;
+  }
+  private static boolean hasStructs(scala.collection.immutable.Seq columns) {
+    scala.collection.Iterator it = columns.iterator();
+    while (it.hasNext())
+      if (((Attribute) it.next()).dataType().catalogString().contains("struct<")) return true;
     return false;
   }
   private static IcebergPyTable tableOf(LogicalPlan target) {
@@ -102,6 +113,9 @@ public class IcebergPyStatement extends IcebergPyExpressions {
         key = (Expression) (Object) ((GetStructField) key).child();
       }
       path.addFirst(((Attribute) (Object) key).name());
+      // Spark assigns its own value to each column that the statement does not name
+      if (((Expression) (Object) one.value()).semanticEquals((Expression) (Object) one.key()))
+        continue;
       out.add(IcebergPyBridge.arguments(new Object[] {"path", path, "value", number(one.value())}));
     }
     return out;
