@@ -18,9 +18,11 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as sql
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.errors import IcebergError
+from iceberg_pyspark.spark.session import install
 from iceberg_pyspark.table.reading.snapshot_selection import SnapshotSelector
 from tests.support import change_statements as changes
 from tests.support.native_lake import native_lake
@@ -221,9 +223,47 @@ class Pair:
         before = self.shape.copy()
         text = changes.evolving_merge(self.draw, self.shape)
         if self.run(text, at=self.draw(st.sampled_from(self.places))):
-            self.shape.read_columns(self.lake.spark.table(self.in_java[1]).dtypes)
+            self.shape.read_columns(self.lake.spark.table(self.in_java[1]).schema)
         else:
             self.shape = before
+
+    def append_frame(self) -> None:
+        """Append a DataFrame, whose columns and fields Spark finds by name."""
+        before, rows = self.shape.copy(), changes.new_rows(self.draw, self.shape)
+        frame = self.lake.spark.sql
+        names = self.ours, self.in_java[1]
+        appends = (partial(lambda n: frame(rows).writeTo(n).append(), name) for name in names)
+        if not self.do(f"append {rows}", *appends):
+            self.shape = before
+
+    def merge_frame(self) -> None:
+        """Merge a DataFrame, sometimes with schema evolution."""
+        before, rows = self.shape.copy(), changes.merge_source(self.draw, self.shape)
+        evolves = self.draw(st.booleans())
+
+        def merge(name: str) -> None:
+            table = name.rpartition(".")[2]
+            source = self.lake.spark.sql(rows).alias("u")
+            merging = source.mergeInto(name, sql.expr(f"{table}.k = u.k"))
+            merging = merging.whenMatched().updateAll().whenNotMatched().insertAll()
+            (merging.withSchemaEvolution() if evolves else merging).merge()
+
+        names = self.ours, self.in_java[1]
+        if self.do(f"merge {rows}", *(partial(merge, name) for name in names)):
+            self.shape.read_columns(self.lake.spark.table(self.in_java[1]).schema)
+        else:
+            self.shape = before
+
+    def update_by_call(self) -> None:
+        """Update our table through our Python API, and Java's by a statement."""
+        values, condition = changes.update_by_call(self.draw, self.shape)
+        text = ", ".join(f"{name} = {value}" for name, value in values.items())
+        table = install(self.lake.spark).table(self.ours)
+        self.do(
+            f"update {text} where {condition}",
+            lambda: table.update(values, condition),
+            lambda: self.lake.sql(f"update {self.in_java[1]} set {text} where {condition}"),
+        )
 
     def change_partitioning(self) -> None:
         """Add or drop a partition field, on our table through our Python API."""
@@ -356,11 +396,10 @@ def create(lake: Oracle, draw: changes.Draw) -> Pair:
         },
         "commit.manifest.min-count-to-merge": draw(st.sampled_from(["3", "100"])),
     }
-    columns = ", ".join(f"{name} {type_}" for name, type_ in shape.columns.items())
     fields = ", ".join(changes.field_in_sql(*f) for f in shape.fields)
     properties_sql = ", ".join(f"'{k}'='{v}'" for k, v in properties.items())
     pair.run(
-        f"create table {{t}} ({columns}) using iceberg "
+        f"create table {{t}} ({shape.columns_in_sql}) using iceberg "
         f"{f'partitioned by ({fields}) ' if fields else ''}tblproperties ({properties_sql})"
     )
     return pair
@@ -393,6 +432,8 @@ STEPS: list[Callable[[Pair], None]] = [
     changed_by(changes.change_columns, of_the_table=True),
     changed_by(changes.change_properties, of_the_table=True),
     Pair.evolve_by_merge,
+    Pair.append_frame,
+    *[Pair.merge_frame, Pair.update_by_call] * 2,
     *[Pair.branch] * 2,
     Pair.fast_forward,
     *[Pair.sort] * 2,

@@ -1,17 +1,21 @@
 """Random changes of a table as Spark SQL statements that any catalog can run.
 
 Statements name the table {t}. `Shape` holds the columns and partition fields that a statement may
-use. Values come from a small set, so that keys match and conditions hold for some rows only.
+use. In rows that a statement reads, fields of structs are in another order or case, and seldom
+others than in the table. Values come from a small set, so that keys match and conditions hold for
+some rows only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from pyspark.sql import types as spark_types
 
 from iceberg_pyspark.spec.types import (
     DateType,
@@ -25,6 +29,19 @@ from iceberg_pyspark.spec.types import (
     TimestampType,
     TimestamptzType,
     Type,
+)
+from tests.support.nested_types import (
+    AnyType,
+    Field,
+    Struct,
+    a_nested_type,
+    a_type,
+    a_value,
+    sql_of,
+    structs_in,
+    type_of,
+    varied,
+    with_struct,
 )
 from tests.support.plain_values import plain_values
 from tests.support.sql_conditions import conditions, literal_text
@@ -43,8 +60,6 @@ _TYPES: dict[str, PrimitiveType] = {
     "timestamp_ntz": TimestampType(),
     "double": DoubleType(),
 }
-_STRUCT = "struct<a: int, b: string>"
-_STRUCT_AS_SPARK_SHOWS_IT = "struct<a:int,b:string>"
 _TRANSFORMS = {
     "bigint": ["bucket[3]", "truncate[4]"],
     "int": ["identity", "bucket[2]", "truncate[2]"],
@@ -57,9 +72,9 @@ _TRANSFORMS = {
 
 @dataclass
 class Shape:
-    """The columns of a table, as SQL types by name, and its partition fields."""
+    """The columns of a table, as types by name, and its partition fields."""
 
-    columns: dict[str, str]
+    columns: dict[str, AnyType]
     fields: list[tuple[str, str]] = field(default_factory=list)
     """Source column and transform of each current partition field."""
 
@@ -72,23 +87,17 @@ class Shape:
 
     @property
     def struct(self) -> StructType:
-        """The columns as the struct type that `conditions` needs."""
-        fields = []
-        for i, (name, type_) in enumerate(self.columns.items()):
-            created: Type = _TYPES.get(type_) or StructType(
-                (
-                    NestedField(field_id=1000 + 2 * i, name="a", type=IntegerType()),
-                    NestedField(field_id=1001 + 2 * i, name="b", type=StringType()),
-                )
-            )
-            fields.append(NestedField(field_id=i, name=name, type=created))
-        return StructType(tuple(fields))
+        """The columns and fields of structs that conditions may be about."""
+        return _struct(self.columns.items())
 
-    def read_columns(self, shown: Sequence[tuple[str, str]]) -> None:
-        """Take over the columns in `shown`, the `dtypes` of a DataFrame."""
-        self.columns = {
-            name: _STRUCT if type_ == _STRUCT_AS_SPARK_SHOWS_IT else type_ for name, type_ in shown
-        }
+    @property
+    def columns_in_sql(self) -> str:
+        """The columns as CREATE TABLE names them."""
+        return ", ".join(f"{name} {sql_of(type_)}" for name, type_ in self.columns.items())
+
+    def read_columns(self, shown: spark_types.StructType) -> None:
+        """Take over the columns of a DataFrame's schema."""
+        self.columns = {f.name: type_of(f.dataType) for f in shown.fields}
 
     def copy(self) -> Shape:
         """Return an independent copy of the shape."""
@@ -102,12 +111,27 @@ class Shape:
         return f"c{self.next_name}"
 
 
+def _struct(columns: Iterable[tuple[str, AnyType]]) -> StructType:
+    """Return the primitive columns, and structs of them, as the types of `conditions`."""
+    ids = itertools.count()
+    fields = []
+    for name, type_ in columns:
+        created: Type | None = None
+        if isinstance(type_, Struct):
+            created = _struct((f.name, f.type) for f in type_.fields)
+        elif isinstance(type_, str):
+            created = _TYPES[type_]
+        if created is not None and created != StructType(()):
+            fields.append(NestedField(field_id=next(ids), name=name, type=created))
+    return StructType(tuple(fields))
+
+
 def a_shape(draw: Draw) -> Shape:
     """Draw the columns and the partitioning of a new table."""
     moment = draw(st.sampled_from(["date", "timestamp", "timestamp_ntz"]))
     shape = Shape({KEY: "bigint", "p": "int", "s": "string", "d": moment, "x": "double"})
-    if draw(st.booleans()):
-        shape.columns["st"] = _STRUCT
+    for name in ("st", "nested")[: draw(st.integers(0, 2))]:
+        shape.columns[name] = a_nested_type(draw)
     for _ in range(draw(st.sampled_from([0, 1, 1, 2]))):
         result = new_field(draw, shape)
         if result is not None:
@@ -122,7 +146,7 @@ def new_field(draw: Draw, shape: Shape) -> tuple[str, str] | None:
     if not free:
         return None
     source = draw(st.sampled_from(free))
-    return source, draw(st.sampled_from(_TRANSFORMS[shape.columns[source]]))
+    return source, draw(st.sampled_from(_TRANSFORMS[sql_of(shape.columns[source])]))
 
 
 def add_field(shape: Shape, source: str, transform: str) -> None:
@@ -141,11 +165,11 @@ def field_in_sql(source: str, transform: str) -> str:
     return f"{name}s({source})"
 
 
-def _cell(draw: Draw, type_: str) -> str:
-    if type_ == _STRUCT:
-        if draw(st.integers(0, 4)) == 0:
-            return f"cast(null as {_STRUCT})"
-        return f"named_struct('a', {_cell(draw, 'int')}, 'b', {_cell(draw, 'string')})"
+def _cell(draw: Draw, type_: AnyType) -> str:
+    return a_value(draw, type_, lambda leaf: _leaf(draw, leaf))
+
+
+def _leaf(draw: Draw, type_: str) -> str:
     if draw(st.integers(0, 5)) == 0:
         return f"cast(null as {type_})"
     # Java prunes files by bounds, which ignore NaN, while Spark treats NaN as the greatest number.
@@ -154,13 +178,14 @@ def _cell(draw: Draw, type_: str) -> str:
 
 
 def _rows(draw: Draw, shape: Shape, columns: Sequence[str], keys: Sequence[int]) -> str:
-    """Return a query with one row for each key."""
+    """Return a query with one row for each key, in which structs have their fields in any order."""
+    types = {c: varied(draw, shape.columns[c]) for c in columns}
     if not keys:
-        cells = [f"cast(null as {shape.columns[c]}) {c}" for c in columns]
+        cells = [f"cast(null as {sql_of(types[c])}) {c}" for c in columns]
         return f"select {', '.join(cells)} where false"
     rows = []
     for key in keys:
-        cells = [f"{key}L" if c == KEY else _cell(draw, shape.columns[c]) for c in columns]
+        cells = [f"{key}L" if c == KEY else _cell(draw, types[c]) for c in columns]
         rows.append(f"({', '.join(cells)})")
     return f"select * from values {', '.join(rows)} as v({', '.join(columns)})"
 
@@ -175,12 +200,21 @@ def _new_keys(draw: Draw, shape: Shape) -> list[int]:
 def insert(draw: Draw, shape: Shape) -> str:
     """Draw an INSERT of rows with new keys, for all columns or for some columns by name."""
     keys = _new_keys(draw, shape)
-    if draw(st.booleans()):
+    kind = draw(st.integers(0, 3))
+    if kind < 2:
         return f"insert into {{t}} {_rows(draw, shape, list(shape.columns), keys)}"
+    if kind == 2:
+        return f"insert into {{t}} by name {new_rows(draw, shape, keys)}"
     others = [c for c in shape.columns if c != KEY]
     some = draw(st.lists(st.sampled_from(others), max_size=3, unique=True))
     columns = draw(st.permutations([KEY, *some]))
     return f"insert into {{t}} ({', '.join(columns)}) {_rows(draw, shape, columns, keys)}"
+
+
+def new_rows(draw: Draw, shape: Shape, keys: Sequence[int] | None = None) -> str:
+    """Draw a query of rows with new keys, whose columns are in another order."""
+    columns = draw(st.permutations(list(shape.columns)))
+    return _rows(draw, shape, columns, _new_keys(draw, shape) if keys is None else keys)
 
 
 def overwrite(draw: Draw, shape: Shape) -> str:
@@ -204,6 +238,13 @@ def update(draw: Draw, shape: Shape) -> str:
     return f"update {{t}} set {_assignments(draw, shape)} where {_where(draw, shape)}"
 
 
+def update_by_call(draw: Draw, shape: Shape) -> tuple[dict[str, str], str]:
+    """Draw the values and the condition of an UPDATE."""
+    names = _some_columns(draw, shape)
+    values = (_assigned(draw, shape, name, None).split(" = ", 1) for name in names)
+    return dict(values), _condition(draw, shape)  # type: ignore[arg-type]
+
+
 def _condition(draw: Draw, shape: Shape, *above: str) -> str:
     # Java refuses filters with a NaN literal.
     result = conditions(shape.struct, above).filter(lambda c: "'nan'" not in c.text)
@@ -225,17 +266,24 @@ def _where(draw: Draw, shape: Shape) -> str:
 
 def _assignments(draw: Draw, shape: Shape, source: str | None = None) -> str:
     """Draw the assignments of SET; with a source, some values are source columns."""
-    others = [c for c in shape.columns if c != KEY]
-    names = draw(st.lists(st.sampled_from(others), min_size=1, max_size=3, unique=True))
+    names = _some_columns(draw, shape)
     return ", ".join(_assigned(draw, shape, name, source) for name in names)
+
+
+def _some_columns(draw: Draw, shape: Shape) -> list[str]:
+    others = [c for c in shape.columns if c != KEY]
+    return list(draw(st.lists(st.sampled_from(others), min_size=1, max_size=3, unique=True)))
 
 
 def _assigned(draw: Draw, shape: Shape, name: str, source: str | None) -> str:
     type_, target = shape.columns[name], "" if source is None else "t."
     kind = draw(st.integers(0, 5))
-    if type_ == _STRUCT and kind < 3:
-        inner = draw(st.sampled_from(["a", "b"]))
-        return f"{target}{name}.{inner} = {_cell(draw, 'int' if inner == 'a' else 'string')}"
+    if isinstance(type_, Struct) and kind < 3:
+        path, field = name, draw(st.sampled_from(type_.fields))
+        while isinstance(field.type, Struct) and draw(st.booleans()):
+            path, field = f"{path}.{field.name}", draw(st.sampled_from(field.type.fields))
+        value = _cell(draw, varied(draw, field.type))
+        return f"{target}{path}.{field.name} = {value}"
     if source is not None and kind < 3:
         return f"{target}{name} = {source}.{name}"
     alike = [c for c, t in shape.columns.items() if t == type_]
@@ -243,7 +291,7 @@ def _assigned(draw: Draw, shape: Shape, name: str, source: str | None) -> str:
         return f"{target}{name} = {target}{draw(st.sampled_from(alike))}"
     if kind == 4:
         return f"{target}{name} = coalesce({target}{name}, {_cell(draw, type_)})"
-    return f"{target}{name} = {_cell(draw, type_)}"
+    return f"{target}{name} = {_cell(draw, varied(draw, type_))}"
 
 
 def merge(draw: Draw, shape: Shape) -> str:
@@ -274,6 +322,13 @@ def merge(draw: Draw, shape: Shape) -> str:
     ]
     clauses = [*both, *new, *alone] or ["when not matched then insert *"]
     return f"merge into {{t}} t using ({rows}) u on {on} {' '.join(clauses)}"
+
+
+def merge_source(draw: Draw, shape: Shape) -> str:
+    """Draw a query of rows with existing and new keys, for `df.mergeInto`."""
+    existing_keys = st.integers(0, max(shape.next_key - 1, 0))
+    keys = draw(st.lists(existing_keys, max_size=6, unique=True))
+    return new_rows(draw, shape, [*keys, *_new_keys(draw, shape)[:3]])
 
 
 def evolving_merge(draw: Draw, shape: Shape) -> str:
@@ -336,14 +391,20 @@ def _insertion(draw: Draw, shape: Shape) -> str:
         return "insert *"
     others = [c for c in shape.columns if c != KEY]
     some = draw(st.lists(st.sampled_from(others), max_size=3, unique=True))
-    values = [f"u.{c}" if draw(st.booleans()) else _cell(draw, shape.columns[c]) for c in some]
+    values = [
+        f"u.{c}" if draw(st.booleans()) else _cell(draw, varied(draw, shape.columns[c]))
+        for c in some
+    ]
     return f"insert ({', '.join([KEY, *some])}) values ({', '.join(['u.k', *values])})"
 
 
 def change_columns(draw: Draw, shape: Shape) -> str:
-    """Draw an ALTER TABLE that adds, renames, drops or widens a column."""
+    """Draw an ALTER TABLE that adds, renames, drops or widens a column, or a field in one."""
     kind = draw(st.sampled_from(["add", "add", "rename", "drop", "widen"]))
     others = [c for c in shape.columns if c != KEY]
+    structs = [s for c, type_ in shape.columns.items() for s in structs_in(type_, c)]
+    if structs and draw(st.booleans()):
+        return _change_fields(draw, shape, kind, *draw(st.sampled_from(structs)))
     if kind == "rename":
         name = draw(st.sampled_from(others))
         new = shape.name()
@@ -361,13 +422,37 @@ def change_columns(draw: Draw, shape: Shape) -> str:
         name = draw(st.sampled_from(narrow))
         shape.columns[name] = "bigint"
         return f"alter table {{t}} alter column {name} type bigint"
-    name, type_ = shape.name(), draw(st.sampled_from(["int", "string", "double", _STRUCT]))
+    name, type_ = shape.name(), a_type(draw, 0)
     place = draw(st.sampled_from(["", "", " first", f" after {KEY}"]))
     columns = list(shape.columns.items())
     at = {"": len(columns), " first": 0}.get(place, [c for c, _ in columns].index(KEY) + 1)
     columns.insert(at, (name, type_))
     shape.columns = dict(columns)
-    return f"alter table {{t}} add column {name} {type_}{place}"
+    return f"alter table {{t}} add column {name} {sql_of(type_)}{place}"
+
+
+def _change_fields(draw: Draw, shape: Shape, kind: str, path: str, struct: Struct) -> str:
+    """Draw an ALTER TABLE that changes a struct at a path."""
+    index = draw(st.integers(0, len(struct.fields) - 1))
+    field, fields, new = struct.fields[index], list(struct.fields), shape.name()
+    if kind == "rename":
+        fields[index] = replace(field, name=new)
+        text = f"rename column {path}.{field.name} to {new}"
+    elif kind == "drop" and len(fields) > 1:
+        del fields[index]
+        text = f"drop column {path}.{field.name}"
+    elif kind == "widen" and field.type == "int":
+        fields[index] = replace(field, type="bigint")
+        text = f"alter column {path}.{field.name} type bigint"
+    else:
+        added = Field(new, a_type(draw, 2))
+        at = draw(st.sampled_from(["", " first", f" after {field.name}"]))
+        fields.insert({"": len(fields), " first": 0}.get(at, index + 1), added)
+        text = f"add column {path}.{new} {sql_of(added.type)}{at}"
+    column = path.partition(".")[0]
+    type_ = with_struct(shape.columns[column], column, path, Struct(tuple(fields)))
+    shape.columns[column] = type_
+    return f"alter table {{t}} {text}"
 
 
 def change_properties(draw: Draw, shape: Shape) -> str:
@@ -390,7 +475,7 @@ def sort_fields(draw: Draw, shape: Shape) -> list[tuple[str, str, bool]]:
     return [
         (
             name,
-            draw(st.sampled_from(["identity", *_TRANSFORMS[shape.columns[name]]])),
+            draw(st.sampled_from(["identity", *_TRANSFORMS[sql_of(shape.columns[name])]])),
             draw(st.booleans()),
         )
         for name in names
