@@ -242,7 +242,7 @@ def update_by_call(draw: Draw, shape: Shape) -> tuple[dict[str, str], str]:
     """Draw the values and the condition of an UPDATE."""
     names = _some_columns(draw, shape)
     values = (_assigned(draw, shape, name, None).split(" = ", 1) for name in names)
-    return dict(values), _condition(draw, shape)  # type: ignore[arg-type]
+    return dict(values), _condition(draw, shape)
 
 
 def _condition(draw: Draw, shape: Shape, *above: str) -> str:
