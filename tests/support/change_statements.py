@@ -166,10 +166,9 @@ def field_in_sql(source: str, transform: str) -> str:
 
 
 def _cell(draw: Draw, type_: AnyType) -> str:
-    return a_value(draw, type_, lambda leaf: _leaf(draw, leaf))
-
-
-def _leaf(draw: Draw, type_: str) -> str:
+    if type_ not in _TYPES:
+        return a_value(draw, type_)
+    assert isinstance(type_, str)
     if draw(st.integers(0, 5)) == 0:
         return f"cast(null as {type_})"
     # Java prunes files by bounds, which ignore NaN, while Spark treats NaN as the greatest number.
@@ -191,7 +190,7 @@ def _rows(draw: Draw, shape: Shape, columns: Sequence[str], keys: Sequence[int])
 
 
 def _new_keys(draw: Draw, shape: Shape) -> list[int]:
-    count = draw(st.integers(1, 12))
+    count = draw(st.integers(1, 8))
     start = shape.next_key
     shape.next_key += count
     return list(range(start, start + count))

