@@ -55,7 +55,7 @@ def own_folders(catalog: _Places, loaded_table: LoadedTable) -> OwnFolders:
 
 
 def unique_folder(catalog: _Places, loaded_table: LoadedTable) -> str | None:
-    """Return the table's location if it is a default location with a UUID of its catalog, or None.
+    """Return the table's location if it is a default location with a UUID, or None.
 
     Only the metadata says which UUID it is, so the folder may be one of another table that had the
     name before: it is not the table's own unless no other table has files in it.
@@ -63,9 +63,7 @@ def unique_folder(catalog: _Places, loaded_table: LoadedTable) -> str | None:
     if not loaded_table.metadata_location:
         return None
     location, default = loaded_table.metadata.location, _default_location(catalog, loaded_table)
-    name = without_uuid(location, catalog.properties)
-    default_name = None if default is None else without_uuid(default, catalog.properties)
-    is_default = name is not None and default_name is not None and _same(name, default_name)
+    is_default = default is not None and _same(without_uuid(location), without_uuid(default))
     return location if is_default and _not_shared(catalog, location) else None
 
 

@@ -220,5 +220,5 @@ def delete_trimmed_metadata(
         }
         for entry in base.metadata_log:
             file = entry.metadata_file
-            if file not in logged_files and is_metadata_file(file) and own.owns(file):
-                io.delete(file)
+            if file not in logged_files and is_metadata_file(file):
+                own.delete(io, file)

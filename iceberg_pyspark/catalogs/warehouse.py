@@ -30,17 +30,17 @@ def absolute_location(location: str) -> str:
     return os.path.abspath(location)
 
 
-def without_uuid(location: str, properties: Mapping[str, str]) -> str | None:
-    """Return a location without the UUID at its end that `unique-table-location` has added.
+def without_uuid(location: str) -> str:
+    """Return a location without the UUID at its end that a new table gets if its folder is used.
 
-    Return None if the catalog adds none, or the location has none.
+    With the catalog property `unique-table-location`, every new table gets one.
 
-    >>> without_uuid("/w/db/t-" + 32 * "0", {"unique-table-location": "true"})
-    '/w/db/t'
+    >>> without_uuid("/w/db/t-" + 32 * "0"), without_uuid("/w/db/t")
+    ('/w/db/t', '/w/db/t')
     """
     folder = location.rstrip("/")
     end = _UUID.search(folder, max(len(folder) - 33, 0))
-    return folder[: end.start()] if end and bool_property(properties, _UNIQUE, False) else None
+    return folder[: end.start()] if end else folder
 
 
 def default_location(

@@ -13,7 +13,7 @@ import errno
 import io
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
 _BUFFER_BYTES = 1 << 20
+_HAS_FOLDER_HANDLES = {os.open, os.unlink} <= os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+_OPEN_FOLDER = (
+    # where it exists, O_PATH needs no permission to read the folders
+    getattr(os, "O_PATH", os.O_RDONLY)
+    | getattr(os, "O_DIRECTORY", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _NO_HARD_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 # errors from the file system itself, not from a device or network on the way to it
@@ -163,6 +171,26 @@ class LocalFileIO:
                 if e.errno not in _ABSENT:
                     raise
 
+    def delete_without_links(self, location: str) -> None:
+        """Delete a file; raise `StorageError` if a folder on its path is a link.
+
+        The path, which was without links when it was checked, is opened folder by folder, so that
+        a folder that was replaced by a link meanwhile leads nowhere.
+        """
+        if not _HAS_FOLDER_HANDLES:
+            self.delete(location)
+            return
+        with local_errors("delete", location):
+            *folders, name = local_path(location).split("/")[1:]
+            try:
+                folder = _open_folders(folders)
+                try:
+                    os.unlink(name, dir_fd=folder)
+                finally:
+                    os.close(folder)
+            except FileNotFoundError:
+                return
+
     def list_files(self, prefix: str) -> Iterator[FileInfo]:
         """Yield all files below a folder; locations begin with `prefix` unchanged.
 
@@ -181,6 +209,18 @@ class LocalFileIO:
                         modified_ms=status.st_mtime_ns // 1_000_000,
                         is_link=is_link,
                     )
+
+
+def _open_folders(names: Sequence[str]) -> int:
+    """Open the folder that these names lead to from the root; a link among them is an error."""
+    handle = os.open("/", _OPEN_FOLDER)
+    for name in names:
+        try:
+            next_handle = os.open(name, _OPEN_FOLDER, dir_fd=handle)
+        finally:
+            os.close(handle)
+        handle = next_handle
+    return handle
 
 
 def _folder_entries(folder: str) -> list[tuple[str, os.stat_result, bool]]:

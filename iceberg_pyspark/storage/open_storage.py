@@ -140,6 +140,10 @@ class RoutingFileIO:
         """Delete a file; a missing file is not an error."""
         self._store(location).delete(location)
 
+    def delete_without_links(self, location: str) -> None:
+        """Delete a local file; raise `StorageError` if a folder on its path is a link."""
+        self.local.delete_without_links(location)
+
     def files_per_request(self, location: str) -> int:
         """Return how many files of a location's store one request deletes; 1 if it cannot."""
         return files_per_request(self._store(location), location)

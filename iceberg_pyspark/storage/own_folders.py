@@ -13,8 +13,10 @@ import re
 import time
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol, runtime_checkable
 
 from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import is_local, local_path
 from iceberg_pyspark.storage.metadata_files import is_metadata_file
 from iceberg_pyspark.storage.places import depth, is_below
@@ -42,23 +44,56 @@ class OwnFolders:
         A link is not followed. The folder of a local location is looked up in the file system at
         most once a second.
         """
+        return self._real_location(location) is not None
+
+    def delete(self, io: FileIO, location: str) -> bool:
+        """Delete the file if it may be deleted as a part of the table; return whether it may.
+
+        In the local file system, the file goes from the folder that was looked at: where a folder
+        has become a link since, nothing is deleted, and a `StorageError` is raised.
+        """
+        real_location = self._real_location(location)
+        if real_location is None:
+            return False
+        if is_local(location) and isinstance(io, DeletionWithoutLinks):
+            io.delete_without_links(real_location)
+        else:
+            io.delete(location)
+        return True
+
+    def _real_location(self, location: str) -> str | None:
+        """Return the location of an own file without links to folders, None for all others."""
         try:
-            if any(_is_inside(location, folder) for folder in self.folders):
-                return True
-            return self.metadata_folder is not None and _is_metadata_file(
-                location, self.metadata_folder
-            )
+            for folder in self.folders:
+                if (real := _inside(location, folder)) is not None:
+                    return real
+            if self.metadata_folder is None:
+                return None
+            return _metadata_file(location, self.metadata_folder)
         except (StorageError, OSError, ValueError):
             # not the location of a file
-            return False
+            return None
 
 
-def _is_inside(location: str, folder: str) -> bool:
-    """Return whether a file is somewhere below a folder; a link to a file counts as the file."""
+@runtime_checkable
+class DeletionWithoutLinks(Protocol):
+    """A store that can delete local files without following links to folders."""
+
+    def delete_without_links(self, location: str) -> None:
+        """Delete a local file; raise `StorageError` if a folder on its path is a link."""
+        ...
+
+
+def _inside(location: str, folder: str) -> str | None:
+    """Return the location of a file somewhere below a folder, without links to folders, or None.
+
+    A link to a file counts as the file.
+    """
     parent, _, name = location.rpartition("/")
     if name in ("", ".", "..") or not parent:
-        return False
-    return _holds(parent, name if _ODD.search(name) else "x", folder, _moment())
+        return None
+    real_parent = _held(parent, name if _ODD.search(name) else "x", folder, _moment())
+    return None if real_parent is None else f"{real_parent}/{name}"
 
 
 def _moment() -> int:
@@ -66,23 +101,27 @@ def _moment() -> int:
 
 
 @lru_cache(maxsize=4096)
-def _holds(parent: str, name: str, folder: str, _of_moment: int) -> bool:
-    """Return whether a name in one folder is below another folder; the answer is cached briefly.
+def _held(parent: str, name: str, folder: str, _of_moment: int) -> str | None:
+    """Return a folder without links if a name in it is below another folder, otherwise None.
 
-    Many files of a folder are deleted at the same time, and each is checked several times.
+    The answer is cached briefly: many files of a folder are deleted at the same time, and each is
+    checked several times.
     """
     location = f"{parent}/{name}"
     if depth(folder) < _MIN_DEPTH or is_local(location) != is_local(folder):
-        return False
+        return None
     if not is_local(location):
-        return is_below(location, folder) and not is_below(folder, location)
+        is_inside = is_below(location, folder) and not is_below(folder, location)
+        return parent if is_inside else None
     real_folder = os.path.realpath(local_path(folder))
     above, last = os.path.split(local_path(location))
     if last in ("", ".", "..") or depth(real_folder) < _MIN_DEPTH:
-        return False
-    return is_below(os.path.realpath(above), real_folder)
+        return None
+    real_parent = os.path.realpath(above)
+    return real_parent if is_below(real_parent, real_folder) else None
 
 
-def _is_metadata_file(location: str, folder: str) -> bool:
+def _metadata_file(location: str, folder: str) -> str | None:
     parent, name = posixpath.split(location)
-    return is_metadata_file(name) and _is_inside(location, folder) and is_below(folder, parent)
+    is_own = is_metadata_file(name) and is_below(folder, parent)
+    return _inside(location, folder) if is_own else None

@@ -119,11 +119,14 @@ class RestrictedFileIO:
 
     def _check_delete(self, location: str) -> None:
         if not self.own.owns(location):
-            folders = ", ".join(self.own.folders) or "none that its catalog knows"
-            raise StorageError(
-                f"{location}: not deleted, because it is outside of the folder of {self.hint} "
-                f"({folders})"
-            )
+            raise self._outside(location)
+
+    def _outside(self, location: str) -> StorageError:
+        folders = ", ".join(self.own.folders) or "none that its catalog knows"
+        return StorageError(
+            f"{location}: not deleted, because it is outside of the folder of {self.hint} "
+            f"({folders})"
+        )
 
     def _is_in_folders(self, location: str) -> bool:
         # a fast path: a plan checks every file, and nearly all are plainly inside
@@ -188,8 +191,8 @@ class RestrictedFileIO:
 
     def delete(self, location: str) -> None:
         """Delete a file; a missing file is not an error."""
-        self._check_delete(location)
-        self.io.delete(location)
+        if not self.own.delete(self.io, location):
+            raise self._outside(location)
 
     def files_per_request(self, location: str) -> int:
         """Return how many files of a location's store one request deletes; 1 if it cannot."""

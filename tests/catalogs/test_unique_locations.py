@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -64,8 +65,11 @@ def test_a_purge_keeps_the_folder_of_a_renamed_table_that_metadata_claims(
     catalog.rename_table("db.t", "db.renamed")
     renamed = catalog.load_table("db.renamed")
     claims = {"write.metadata.path": f"{tmp_path}/metadata/t"}
-    other = catalog.create_table("db.t", "id BIGINT", location=renamed.location, properties=claims)
-    other.append(ROWS)
+    metadata = catalog.create_table("db.t", "id BIGINT", properties=claims).metadata
+    catalog.drop_table("db.t")
+    t = TableIdentifier(namespace=("db",), name="t")
+    catalog.catalog.create_table(t, replace(metadata, location=renamed.location))
+    catalog.load_table("db.t").append(ROWS)
     catalog.drop_table("db.t", purge=True)
     assert renamed.refresh().scan().to_arrow().sort_by("id") == ROWS
     # Files of the dropped table that lie between those of the other stay.

@@ -26,7 +26,6 @@ from iceberg_pyspark.commits.updates import TableUpdate
 from iceberg_pyspark.errors import (
     InvalidRequestError,
     NoSuchTableError,
-    TableAlreadyExistsError,
     UnsupportedFeatureError,
 )
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -137,10 +136,6 @@ class PathCatalog(CommittingCatalog):
     def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
         location = self.default_table_location(identifier)
         io, table = self._storage(location), partial(self._table_of_version, identifier)
-        if (file := _metastore_file(io, location)) is not None:
-            raise TableAlreadyExistsError(
-                f"folder {location} holds a catalog's table ({file}); choose another folder"
-            )
         if is_local(location):
             _refuse_foreign_files(location)
         return lambda: create_first_version(io, location, metadata).map(table)

@@ -19,6 +19,7 @@ from iceberg_pyspark.catalogs.hadoop.versions import (
     current_version,
     hint_file,
     hinted_version,
+    is_version_file,
     load_version,
     version_files,
     versions_folder,
@@ -52,6 +53,7 @@ from iceberg_pyspark.spec.table_metadata import TableMetadata, metadata_to_json
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.local import is_local, local_path
 from iceberg_pyspark.storage.metadata_files import (
+    is_metadata_file,
     metadata_codec,
     read_table_metadata,
     write_table_metadata,
@@ -61,6 +63,7 @@ from iceberg_pyspark.storage.places import normalized_location
 
 _log = logging.getLogger(__name__)
 
+_DROPPED = "dropped-v"
 _MAX_FORMAT_VERSION = 3
 
 
@@ -75,6 +78,13 @@ def create_first_version(
         check_metadata(metadata, location)
         if current_version(io, location) is not None:
             return Refused(_already_exists(location))
+        if (file := _metadata_of_another(io, location)) is not None:
+            return Refused(
+                TableAlreadyExistsError(
+                    f"folder {location} holds a catalog's table or view ({file}); choose another "
+                    "folder, or, in a catalog of type hadoop, another name"
+                )
+            )
     except IcebergError as e:
         return Refused(e)
     # always the uncompressed name: two creators must race for the same name
@@ -91,6 +101,15 @@ def create_first_version(
             return Refused(caused_by(_already_exists(location), error))
         case _:
             return outcome
+
+
+def _metadata_of_another(io: FileIO, location: str) -> str | None:
+    """Return a metadata file in the folder that no table of a file system has, or None."""
+    for info in io.list_files(versions_folder(location)):
+        name = info.location.rpartition("/")[2]
+        if is_metadata_file(name) and not name.startswith(_DROPPED) and not is_version_file(name):
+            return info.location
+    return None
 
 
 def _outcome_after_first_publish(
@@ -360,7 +379,7 @@ def _drop_all_versions(io: FileIO, location: str, newest: TableVersion) -> None:
 
 
 def _copy_for_recovery(io: FileIO, location: str, current: TableVersion) -> None:
-    name = f"dropped-v{current.version}-{current.metadata.table_uuid}.metadata.json"
+    name = f"{_DROPPED}{current.version}-{current.metadata.table_uuid}.metadata.json"
     try:
         write_table_metadata(io, current.metadata, f"{versions_folder(location)}/{name}")
     except FileAlreadyExistsError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from iceberg_pyspark.catalogs.catalog import (
     Catalog,
@@ -44,6 +45,7 @@ from iceberg_pyspark.table.changes.commit import (
     find_after_unknown,
     send_commit,
 )
+from iceberg_pyspark.table.changes.new_location import check_is_free, free_default
 from iceberg_pyspark.table.changes.written_files import WrittenFiles
 
 
@@ -99,11 +101,20 @@ def planned_table(catalog: Catalog, identifier: TableIdentifier, new: NewTable) 
 
 def _place(catalog: Catalog, identifier: TableIdentifier, location: str | None) -> NewTablePlace:
     if isinstance(catalog, PlacingCatalog):
-        return catalog.place_table(identifier, location)
-    return NewTablePlace(
-        location=location or catalog.default_table_location(identifier),
-        config=storage_properties(catalog.properties),
-    )
+        place = catalog.place_table(identifier, location)
+    else:
+        place = NewTablePlace(
+            location=location or catalog.default_table_location(identifier),
+            config=storage_properties(catalog.properties),
+        )
+    if isinstance(catalog, CheckingCatalog):
+        # the folder is the table's name, and `create_table` looks into it
+        return place
+    if location is not None:
+        check_is_free(identifier, place.location, place.config)
+    elif not isinstance(catalog, PlacingCatalog):
+        place = replace(place, location=free_default(place.location, place.config))
+    return place
 
 
 def takes_files_of(metadata: TableMetadata, planned_metadata: TableMetadata) -> bool:

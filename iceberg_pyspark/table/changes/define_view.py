@@ -10,11 +10,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from iceberg_pyspark.catalogs.catalog import Catalog, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import Catalog, PlacingCatalog, TableIdentifier
 from iceberg_pyspark.catalogs.properties import (
     VIEW_DEFAULT_PREFIX,
     VIEW_OVERRIDE_PREFIX,
     properties_below,
+    storage_properties,
 )
 from iceberg_pyspark.catalogs.view_catalog import LoadedView, ViewCatalog
 from iceberg_pyspark.commits.outcomes import Refused, caused_by
@@ -35,6 +36,7 @@ from iceberg_pyspark.errors import (
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.views import SqlRepresentation
 from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK, Clock
+from iceberg_pyspark.table.changes.new_location import check_is_free, free_default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +92,7 @@ def create_view(
     now_ms = clock.now_ms()
     metadata = new_view_metadata(
         definition.updates(now_ms),
-        definition.location or catalog.default_view_location(identifier),
+        _location(catalog, identifier, definition.location),
         {
             **properties_below(VIEW_DEFAULT_PREFIX, catalog.properties),
             **definition.properties,
@@ -100,6 +102,15 @@ def create_view(
         now_ms=now_ms,
     )
     return catalog.create_view(identifier, metadata)
+
+
+def _location(catalog: ViewCatalog, identifier: TableIdentifier, location: str | None) -> str:
+    config = storage_properties(catalog.properties)
+    if location is not None:
+        check_is_free(identifier, location, config)
+        return location
+    default = catalog.default_view_location(identifier)
+    return default if isinstance(catalog, PlacingCatalog) else free_default(default, config)
 
 
 def create_or_replace_view(

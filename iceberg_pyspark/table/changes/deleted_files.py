@@ -101,16 +101,13 @@ class FileDeletion:
     def _delete_one_by_one(self, locations: Sequence[str]) -> Counter[DeletedFile]:
         counts: Counter[DeletedFile] = Counter()
         for location in locations:
-            if not self._own.owns(location):
-                counts["outside"] += 1
-                continue
             try:
-                self._io.delete(location)
+                is_own = self._own.delete(self._io, location)
             except StorageError as e:
                 self._log_failure(e)
                 counts["failed"] += 1
             else:
-                counts["deleted"] += 1
+                counts["deleted" if is_own else "outside"] += 1
         return counts
 
     def _delete_in_bulk(self, locations: Sequence[str]) -> Counter[DeletedFile]:

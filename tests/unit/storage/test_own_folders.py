@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from iceberg_pyspark.errors import StorageError
+from iceberg_pyspark.storage.open_storage import open_storage
 from iceberg_pyspark.storage.own_folders import OwnFolders
+from iceberg_pyspark.storage.restricted_io import RestrictedFileIO
 
 REMOTE = OwnFolders(("s3://b/wh/t",))
 
@@ -125,3 +128,35 @@ def test_links_are_looked_up_once_for_the_files_of_a_folder(
     # Another spelling of the folder is not a file in the folder.
     assert not folders.owns(f"{tmp_path}/warehouse/t/data/..")
     assert not folders.owns(f"{tmp_path}/warehouse/t/../u/a")
+
+
+@pytest.mark.parametrize("swapped", ["data", ".", ".."])
+def test_a_folder_that_became_a_link_after_the_look_loses_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
+) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    table, elsewhere = tmp_path / "warehouse/db/t", tmp_path / "elsewhere"
+    for folder in (table / "data", elsewhere, elsewhere / "data", elsewhere / "t/data"):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("a", "b"):
+            (folder / name).touch()
+    (table / "data/folder").mkdir()
+    (table / "data/link").symlink_to(elsewhere / "a")
+    own = OwnFolders((str(table),))
+    io = RestrictedFileIO(
+        io=open_storage(str(table), {}), known_location=str(table), folders=(), hint="t", own=own
+    )
+    io.delete(f"file:{table}/data/a")
+    io.delete(f"{table}/data/missing")
+    io.delete(f"{table}/data/link")
+    with pytest.raises(StorageError, match="cannot delete"):
+        io.delete(f"{table}/data/folder")
+    assert sorted(f.name for f in (table / "data").iterdir()) == ["b", "folder"]
+    folder = Path(os.path.normpath(table / swapped))
+    folder.rename(tmp_path / "moved")
+    folder.symlink_to(elsewhere)
+    before = sorted(elsewhere.rglob("*"))
+    assert own.owns(f"{table}/data/b")
+    with pytest.raises(StorageError, match="cannot delete"):
+        io.delete(f"{table}/data/b")
+    assert sorted(elsewhere.rglob("*")) == before

@@ -7,6 +7,7 @@ the ways that it would refuse are those that other programs, or tables of before
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 import uuid
@@ -20,11 +21,10 @@ import pytest
 
 from iceberg_pyspark import Table, TableCatalog, load_catalog, load_table
 from iceberg_pyspark.catalogs.catalog import TableIdentifier
-from iceberg_pyspark.errors import InvalidRequestError, TableAlreadyExistsError
-from iceberg_pyspark.spec.schema import Schema
-from iceberg_pyspark.spec.types import NestedField, PrimitiveType
+from iceberg_pyspark.errors import InvalidRequestError, NoSuchTableError, TableAlreadyExistsError
 from iceberg_pyspark.spec.views import SqlRepresentation
-from iceberg_pyspark.storage.open_storage import open_storage
+from iceberg_pyspark.sql_text.schemas import parse_schema
+from iceberg_pyspark.storage.manifest_lists import read_snapshot_manifests
 from iceberg_pyspark.table.changes.create_table import create_namespace_if_absent
 from iceberg_pyspark.table.changes.define_view import NewDefinition, create_view, with_views
 from tests.support.table_integrity import table_problems
@@ -231,3 +231,132 @@ def test_no_table_loses_a_file_to_another(
 
 def _name(identifier: TableIdentifier) -> str:
     return identifier.name if not identifier.namespace else str(identifier)
+
+
+VIEW = NewDefinition(
+    schema=parse_schema("id BIGINT"),
+    query=SqlRepresentation(sql="SELECT id FROM db.other", dialect="spark"),
+    default_namespace=("db",),
+)
+T = TableIdentifier(namespace=("db",), name="t")
+
+
+@pytest.mark.parametrize("operation", ["orphans", "purge"])
+def test_a_view_in_the_folder_keeps_its_metadata(tmp_path: Path, operation: str) -> None:
+    """The view is in another catalog, so that only the listing tells of it."""
+    table = new_table(catalog_of(tmp_path), "db.t")
+    second = catalog_of(tmp_path, "second").catalog
+    create_namespace_if_absent(second, ("db",))
+    views = with_views(second)
+    metadata = create_view(views, T, VIEW).metadata
+    views.drop_view(T)
+    views.create_view(T, replace(metadata, location=table.location))
+    make_older(tmp_path / "w")
+    if operation == "orphans":
+        table.maintenance().remove_orphan_files()
+    else:
+        TableCatalog(table.catalog).drop_table("db.t", purge=True)
+    assert views.load_view(T).metadata.view_uuid == metadata.view_uuid
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_where_it_is_not_known_what_another_needs_nothing_goes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_there: bool
+) -> None:
+    table, [other] = renamed_and_recreated(tmp_path)
+    file = Path(other.loaded.metadata_location)
+    own = {
+        m.manifest_path
+        for s in table.metadata.snapshots
+        for m in read_snapshot_manifests(table.io, s)
+    }
+    if is_there:
+        file.write_bytes(b"{")
+    else:
+        for manifest in Path(table.location, "metadata").glob("*-m0.avro"):
+            if str(manifest) not in own:
+                manifest.unlink()
+    make_older(tmp_path / "w")
+    before = {f for f in (tmp_path / "w").rglob("*") if f.is_file()}
+    whose = "unknown" if is_there else other.metadata.table_uuid
+    text = rf"{file}, which is in its folder, .*\(UUID {whose}\).*no file is deleted"
+    with pytest.raises(InvalidRequestError, match=text):
+        table.maintenance().remove_orphan_files()
+    catalog = TableCatalog(table.catalog)
+    with pytest.raises(InvalidRequestError, match=rf"was not dropped.*{text}"):
+        catalog.drop_table("db.t", purge=True)
+    assert before == {f for f in (tmp_path / "w").rglob("*") if f.is_file()}
+    table.maintenance().expire_snapshots(older_than=int(time.time() * 1000) + 1)
+    assert before <= {f for f in (tmp_path / "w").rglob("*") if f.is_file()}
+    assert str(file) in caplog.text
+    assert catalog.table_exists("db.t")
+
+
+@pytest.mark.parametrize("type_", ["sql", "memory"])
+def test_a_new_table_or_view_gets_a_folder_without_files(tmp_path: Path, type_: str) -> None:
+    catalog = catalog_of(tmp_path, type_=type_)
+    first = new_table(catalog, "db.t")
+    assert first.location == f"{tmp_path}/w/db/t"
+    catalog.rename_table("db.t", "db.old")
+    second = catalog.create_table("db.t", "id BIGINT")
+    assert re.fullmatch(f"{tmp_path}/w/db/t-[0-9a-f]{{32}}", second.location)
+    filled(second)
+    catalog.drop_table("db.t", purge=True)
+    assert not [f for f in Path(second.location).rglob("*") if f.is_file()]
+    views = with_views(catalog.catalog)
+    view = create_view(views, T, VIEW).metadata
+    assert re.fullmatch(f"{tmp_path}/w/db/t-[0-9a-f]{{32}}", view.location)
+    views.drop_view(T)
+    elsewhere = {"write.metadata.path": f"{tmp_path}/w/metadata/t"}
+    third = catalog.create_table("db.t", "id BIGINT", properties=elsewhere)
+    filled(third)
+    assert third.location not in (first.location, second.location, view.location)
+    catalog.drop_table("db.t", purge=True)
+    assert not list(Path(third.location).rglob("*.parquet"))
+    catalog.drop_table("db.old", purge=True)
+    assert catalog.create_table("db.t", "id BIGINT").location == first.location
+
+
+def test_a_given_location_of_another_table_or_view_is_refused(tmp_path: Path) -> None:
+    catalog = catalog_of(tmp_path)
+    views = with_views(catalog.catalog)
+    view_id = replace(T, name="v")
+    create_namespace_if_absent(catalog.catalog, ("db",))
+    others = [
+        new_table(catalog, "db.t").location,
+        create_view(views, view_id, VIEW).metadata.location,
+        new_table(catalog_of(tmp_path, "files", "hadoop"), "db.in_files").location,
+    ]
+    for location in others:
+        with pytest.raises(InvalidRequestError, match=rf"{location}/metadata/.*another location"):
+            catalog.create_table("db.new", "id BIGINT", location=location)
+        with pytest.raises(InvalidRequestError, match=rf"{location}/metadata/.*another location"):
+            create_view(views, replace(T, name="new"), replace(VIEW, location=location))
+    for location in others[:2]:
+        name = location.rpartition("/")[2]
+        for files, new in (
+            (catalog_of(tmp_path, "f", "hadoop"), f"db.{name}"),
+            (catalog, location),
+        ):
+            with pytest.raises(TableAlreadyExistsError, match="holds a catalog's table or view"):
+                files.create_table(new, "id BIGINT")
+    free = tmp_path / "w/db/free"
+    Path(free, "data").mkdir(parents=True)
+    Path(free, "data/rows.parquet").write_bytes(b"rows")
+    assert catalog.create_table("db.new", "id BIGINT", location=str(free)).location == str(free)
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table("db.newer")
+
+
+def test_a_dropped_table_of_a_hadoop_catalog_can_be_created_again(tmp_path: Path) -> None:
+    """The copy of its metadata that the drop leaves keeps its files, to be registered."""
+    catalog = catalog_of(tmp_path, "files", "hadoop")
+    dropped = new_table(catalog, "db.t")
+    catalog.drop_table("db.t")
+    again = new_table(catalog, "db.t")
+    [copy] = Path(again.location, "metadata").glob("dropped-*")
+    make_older(tmp_path / "w")
+    again.maintenance().remove_orphan_files()
+    registered = catalog_of(tmp_path).register_table("db.r", str(copy))
+    assert registered.scan().to_arrow() == again.scan().to_arrow()
+    assert registered.metadata.table_uuid == dropped.metadata.table_uuid
