@@ -42,8 +42,7 @@ class SnapshotBase:
     delete files refer to. `read_manifests` returns the manifests of an earlier snapshot;
     `read_removed_entries` returns the entries that a snapshot removed from manifests that it did
     not rewrite. `fresh_paths` are the paths of files that this commit's writer created, so that no
-    snapshot can contain them. `spellings_of` returns all locations that denote the same file as a
-    path.
+    snapshot can contain them. `identity_of` returns the same text for all locations of one file.
     """
 
     metadata: TableMetadata
@@ -53,7 +52,7 @@ class SnapshotBase:
     read_paths: ReadPaths
     read_manifests: Callable[[Snapshot], Sequence[ManifestFile]]
     read_removed_entries: Callable[[Snapshot, ManifestContent], Iterable[ManifestEntry]]
-    spellings_of: Callable[[str], Collection[str]]
+    identity_of: Callable[[str], str]
     fresh_paths: Set[str] = frozenset()
 
 

@@ -255,17 +255,26 @@ def _check_not_live(
     paths = {f.file_path for f in new_files if f.content is FileContent.DATA} - base.fresh_paths
     if not paths:
         return
-    path_spellings = {spelling for path in paths for spelling in base.spellings_of(path)}
+    names = {_name(path) for path in paths}
+    identities = {base.identity_of(path) for path in paths}
+
+    def refuse_live(live_paths: Iterable[str]) -> None:
+        same_name = [path for path in live_paths if _name(path) in names]
+        _refuse({path for path in same_name if base.identity_of(path) in identities}, base)
+
     for manifest in filtered_manifests.unchanged_manifests:
         if manifest.content is ManifestContent.DATA:
-            _refuse_live(path_spellings & base.read_paths(manifest), base)
+            refuse_live(base.read_paths(manifest))
     for rewritten in filtered_manifests.rewritten:
         if rewritten.content is ManifestContent.DATA:
-            live = {e.data_file.file_path for e in rewritten.entries if e.is_live}
-            _refuse_live(path_spellings & live, base)
+            refuse_live(e.data_file.file_path for e in rewritten.entries if e.is_live)
 
 
-def _refuse_live(paths: Set[str], base: SnapshotBase) -> None:
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _refuse(paths: Set[str], base: SnapshotBase) -> None:
     if paths:
         raise InvalidRequestError(
             f"{len(paths)} of the files to add are in table {base.metadata.location} already, "

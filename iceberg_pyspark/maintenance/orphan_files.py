@@ -35,6 +35,8 @@ Inventory: TypeAlias = Callable[[], Iterable[tuple[str, int | None]]]
 _log = logging.getLogger(__name__)
 
 _HIDDEN_PREFIXES = ("_", ".")
+STAGING_FOLDER = "copy-table-staging-"
+"""The start of the names of folders in which `rewrite_table_path` writes."""
 _METADATA = "metadata"
 _HINT = "version-hint.text"
 
@@ -86,7 +88,9 @@ class FolderListing:
             parent = _parent(location)
             if is_metadata_file(location):
                 if any(_same(parent, o) for o in own):
-                    self.metadata_files.append(location)
+                    # a staging folder has copies of this table's own metadata
+                    if not folder.rpartition("/")[2].startswith(STAGING_FOLDER):
+                        self.metadata_files.append(location)
                 else:
                     above, _, name = parent.rpartition("/")
                     self.foreign_folders.add(above if name == _METADATA else parent)

@@ -71,6 +71,22 @@ def local_path(location: str) -> str:
     return path
 
 
+def plain_location(location: str) -> str:
+    """Return a local location without empty names, `.` and `..`; any other location unchanged.
+
+    Engines shorten such paths, so that a position delete would name another file than the table.
+
+    >>> plain_location("file:/tmp//a/./b/"), plain_location("s3://b//c")
+    ('file:/tmp/a/b', 's3://b//c')
+    """
+    if not is_local(location):
+        return location
+    path = local_path(location)
+    scheme = location[: len(location) - len(path)]
+    plain = os.path.realpath(path) if ".." in path.split("/") else os.path.normpath(path)
+    return f"{scheme}/{plain.lstrip('/')}"
+
+
 @dataclass(frozen=True, slots=True)
 class LocalFileIO:
     """Reads, exclusive creates and deletes of local files."""

@@ -156,6 +156,25 @@ def path_in_store(location: str) -> str:
     return f"{_folder_path(folder)}/{name}".replace("//", "/", 1)
 
 
+def file_identity(location: str) -> str:
+    """Return a text that is equal for all locations of one file, and for no other file.
+
+    An object store distinguishes `//` and `/`, other stores do not.
+
+    >>> file_identity("s3a://b//x"), file_identity("file:/a//x"), file_identity("hdfs://n/a//x")
+    ('s3://b//x', 'file:///a/x', 'hdfs://n/a/x')
+    """
+    try:
+        if is_local(location):
+            return f"{LOCAL_STORE}{path_in_store(location)}"
+        scheme, authority, path = _split(location)
+    except StorageError:
+        return location
+    if scheme in ("hdfs", "viewfs"):
+        return normalized_location(location, keep_empty=False)
+    return f"{scheme}://{authority}{path}"
+
+
 @functools.lru_cache(maxsize=16_384)
 def _folder_path(folder: str) -> str:
     """Return the path of a folder; the cache helps because many files share a folder."""

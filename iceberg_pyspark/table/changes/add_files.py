@@ -38,6 +38,7 @@ from iceberg_pyspark.spec.partitioning import partition_key
 from iceberg_pyspark.spec.properties import NAME_MAPPING, check_commit_properties
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.file_io import FileInfo, FileIO
+from iceberg_pyspark.storage.local import plain_location
 from iceberg_pyspark.table.changes.commit import Clock, MetadataStep
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
@@ -76,6 +77,9 @@ class FileImport:
     may_be_empty: bool = False
     nested_folders: bool = True
     progress: Progress = no_progress
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", plain_location(self.source))
 
     def plan(self) -> AddedFiles:
         """Examine and count the files, and write nothing; raise the errors of `run`."""

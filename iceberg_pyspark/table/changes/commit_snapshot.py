@@ -61,7 +61,7 @@ from iceberg_pyspark.storage.manifest_reader import (
     read_manifest_header,
 )
 from iceberg_pyspark.storage.manifest_writer import write_manifest
-from iceberg_pyspark.storage.places import spellings
+from iceberg_pyspark.storage.places import file_identity
 from iceberg_pyspark.storage.written_roots import written_root
 from iceberg_pyspark.table.changes.commit import Clock
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
@@ -178,7 +178,7 @@ class SnapshotStep:
             read_removed_entries=lambda s, content: removed_from_leaves(
                 self._io, metadata, s, content
             ),
-            spellings_of=spellings,
+            identity_of=file_identity,
             fresh_paths=(
                 frozenset() if self._written_files is None else self._written_files.locations
             ),

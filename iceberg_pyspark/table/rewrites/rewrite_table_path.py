@@ -31,6 +31,7 @@ from iceberg_pyspark.maintenance.moved_manifests import (
     vector_file,
 )
 from iceberg_pyspark.maintenance.moved_paths import MovedPaths, move_metadata
+from iceberg_pyspark.maintenance.orphan_files import STAGING_FOLDER
 from iceberg_pyspark.maintenance.progress import with_progress
 from iceberg_pyspark.maintenance.temporary_database import CopyList
 from iceberg_pyspark.planning.threaded_map import threaded_map
@@ -102,7 +103,7 @@ class TablePathRewrite:
         if staging_location is None:
             folder = location_provider(
                 newest.metadata.location, newest.metadata.properties
-            ).new_metadata_location(f"copy-table-staging-{staging_id}")
+            ).new_metadata_location(f"{STAGING_FOLDER}{staging_id}")
             self._staging_io = table.io
         else:
             # a location that the caller chooses may be anywhere

@@ -15,6 +15,7 @@ from pyarrow import orc
 from iceberg_pyspark import Table
 from iceberg_pyspark.errors import InvalidRequestError
 from iceberg_pyspark.spec.values import value_from_bytes
+from iceberg_pyspark.storage.local import local_path
 from tests.support.frames import create_path_table, path_table
 
 COLUMNS = "id BIGINT, name STRING, price DECIMAL(9, 2), ratio DOUBLE"
@@ -123,6 +124,31 @@ def test_two_do_not_add_one_file_by_two_names(table: Table, tmp_path: Path) -> N
     with pytest.raises(InvalidRequestError, match="duplicate their rows"):
         other.add_files(f"file:{file}")
     assert ids(other.refresh()) == [1]
+
+
+def test_a_file_is_not_added_again_by_another_spelling(table: Table, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "p").mkdir(parents=True)
+    pq.write_table(rows(1), source / "p/a.parquet")
+    (tmp_path / "link").symlink_to(source)
+    spellings = [
+        f"{tmp_path}//source/p/",
+        f"{source}/./p",
+        f"{source}/p/../p/a.parquet",
+        f"{tmp_path}/link/p",
+        f"file:{source}/p//a.parquet",
+        f"file://{source}/p",
+        f"file:///{tmp_path}/link",
+    ]
+    for first in spellings:
+        table.add_files(first)
+        [file] = {task.file_path for task in table.scan().plan_files()}
+        assert not {"", ".", ".."} & set(local_path(file)[1:].split("/"))
+        for second in [*spellings, str(source)]:
+            with pytest.raises(InvalidRequestError, match="already"):
+                table.add_files(second)
+        assert ids(table) == [1]
+        table.delete("id = 1")
 
 
 def test_one_file_and_not_twice(table: Table, tmp_path: Path) -> None:
