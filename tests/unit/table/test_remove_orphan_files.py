@@ -24,6 +24,7 @@ from iceberg_pyspark.spec.manifests import DataFile
 from iceberg_pyspark.storage.file_io import FileInfo
 from iceberg_pyspark.storage.local import LocalFileIO
 from iceberg_pyspark.storage.temporary_names import temporary_name, writing_folder_name
+from iceberg_pyspark.table.changes.commit import SYSTEM_CLOCK
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
 from iceberg_pyspark.table.changes.remove_orphan_files import OrphanFiles
@@ -390,3 +391,22 @@ def test_the_target_of_a_link_stays(tmp_path: Path) -> None:
     commit_action(table.catalog, table.loaded, table.io, action, CommitOptions())
     assert remove(table) == OrphanFiles()
     assert Path(target).exists()
+
+
+def test_a_clock_far_ahead_of_the_store_deletes_nothing(tmp_path: Path) -> None:
+    table = a_table(tmp_path)
+    in_flight = stray(table, "data/part=a/in_flight.parquet", days=0.1)
+    before = files_of(table)
+
+    def ahead(hours: float) -> Table:
+        clock = replace(SYSTEM_CLOCK, now_ms=lambda: SYSTEM_CLOCK.now_ms() + int(hours * 3_600_000))
+        return Table(table.catalog, table.loaded, clock=clock)
+
+    with pytest.raises(InvalidRequestError, match=r"clock is 96\.0 hours ahead of the store"):
+        remove(ahead(96))
+    assert remove(ahead(96), dry_run=True).orphan_file_locations
+    assert files_of(table) == before
+    old = stray(table, "data/part=a/old.parquet")
+    assert remove(ahead(0.9)).orphan_file_locations == (old,)
+    assert files_of(table) == before
+    assert in_flight in remove(ahead(96), force=True).orphan_file_locations
