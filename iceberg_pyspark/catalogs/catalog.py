@@ -123,7 +123,10 @@ class LocatingCatalog(Protocol):
     """A catalog that knows which of its tables and views have their metadata in a folder."""
 
     def other_pointers(self, identifier: TableIdentifier, folder: str) -> list[str]:
-        """Return the current metadata files in a folder of all tables and views but this one."""
+        """Return the current metadata files in a folder of the other tables and views.
+
+        Where it would take many requests, only those of the same namespace are looked at.
+        """
         ...
 
 

@@ -20,6 +20,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.storage.file_io import FileIO
 from iceberg_pyspark.storage.memory import is_memory, open_process_memory
+from iceberg_pyspark.storage.places import is_directly_in
 
 
 class MemoryCatalog(MetastoreViewCatalog):
@@ -117,11 +118,8 @@ class MemoryCatalog(MetastoreViewCatalog):
         """Return the current metadata files in a folder of all tables and views but this one."""
         with self._lock:
             tables = [f for i, f in self._locations.items() if i != identifier]
-            return [
-                f
-                for f in [*tables, *self._view_locations.values()]
-                if f.rpartition("/")[0] == folder.rstrip("/")
-            ]
+            all_files = [*tables, *self._view_locations.values()]
+        return [f for f in all_files if is_directly_in(f, folder)]
 
     def _pointer(self, identifier: TableIdentifier) -> str | None:
         return self._locations.get(identifier)

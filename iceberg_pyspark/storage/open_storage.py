@@ -21,6 +21,7 @@ from iceberg_pyspark.storage.local import LocalFileIO, is_local, local_path
 from iceberg_pyspark.storage.memory import check_tasks_reach, is_memory, process_memory
 from iceberg_pyspark.storage.object_store_io import ObjectStoreFileIO
 from iceberg_pyspark.storage.object_stores import is_object
+from iceberg_pyspark.storage.own_folders import DeletionWithoutLinks
 from iceberg_pyspark.storage.remote_signing import check_tasks_sign
 from iceberg_pyspark.storage.store_secrets import properties_of_store
 from iceberg_pyspark.storage.vended_credentials import properties_at
@@ -142,7 +143,10 @@ class RoutingFileIO:
 
     def delete_without_links(self, location: str) -> None:
         """Delete a local file; raise `StorageError` if a folder on its path is a link."""
-        self.local.delete_without_links(location)
+        if isinstance(self.local, DeletionWithoutLinks):
+            self.local.delete_without_links(location)
+        else:
+            self.local.delete(location)
 
     def files_per_request(self, location: str) -> int:
         """Return how many files of a location's store one request deletes; 1 if it cannot."""

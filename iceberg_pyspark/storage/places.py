@@ -175,6 +175,16 @@ def file_identity(location: str) -> str:
     return f"{scheme}://{authority}{path}"
 
 
+def is_directly_in(location: str, folder: str) -> bool:
+    """Return whether a file is in a folder, and not in a subfolder, whatever their spelling.
+
+    >>> is_directly_in("s3a://b/t/f", "s3://b/t/"), is_directly_in("s3://b/t/u/f", "s3://b/t")
+    (True, False)
+    """
+    parent, _, name = location.rpartition("/")
+    return file_identity(f"{parent}/{name}") == file_identity(f"{folder.rstrip('/')}/{name}")
+
+
 @functools.lru_cache(maxsize=16_384)
 def _folder_path(folder: str) -> str:
     """Return the path of a folder; the cache helps because many files share a folder."""

@@ -14,7 +14,13 @@ from typing import ClassVar
 
 import pytest
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, Namespace, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import (
+    Catalog,
+    LoadedTable,
+    LocatingCatalog,
+    Namespace,
+    TableIdentifier,
+)
 from iceberg_pyspark.commits.new_table import new_table_metadata, new_table_updates
 from iceberg_pyspark.commits.outcomes import Done
 from iceberg_pyspark.commits.requirements import AssertCreate, AssertTableUUID
@@ -345,6 +351,22 @@ class CatalogContract:
         again = create(catalog, identifier)
         assert "a" not in again.metadata.properties
         assert catalog.load_table(identifier) == again
+
+    def test_the_other_tables_in_a_folder_are_known(
+        self, catalog: Catalog, identifier: TableIdentifier
+    ) -> None:
+        if not isinstance(catalog, LocatingCatalog):
+            pytest.skip("the catalog has no pointers that it could tell")
+        location = catalog.default_table_location(identifier)
+        table = catalog.create_table(identifier, first_metadata(location))
+        copy = TableIdentifier(namespace=identifier.namespace, name=new_name("copy"))
+        folder = f"{location}/metadata"
+        assert catalog.other_pointers(identifier, folder) == []
+        assert catalog.other_pointers(copy, folder) == [table.metadata_location]
+        catalog.register_table(copy, table.metadata_location)
+        assert catalog.other_pointers(identifier, folder) == [table.metadata_location]
+        assert catalog.other_pointers(identifier, location) == []
+        assert catalog.other_pointers(identifier, f"{folder}/x") == []
 
     def test_old_metadata_is_deleted_only_when_the_table_asks(
         self, catalog: Catalog, identifier: TableIdentifier

@@ -45,6 +45,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spec.properties import bool_property
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.places import is_directly_in
 
 _log = logging.getLogger(__name__)
 
@@ -202,6 +203,13 @@ class GlueCatalog(MetastoreCatalog):
             raise
         table: dict[str, Any] = answer["Table"]
         return table
+
+    def other_pointers(self, identifier: TableIdentifier, folder: str) -> list[str]:
+        """Return the current metadata files in a folder of all tables of the database but this."""
+        tables = self._glue.pages("get_tables", "TableList", DatabaseName=identifier.namespace[0])
+        others = (table for table in tables if table["Name"] != identifier.name)
+        pointers = (table.get("Parameters", {}).get(METADATA_LOCATION) for table in others)
+        return [p for p in pointers if isinstance(p, str) and is_directly_in(p, folder)]
 
     def _pointer(self, identifier: TableIdentifier) -> str | None:
         table = self._table(identifier)

@@ -62,6 +62,7 @@ from iceberg_pyspark.errors import (
 )
 from iceberg_pyspark.spec.property_types import BoolProperty, IntProperty
 from iceberg_pyspark.storage.file_io import FileIO
+from iceberg_pyspark.storage.places import is_directly_in
 
 _log = logging.getLogger(__name__)
 
@@ -171,6 +172,19 @@ class HiveCatalog(MetastoreViewCatalog):
             tables = self._tables(namespace[0], names[start : start + _TABLES_AT_ONCE])
             selection += [table["tableName"] for table in tables if is_wanted(table)]
         return [TableIdentifier(namespace=namespace, name=name) for name in sorted(selection)]
+
+    def other_pointers(self, identifier: TableIdentifier, folder: str) -> list[str]:
+        """Return the current metadata files in a folder of all tables of the database but this."""
+        database = identifier.namespace[0]
+        names = self._hive.call("get_all_tables", db_name=database)
+        others = [name for name in names if name.lower() != identifier.name.lower()]
+        pointers: list[str] = []
+        for start in range(0, len(others), _TABLES_AT_ONCE):
+            for table in self._tables(database, others[start : start + _TABLES_AT_ONCE]):
+                pointer = (table.get("parameters") or {}).get(METADATA_LOCATION)
+                if pointer and is_directly_in(pointer, folder):
+                    pointers.append(pointer)
+        return pointers
 
     def _tables(self, database: str, names: Sequence[str]) -> list[Struct]:
         request = {"dbName": database, "tblNames": list(names)}
