@@ -39,6 +39,7 @@ from iceberg_pyspark.table.changes.commit import MetadataStep, commit_steps, wit
 from iceberg_pyspark.table.changes.deleted_files import FileDeletion
 from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 from iceberg_pyspark.table.changes.other_tables import files_of_others
+from iceberg_pyspark.table.changes.store_time import check_clock
 
 _log = logging.getLogger(__name__)
 
@@ -111,6 +112,9 @@ class SnapshotExpiry:
         """Expire snapshots; return the table and the counts. Raises errors of `commit_steps`."""
         step = MetadataStep(self._changes)
         t = self._table
+        by_age = self._retention.older_than_ms is None
+        if by_age and expiry(t.loaded.metadata, self._retention, self._now_ms).snapshot_ids:
+            check_clock(t, own_folders(t.catalog, t.loaded), "give older_than")
         new_table = commit_steps(t.catalog, t.loaded, [step], start="newest", clock=t.clock)
         counts: Counter[str] = Counter()
         if _has_files_less(self._before, new_table.metadata):

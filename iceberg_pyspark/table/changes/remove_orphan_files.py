@@ -27,16 +27,15 @@ from iceberg_pyspark.maintenance.orphan_files import (
 from iceberg_pyspark.maintenance.progress import with_progress
 from iceberg_pyspark.storage.own_folders import OwnFolders
 from iceberg_pyspark.storage.places import is_below
-from iceberg_pyspark.storage.temporary_names import temporary_name
 from iceberg_pyspark.table.changes.deleted_files import DeletedFile, FileDeletion
 from iceberg_pyspark.table.changes.expire_snapshots import check_may_delete
 from iceberg_pyspark.table.changes.maintained_table import MaintainedTable
 from iceberg_pyspark.table.changes.other_tables import files_of_others
+from iceberg_pyspark.table.changes.store_time import check_clock
 
 PrefixMismatchMode = Literal["error", "ignore", "delete"]
 DEFAULT_AGE_MS = 3 * 86_400_000
 _MIN_AGE_MS = 86_400_000
-_MAX_AHEAD_MS = 3_600_000
 _MAX_EXAMPLES = 5
 _MAX_FAILURES = 5
 _log = logging.getLogger(__name__)
@@ -86,7 +85,8 @@ class OrphanRemoval:
                     orphans += _own_files(files, own)
                     continue
                 if total:
-                    self._check_clock(own)
+                    if not self.is_forced:
+                        check_clock(self.table, own, "set force if nobody writes to the table")
                     self.table.progress("orphan files deleted", deleted_count, total)
                 for outcomes in deletion.delete(_with_record(_own_files(files, own), orphans)):
                     counts += outcomes
@@ -114,34 +114,6 @@ class OrphanRemoval:
                 "earlier older_than, or set force if nobody writes to the table"
             )
         return self.older_than_ms
-
-    def _check_clock(self, own: OwnFolders) -> None:
-        """Raise `InvalidRequestError` if this machine's clock is far ahead of the store's time.
-
-        All files would then seem older than they are, also those of writers that have not committed
-        yet. The store's time is that of a file just written.
-        """
-        if self.is_forced:
-            return
-        io, folder = self.table.io, f"{own.folders[0].rstrip('/')}/metadata"
-        location = f"{folder}/{temporary_name()}"
-        now_ms = self.table.clock.now_ms()
-        io.write_bytes(location, b"-")
-        try:
-            listed = (f.modified_ms for f in io.list_files(folder) if f.location == location)
-            store_ms = next(listed, None)
-        finally:
-            try:
-                own.delete(io, location)
-            except StorageError as e:
-                _log.info("a file to ask for the store's time was not deleted: %s", e)
-        if store_ms is not None and now_ms - store_ms > _MAX_AHEAD_MS:
-            raise InvalidRequestError(
-                f"table {self.table.name}: no file is deleted, because this machine's clock is "
-                f"{(now_ms - store_ms) / 3_600_000:.1f} hours ahead of the store's time, so files "
-                "of writers that have not committed yet may seem old; correct the clock, or set "
-                "force if nobody writes to the table"
-            )
 
     def _folders(self, own: OwnFolders) -> Sequence[str]:
         if self.location is not None:

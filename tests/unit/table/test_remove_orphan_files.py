@@ -410,3 +410,8 @@ def test_a_clock_far_ahead_of_the_store_deletes_nothing(tmp_path: Path) -> None:
     assert remove(ahead(0.9)).orphan_file_locations == (old,)
     assert files_of(table) == before
     assert in_flight in remove(ahead(96), force=True).orphan_file_locations
+    table.refresh()
+    with pytest.raises(InvalidRequestError, match=r"144\.0 hours ahead .*give older_than"):
+        ahead(144).maintenance().expire_snapshots()
+    expired = ahead(144).maintenance().expire_snapshots(older_than=SYSTEM_CLOCK.now_ms() + 1)
+    assert expired.expired_snapshots_count
