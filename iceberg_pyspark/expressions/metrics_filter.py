@@ -23,33 +23,45 @@ def compile_metrics_filter(
 ) -> Callable[[DataFile], bool]:
     """Return a function that tells whether some (or `strict`: every) row of a file matches."""
     matches = compile_range_filter(predicate, strict=strict)
-
-    def file_matches(file: DataFile) -> bool:
-        # files that old writers imported have a negative record count, which means unknown
-        if file.record_count == 0:
-            return strict
-        return matches(lambda column: column_range(file, column))
-
-    return file_matches
+    return lambda file: matches(lambda column: column_range(file, column))
 
 
 def column_range(file: DataFile, column: BoundColumn) -> ValueRange:
-    """Return the metrics of a column in a file; a missing map or entry means unknown."""
+    """Return the metrics of a column in a file; a missing map or entry means unknown.
+
+    So do counts that contradict each other, the number of rows or the bounds: a reader cannot tell
+    which of them is wrong, and some writers count only the values that are not null.
+    """
     field_id = column.field_id
-    values = _get(file.value_counts, field_id)
-    nulls = _get(file.null_value_counts, field_id)
-    nans = _get(file.nan_value_counts, field_id)
+    values = _count(file.value_counts, field_id)
+    nulls = _count(file.null_value_counts, field_id)
+    nans = _count(file.nan_value_counts, field_id)
     if not isinstance(column.type, FloatType | DoubleType):
         nans = 0
-    # value_counts include nulls and NaNs; in an uncounted row, an enclosing struct is null
-    uncounted = values is not None and values < file.record_count
+    # files that old writers imported have a negative record count, which means unknown
+    records = file.record_count if file.record_count >= 0 else None
+    limit = values if records is None else records
+    special = (nulls or 0) + (nans or 0)
+    most = [n for n in (values, limit) if n is not None]
+    if most and (special > min(most) or (values or 0) > most[-1]):
+        values = nulls = nans = None
+    lower = decode_bound(column.type, _get(file.lower_bounds, field_id))
+    upper = decode_bound(column.type, _get(file.upper_bounds, field_id))
+    is_complete = values is not None and values == limit and lower is None and upper is None
     return ValueRange(
-        lower=decode_bound(column.type, _get(file.lower_bounds, field_id)),
-        upper=decode_bound(column.type, _get(file.upper_bounds, field_id)),
-        may_be_null=nulls != 0 or uncounted,
-        may_be_nan=nans != 0 and (values is None or nulls is None or nulls < values),
-        may_be_value=values is None or (nulls or 0) + (nans or 0) < values,
+        lower=lower,
+        upper=upper,
+        # value_counts include nulls and NaNs; in an uncounted row, an enclosing struct is null
+        may_be_null=nulls != 0 or (values is not None and values != limit),
+        may_be_nan=nans != 0 and not (is_complete and nulls == values),
+        may_be_value=not (is_complete and special == values),
     )
+
+
+def _count(counts: Mapping[int, int] | None, field_id: int) -> int | None:
+    """Return a count, or None if it is unknown; some writers store a negative number then."""
+    count = _get(counts, field_id)
+    return None if count is None or count < 0 else count
 
 
 def _get(metrics: Mapping[int, _V] | None, field_id: int) -> _V | None:

@@ -121,13 +121,22 @@ def _strict_leaf(leaf: predicates.BoundLeaf) -> RangeFilter:
 def _readings(
     leaf: predicates.BoundLeaf, range_: ValueRange
 ) -> Iterator[tuple[predicates.BoundLeaf, Any, Any]]:
-    """Yield the leaf and the bounds in every order that a writer may have used."""
-    yield leaf, range_.lower, range_.upper
+    """Yield the leaf and the bounds in every order that a writer may have used.
+
+    If the lower bound is above the upper one in each order, one of them is wrong: both are unknown.
+    """
+    readings = [(leaf, range_.lower, range_.upper)]
     if isinstance(leaf.column.type, UUIDType):
         lower, upper = (
             None if b is None else java_uuid_key(b) for b in (range_.lower, range_.upper)
         )
-        yield in_java_uuid_order(leaf), lower, upper
+        readings.append((in_java_uuid_order(leaf), lower, upper))
+    if all(
+        lower is not None and upper is not None and lower > upper for _, lower, upper in readings
+    ):
+        yield leaf, None, None
+    else:
+        yield from readings
 
 
 def in_java_uuid_order(leaf: predicates.BoundLeaf) -> predicates.BoundLeaf:

@@ -12,7 +12,7 @@ five groups (`delete_groups.py`), according to the key that is compared:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -115,9 +115,12 @@ class DeleteIndex:
         self._equality = group(np.flatnonzero(equality & ~is_global), self._codes)
         self._global = group(np.flatnonzero(is_global), np.zeros(self.count, np.int64))
 
-    def match(self, data: pa.Table, spec_id: int) -> Mapping[int, tuple[DeleteFileRef, ...]]:
+    def match(
+        self, data: pa.Table, spec_id: int, constant_ids: Container[int] = ()
+    ) -> Mapping[int, tuple[DeleteFileRef, ...]]:
         """Return the deletes that apply, by row of a table of data entries of one spec.
 
+        `constant_ids` are the sources of the spec's identity fields, whose metrics say nothing.
         Rows without deletes are missing from the result. Raises `InvalidMetadataError` if a delete
         names a data file of another partition.
         """
@@ -136,6 +139,7 @@ class DeleteIndex:
         ranges = [
             (is_compared, deletes, ColumnRanges(data, c))
             for c, is_compared, deletes in self._compared_columns
+            if c.field_id not in constant_ids
         ]
         may_share = partial(_may_share_rows, ranges)
         everywhere = np.zeros(data.num_rows, np.int64)
@@ -222,6 +226,8 @@ class DeleteIndex:
         lower = self._table[_LOWER].combine_chunks().take(pa.array(delete_rows))
         upper = self._table[_UPPER].combine_chunks().take(pa.array(delete_rows))
         may_hold = possible(pc.less_equal(lower, path)) & possible(pc.greater_equal(upper, path))
+        # of a lower bound above the upper one, one is wrong
+        may_hold |= ~possible(pc.less_equal(lower, upper))
         return data_rows[may_hold], delete_rows[may_hold]
 
     def _references(

@@ -7,6 +7,7 @@ of its file can match.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -63,12 +64,15 @@ def _evaluate(predicate: predicates.Predicate, columns: dict[int, pa.Array], row
             raise not_bound(predicate)
 
 
-def matching_metrics(table: pa.Table, predicate: predicates.Predicate) -> Mask:
+def matching_metrics(
+    table: pa.Table, predicate: predicates.Predicate, constant_ids: Container[int] = ()
+) -> Mask:
     """Return for each file whether a row may make the bound row predicate true.
 
-    The table must have been read with the metrics of the predicate's columns.
+    The table must have been read with the metrics of the predicate's columns. See `MetricsFilter`
+    for `constant_ids`.
     """
-    return MetricsFilter(table).matching(predicate)
+    return MetricsFilter(table, constant_ids).matching(predicate)
 
 
 def matching_deletes(table: pa.Table, predicate: predicates.Predicate) -> Mask:
@@ -85,17 +89,18 @@ class MetricsFilter:
     """A filter on the metric columns of a table; the bounds of each column are decoded once.
 
     The table must have been read with the metrics of the columns of all evaluated predicates.
+    `constant_ids` are the sources of identity partition fields: their rows have the value of the
+    partition, whatever the file and its metrics say.
     """
 
-    def __init__(self, table: pa.Table) -> None:
+    def __init__(self, table: pa.Table, constant_ids: Container[int] = ()) -> None:
         self._table = table
+        self._constant_ids = constant_ids
         self._ranges: dict[int, ColumnRanges] = {}
 
     def matching(self, predicate: predicates.Predicate) -> Mask:
         """Return for each file whether a row may make the bound row predicate true."""
-        # files that old writers imported have a record count of -1, which means unknown
-        not_empty = mask_of(pc.not_equal(self._table["record_count"], 0))
-        return not_empty & self._matches(push_not(predicate))
+        return self._matches(push_not(predicate))
 
     def proven_mask(self, predicate: predicates.Predicate) -> Mask:
         """Return for each file whether every row makes the bound row predicate true."""
@@ -123,6 +128,8 @@ class MetricsFilter:
                 raise not_bound(predicate)
 
     def _leaf(self, leaf: predicates.BoundLeaf) -> Mask:
+        if leaf.column.field_id in self._constant_ids:
+            return np.ones(self._table.num_rows, np.bool_)
         ranges = self._ranges.get(leaf.column.field_id)
         if ranges is None:
             ranges = ColumnRanges(self._table, leaf.column)
@@ -164,6 +171,8 @@ def lists_with(lists: pa.ListArray, value: int) -> Mask:
 class ColumnRanges:
     """The metrics of a column, per file; `expressions/metrics_filter.column_range` does one file.
 
+    Bounds and counts that contradict each other are unknown.
+
     `lower` and `upper` bound the values that are neither null nor NaN; a null bound is unknown. The
     masks tell whether a file may have such values, nulls and NaNs.
     """
@@ -172,32 +181,52 @@ class ColumnRanges:
         def metric(name: MetricMap) -> pa.Array:
             return table[metric_column(name, column.field_id)].combine_chunks()
 
-        values, has_value_count = _counts(metric("value_counts"))
-        nulls, has_null_count = _counts(metric("null_value_counts"))
         self.lower = decode_bounds(metric("lower_bounds"), column.type)
         self.upper = decode_bounds(metric("upper_bounds"), column.type)
-        # value_counts include nulls and NaNs; in an uncounted row, an enclosing struct is null
-        records, _ = _counts(table["record_count"].combine_chunks())
-        self.may_be_null = ~has_null_count | (nulls != 0) | (has_value_count & (values < records))
+        is_inverted = _is_true(pc.greater(self.lower, self.upper))
+        if isinstance(column.type, UUIDType) and is_inverted.any():
+            keys = java_uuid_keys(self.lower), java_uuid_keys(self.upper)
+            is_inverted &= _is_true(pc.greater(*keys))
+        if is_inverted.any():
+            # one of the bounds is wrong, and nobody knows which
+            self.lower, self.upper = (
+                pc.if_else(pa.array(is_inverted), None, bound) for bound in (self.lower, self.upper)
+            )
+        values, has_values = _counts(metric("value_counts"))
+        nulls, has_nulls = _counts(metric("null_value_counts"))
         if _has_nan(column):
-            nans, has_nan_count = _counts(metric("nan_value_counts"))
-            not_all_null = ~(has_null_count & has_value_count) | (nulls < values)
-            self.may_be_nan = (~has_nan_count | (nans != 0)) & not_all_null
+            nans, has_nans = _counts(metric("nan_value_counts"))
         else:
-            nans = np.zeros(table.num_rows, np.int64)
-            self.may_be_nan = np.zeros(table.num_rows, np.bool_)
-        self.may_be_value = ~has_value_count | (nulls + nans < values)
+            nans, has_nans = np.zeros_like(values), np.ones_like(has_values)
+        # files that old writers imported have a negative record count, which means unknown
+        records, has_records = _counts(table["record_count"].combine_chunks())
+        limits = np.where(has_records, records, values)
+        # a difference, because the sum of wrong counts may be beyond 64 bits
+        is_right = ~(has_records | has_values) | (values <= limits) & (nulls <= limits - nans)
+        is_right &= ~has_values | (nulls <= values - nans)
+        has_values, has_nulls, has_nans = (
+            known & is_right for known in (has_values, has_nulls, has_nans)
+        )
+        has_no_bound = mask_of(pc.is_null(self.lower)) & mask_of(pc.is_null(self.upper))
+        is_complete = has_values & (values == limits) & has_no_bound
+        # value_counts include nulls and NaNs; in an uncounted row, an enclosing struct is null
+        self.may_be_null = ~has_nulls | (nulls != 0) | (has_values & (values != limits))
+        self.may_be_nan = (~has_nans | (nans != 0)) & ~(is_complete & has_nulls & (nulls == values))
+        self.may_be_value = ~(is_complete & (nulls == values - nans))
 
 
 def _counts(metric: pa.Array) -> tuple[Counts, Mask]:
     """Return the counts, 0 for an unknown count, and a mask of the known counts.
 
+    A negative count is unknown, too.
+
     The arrays are numpy's: most manifests have few entries, so that a call of Arrow takes longer
     than the comparison itself.
     """
     if metric.null_count:
-        return pc.fill_null(metric, 0).to_numpy(), mask_of(pc.is_valid(metric))
-    return metric.to_numpy(), np.ones(len(metric), np.bool_)
+        metric = pc.fill_null(metric, -1)
+    counts = metric.to_numpy()
+    return np.maximum(counts, 0), counts >= 0
 
 
 def _has_nan(column: predicates.BoundColumn) -> bool:

@@ -11,6 +11,7 @@ from iceberg_pyspark.expressions.predicates import BoundLiteral, BoundSet, Bound
 from iceberg_pyspark.expressions.projection import project_strict
 from iceberg_pyspark.planning.entry_filter import MetricsFilter, matching_partitions
 from iceberg_pyspark.planning.scan_plan import PlannedFiles
+from iceberg_pyspark.spec.partitioning import identity_source_ids
 
 
 def proven_conditions(files: Iterable[PlannedFiles], conditions: Sequence[Predicate]) -> set[int]:
@@ -20,7 +21,7 @@ def proven_conditions(files: Iterable[PlannedFiles], conditions: Sequence[Predic
     """
     unproven = dict(enumerate(conditions))
     for manifest_files in files:
-        metrics = MetricsFilter(manifest_files.entries)
+        metrics = MetricsFilter(manifest_files.entries, identity_source_ids(manifest_files.spec))
         for number, condition in list(unproven.items()):
             strict = project_strict(condition, manifest_files.spec, manifest_files.partition_type)
             is_proven = matching_partitions(manifest_files.entries, strict)

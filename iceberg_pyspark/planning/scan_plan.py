@@ -47,7 +47,7 @@ from iceberg_pyspark.planning.without_collection import without_collection
 from iceberg_pyspark.spec.entry_columns import MetricMap, metric_column
 from iceberg_pyspark.spec.manifests import EntryStatus, ManifestContent, ManifestFile
 from iceberg_pyspark.spec.metadata_columns import PARTITION_ID
-from iceberg_pyspark.spec.partitioning import PartitionSpec
+from iceberg_pyspark.spec.partitioning import PartitionSpec, identity_source_ids
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.spec.snapshots import Snapshot
 from iceberg_pyspark.spec.table_metadata import TableMetadata
@@ -304,10 +304,14 @@ class ScanPlan:
     ) -> pa.Table:
         if not isinstance(spec_filter.inclusive, AlwaysTrue):
             table = table.filter(pa.array(matching_partitions(table, spec_filter.inclusive)))
-        if not isinstance(self._predicate, AlwaysTrue):
-            matching = matching_metrics if content is ManifestContent.DATA else matching_deletes
-            table = table.filter(pa.array(matching(table, self._predicate)))
-        return table
+        if isinstance(self._predicate, AlwaysTrue):
+            return table
+        if content is ManifestContent.DATA:
+            constant_ids = identity_source_ids(spec_filter.spec)
+            matching = matching_metrics(table, self._predicate, constant_ids)
+        else:
+            matching = matching_deletes(table, self._predicate)
+        return table.filter(pa.array(matching))
 
     def _planned_files(
         self, table: pa.Table, spec_filter: SpecFilter, index: DeleteIndex
@@ -319,7 +323,9 @@ class ScanPlan:
             spec=spec_filter.spec,
             partition_type=spec_filter.partition_type,
             entries=table,
-            deletes=index.match(table, spec_filter.spec.spec_id),
+            deletes=index.match(
+                table, spec_filter.spec.spec_id, identity_source_ids(spec_filter.spec)
+            ),
             satisfies_filter=self._satisfies_filter(table, spec_filter.strict),
         )
 

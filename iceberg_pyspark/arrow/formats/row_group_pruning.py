@@ -125,6 +125,8 @@ def _bounds(
     if not statistics.has_min_max or chunk.physical_type == "INT96":
         return None
     lower, upper = statistics.min_raw, statistics.max_raw
+    if lower > upper:
+        return None  # one of them is wrong
     match column.type:
         case types.FloatType() | types.DoubleType():
             # a NaN in the bounds shows that the writer did not exclude NaNs

@@ -76,8 +76,12 @@ def match_field(
     partition_values: Mapping[int, Any],
     location: str,
 ) -> Match:
-    """Match a field to a file; `partition_values` has the identity values by source id."""
-    if source is None or isinstance(field.type, UnknownType):
+    """Match a field to a file; `partition_values` has the identity values by source id.
+
+    These are the values of all rows for filters, so for rows too, whatever the file stores; as in
+    Java.
+    """
+    if source is None or field.field_id in partition_values or isinstance(field.type, UnknownType):
         return ConstantField(_missing(field, partition_values, location))
     return _match_type(field.type, field.name, source, partition_values, location)
 

@@ -130,7 +130,9 @@ class _Totals:
         nulls = self._metric(planned_files, "null_value_counts")
         if self._column.required:
             nulls = pc.fill_null(nulls, 0)
-        if nulls.null_count:
+        # a negative count is unknown, and more nulls than rows are wrong
+        is_right = pc.and_(pc.greater_equal(nulls, 0), pc.less_equal(nulls, rows))
+        if not pc.all(pc.fill_null(is_right, False)).as_py():
             self.complete = False
             return
         self.nulls += pc.sum(nulls).as_py() or 0

@@ -98,13 +98,12 @@ def _of_files(
     groups: Sequence[types.NestedField],
     aggregates: Sequence[Aggregate],
 ) -> pa.Table:
-    """Return one row for each file of a manifest that has rows."""
+    """Return one row for each file of a manifest."""
     files = _File(scan, planned_files)
     columns = {f"g{i}": files.partition_values(g) for i, g in enumerate(groups)}
     columns |= {f"a{i}": files.aggregate(a) for i, a in enumerate(aggregates)}
     columns["rows"] = files.rows
-    table = pa.table(columns)
-    return table.filter(pc.greater(table["rows"], 0))
+    return pa.table(columns)
 
 
 class _File:
@@ -119,14 +118,16 @@ class _File:
         self._retyped_ids = planned_files.retyped_ids
         self._partition = planned_files.entries["partition"].combine_chunks()
         self.rows = planned_files.entries["record_count"].combine_chunks().cast(pa.int64())
-        # Files imported by old writers may have a negative count, which means unknown.
+        # Files imported by old writers may have a negative count, which means unknown. A scan reads
+        # files of no rows too, and may find rows.
         if (
             planned_files.deletes
             or planned_files.residuals
-            or pc.any(pc.less(self.rows, 0)).as_py()
+            or pc.any(pc.less_equal(self.rows, 0)).as_py()
         ):
             raise _UnknownError
-        is_proven = MetricsFilter(planned_files.entries).proven_mask(scan.context.predicate)
+        metrics = MetricsFilter(planned_files.entries, self._identity)
+        is_proven = metrics.proven_mask(scan.context.predicate)
         if not (planned_files.satisfies_filter | is_proven).all():
             raise _UnknownError
 
@@ -158,9 +159,14 @@ class _File:
                 pc.or_(pc.fill_null(has_no_nan, False), pc.equal(nulls, self.rows))
             ).as_py():
                 raise _UnknownError
-        bounds = self._metric("lower_bounds" if function.kind == "min" else "upper_bounds", column)
-        values = _as_values(decode_bounds(bounds, column.type), column.type)
-        if pc.any(pc.and_(pc.is_null(values), pc.less(nulls, self.rows))).as_py():
+        lower, upper = (
+            _as_values(decode_bounds(self._metric(name, column), column.type), column.type)
+            for name in ("lower_bounds", "upper_bounds")
+        )
+        values = lower if function.kind == "min" else upper
+        is_inverted = pc.fill_null(pc.greater(lower, upper), False)
+        is_missing = pc.and_(pc.is_null(values), pc.less(nulls, self.rows))
+        if pc.any(pc.or_(is_inverted, is_missing)).as_py():
             raise _UnknownError
         return pc.if_else(pc.less(nulls, self.rows), values, None)
 
@@ -169,11 +175,13 @@ class _File:
         nulls = self._metric("null_value_counts", column)
         in_range = pc.and_(pc.greater_equal(nulls, 0), pc.less_equal(nulls, self.rows))
         has_counts = pc.equal(self._metric("value_counts", column), self.rows)
-        is_counted = pc.and_(has_counts, in_range)
-        is_counted = pc.or_(pc.fill_null(is_counted, False), pc.equal(self.rows, 0))
-        if not pc.all(is_counted).as_py():
+        # a column of nulls has no bounds
+        bounds = pc.coalesce(*(self._metric(n, column) for n in ("lower_bounds", "upper_bounds")))
+        is_possible = pc.or_(pc.is_null(bounds), pc.less(nulls, self.rows))
+        is_counted = pc.and_(pc.and_(has_counts, in_range), is_possible)
+        if not pc.all(pc.fill_null(is_counted, False)).as_py():
             raise _UnknownError
-        return pc.fill_null(nulls, 0)
+        return nulls
 
     def _metric(self, metric: MetricMap, column: types.NestedField) -> pa.Array:
         return self._entries[metric_column(metric, column.field_id)].combine_chunks()

@@ -21,6 +21,7 @@ from iceberg_pyspark.expressions.rewriting import and_, not_, or_, push_not
 from iceberg_pyspark.planning.entry_filter import matching_metrics
 from iceberg_pyspark.planning.scan_plan import tasks_of
 from iceberg_pyspark.planning.scan_tasks import ScanTask
+from iceberg_pyspark.spec.partitioning import identity_source_ids
 from iceberg_pyspark.table.reading.scan import TableScan
 
 
@@ -40,7 +41,8 @@ def select_files(scan: TableScan) -> FileSelection:
     whole: dict[str, ScanTask] = {}
     partial: dict[str, ScanTask] = {}
     for planned_files in scan.plan().files():
-        may_leave = matching_metrics(planned_files.entries, complement)
+        constant_ids = identity_source_ids(planned_files.spec)
+        may_leave = matching_metrics(planned_files.entries, complement, constant_ids)
         for task, leaves in zip(tasks_of(planned_files), may_leave, strict=True):
             goes = task.filter_satisfied or not leaves
             (whole if goes else partial)[task.file_path] = task

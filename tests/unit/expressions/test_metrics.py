@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -103,7 +104,41 @@ def files(draw: DrawFn) -> tuple[BoundColumn, Predicate, list[Any], DataFile]:
         lower_bounds=some_of(draw, to_bytes(type_, lower)),
         upper_bounds=some_of(draw, to_bytes(type_, upper)),
     )
+    if draw(st.booleans()):
+        file = contradictory(draw, file)
     return column, predicate, values, file
+
+
+def contradictory(draw: DrawFn, file: DataFile) -> DataFile:
+    """Return a file with a sentinel, or with metrics of which one must be wrong."""
+    rows = file.record_count
+    nulls = (file.null_value_counts or {}).get(1, 0)
+    more = st.integers(1, 9)
+    changes: list[dict[str, Any]] = [
+        {"record_count": draw(st.sampled_from([-1, -(2**63), 0]))},
+        {"value_counts": {1: -1}},
+        {"null_value_counts": {1: draw(st.sampled_from([-1, -rows - 1]))}},
+        {"nan_value_counts": {1: -1}},
+        # more nulls or NaNs than values, more values than rows
+        {"value_counts": {1: rows}, "null_value_counts": {1: rows + draw(more)}},
+        {"value_counts": {1: rows}, "nan_value_counts": {1: rows + draw(more)}},
+        {"value_counts": {1: rows + draw(more)}},
+        {"value_counts": {1: rows + 1}, "null_value_counts": {1: rows + 1}},
+        {"null_value_counts": {1: rows + draw(more)}},
+        # the values without nulls were counted
+        {"value_counts": {1: rows - nulls}},
+        # no value, but bounds of values
+        *(
+            [{"value_counts": {1: rows}, "null_value_counts": {1: rows}}]
+            if file.lower_bounds
+            else []
+        ),
+        {"lower_bounds": {1: b"\xff\xfe\xfd"}},
+        {"upper_bounds": {1: b""}} if file.lower_bounds and file.lower_bounds.get(1) else {},
+    ]
+    if file.lower_bounds != file.upper_bounds:
+        changes.append({"lower_bounds": file.upper_bounds, "upper_bounds": file.lower_bounds})
+    return replace(file, **draw(st.sampled_from(changes)))
 
 
 def to_bytes(type_: Type, bounds: dict[int, Any]) -> dict[int, Any]:
@@ -373,11 +408,55 @@ def test_prefixes_against_shorter_and_longer_bounds(
     assert (must(starts, file), must(starts_not, file)) == (must_start, must_not)
 
 
-def test_an_empty_file_matches_nothing_and_a_negative_count_is_unknown() -> None:
+@pytest.mark.parametrize("record_count", [0, -1])
+def test_a_record_count_of_no_rows_is_unknown_unless_a_column_says_so_too(
+    record_count: int,
+) -> None:
+    """A scan without a filter reads such a file, so a filter must not hide its rows."""
     leaf = BoundLiteral("eq", INT, 5)
-    assert not may(leaf, DataFile(file_path="f", record_count=0, file_size_in_bytes=1))
-    assert must(leaf, DataFile(file_path="f", record_count=0, file_size_in_bytes=1))
-    assert may(leaf, DataFile(file_path="f", record_count=-1, file_size_in_bytes=1))
+    file = DataFile(file_path="f", record_count=record_count, file_size_in_bytes=1)
+    assert may(leaf, file)
+    assert not must(leaf, file)
+    empty = replace(file, value_counts={1: 0}, null_value_counts={1: 0})
+    assert not may(leaf, empty)
+    assert must(leaf, empty)
+
+
+IN_BOUNDS = DataFile(
+    file_path="f",
+    record_count=10,
+    file_size_in_bytes=1,
+    value_counts={1: 10},
+    null_value_counts={1: 0},
+    lower_bounds={1: int_bytes(1)},
+    upper_bounds={1: int_bytes(9)},
+)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"value_counts": {1: -1}},
+        {"null_value_counts": {1: -1}},
+        {"null_value_counts": {1: 11}},
+        {"value_counts": {1: 11}},
+        {"value_counts": {1: 0}},
+        # the writer has counted the values without nulls: half of the rows
+        {"value_counts": {1: 5}, "null_value_counts": {1: 5}, "lower_bounds": {}},
+        {"null_value_counts": {1: 10}},
+        {"lower_bounds": {1: int_bytes(9)}, "upper_bounds": {1: int_bytes(1)}},
+        {"record_count": -1, "value_counts": {1: -1}},
+        {"record_count": 0},
+    ],
+)
+def test_metrics_that_contradict_each_other_are_unknown(changes: dict[str, Any]) -> None:
+    file = replace(IN_BOUNDS, **changes)
+    assert may(BoundLiteral("eq", INT, 5), file)
+    assert may(BoundUnary("not_null", INT), file)
+    assert not must(BoundLiteral("eq", INT, 5), file)
+    if "null_value_counts" in changes:
+        assert may(BoundUnary("is_null", INT), file)
+        assert not must(BoundLiteral("gt", INT, 0), file)
 
 
 def test_rows_that_a_nested_column_does_not_count_may_be_null() -> None:

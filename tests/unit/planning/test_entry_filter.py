@@ -67,7 +67,7 @@ def metrics_table(files: Sequence[DataFile], field_id: int) -> pa.Table:
 @st.composite
 def files(draw: DrawFn, column: BoundColumn) -> DataFile:
     """Draw a file with metrics of the column: right, missing, contradictory or unreadable."""
-    count = st.none() | st.integers(0, 3)
+    count = st.none() | st.integers(-2, 4)
     bound = st.one_of(
         st.none(),
         values(column.type).map(lambda v: value_to_bytes(column.type, v)),
