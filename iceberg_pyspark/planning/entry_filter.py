@@ -130,6 +130,7 @@ class MetricsFilter:
     def _leaf(self, leaf: predicates.BoundLeaf) -> Mask:
         if leaf.column.field_id in self._constant_ids:
             return np.ones(self._table.num_rows, np.bool_)
+        may_match: Mask
         ranges = self._ranges.get(leaf.column.field_id)
         if ranges is None:
             ranges = ColumnRanges(self._table, leaf.column)

@@ -275,6 +275,9 @@ class _SchemaRenamer:
                 return self.rename(self._definitions[schema], depth + 1)
             case list():
                 branches = [self.rename(branch, depth + 1) for branch in schema]
+                if None in branches and all(b in (None, "null") for b in branches):
+                    # BigQuery writes such partitions; only the number of the branch takes bytes
+                    return "long"
                 if None in branches:
                     raise damage_error(
                         self._location, "its schema has a union with an empty record"
@@ -320,6 +323,8 @@ class _SchemaRenamer:
             field_id = f.get("field-id")
             field_name = f"_{field_id}" if isinstance(field_id, int) else f"x{i}"
             renamed_schema = self.rename(f["type"], depth + 1)
+            if isinstance(f["type"], list) and renamed_schema == "long":
+                field_name = f"x{i}"
             if field_name in out:
                 raise damage_error(self._location, f"field id {field_id} is twice in '{name}'")
             if isinstance(field_id, int):

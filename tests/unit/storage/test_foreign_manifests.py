@@ -359,6 +359,50 @@ def test_an_unpartitioned_spec_reads_back_empty_tuples() -> None:
     assert manifest.partitions == ()
 
 
+def optional(schema: Any) -> Any:
+    """Return the Avro schema with every field optional, at all depths."""
+    if isinstance(schema, list):
+        return [optional(s) for s in schema]
+    if not isinstance(schema, dict):
+        return schema
+    out = {k: optional(v) if k in ("type", "items") else v for k, v in schema.items()}
+    if "fields" in schema:
+        out["fields"] = [
+            {**f, "type": t if isinstance(t := optional(f["type"]), list) else ["null", t]}
+            for f in schema["fields"]
+        ]
+    return out
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("partition", [{}, None])
+def test_interop_every_field_may_be_optional_even_an_empty_partition(
+    decoder: Decoder, partition: Any
+) -> None:
+    """BigQuery writes the partitions of a table without partitions in this way."""
+    io = MemoryFileIO()
+    schema = optional(manifest_entry_schema(NO_PARTITION, 2))
+    records = [raw_entry(partition=partition, file_path=f"f{i}") for i in range(3)]
+    manifest = write_raw(io, schema, records)
+    table = read_entries(io, manifest, NO_PARTITION, decoder=decoder, metrics="all")
+    assert table["file_path"].to_pylist() == ["f0", "f1", "f2"]
+    assert table["partition"].to_pylist() == [{}] * 3
+    assert [e.data_file.partition for e in read_manifest_entries(io, manifest, NO_PARTITION)] == [
+        ()
+    ] * 3
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_an_optional_partition_with_fields_is_read(decoder: Decoder) -> None:
+    io = MemoryFileIO()
+    type_ = StructType((NestedField(field_id=1000, name="p", type=IntegerType()),))
+    schema = optional(manifest_entry_schema(type_, 2))
+    records = [raw_entry(partition={"p": 7}), raw_entry(partition={"p": None})]
+    manifest = write_raw(io, schema, records)
+    table = read_entries(io, manifest, type_, decoder=decoder)
+    assert table["partition"].to_pylist() == [{"1000": 7}, {"1000": None}]
+
+
 @pytest.mark.parametrize(
     ("of", "content"),
     [(ManifestContent.DATA, 1), (ManifestContent.DELETES, 0), (ManifestContent.DELETES, -(2**31))],
