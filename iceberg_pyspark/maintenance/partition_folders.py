@@ -6,6 +6,7 @@ The layout is Hive's: one folder per column, `%XX` for characters that a path ca
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -99,10 +100,37 @@ def partition_of_texts(
     return tuple(values)
 
 
+_DECIMAL = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(E[+-]?[0-9]+)?"
+_DATE = "[+-]?[0-9]{4,6}-[0-9]{2}-[0-9]{2}"
+_TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
+_FORMS: Mapping[type[types.Type], str] = {
+    types.BooleanType: "true|false",
+    types.IntegerType: "[+-]?[0-9]+",
+    types.LongType: "[+-]?[0-9]+",
+    types.DecimalType: _DECIMAL,
+    types.FloatType: f"{_DECIMAL}|NaN|[+-]?Infinity",
+    types.DoubleType: f"{_DECIMAL}|NaN|[+-]?Infinity",
+    types.DateType: _DATE,
+    types.TimeType: _TIME,
+    types.TimestampType: f"{_DATE}([T ]{_TIME})?",
+    types.TimestampNsType: f"{_DATE}([T ]{_TIME})?",
+    types.TimestamptzType: f"{_DATE}([T ]{_TIME})?(Z|[+-][0-9]{{2}}:[0-9]{{2}})?",
+    types.TimestamptzNsType: f"{_DATE}([T ]{_TIME})?(Z|[+-][0-9]{{2}}:[0-9]{{2}})?",
+    types.UUIDType: "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+}
+"""The forms of values: those of the specification's Appendix D "JSON", and those of Hive and Spark.
+
+Python's own conversions accept more: other digits than ASCII's, underscores, surrounding spaces.
+"""
+
+
 def _value(type_: types.Type, text: str) -> Any:
+    form = _FORMS.get(type(type_))
+    if form is not None and re.fullmatch(form, text, re.ASCII | re.IGNORECASE) is None:
+        raise ValueError("it does not have the form of such a value")
     match type_:
         case types.BooleanType():
-            literal: Any = {"true": True, "false": False}.get(text.lower(), text)
+            literal: Any = text.lower() == "true"
         case types.IntegerType() | types.LongType():
             literal = int(text)
         case types.DecimalType():

@@ -2,18 +2,20 @@
 
 The file has its own columns in its own order, matched by field id, or by name if the file has no
 ids (specification, "Column Projection"). A file that cannot be read with the table's schema is
-refused. Metrics come from Parquet footers, for columns that are stored in exactly the table's type.
+refused; its columns are read only where neither types nor footer prove that all values fit. Metrics
+come from Parquet footers, for columns that are stored in exactly the table's type.
 Floating-point columns get no bounds and no NaN counts, because not every writer records NaNs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
 import pyarrow as pa
 
+from iceberg_pyspark.arrow.formats.data_file_reader import DataFileReader
 from iceberg_pyspark.arrow.formats.file_fields import FileField, resolve_file_fields
 from iceberg_pyspark.arrow.formats.open_data_file import open_data_file
 from iceberg_pyspark.arrow.formats.parquet_reader import ParquetFileReader
@@ -24,7 +26,13 @@ from iceberg_pyspark.arrow.metrics.column_metrics import (
     metric_leaves,
 )
 from iceberg_pyspark.arrow.metrics.modes import COUNTS
-from iceberg_pyspark.arrow.read.file_projection import ConstantField, FileProjection
+from iceberg_pyspark.arrow.read.file_projection import (
+    ConstantField,
+    FileColumn,
+    FileProjection,
+    Match,
+)
+from iceberg_pyspark.arrow.schemas import arrow_type
 from iceberg_pyspark.errors import InvalidMetadataError, InvalidRequestError, StorageError
 from iceberg_pyspark.spec import types
 from iceberg_pyspark.spec.manifests import DataFile, DataFileFormat
@@ -70,6 +78,16 @@ def imported_file(
                 f"{file.location}: none of its columns ({names}) is one of the table's; check the "
                 "source, or set schema.name-mapping.default"
             )
+        doubtful = [
+            f
+            for f, match in zip(schema.fields, projection.matches, strict=True)
+            if _may_have_unfit_values(f, match, reader)
+        ]
+        if doubtful:
+            columns = FileProjection(
+                doubtful, fields, partition_values=values, location=file.location
+            )
+            _check_values(doubtful, columns, reader, file.location)
         if isinstance(reader, ParquetFileReader):
             leaves = _leaves(projection.exact_leaves, metadata)
             metrics = MetricsCollector(leaves, sees_rows=False).finish(reader.metadata)
@@ -90,10 +108,70 @@ def imported_file(
 def _reading(file: FileInfo, file_format: DataFileFormat) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError) as e:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
         raise StorageError(
             f"{file.location}: cannot be read as {file_format}, so it was not added to the table "
             f"({e})"
+        ) from e
+
+
+def _may_have_unfit_values(field: types.NestedField, match: Match, reader: DataFileReader) -> bool:
+    """Return whether only the values tell that the table can have them."""
+    if isinstance(match, ConstantField):
+        return False
+    physical_types = (
+        [c.physical_type for c in map(reader.metadata.schema.column, match.source.leaves)]
+        if isinstance(reader, ParquetFileReader)
+        else []
+    )
+    # INT96 has no unit of its own and is read as microseconds
+    if "INT96" not in physical_types and _may_not_convert(match):
+        return True
+    return field.required and not _has_no_nulls(match, reader)
+
+
+def _may_not_convert(match: FileColumn) -> bool:
+    """Return whether some value of the file's type cannot become one of the table's type."""
+    if match.children:
+        return any(_may_not_convert(c) for c in match.children if isinstance(c, FileColumn))
+    source, target = match.source.type, arrow_type(match.type)
+    if pa.types.is_unsigned_integer(source):
+        return not (pa.types.is_integer(target) and source.bit_width < target.bit_width)
+    is_wider = pa.types.is_signed_integer(source) or pa.types.is_floating(source)
+    return source != target and not is_wider
+
+
+def _has_no_nulls(match: FileColumn, reader: DataFileReader) -> bool:
+    """Return whether the footer proves that a column has no null."""
+    if not isinstance(reader, ParquetFileReader) or match.source.children:
+        return False
+    [leaf] = match.source.leaves
+    groups = map(reader.metadata.row_group, range(reader.metadata.num_row_groups))
+    statistics = [group.column(leaf).statistics for group in groups]
+    return all(s is not None and s.has_null_count and s.null_count == 0 for s in statistics)
+
+
+def _check_values(
+    fields: Sequence[types.NestedField],
+    columns: FileProjection,
+    reader: DataFileReader,
+    location: str,
+) -> None:
+    """Read the columns as a scan does; raise `InvalidRequestError` where the scan would fail."""
+    convert = columns.compile(columns.leaves)
+    try:
+        for _, batch in reader.batches(columns.leaves):
+            for f, array in zip(fields, convert(batch.columns, batch.num_rows), strict=True):
+                if f.required and array.null_count:
+                    raise InvalidMetadataError(
+                        f"{location}: nulls in the required column '{f.name}'"
+                    )
+    except (pa.ArrowInvalid, InvalidMetadataError) as e:
+        names = ", ".join(f"'{f.name}'" for f in fields)
+        raise InvalidRequestError(
+            f"{location}: a value of its columns {names} cannot be one of the table's ({e}); it "
+            "was not added to the table: copy the rows with INSERT and a cast, or change the "
+            "table's columns"
         ) from e
 
 

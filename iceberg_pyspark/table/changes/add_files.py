@@ -38,7 +38,8 @@ from iceberg_pyspark.spec.partitioning import partition_key
 from iceberg_pyspark.spec.properties import NAME_MAPPING, check_commit_properties
 from iceberg_pyspark.spec.schema import Schema
 from iceberg_pyspark.storage.file_io import FileInfo, FileIO
-from iceberg_pyspark.storage.local import plain_location
+from iceberg_pyspark.storage.folders import folder_exists
+from iceberg_pyspark.storage.local import is_local, plain_location
 from iceberg_pyspark.table.changes.commit import Clock, MetadataStep
 from iceberg_pyspark.table.changes.commit_files import commit_action
 from iceberg_pyspark.table.changes.commit_options import CommitOptions
@@ -184,11 +185,11 @@ class FileImport:
         text = metadata.properties.get(NAME_MAPPING)
         mapping = self._default_mapping if text is None else name_mapping_from_text(text)
         listed_file = self._listing
-        if not listed_file and self.may_be_empty:
-            return []
         if not listed_file:
+            if self.may_be_empty or self._is_folder():
+                return []
             raise InvalidRequestError(
-                f"{self.source}: there are no files; name a folder with files, or one file"
+                f"{self.source}: there is no such folder or file; name a folder, or one file"
             )
         names = set(listed_file[0][1])
         for file, texts in listed_file:
@@ -231,6 +232,13 @@ class FileImport:
     @property
     def _default_mapping(self) -> NameMapping:
         return name_mapping_of(self.table.metadata.current_schema)
+
+    def _is_folder(self) -> bool:
+        """Return whether the source is a folder, if without files to add."""
+        if any(True for _ in self.io.list_files(self.source)):
+            return True
+        # object stores have no empty folders
+        return is_local(self.source) and folder_exists(self.source)
 
     def _files(self) -> Iterator[FileInfo]:
         """Yield the files of the source that are not hidden."""

@@ -14,6 +14,11 @@ from pyarrow import orc
 
 from iceberg_pyspark import Table
 from iceberg_pyspark.errors import InvalidRequestError
+from iceberg_pyspark.maintenance.partition_folders import partition_of_texts
+from iceberg_pyspark.spec.partitioning import PartitionField, PartitionSpec
+from iceberg_pyspark.spec.schema import Schema
+from iceberg_pyspark.spec.transforms import IdentityTransform
+from iceberg_pyspark.spec.types import NestedField, primitive_from_string
 from iceberg_pyspark.spec.values import value_from_bytes
 from iceberg_pyspark.storage.local import local_path
 from tests.support.frames import create_path_table, path_table
@@ -232,6 +237,10 @@ def test_folders_name_partitions(tmp_path: Path) -> None:
         ("day=2026-13-01", "day=2026-13-01, which is no date"),
         ("day=2026-01-01/n=x", "n=x, which is no int"),
         ("day=2026-01-01/n=2147483648", "n=2147483648, which is no int"),
+        # what Python's own conversions accept
+        ("day=2026-01-01/n=1_000", "n=1_000, which is no int"),
+        ("day=2026-01-01/n=%201", "n= 1, which is no int"),
+        ("day=2026-1-1", "day=2026-1-1, which is no date"),
     ],
 )
 def test_folders_that_do_not_fit(tmp_path: Path, folder: str, message: str) -> None:
@@ -259,11 +268,89 @@ def test_what_does_not_fit_is_refused(table: Table, tmp_path: Path) -> None:
     (source / "x.parquet").write_bytes(b"PAR1")
     with pytest.raises(Exception, match=r"x\.parquet"):
         table.add_files(str(source))
-    with pytest.raises(InvalidRequestError, match="there are no files"):
+    with pytest.raises(InvalidRequestError, match="there is no such folder or file"):
         table.add_files(str(tmp_path / "missing"))
     assert table.refresh().current_snapshot is None
     assert good.exists()
     assert "schema.name-mapping.default" not in table.properties
+
+
+@pytest.mark.parametrize(
+    ("type_", "column", "message"),
+    [
+        ("INT NOT NULL", pa.array([1, None], pa.int32()), "nulls in the required column 'x'"),
+        ("STRING NOT NULL", pa.array([None], pa.string()), "nulls in the required column 'x'"),
+        ("INT", pa.array([2**31], pa.uint32()), "2147483648 not in range"),
+        ("BIGINT", pa.array([2**63], pa.uint64()), "9223372036854775808 not in range"),
+        ("ARRAY<INT>", pa.array([[2**31]], pa.list_(pa.uint32())), "2147483648 not in range"),
+        ("STRING", pa.array([b"\xff"]), "Invalid UTF8"),
+        ("TIMESTAMP_NTZ", pa.array([1], pa.timestamp("ns")), "would lose data"),
+    ],
+)
+def test_values_that_no_scan_could_read_are_refused(
+    tmp_path: Path, type_: str, column: pa.Array, message: str
+) -> None:
+    table = create_path_table(tmp_path / "t", f"x {type_}", [])
+    pq.write_table(pa.table({"x": column}), tmp_path / "x.parquet")
+    with pytest.raises(InvalidRequestError, match=rf"x\.parquet: .*{message}.*; it was not added"):
+        table.add_files(str(tmp_path / "x.parquet"))
+    if pa.types.is_timestamp(column.type) or column.null_count:
+        orc.write_table(pa.table({"x": column}), str(tmp_path / "x.orc"))
+        with pytest.raises(InvalidRequestError, match=rf"x\.orc: .*{message}.*; it was not added"):
+            table.add_files(str(tmp_path / "x.orc"), file_format="orc")
+    assert table.refresh().current_snapshot is None
+
+
+def test_values_that_fit_are_added_whatever_type_they_have(tmp_path: Path) -> None:
+    table = create_path_table(tmp_path / "t", "a INT NOT NULL, b BIGINT, c STRING, d TIMESTAMP_NTZ")
+    columns = {
+        "a": pa.array([2**31 - 1], pa.uint32()),
+        "b": pa.array([2**32 - 1], pa.uint32()),
+        "c": pa.array([b"text"]),
+        "d": pa.array([1000], pa.timestamp("ns")),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    table.add_files(str(tmp_path / "x.parquet"))
+    [row] = table.scan().to_arrow().to_pylist()
+    assert (row["a"], row["b"], row["c"]) == (2**31 - 1, 2**32 - 1, "text")
+
+
+def test_a_folder_without_files_adds_none(table: Table, tmp_path: Path) -> None:
+    (tmp_path / "source" / "deep").mkdir(parents=True)
+    assert table.add_files(str(tmp_path / "source")).added_files_count == 0
+    (tmp_path / "source" / "_SUCCESS").touch()
+    added = table.add_files(str(tmp_path / "source"))
+    assert (added.added_files_count, added.changed_partition_count) == (0, 0)
+    assert table.refresh().current_snapshot is None
+
+
+@pytest.mark.parametrize(
+    ("type_", "good", "bad"),
+    [
+        ("boolean", ["true", "FALSE"], ["yes", "1", "t"]),
+        ("int", ["-7", "007", "+1"], ["1_0", " 1", "\u0661", "0x1", ""]),
+        ("decimal(9, 2)", ["1.50", "-3"], ["1_0.5", "NaN", "1.505", "sNaN"]),
+        ("double", ["1.5", "1E3", "NaN", "-Infinity"], ["nan(1)", "inf", "1_0.5", " 1"]),
+        ("date", ["2024-01-31"], ["2024-1-1", "20240131", "2024-01-31 00:00:00"]),
+        ("timestamp", ["2024-01-31 10:00:00.5", "2024-01-31"], ["2024-01-31 1:00:00", "now"]),
+        ("uuid", ["f79c3e09-677c-4bbd-a479-3f349cb785e7"], ["f79c3e09677c4bbda4793f349cb785e7"]),
+    ],
+)
+def test_folder_names_hold_values_in_the_forms_of_the_specification(
+    type_: str, good: list[str], bad: list[str]
+) -> None:
+    schema = Schema(fields=(NestedField(field_id=1, name="p", type=primitive_from_string(type_)),))
+    spec = PartitionSpec(
+        spec_id=0,
+        fields=(
+            PartitionField(source_ids=(1,), field_id=1000, name="p", transform=IdentityTransform()),
+        ),
+    )
+    for text in good:
+        assert partition_of_texts({"p": text}, spec, schema, "f") != (None,)
+    for text in bad:
+        with pytest.raises(InvalidRequestError, match=r"f: its folder says p="):
+            partition_of_texts({"p": text}, spec, schema, "f")
 
 
 def test_only_partitions_that_a_catalog_knows(tmp_path: Path) -> None:
