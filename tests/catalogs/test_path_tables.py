@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -102,6 +103,32 @@ def test_two_newest_files_of_a_catalogs_table_are_not_guessed_between(
     with pytest.raises(InvalidRequestError, match="00002-other"):
         catalog.load_table(path_identifier(folder))
     assert load(str(newest)).metadata.properties["n"] == "2"
+
+
+def test_interop_a_file_that_the_version_hint_names_is_a_read_only_table(
+    catalog: PathCatalog, tmp_path: Path
+) -> None:
+    """DuckDB's COPY writes `<uuid>.metadata.json`, without last-sequence-number."""
+    identifier = path_identifier(f"{tmp_path}/t")
+    create(catalog, identifier)
+    folder = tmp_path / "t" / "metadata"
+    [version] = folder.glob("*.metadata.json")
+    data = json.loads(version.read_text())
+    del data["last-sequence-number"]
+    version.unlink()
+    name = "0191d5a4-8a2e-7c3f-b1a2-6a9f3c1e2d4b"
+    (folder / f"{name}.metadata.json").write_text(json.dumps(data))
+    (folder / "version-hint.text").write_text(f"{name}\n")
+    loaded = catalog.load_table(identifier)
+    assert loaded.metadata_location == f"{folder}/{name}.metadata.json"
+    assert loaded.metadata.last_sequence_number == 0
+    with pytest.raises(UnsupportedFeatureError, match="read-only"):
+        set_property(catalog, identifier, "n", "3")
+    with pytest.raises(TableAlreadyExistsError):
+        create(catalog, identifier)
+    for hint in ("../metadata/x", "gone", ""):
+        (folder / "version-hint.text").write_text(hint)
+        assert not catalog.table_exists(identifier)
 
 
 def test_a_metadata_file_is_a_read_only_table(catalog: PathCatalog, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Tables that are named by a path: the table's folder, or one metadata file.
 
 A folder with versions (`versions.py`) can be read and written; the first write creates it. A folder
-whose metadata belongs to another catalog (`00003-<uuid>.metadata.json`) and a single metadata file
-are read-only, because the other catalog would not see a commit made here.
+whose metadata belongs to another catalog (`00003-<uuid>.metadata.json`), one whose version hint
+names a file (`<uuid>.metadata.json`, by DuckDB's COPY) and a single metadata file are read-only,
+because the other catalog or engine would not see a commit made here.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ from iceberg_pyspark.catalogs.hadoop.tables import (
     create_first_version,
     drop_versions,
 )
-from iceberg_pyspark.catalogs.hadoop.versions import TableVersion, load_version
+from iceberg_pyspark.catalogs.hadoop.versions import (
+    TableVersion,
+    load_version,
+    named_metadata_file,
+)
 from iceberg_pyspark.catalogs.warehouse import absolute_location
 from iceberg_pyspark.commits.requirements import TableRequirement
 from iceberg_pyspark.commits.updates import TableUpdate
@@ -180,9 +185,9 @@ class PathCatalog(CommittingCatalog):
         if version is None:
             table = self.load_table(identifier)
             raise UnsupportedFeatureError(
-                f"table {location} is read-only by path: the catalog that owns it keeps the "
-                "pointer to "
-                f"{table.metadata_location}; write through that catalog"
+                f"table {location} is read-only by path: the catalog or engine that owns it keeps "
+                f"the pointer to {table.metadata_location}; write through that catalog, or "
+                "register this file in a catalog"
             )
         return version
 
@@ -203,6 +208,7 @@ def _no_namespaces() -> UnsupportedFeatureError:
 def _metastore_file(io: FileIO, location: str) -> str | None:
     """Return the newest metadata file whose name follows a metastore catalog's pattern.
 
+    Without one, it is the file that the version hint names.
     Raise `InvalidRequestError` if several files have the highest version number.
     """
     newest: list[str] = []
@@ -221,7 +227,7 @@ def _metastore_file(io: FileIO, location: str) -> str | None:
             f"{', '.join(sorted(newest))}; load the table through it, or one of these files by "
             "its path"
         )
-    return newest[0] if newest else None
+    return newest[0] if newest else named_metadata_file(io, location)
 
 
 def _refuse_foreign_files(location: str) -> None:

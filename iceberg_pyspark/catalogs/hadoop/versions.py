@@ -76,11 +76,24 @@ def current_version(io: FileIO, location: str) -> tuple[int, str] | None:
 
 def hinted_version(io: FileIO, location: str) -> int | None:
     """Return the version number in the hint, or None if the hint is missing or not a number."""
-    try:
-        text = io.read_bytes(hint_file(location)).decode("utf-8").strip()
-    except (StorageError, UnicodeDecodeError):
-        return None
+    text = _hint(io, location)
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
+
+
+def named_metadata_file(io: FileIO, location: str) -> str | None:
+    """Return the existing metadata file that the hint names without its suffix, or None."""
+    name = _hint(io, location)
+    if re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z-]{0,99}", name) is None:
+        return None
+    files = (f"{versions_folder(location)}/{name}{suffix}" for suffix in SUFFIXES)
+    return next((f for f in files if io.exists(f)), None)
+
+
+def _hint(io: FileIO, location: str) -> str:
+    try:
+        return io.read_bytes(hint_file(location)).decode("utf-8").strip()
+    except (StorageError, UnicodeDecodeError):
+        return ""
 
 
 def _highest_version(io: FileIO, location: str) -> int | None:
