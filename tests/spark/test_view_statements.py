@@ -225,7 +225,7 @@ def test_the_location_of_a_view_is_no_property(spark: SparkSession, folder: Path
             "names 1 columns",
             marks=BESIDE_JAVA,
         ),
-        ("CREATE OR REPLACE VIEW made.db.own AS SELECT * FROM made.db.own", "would read itself"),
+        ("CREATE OR REPLACE VIEW made.db.own AS SELECT * FROM made.db.own", "RECURSIVE_VIEW"),
         ("CREATE VIEW made.db.w AS SELECT nothing FROM made.db.t", "UNRESOLVED_COLUMN"),
         pytest.param(
             "CREATE VIEW made.db.w AS SELECT * FROM made.db.none",

@@ -115,11 +115,6 @@ def _check_query(identifier: TableIdentifier, query: AnalysedQuery) -> None:
             "which other sessions do not have; name a table or view of a catalog instead, or "
             "CREATE TEMPORARY VIEW"
         )
-    if query.reads_itself:
-        raise InvalidRequestError(
-            f"view {identifier} would read itself: take it out of its own query, or give the new "
-            "view another name"
-        )
 
 
 def _definition(

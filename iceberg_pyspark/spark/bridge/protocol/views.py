@@ -91,9 +91,6 @@ class AnalysedQuery(Message, frozen=True, kw_only=True):
     temporary_objects: tuple[str, ...]
     """The temporary objects that the query names, such as `view v` and `function f`."""
 
-    reads_itself: bool
-    """Whether the query reads the view that it defines."""
-
     current_catalog: str
     current_namespace: tuple[str, ...]
     release: str

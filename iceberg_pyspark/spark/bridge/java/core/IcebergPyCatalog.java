@@ -26,6 +26,7 @@ import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.V1Table;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -336,6 +337,8 @@ class IcebergPyCatalog
       return description.exists() ? description.rows() : null;
     }
   }
+  /** Return a view, or null if there is none of this name. */
+  V1Table view(Identifier identifier) { return IcebergPyViews.described(name, handle, identifier); }
   /** Return the names of the views in a namespace. */
   List views(List namespace) { return IcebergPyRequests.viewsList(handle, namespace).names(); }
   public boolean dropNamespace(String[] namespace, boolean cascade)

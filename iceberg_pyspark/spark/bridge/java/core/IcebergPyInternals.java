@@ -274,7 +274,7 @@ public class IcebergPyInternals {
   // ---- views: a class that describes Spark's views, with more fields in newer releases
 
   /** Return a table that Spark treats as a view of its own. */
-  static org.apache.spark.sql.connector.catalog.Table view(Object identifier, Object schema,
+  static org.apache.spark.sql.connector.catalog.V1Table view(Object identifier, Object schema,
       String sql, String catalog, scala.collection.immutable.Seq namespace) {
     org.apache.spark.sql.catalyst.catalog.CatalogTable$ companion =
         org.apache.spark.sql.catalyst.catalog.CatalogTable$.MODULE$;

@@ -258,12 +258,11 @@ class IcebergPyRequests {
     return IcebergPyBridge.arguments(new Object[] {"kind", kind, "name", name, "columns", columns,
         "comment", comment, "properties", properties, "removals", removals, "new_name", newName});
   }
-  static Map analysedQuery(String sql, String schema, List temporaryObjects, boolean readsItself,
-      String currentCatalog, List currentNamespace, String release) {
-    return IcebergPyBridge.arguments(
-        new Object[] {"sql", sql, "schema", schema, "temporary_objects", temporaryObjects,
-            "reads_itself", Boolean.valueOf(readsItself), "current_catalog", currentCatalog,
-            "current_namespace", currentNamespace, "release", release});
+  static Map analysedQuery(String sql, String schema, List temporaryObjects, String currentCatalog,
+      List currentNamespace, String release) {
+    return IcebergPyBridge.arguments(new Object[] {"sql", sql, "schema", schema,
+        "temporary_objects", temporaryObjects, "current_catalog", currentCatalog,
+        "current_namespace", currentNamespace, "release", release});
   }
   static Map scannedTable(String session, String handle, String source, Map locations) {
     return IcebergPyBridge.arguments(new Object[] {

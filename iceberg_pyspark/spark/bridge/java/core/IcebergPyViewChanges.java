@@ -11,7 +11,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.unsafe.Platform;
 
 /** CREATE, ALTER and DROP VIEW, which reach our catalog as properties of a namespace. */
 public class IcebergPyViewChanges {
@@ -35,26 +34,24 @@ public class IcebergPyViewChanges {
 
   private static Map analyse(String sql, String catalog, List namespace, String name) {
     SparkSession spark = IcebergPySessions.active();
-    LogicalPlan parsed;
-    try {
-      parsed = spark.sessionState().sqlParser().parsePlan(sql);
-    } catch (Exception e) {
-      Platform.throwException(e);
-      return null;
-    }
+    TableIdentifier own = new TableIdentifier(name,
+        scala.Option.apply(scala.jdk.javaapi.CollectionConverters.asScala(namespace).mkString(".")),
+        scala.Option.apply(catalog));
+    LogicalPlan parsed = IcebergPyViewQueries.parse(sql);
+    List current = IcebergPyBridge.list(spark.sessionState().catalogManager().currentNamespace());
+    current.add(0, spark.sessionState().catalogManager().currentCatalog().name());
+    IcebergPyViewQueries.check(own.unquotedString(), parsed, current);
     LogicalPlan plan =
         (LogicalPlan) (Object) org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(spark, parsed)
             .queryExecution()
             .analyzed();
     List temporaryObjects = new ArrayList();
-    List views = new ArrayList();
+    List path = new ArrayList();
+    path.add(own);
     functions(parsed, spark, temporaryObjects);
-    views(plan, temporaryObjects, views);
-    TableIdentifier own = new TableIdentifier(name,
-        scala.Option.apply(scala.jdk.javaapi.CollectionConverters.asScala(namespace).mkString(".")),
-        scala.Option.apply(catalog));
+    views(plan, temporaryObjects, path);
     return IcebergPyRequests.analysedQuery(sql, plan.schema().json(), temporaryObjects,
-        views.contains(own), spark.sessionState().catalogManager().currentCatalog().name(),
+        spark.sessionState().catalogManager().currentCatalog().name(),
         IcebergPyBridge.list(spark.sessionState().catalogManager().currentNamespace()),
         spark.version());
   }
@@ -69,26 +66,30 @@ public class IcebergPyViewChanges {
               new FunctionIdentifier((String) parts.head(), scala.Option.empty())))
         add(temporaryObjects, "function " + parts.head());
     }
-    List below = below(node);
+    List below = IcebergPyViewQueries.partsOf(node);
     for (int i = 0; i < below.size(); i++) functions(below.get(i), spark, temporaryObjects);
   }
   /**
-   * Add the views that an analysed plan reads: temporary views and variables, and the names of
-   * other views.
+   * Add the temporary views and variables that an analysed plan reads; throw Spark's error if it
+   * reads the view at the start of `path`, which leads to the plan.
    */
-  private static void views(Object node, List temporaryObjects, List names) {
+  private static void views(Object node, List temporaryObjects, List path) {
     if (node instanceof View) {
       View view = (View) node;
+      TableIdentifier read = view.desc().identifier();
       if (view.isTempView())
-        add(temporaryObjects, "view " + view.desc().identifier().table());
-      else
-        names.add(view.desc().identifier());
+        add(temporaryObjects, "view " + read.table());
+      else {
+        path = new ArrayList(path);
+        path.add(read);
+        if (read.equals(path.get(0))) IcebergPyViewQueries.throwRecursive(read, path);
+      }
     }
     // by its name, because the class is younger than the others
     if (node.getClass().getSimpleName().equals("VariableReference"))
       add(temporaryObjects, "variable " + ((Expression) node).sql());
     List below = below(node);
-    for (int i = 0; i < below.size(); i++) views(below.get(i), temporaryObjects, names);
+    for (int i = 0; i < below.size(); i++) views(below.get(i), temporaryObjects, path);
   }
   private static void add(List all, Object one) {
     if (!all.contains(one)) all.add(one);
