@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
+from importlib.metadata import version
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from iceberg_pyspark.spark.bridge import jvm
 from iceberg_pyspark.spark.session import IcebergSession
 from iceberg_pyspark.spark.spark_table import catalog_and_levels
 from tests.support.native_lake import sqlite_lake
+from tests.support.spark_settings import configured
 
 PREFIX = "spark.sql.catalog.lake"
 
@@ -326,3 +328,45 @@ def test_a_catalog_that_is_configured_badly_says_so(
         spark.conf.unset("spark.sql.catalog.bad.type")
     with pytest.raises(InvalidRequestError):
         lake.table("")
+
+
+def test_default_namespace_version_and_namespaces_that_tables_bring_along(
+    spark: SparkSession, lake: IcebergSession, tmp_path: Path
+) -> None:
+    prefix = "spark.sql.catalog.folders"
+    settings = {
+        prefix: "iceberg_pyspark",
+        f"{prefix}.type": "hadoop",
+        f"{prefix}.warehouse": str(tmp_path),
+        f"{prefix}.default-namespace": "reports.daily",
+    }
+    with configured(spark, settings):
+        spark.sql("CREATE TABLE folders.reports.daily.a (id INT)")
+        spark.sql("CREATE TABLE folders.more.b AS SELECT 1 AS id")
+        assert spark.sql("SHOW NAMESPACES IN folders").count() == 2
+        current = spark.catalog.currentCatalog()
+        spark.sql("USE folders")
+        try:
+            assert spark.catalog.currentDatabase() == "reports.daily"
+            spark.sql("INSERT INTO a VALUES (7)")
+            assert spark.table("a").first() == (7,)
+        finally:
+            spark.catalog.setCurrentCatalog(current)
+        [changed] = spark.sql("CALL folders.system.rewrite_data_files('a')").collect()
+        assert changed[0] == 0
+        with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
+            spark.sql("CREATE TABLE folders.reports.daily.a.below (id INT)")
+        release = f"iceberg-pyspark {version('iceberg-pyspark')}"
+        assert spark.sql("SELECT folders.system.iceberg_version()").first() == (release,)
+        by_row = spark.sql("SELECT id, folders.system.Iceberg_Version() FROM folders.more.b")
+        assert by_row.first() == (1, release)
+        with pytest.raises(AnalysisException, match="takes no arguments"):
+            spark.sql("SELECT folders.system.iceberg_version(1)")
+        listed = spark.sql("SHOW USER FUNCTIONS IN folders.system").collect()
+        assert ("folders.system.iceberg_version",) in listed
+    wrong = {f"{prefix}x{k.removeprefix(prefix)}": v for k, v in settings.items()}
+    with (
+        configured(spark, {**wrong, f"{prefix}x.default-namespace": "a..b"}),
+        pytest.raises(Exception, match="default-namespace"),
+    ):
+        spark.sql("SHOW NAMESPACES IN foldersx")

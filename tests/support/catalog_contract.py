@@ -228,6 +228,11 @@ class CatalogContract:
             catalog.drop_table(table)
         with pytest.raises(NoSuchTableError):
             set_property(catalog, table, "a", "b")
+        if not self.has_namespace_properties:
+            # Namespaces are folders, which a table brings along.
+            create(catalog, table)
+            assert catalog.namespace_exists(missing)
+            return
         with pytest.raises(NoSuchNamespaceError):
             create(catalog, table)
 

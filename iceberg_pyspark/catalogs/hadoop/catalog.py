@@ -178,7 +178,11 @@ class FilesystemCatalog(CommittingCatalog):
 
     def _prepare_create(self, identifier: TableIdentifier, metadata: TableMetadata) -> Swap:
         folder = self.default_table_location(identifier)
-        self._require_namespace(identifier.namespace)
+        if not self.namespace_exists(identifier.namespace):
+            # as in Java; another writer may be faster
+            with contextlib.suppress(NamespaceAlreadyExistsError):
+                self.create_namespace(identifier.namespace)
+            self._require_namespace(identifier.namespace)
         if self._folders.exists(folder) and not self._is_used(folder) and not self._is_free(folder):
             raise TableAlreadyExistsError(
                 f"{identifier} is already a namespace of catalog '{self._name}'"

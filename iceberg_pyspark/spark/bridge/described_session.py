@@ -21,7 +21,7 @@ def describe_session(spark: SparkSession, bridge: Bridge | None, portable_becaus
     """
     java = "not reached" if bridge is None else bridge.java_version
     lines = [
-        f"iceberg-pyspark {_own_version()}",
+        f"iceberg-pyspark {package_version()}",
         f"Spark {spark.version}, Java {java}",
         f"Python {platform.python_version()}, pyarrow {pa.__version__}",
     ]
@@ -36,7 +36,8 @@ def describe_session(spark: SparkSession, bridge: Bridge | None, portable_becaus
     return "\n".join(lines)
 
 
-def _own_version() -> str:
+def package_version() -> str:
+    """Return the version of this package."""
     try:
         return metadata.version("iceberg-pyspark")
     except metadata.PackageNotFoundError:

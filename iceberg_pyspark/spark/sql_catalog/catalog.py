@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, TableIdentifier
+from iceberg_pyspark.catalogs.catalog import Catalog, LoadedTable, Namespace, TableIdentifier
 from iceberg_pyspark.catalogs.hadoop.catalog import FilesystemCatalog
 from iceberg_pyspark.catalogs.registry import load_catalog
 from iceberg_pyspark.catalogs.view_catalog import ViewCatalog
@@ -22,6 +22,7 @@ from iceberg_pyspark.errors import (
     NoSuchTableError,
     UnsupportedFeatureError,
 )
+from iceberg_pyspark.spark.bridge.described_session import package_version
 from iceberg_pyspark.spark.bridge.jvm import Bridge
 from iceberg_pyspark.spark.bridge.protocol.catalogs import (
     CatalogHandle,
@@ -117,6 +118,7 @@ from iceberg_pyspark.table.reading.snapshot_selection import SelectedSnapshot, S
 from iceberg_pyspark.table.table import load_table
 
 _ACKNOWLEDGEMENT = Acknowledgement()
+_DEFAULT_NAMESPACE = "default-namespace"
 
 
 class CatalogCallbacks:
@@ -131,7 +133,11 @@ class CatalogCallbacks:
         """Open a catalog."""
         handle = f"{request.session}/{request.name}"
         self._catalogs[handle] = with_table_cache(load_catalog(request.name, **request.options))
-        return CatalogHandle(handle=handle)
+        return CatalogHandle(
+            handle=handle,
+            default_namespace=_default_namespace(request),
+            release=f"iceberg-pyspark {package_version()}",
+        )
 
     def tables_list(self, request: TablesList) -> TableNames:
         """Return the tables in a namespace."""
@@ -389,6 +395,17 @@ class CatalogCallbacks:
             _drop_all_in(catalog, request.namespace)
         catalog.drop_namespace(request.namespace)
         return _ACKNOWLEDGEMENT
+
+
+def _default_namespace(request: CatalogOpen) -> Namespace:
+    text = request.options.get(_DEFAULT_NAMESPACE, "default")
+    levels = tuple(text.split("."))
+    if not all(levels):
+        raise InvalidRequestError(
+            f"catalog {request.name}: the property {_DEFAULT_NAMESPACE} is '{text}'; write the "
+            "levels of a namespace with dots between them, as in db.reports"
+        )
+    return levels
 
 
 def _identifier(request: TableRequest) -> TableIdentifier:

@@ -16,9 +16,14 @@ class CatalogOpen(Request, frozen=True, kw_only=True):
 
 
 class CatalogHandle(Response, frozen=True, kw_only=True):
-    """The catalog's handle in later requests."""
+    """The catalog's handle in later requests, and what Spark asks of the catalog itself."""
 
     handle: str
+    default_namespace: tuple[str, ...]
+    """The namespace that is current after `USE <catalog>`."""
+
+    release: str
+    """The name and version of this package."""
 
 
 class CatalogRequest(Request, frozen=True, kw_only=True):

@@ -21,12 +21,15 @@ import org.apache.spark.unsafe.types.UTF8String;
 class IcebergPyBoundProcedure implements BoundProcedure {
   private final String catalog;
   private final String handle;
+  private final String[] defaultNamespace;
   private final IcebergPyProcedureDefinition definition;
   private final DataType[] types;
 
-  IcebergPyBoundProcedure(String catalog, String handle, IcebergPyProcedureDefinition definition) {
+  IcebergPyBoundProcedure(String catalog, String handle, String[] defaultNamespace,
+      IcebergPyProcedureDefinition definition) {
     this.catalog = catalog;
     this.handle = handle;
+    this.defaultNamespace = defaultNamespace;
     this.definition = definition;
     this.types = new DataType[definition.parameters().size()];
     for (int i = 0; i < types.length; i++) types[i] = DataType.fromDDL(parameter(i).type());
@@ -64,7 +67,7 @@ class IcebergPyBoundProcedure implements BoundProcedure {
     CatalogManager manager = IcebergPySessions.active().sessionState().catalogManager();
     String[] namespace = manager.currentCatalog().name().equals(catalog)
         ? manager.currentNamespace()
-        : new String[] {"default"};
+        : defaultNamespace;
     return IcebergPyBridge.list(namespace);
   }
   private Object plain(InternalRow input, int i) {

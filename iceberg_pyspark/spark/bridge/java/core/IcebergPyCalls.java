@@ -10,12 +10,15 @@ public class IcebergPyCalls extends scala.runtime.AbstractPartialFunction {
     return (LogicalPlan) (Object) ((TreeNode) plan.transformAllExpressions(new IcebergPyCalls()));
   }
   public boolean isDefinedAt(Object e) {
-    return e instanceof ApplyFunctionExpression
-        && ((ApplyFunctionExpression) e).function() instanceof IcebergPyTransform;
+    if (!(e instanceof ApplyFunctionExpression)) return false;
+    Object function = ((ApplyFunctionExpression) e).function();
+    return function instanceof IcebergPyTransform || function instanceof IcebergPyVersion;
   }
   public Object applyOrElse(Object e, scala.Function1 otherwise) {
     if (!isDefinedAt(e)) return otherwise.apply(e);
-    return ((IcebergPyTransform) ((ApplyFunctionExpression) e).function())
+    Object function = ((ApplyFunctionExpression) e).function();
+    if (function instanceof IcebergPyVersion) return ((IcebergPyVersion) function).literal();
+    return ((IcebergPyTransform) function)
         .expression(CollectionConverters.asJava(((Expression) e).children()));
   }
 }

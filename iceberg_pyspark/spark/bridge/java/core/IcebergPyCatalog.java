@@ -41,6 +41,8 @@ class IcebergPyCatalog
     implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, ProcedureCatalog {
   private String name;
   private String handle;
+  private String[] defaultNamespace;
+  private String release;
   /** Keeps the session's handle reachable: see `IcebergPySessionHandle`. */
   private IcebergPySessionHandle session;
 
@@ -49,18 +51,22 @@ class IcebergPyCatalog
   IcebergPyCatalog(IcebergPyCatalog other) {
     this.name = other.name;
     this.handle = other.handle;
+    this.defaultNamespace = other.defaultNamespace;
+    this.release = other.release;
     this.session = other.session;
   }
 
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
     this.session = IcebergPySessions.handleOf(IcebergPySessions.active());
-    this.handle =
-        IcebergPyRequests.catalogOpen(session.text, name, new HashMap(options.asCaseSensitiveMap()))
-            .handle();
+    IcebergPyCatalogHandle opened = IcebergPyRequests.catalogOpen(
+        session.text, name, new HashMap(options.asCaseSensitiveMap()));
+    this.handle = opened.handle();
+    this.defaultNamespace = strings(opened.defaultNamespace());
+    this.release = opened.release();
   }
   public String name() { return name; }
-  public String[] defaultNamespace() { return new String[] {"default"}; }
+  public String[] defaultNamespace() { return defaultNamespace; }
 
   private static List levels(String[] namespace) { return IcebergPyBridge.list(namespace); }
   private static List levels(Identifier identifier) { return levels(identifier.namespace()); }
@@ -77,11 +83,13 @@ class IcebergPyCatalog
     return IcebergPyFunctions.INSTANCE.listFunctions(namespace);
   }
   public UnboundFunction loadFunction(Identifier identifier) throws NoSuchFunctionException {
-    return IcebergPyFunctions.INSTANCE.loadFunction(identifier);
+    return IcebergPyFunctions.isVersion(identifier)
+        ? new IcebergPyVersion(release)
+        : IcebergPyFunctions.INSTANCE.loadFunction(identifier);
   }
 
   public UnboundProcedure loadProcedure(Identifier identifier) {
-    return new IcebergPyProcedure(name, handle,
+    return new IcebergPyProcedure(name, handle, defaultNamespace(),
         IcebergPyRequests.procedureLoad(handle, levels(identifier), identifier.name()));
   }
   /** Spark calls this since 4.1. */

@@ -12,9 +12,10 @@ class IcebergPyFunctions implements FunctionCatalog {
   public void initialize(String name, CaseInsensitiveStringMap options) {}
   public String name() { return "iceberg_pyspark"; }
   public Identifier[] listFunctions(String[] namespace) {
-    Identifier[] out = new Identifier[hasFunctions(namespace) ? IcebergPyFunction.NAMES.length : 0];
+    String[] names = IcebergPyFunction.NAMES;
+    Identifier[] out = new Identifier[hasFunctions(namespace) ? names.length + 1 : 0];
     for (int i = 0; i < out.length; i++)
-      out[i] = Identifier.of(namespace, IcebergPyFunction.NAMES[i]);
+      out[i] = Identifier.of(namespace, i < names.length ? names[i] : IcebergPyVersion.NAME);
     return out;
   }
   public UnboundFunction loadFunction(Identifier identifier) {
@@ -23,6 +24,10 @@ class IcebergPyFunctions implements FunctionCatalog {
         hasFunctions(identifier.namespace()) ? IcebergPyFunction.ofName(function) : null;
     if (unbound == null) Platform.throwException(new NoSuchFunctionException(identifier));
     return unbound;
+  }
+  static boolean isVersion(Identifier identifier) {
+    return hasFunctions(identifier.namespace())
+        && identifier.name().equalsIgnoreCase(IcebergPyVersion.NAME);
   }
   /** Spark looks up the functions of partitions in the empty namespace. */
   private static boolean hasFunctions(String[] namespace) {

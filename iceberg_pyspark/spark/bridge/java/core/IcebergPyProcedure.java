@@ -9,9 +9,10 @@ import org.apache.spark.sql.types.StructType;
 class IcebergPyProcedure implements UnboundProcedure {
   private final IcebergPyProcedureDefinition definition;
   private final BoundProcedure bound;
-  IcebergPyProcedure(String catalog, String handle, IcebergPyProcedureDefinition definition) {
+  IcebergPyProcedure(String catalog, String handle, String[] defaultNamespace,
+      IcebergPyProcedureDefinition definition) {
     this.definition = definition;
-    this.bound = new IcebergPyBoundProcedure(catalog, handle, definition);
+    this.bound = new IcebergPyBoundProcedure(catalog, handle, defaultNamespace, definition);
   }
   public String name() { return definition.name(); }
   public String description() { return definition.description(); }

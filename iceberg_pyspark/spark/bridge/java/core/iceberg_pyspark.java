@@ -32,6 +32,10 @@ public class iceberg_pyspark extends IcebergPyCatalog implements CatalogExtensio
   /** Spark's own catalog; null for a catalog of another name. */
   private CatalogPlugin spark;
 
+  /** As Spark's own catalog, it has that catalog's default, whatever its properties say. */
+  public String[] defaultNamespace() {
+    return spark == null ? super.defaultNamespace() : spark.defaultNamespace();
+  }
   public void setDelegateCatalog(CatalogPlugin delegate) { this.spark = delegate; }
   private TableCatalog tables() { return (TableCatalog) spark; }
   private SupportsNamespaces namespaces() { return (SupportsNamespaces) spark; }
